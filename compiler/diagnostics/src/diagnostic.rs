@@ -1,0 +1,137 @@
+//! The one diagnostic type: terminal, JSON and editor are renderings of it.
+
+use crate::{Code, Span};
+
+/// How bad it is. Only [`Severity::Error`] makes the exit status 1.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// The input is refused.
+    Error,
+    /// The input is accepted; something is not proved or looks unintended.
+    Warning,
+    /// A fact that the author may want to know (a hidden move, an assumption).
+    Note,
+}
+
+/// A secondary place and what is to be said about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// The remark, without a trailing full stop.
+    pub message: String,
+}
+
+/// Replace the bytes of `span` by `text` (an empty span inserts).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// What to replace.
+    pub span: Span,
+    /// The replacement.
+    pub text: String,
+}
+
+/// A repair that an editor can apply; without edits it is advice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fix {
+    /// What the repair does, as an imperative ("insert `;`").
+    pub message: String,
+    /// The edits, non-overlapping.
+    pub edits: Vec<Edit>,
+}
+
+/// One report about the user's input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// Stable identifier, with a page that `ptoc explain` prints.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence: what is wrong, with the names and numbers.
+    pub message: String,
+    /// Where; `None` for what has no place in a source (a missing file, a bad flag).
+    pub span: Option<Span>,
+    /// The remark at `span` itself; may be empty.
+    pub label: String,
+    /// Secondary places.
+    pub labels: Vec<Label>,
+    /// Why, and further facts; each a sentence.
+    pub notes: Vec<String>,
+    /// What would mend it.
+    pub fixes: Vec<Fix>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, Severity::Error, Some(span), message)
+    }
+
+    /// A warning at `span`.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, Severity::Warning, Some(span), message)
+    }
+
+    /// A note at `span`.
+    pub fn note(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, Severity::Note, Some(span), message)
+    }
+
+    /// An error that has no place in a source file.
+    pub fn global(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, Severity::Error, None, message)
+    }
+
+    fn new(code: Code, severity: Severity, span: Option<Span>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity,
+            message: message.into(),
+            span,
+            label: String::new(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+            fixes: Vec::new(),
+        }
+    }
+
+    /// Sets the remark at the primary span.
+    #[must_use]
+    pub fn with_label(mut self, message: impl Into<String>) -> Diagnostic {
+        self.label = message.into();
+        self
+    }
+
+    /// Adds a secondary place.
+    #[must_use]
+    pub fn with_secondary(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, message: message.into() });
+        self
+    }
+
+    /// Adds a note.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Adds advice without edits.
+    #[must_use]
+    pub fn with_help(mut self, message: impl Into<String>) -> Diagnostic {
+        self.fixes.push(Fix { message: message.into(), edits: Vec::new() });
+        self
+    }
+
+    /// Adds a repair that replaces `span` by `text`.
+    #[must_use]
+    pub fn with_fix(mut self, message: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.fixes.push(Fix { message: message.into(), edits: vec![Edit { span, text: text.into() }] });
+        self
+    }
+
+    /// Is this an error?
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

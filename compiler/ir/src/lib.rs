@@ -1,0 +1,4 @@
+//! Tile IR with its text form, verifier and the reference interpreter; loop IR with its text form and verifier.
+
+pub mod loops;
+pub mod tile;

@@ -1,0 +1,19 @@
+//! Loop IR: what both machine emitters (and later the PIM backend) consume. Small, explicit, no tiles.
+//!
+//! A [`Func`] is structured control flow over SSA scalars, plus [`Op::Lanes`]: a loop whose iterations are independent
+//! and straight-line, which an emitter runs at any width it likes. Memory is byte spaces; an address is a base, a
+//! byte offset, and inside `Lanes` a byte stride a lane.
+//!
+//! Register types are few: `i32`, `i64`, `f32`, `bool`. Narrow memory types widen on load (sign- or zero-extended;
+//! f16 and bf16 exactly to f32) and narrow on store (integers truncate, floats round to nearest even; to f16 and bf16).
+//! Arithmetic on f16/bf16 is f32 arithmetic followed by [`UnOp::RoundF16`] or [`UnOp::RoundBf16`]; a store of an
+//! already rounded value is exact.
+
+mod op;
+mod types;
+
+pub use op::{
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, Lanes, Op, PrintPart, Region, Scope, Start, Stmt,
+    Stride, UnOp, While,
+};
+pub use types::{CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId};

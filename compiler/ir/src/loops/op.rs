@@ -1,0 +1,378 @@
+//! Statements of loop IR, about forty operations in all.
+
+use super::{Label, MemTy, Reg, SpaceId, VarId};
+use ptoc_diagnostics::Span;
+
+/// Statements in order.
+pub type Region = Vec<Stmt>;
+
+/// A statement and its source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What it does.
+    pub op: Op,
+    /// The source.
+    pub span: Span,
+}
+
+/// Where an address starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// Data of the n-th tensor of the pointer table.
+    Tensor(u32),
+    /// A space of the arena.
+    Space(SpaceId),
+}
+
+/// Bytes from one lane to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stride {
+    /// Known; 0 means that every lane uses the same address (outside `Lanes` it must be 0).
+    Const(i64),
+    /// An i64 register that is the same in all lanes.
+    Reg(Reg),
+}
+
+/// `base + offset + lane * stride`, in bytes. `offset` is an i64 register that is the same in all lanes, unless
+/// `gather` is set: then `gather` is an i64 register that may differ between lanes and is added as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addr {
+    /// Base.
+    pub base: Base,
+    /// Byte offset.
+    pub offset: Reg,
+    /// Byte stride a lane.
+    pub stride: Stride,
+    /// Byte offset that differs between lanes.
+    pub gather: Option<Reg>,
+}
+
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the names say it")]
+        pub enum $name { $($(#[$vmeta])* $variant),* }
+        impl $name {
+            /// Every one.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+            /// Name in text.
+            pub fn name(self) -> &'static str { match self { $($name::$variant => $text),* } }
+            /// The one with that name.
+            pub fn from_name(name: &str) -> Option<$name> { match name { $($text => Some($name::$variant),)* _ => None } }
+        }
+    };
+}
+
+named! {
+    /// One operand, same type.
+    UnOp {
+        /// Integers wrap; floats flip the sign.
+        Neg = "neg",
+        /// Bitwise, or logical on bool.
+        Not = "not",
+        /// Clears the sign (floats) or negates negatives (integers).
+        Abs = "abs",
+        Sqrt = "sqrt",
+        Floor = "floor",
+        Ceil = "ceil",
+        Trunc = "trunc",
+        /// To nearest, ties to even, as a float.
+        Rint = "rint",
+        /// f32 to the nearest f16 value (ties to even, overflow to infinity, subnormals kept), as f32.
+        RoundF16 = "round_f16",
+        /// f32 to the nearest bf16 value, as f32.
+        RoundBf16 = "round_bf16",
+    }
+}
+
+named! {
+    /// Two operands of one type, same type out.
+    BinOp {
+        Add = "add", Sub = "sub", Mul = "mul",
+        /// Floats: IEEE. Integers (signed): truncation; x/0 is -1; MIN/-1 is MIN.
+        Div = "div",
+        /// Unsigned integers; x/0 is all ones.
+        DivU = "div_u",
+        /// Integers: towards minus infinity; x/0 is -1.
+        DivFloor = "div_floor",
+        /// Goes with `Div`; x%0 is x. Floats: not used.
+        Rem = "rem",
+        RemU = "rem_u",
+        /// Goes with `DivFloor`: the sign of the divisor; x%0 is x.
+        RemFloor = "rem_floor",
+        /// Floats: NaN if either is NaN, +0 above -0. Integers: signed.
+        Max = "max",
+        Min = "min",
+        MaxU = "max_u",
+        MinU = "min_u",
+        And = "and", Or = "or", Xor = "xor",
+        /// Count taken as unsigned; at the width or more: 0, or the sign for `Shr`.
+        Shl = "shl", Shr = "shr", ShrU = "shr_u",
+    }
+}
+
+named! {
+    /// Comparisons to bool; floats: every one but `ne` is false on NaN.
+    CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", LtU = "lt_u", LeU = "le_u", GtU = "gt_u", GeU = "ge_u" }
+}
+
+named! {
+    /// Changes of register type.
+    Cast {
+        /// i32 -> i64
+        Sext = "sext",
+        /// i32 -> i64
+        Zext = "zext",
+        /// i64 -> i32
+        Wrap = "wrap",
+        /// i32 or i64 -> f32, nearest even
+        IToF = "i_to_f",
+        /// i32 or i64 taken as unsigned -> f32, nearest even
+        UToF = "u_to_f",
+        /// f32 -> i32 truncating, saturating, NaN to 0
+        FToI32 = "f_to_i32",
+        /// f32 -> u32 (as i32 bits) truncating, saturating, NaN to 0
+        FToU32 = "f_to_u32",
+        /// f32 -> i64 truncating, saturating, NaN to 0
+        FToI64 = "f_to_i64",
+        /// f32 -> u64 (as i64 bits) truncating, saturating, NaN to 0
+        FToU64 = "f_to_u64",
+        /// f32 <-> i32, same bits
+        Bits = "bits",
+        /// bool -> i32, 0 or 1
+        BToI = "b_to_i",
+        /// i32 -> bool, non-zero
+        IToB = "i_to_b",
+    }
+}
+
+/// Where the accumulation of a [`Contract`] starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Zero.
+    Zero,
+    /// The value at this address for element (i, j): `addr + i * row + j * col` in bytes.
+    At {
+        /// Element (0, 0).
+        addr: Addr,
+        /// Bytes from row to row (0 for a bias row).
+        row: i64,
+        /// Bytes from column to column.
+        col: i64,
+        /// Type in memory.
+        ty: MemTy,
+    },
+}
+
+/// `d[i, j] = start[i, j] + sum over k ascending of a[i, k] * b[k, j]`, each step one fused multiply-add in f32 (or a
+/// wrapping i32 multiply-add), rounded to `d`'s memory type once at the end. `d` may be the bytes of `start`; `a` and
+/// `b` do not overlap `d`. All strides are byte constants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contract {
+    /// Rows (i64 register), at least 0.
+    pub m: Reg,
+    /// Columns.
+    pub n: Reg,
+    /// Depth.
+    pub k: Reg,
+    /// Element (0, 0) of the result.
+    pub d: Addr,
+    /// Strides of d: row, column.
+    pub d_strides: (i64, i64),
+    /// Type of d in memory.
+    pub d_ty: MemTy,
+    /// Where to start.
+    pub start: Start,
+    /// Element (0, 0) of the left operand, strides (row, k), type in memory: F32, or I32 for integer products.
+    pub a: Addr,
+    /// Strides of a.
+    pub a_strides: (i64, i64),
+    /// Element (0, 0) of the right operand.
+    pub b: Addr,
+    /// Strides of b: (k, column).
+    pub b_strides: (i64, i64),
+    /// Type of a and b in memory: F32 or I32.
+    pub ab_ty: MemTy,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are explained on the variants")]
+pub enum Op {
+    /// A constant: the raw bits (f32 in the low half; bool 0 or 1).
+    Const {
+        dst: Reg,
+        bits: u64,
+    },
+    Unary {
+        dst: Reg,
+        op: UnOp,
+        a: Reg,
+    },
+    Binary {
+        dst: Reg,
+        op: BinOp,
+        a: Reg,
+        b: Reg,
+    },
+    /// `a * b + c` rounded once (f32).
+    Fma {
+        dst: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    Compare {
+        dst: Reg,
+        op: CmpOp,
+        a: Reg,
+        b: Reg,
+    },
+    /// `cond ? a : b`
+    Select {
+        dst: Reg,
+        cond: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Cast {
+        dst: Reg,
+        op: Cast,
+        a: Reg,
+    },
+    Get {
+        dst: Reg,
+        var: VarId,
+    },
+    Set {
+        var: VarId,
+        value: Reg,
+    },
+    Load {
+        dst: Reg,
+        ty: MemTy,
+        addr: Addr,
+    },
+    Store {
+        ty: MemTy,
+        addr: Addr,
+        value: Reg,
+    },
+    Atomic(Box<Atomic>),
+    /// `for index in lo..hi` by `step` (a positive constant), i64.
+    For(Box<For>),
+    /// Independent lanes.
+    Lanes(Box<Lanes>),
+    If(Box<If>),
+    While(Box<While>),
+    Scope(Box<Scope>),
+    Break(Label),
+    Continue(Label),
+    Leave(Label),
+    /// Matrix product on memory.
+    Contract(Box<Contract>),
+    /// Ends the function with status `check` (row of the module's table) and up to four i64 arguments unless `cond`.
+    Check {
+        cond: Reg,
+        check: u32,
+        args: Vec<Reg>,
+    },
+    /// Prints text, scalars (with the dtype in which to show them) and rows of memory through the runtime's hook.
+    Print {
+        parts: Vec<PrintPart>,
+    },
+}
+
+/// A piece of a print.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrintPart {
+    /// Text.
+    Text(String),
+    /// A register, shown as this memory type (u32 and u64 as unsigned).
+    Scalar { value: Reg, ty: MemTy, unsigned: bool },
+    /// A `rows x cols` matrix of memory.
+    Matrix { addr: Addr, ty: MemTy, unsigned: bool, rows: Reg, cols: Reg, row_stride: i64, col_stride: i64 },
+}
+
+/// Atomic read-modify-write; `dst` is the old value. Integer types and f32 (`add` only).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atomic {
+    /// The old value.
+    pub dst: Reg,
+    /// Which.
+    pub op: ptoc_isa::AtomicOp,
+    /// Unsigned comparison for max and min.
+    pub unsigned: bool,
+    /// Type in memory.
+    pub ty: MemTy,
+    /// Where.
+    pub addr: Addr,
+    /// For `cas`.
+    pub expected: Option<Reg>,
+    /// The operand.
+    pub value: Reg,
+}
+
+/// A counted loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// For `break`, `continue`.
+    pub label: Label,
+    /// i64, defined in the body.
+    pub index: Reg,
+    /// First.
+    pub lo: Reg,
+    /// One past the last.
+    pub hi: Reg,
+    /// Positive.
+    pub step: i64,
+    /// The body.
+    pub body: Region,
+}
+
+/// `count` independent iterations; `lane` is the i64 lane number. The body is straight-line: `Const`, `Unary`, `Binary`,
+/// `Fma`, `Compare`, `Select`, `Cast`, `Load`, `Store`. Stores of one iteration are not loads of another, except that
+/// an iteration may load and then store the very same element. Registers of the body are not visible after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lanes {
+    /// Number of the lane.
+    pub lane: Reg,
+    /// How many, i64; 0 or less means none.
+    pub count: Reg,
+    /// The body.
+    pub body: Region,
+}
+
+/// A conditional.
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// bool
+    pub cond: Reg,
+    /// When true.
+    pub then: Region,
+    /// When false.
+    pub els: Region,
+}
+
+/// Runs `head`; while `cond`, `body` and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct While {
+    /// For `break`, `continue`.
+    pub label: Label,
+    /// Computes `cond`.
+    pub head: Region,
+    /// bool
+    pub cond: Reg,
+    /// The body.
+    pub body: Region,
+}
+
+/// A region that `Leave` ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scope {
+    /// For `leave`.
+    pub label: Label,
+    /// The body.
+    pub body: Region,
+}

@@ -1,0 +1,208 @@
+//! Entities of loop IR.
+
+use super::Region;
+use cranelift_entity::{PrimaryMap, entity_impl};
+use ptoc_diagnostics::Span;
+use smol_str::SmolStr;
+use std::fmt;
+
+/// An SSA register: `r3`. Inside `Lanes` a register may differ from lane to lane.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reg(u32);
+entity_impl!(Reg, "r");
+
+/// A mutable scalar register: `m0`. Not accessible in `Lanes`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VarId(u32);
+entity_impl!(VarId, "m");
+
+/// A loop or scope: `l0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label(u32);
+entity_impl!(Label, "l");
+
+/// A byte space of a running block (on-chip memory, mask shadow, scratch): `s0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpaceId(u32);
+entity_impl!(SpaceId, "s");
+
+/// Register types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum LTy {
+    I32,
+    I64,
+    F32,
+    Bool,
+}
+
+impl LTy {
+    /// Name in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            LTy::I32 => "i32",
+            LTy::I64 => "i64",
+            LTy::F32 => "f32",
+            LTy::Bool => "bool",
+        }
+    }
+}
+
+impl fmt::Display for LTy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Types in memory, and the register type that each loads to: bool -> bool (a byte, 0 or 1); i8, u8, i16, u16, i32 ->
+/// i32 (u32 is i32 with unsigned operations); i64 -> i64; f16, bf16, f32 -> f32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum MemTy {
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+}
+
+impl MemTy {
+    /// Every one.
+    pub const ALL: [MemTy; 10] = [
+        MemTy::Bool,
+        MemTy::I8,
+        MemTy::U8,
+        MemTy::I16,
+        MemTy::U16,
+        MemTy::I32,
+        MemTy::I64,
+        MemTy::F16,
+        MemTy::BF16,
+        MemTy::F32,
+    ];
+
+    /// Name in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemTy::Bool => "bool",
+            MemTy::I8 => "i8",
+            MemTy::U8 => "u8",
+            MemTy::I16 => "i16",
+            MemTy::U16 => "u16",
+            MemTy::I32 => "i32",
+            MemTy::I64 => "i64",
+            MemTy::F16 => "f16",
+            MemTy::BF16 => "bf16",
+            MemTy::F32 => "f32",
+        }
+    }
+
+    /// Bytes.
+    pub fn size(self) -> u32 {
+        match self {
+            MemTy::Bool | MemTy::I8 | MemTy::U8 => 1,
+            MemTy::I16 | MemTy::U16 | MemTy::F16 | MemTy::BF16 => 2,
+            MemTy::I32 | MemTy::F32 => 4,
+            MemTy::I64 => 8,
+        }
+    }
+
+    /// The register type of its values.
+    pub fn reg(self) -> LTy {
+        match self {
+            MemTy::Bool => LTy::Bool,
+            MemTy::I8 | MemTy::U8 | MemTy::I16 | MemTy::U16 | MemTy::I32 => LTy::I32,
+            MemTy::I64 => LTy::I64,
+            MemTy::F16 | MemTy::BF16 | MemTy::F32 => LTy::F32,
+        }
+    }
+}
+
+/// A register's type and origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegData {
+    /// The type.
+    pub ty: LTy,
+}
+
+/// A mutable scalar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VarData {
+    /// The type.
+    pub ty: LTy,
+}
+
+/// A byte space: `size` bytes at `offset` of the block's arena, both multiples of 64.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpaceData {
+    /// `Vec`, `Left`, `Vec.mask`, `gm0`, `partials`, ...
+    pub name: SmolStr,
+    /// Offset in the arena.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A row of the check table: what a failed `check` means is kept outside the code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckRow {
+    /// Index of the tile-IR check.
+    pub id: u32,
+    /// The source.
+    pub span: Span,
+}
+
+/// How a function is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The prologue: checks the launch and leaves the grid's extents in the results.
+    Launch,
+    /// One block.
+    Block,
+}
+
+/// One function.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// `add.launch`, `add.block`
+    pub name: SmolStr,
+    /// Launch or block.
+    pub entry: Entry,
+    /// Inputs: one i64 register each, in the order of the launch record: dimensions, then scalar arguments (f32 as
+    /// bits in the low half, and so on), then (block functions) the block's grid coordinates.
+    pub params: Vec<Reg>,
+    /// Results of a launch function: the grid's extents. Empty for a block function.
+    pub results: Vec<Reg>,
+    /// Registers.
+    pub regs: PrimaryMap<Reg, RegData>,
+    /// Mutable scalars.
+    pub vars: PrimaryMap<VarId, VarData>,
+    /// Labels.
+    pub labels: PrimaryMap<Label, ()>,
+    /// The code.
+    pub body: Region,
+}
+
+/// A kernel lowered: both functions, the arena's spaces.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The kernel's name.
+    pub name: SmolStr,
+    /// Names of the tensors, in the order of the pointer table.
+    pub tensors: Vec<SmolStr>,
+    /// Byte spaces of one running block.
+    pub spaces: PrimaryMap<SpaceId, SpaceData>,
+    /// Bytes of arena that a thread needs.
+    pub arena: u64,
+    /// Checks that the code refers to by index.
+    pub checks: Vec<CheckRow>,
+    /// The launch function.
+    pub launch: Func,
+    /// The block function.
+    pub block: Func,
+}

@@ -1,0 +1,178 @@
+//! Statements of tile IR.
+
+use super::{CheckId, Const, Label, TensorId, Tile, TileRef, Value, Var, ViewRef};
+use ptoc_diagnostics::Span;
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Oob, RoundMode, UnOp};
+
+/// Statements in order.
+pub type Region = Vec<Stmt>;
+
+/// A statement with the source that it stems from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What it does.
+    pub op: Op,
+    /// The source.
+    pub span: Span,
+}
+
+/// What a statement does. `dst` is defined by it; all other values are uses.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are explained on the variants")]
+pub enum Op {
+    /// A constant.
+    Const { dst: Value, value: Const },
+    /// `dst = op a`; both of one type. On `f16` and `bf16`: computed in f32, rounded once.
+    Unary { dst: Value, op: UnOp, a: Value },
+    /// `dst = a op b`; all of one type.
+    Binary { dst: Value, op: BinOp, a: Value, b: Value },
+    /// `dst: bool = a op b`
+    Compare { dst: Value, op: CmpOp, a: Value, b: Value },
+    /// `dst = cond ? a : b`, both evaluated.
+    Select { dst: Value, cond: Value, a: Value, b: Value },
+    /// Conversion to the type of `dst`; float to integer saturates, NaN gives 0; integers wrap unless `saturate`.
+    Convert { dst: Value, a: Value, round: RoundMode, saturate: bool },
+    /// Same bits, other type of the same width.
+    Bitcast { dst: Value, a: Value },
+    /// Reads a mutable scalar.
+    Get { dst: Value, var: Var },
+    /// Writes a mutable scalar.
+    Set { var: Var, value: Value },
+    /// Reads element `offset` of a tensor.
+    Load { dst: Value, tensor: TensorId, offset: Value },
+    /// Writes element `offset` of a tensor.
+    Store { tensor: TensorId, offset: Value, value: Value },
+    /// Atomic read-modify-write; `dst` is the old value; `expected` is for `cas` only.
+    Atomic { dst: Value, op: AtomicOp, tensor: TensorId, offset: Value, expected: Option<Value>, value: Value },
+    /// Reads an element of a tile (PTO's GetValue), `row` and `col` inside the valid shape.
+    TileGet { dst: Value, tile: TileRef, row: Value, col: Value },
+    /// Writes an element of a tile (PTO's SetValue).
+    TileSet { tile: TileRef, row: Value, col: Value, value: Value },
+    /// Starts the life of a tile (array): poison.
+    Alloc { tile: Tile },
+    /// TASSIGN with a run-time address: binds `element` (None: 0) to byte `addr` of its memory. Range, alignment and
+    /// type checks precede it as `Check`s.
+    Assign { tile: Tile, element: Option<Value>, addr: Value },
+    /// A PTO instruction.
+    Inst(Box<Inst>),
+    /// Ends the launch with an error unless `cond`.
+    Check { cond: Value, check: CheckId, args: Vec<Value> },
+    /// Prints `parts` to standard error, in the interpreter and on the CPU alike.
+    Print { parts: Vec<PrintPart> },
+    /// A counted loop.
+    For(Box<For>),
+    /// A conditional.
+    If(Box<If>),
+    /// A conditional loop.
+    While(Box<While>),
+    /// A region that `Leave` ends (an inlined call with early returns).
+    Scope(Box<Scope>),
+    /// Ends the loop.
+    Break(Label),
+    /// Ends the iteration.
+    Continue(Label),
+    /// Ends the scope.
+    Leave(Label),
+}
+
+/// A piece of a `print`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrintPart {
+    /// Text.
+    Text(String),
+    /// A scalar's value.
+    Scalar(Value),
+    /// The valid part of a tile.
+    Tile(TileRef),
+}
+
+/// `for index in lo..hi`: `index` counts up by 1; nothing runs if `hi <= lo`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// Name for `break` and `continue`.
+    pub label: Label,
+    /// Defined in the body.
+    pub index: Value,
+    /// First.
+    pub lo: Value,
+    /// One past the last.
+    pub hi: Value,
+    /// `pipeline(stages = n)`; 1 for an ordinary loop. No effect on the meaning.
+    pub stages: u32,
+    /// The body.
+    pub body: Region,
+}
+
+/// `if cond {} else {}`
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// `bool`
+    pub cond: Value,
+    /// When true.
+    pub then: Region,
+    /// When false.
+    pub els: Region,
+}
+
+/// `while`: runs `head`, then, if `cond` (defined in it) holds, `body`, and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct While {
+    /// Name for `break` and `continue`.
+    pub label: Label,
+    /// Computes the condition; its values are visible in the body.
+    pub head: Region,
+    /// `bool`
+    pub cond: Value,
+    /// The body.
+    pub body: Region,
+}
+
+/// A region with an early exit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scope {
+    /// Name for `leave`.
+    pub label: Label,
+    /// The body.
+    pub body: Region,
+}
+
+/// One PTO instruction. Operands stand in the order of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inst {
+    /// Which.
+    pub instr: InstrId,
+    /// As the table lists them.
+    pub operands: Vec<Operand>,
+    /// Hidden scratch tiles that the target wants.
+    pub scratch: Vec<TileRef>,
+    /// Modes.
+    pub attrs: InstAttrs,
+}
+
+/// An operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A tile.
+    Tile(TileRef),
+    /// A window of a tensor.
+    View(ViewRef),
+    /// A scalar.
+    Scalar(Value),
+}
+
+/// Modes of an instruction; `None` where it has no such mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct InstAttrs {
+    /// TCMP.
+    pub cmp: Option<CmpOp>,
+    /// TCVT.
+    pub round: Option<RoundMode>,
+    /// TCVT to an integer: saturate (the default is true for float sources, false for integer ones).
+    pub saturate: Option<bool>,
+    /// Scalar forms: the scalar is the left operand.
+    pub reversed: bool,
+    /// MGATHER.
+    pub oob: Option<Oob>,
+    /// TSTORE adds instead of overwriting.
+    pub atomic_add: bool,
+}

@@ -1,0 +1,206 @@
+//! The shape of the instruction table's rows.
+
+use crate::{BinOp, Loc, Reduce, UnOp};
+use ptoc_tensor::DType;
+
+/// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
+/// mnemonic means. `d` is the destination (operand 0), `a`, `b`, `c` the sources in order, `r x c` the valid shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sem {
+    /// Binds a tile to a byte address; no data moves.
+    Assign,
+    /// Tile from view; d takes the view's shape.
+    Load,
+    /// View from tile (operand 0 is the view, operand 1 the tile); converts Acc f32/i32 to the view's dtype.
+    Store,
+    /// Tile to tile, same elements, between the locations that the target allows.
+    Move,
+    /// d = a op b
+    Binary(BinOp),
+    /// d = a op s, s a scalar of the tile's dtype; with `reversed`, s op a.
+    BinaryScalar(BinOp),
+    /// d = op a
+    Unary(UnOp),
+    /// d = s everywhere
+    Expand,
+    /// d = convert(a) with a rounding mode and saturation
+    Convert,
+    /// mask d = a cmp b
+    Compare,
+    /// d = mask ? a : b (sources: mask, a, b)
+    Select,
+    /// d[i, 0] = reduce over j of a[i, j]
+    RowReduce(Reduce),
+    /// d[0, j] = reduce over i of a[i, j]
+    ColReduce(Reduce),
+    /// d[i, j] = a[i, 0]
+    RowExpand,
+    /// d[i, j] = a[i, j] op b[i, 0]
+    RowExpandBinary(BinOp),
+    /// d[i, j] = a[0, j]
+    ColExpand,
+    /// d[i, j] = a[i, j] op b[0, j]
+    ColExpandBinary(BinOp),
+    /// d[j, i] = a[i, j]
+    Transpose,
+    /// d = a b over k ascending, one f32 FMA (or wrapping i32 multiply-add) a step; starts at 0.
+    Matmul,
+    /// d = c + a b: sources are c (the accumulator read), a, b. c is usually d.
+    MatmulAcc,
+    /// d = a b + bias: starts at bias[0, j]; sources a, b, bias.
+    MatmulBias,
+    /// d[i, j] = table[idx[i, j]] element of the view read as one flat row-major list; sources: view, index tile.
+    Gather,
+}
+
+/// The part an operand plays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Written.
+    Dst,
+    /// Read.
+    Src,
+}
+
+/// What may stand as an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OperandKind {
+    /// A tile in one of these locations.
+    Tile(&'static [Loc]),
+    /// A window of a global tensor.
+    View,
+    /// A scalar of the destination's dtype.
+    Scalar,
+    /// A byte address, `index`.
+    Address,
+}
+
+/// One operand of an instruction, as the author writes it (scratch operands never appear).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OperandSpec {
+    /// Name in documentation and messages.
+    pub name: &'static str,
+    /// Read or written.
+    pub role: Role,
+    /// Tile, view or scalar.
+    pub kind: OperandKind,
+}
+
+/// The relation between valid shapes and capacities that an instruction demands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShapeRule {
+    /// No relation (TASSIGN).
+    Free,
+    /// All tile and view operands have one valid shape.
+    Same,
+    /// d is r x 1, a is r x c.
+    RowReduce,
+    /// d is 1 x c, a is r x c.
+    ColReduce,
+    /// d is r x c, the small operand r x 1 (the last operand).
+    RowExpand,
+    /// d is r x c, the small operand 1 x c (the last operand).
+    ColExpand,
+    /// d is c x r, a is r x c.
+    Transpose,
+    /// d is m x n, a is m x k, b is k x n, bias 1 x n; capacities must agree too.
+    Matmul,
+    /// d and idx have one valid shape; the view is free.
+    Gather,
+}
+
+/// Which dtypes each target admits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DTypeRule {
+    /// All tile operands (and views, scalars) have one dtype, out of the set of the target: (A2A3, A5 family).
+    /// Kirin takes the A5 list without `bf16`.
+    Same {
+        /// A2A3.
+        a2a3: &'static [DType],
+        /// A5; also Kirin9030 and KirinX90, less bf16.
+        a5: &'static [DType],
+    },
+    /// Pairs (from, to) of a conversion.
+    Pairs {
+        /// A2A3.
+        a2a3: &'static [(DType, DType)],
+        /// A5; also the Kirins, less bf16.
+        a5: &'static [(DType, DType)],
+    },
+    /// The mask is `bool`; the other operands as in `Same`. For TCMP, `a2a3_eq_only` may only be compared with EQ there.
+    Mask {
+        /// A2A3.
+        a2a3: &'static [DType],
+        /// A2A3, EQ only.
+        a2a3_eq_only: &'static [DType],
+        /// A5 and, less bf16, the Kirins.
+        a5: &'static [DType],
+    },
+    /// (accumulator, left, right) triples from the target's file.
+    Matmul,
+    /// Pairs of source and destination locations and dtypes from the target's file.
+    Move,
+    /// Data of any dtype; index tile i32 or u32.
+    Gather,
+    /// Any dtype that the target has.
+    Any,
+}
+
+/// Which pipe executes the instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PipeRule {
+    /// Scalar.
+    S,
+    /// Vector.
+    V,
+    /// Cube.
+    M,
+    /// GM -> UB/L1.
+    Mte2,
+    /// Depends on the source location: MTE3 from Vec and Mat, FIX from Acc.
+    Store,
+    /// Depends on both locations (pto_isa.md section 4).
+    Move,
+}
+
+/// Scratch storage that the target wants beside the operands; hidden from the source and counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scratch {
+    /// None.
+    None,
+    /// A2A3 only: a Vec tile of the source's type.
+    LikeSource,
+    /// A2A3 only: TTRANS's, `cols * ceil(rows / s) * s` elements, s = 32 for 8-bit types, else 16.
+    Transpose,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Instr {
+    /// `TADD`
+    pub name: &'static str,
+    /// Meaning.
+    pub sem: Sem,
+    /// Operands in source order, destination first.
+    pub operands: &'static [OperandSpec],
+    /// Shape relation.
+    pub shape: ShapeRule,
+    /// Legal dtypes.
+    pub dtypes: DTypeRule,
+    /// Pipe.
+    pub pipe: PipeRule,
+    /// Hidden scratch.
+    pub scratch: Scratch,
+    /// May the destination be the same bytes as a source that dies here?
+    pub in_place: bool,
+    /// One line: what it does.
+    pub doc: &'static str,
+    /// The meaning as a formula.
+    pub formula: &'static str,
+    /// Where the facts come from (a section of PTO's documentation).
+    pub source: &'static str,
+}
+
+/// Index of an instruction in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct InstrId(pub u16);

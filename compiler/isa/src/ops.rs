@@ -1,0 +1,148 @@
+//! The operations that instructions, scalars, both IRs and the interpreter share. Their meaning on each dtype is in
+//! `spec/numerics.md`.
+
+use std::fmt;
+
+macro_rules! named_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[allow(missing_docs, reason = "the names say it")]
+        pub enum $name { $($(#[$vmeta])* $variant),* }
+        impl $name {
+            /// Every one.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+            /// The name in IR text.
+            pub fn name(self) -> &'static str { match self { $($name::$variant => $text),* } }
+            /// The one with that name.
+            pub fn from_name(name: &str) -> Option<$name> { match name { $($text => Some($name::$variant),)* _ => None } }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.name()) }
+        }
+    };
+}
+
+named_enum! {
+    /// Two operands of one type, result of that type.
+    BinOp {
+        /// a + b
+        Add = "add",
+        /// a - b
+        Sub = "sub",
+        /// a * b
+        Mul = "mul",
+        /// a / b: IEEE for floats, truncation for fixed-width integers, floor for `index`; integer x/0 is all ones.
+        Div = "div",
+        /// Remainder that goes with `Div`; integer x % 0 is x.
+        Rem = "rem",
+        /// Larger; NaN if either is NaN; +0 above -0.
+        Max = "max",
+        /// Smaller; NaN if either is NaN; -0 below +0.
+        Min = "min",
+        /// Bitwise and (logical for `bool`).
+        And = "and",
+        /// Bitwise or.
+        Or = "or",
+        /// Bitwise exclusive or.
+        Xor = "xor",
+        /// Left shift; a count of the width or more (taken as unsigned) gives 0.
+        Shl = "shl",
+        /// Right shift, arithmetic for signed types; a count of the width or more gives 0 or the sign.
+        Shr = "shr",
+    }
+}
+
+named_enum! {
+    /// One operand, result of the same type.
+    UnOp {
+        /// -a; integers wrap.
+        Neg = "neg",
+        /// Bitwise complement (logical for `bool`).
+        Not = "not",
+        /// Absolute value; the smallest integer stays itself.
+        Abs = "abs",
+        /// max(a, 0): NaN stays NaN.
+        Relu = "relu",
+        /// e^a
+        Exp = "exp",
+        /// Natural logarithm.
+        Log = "log",
+        /// Square root, correctly rounded.
+        Sqrt = "sqrt",
+        /// 1 / sqrt(a): two rounded f32 operations.
+        Rsqrt = "rsqrt",
+        /// 1 / a, one rounded operation.
+        Recip = "recip",
+        /// Largest integral value not above a.
+        Floor = "floor",
+        /// Smallest integral value not below a.
+        Ceil = "ceil",
+        /// Integral part.
+        Trunc = "trunc",
+        /// Nearest integral value, ties to even.
+        Rint = "rint",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// Gauss error function.
+        Erf = "erf",
+        /// Sine.
+        Sin = "sin",
+        /// Cosine.
+        Cos = "cos",
+    }
+}
+
+named_enum! {
+    /// Comparisons; every one but `Ne` is false if either side is NaN.
+    CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge" }
+}
+
+named_enum! {
+    /// Reductions along a row or a column.
+    Reduce {
+        /// Rows: 64 strided partials from +0, then a halving tree. Columns: ascending rows.
+        Sum = "sum",
+        /// Largest; NaN if any is NaN.
+        Max = "max",
+        /// Smallest; NaN if any is NaN.
+        Min = "min",
+    }
+}
+
+named_enum! {
+    /// PTO's rounding modes of a conversion.
+    RoundMode {
+        /// Nearest, ties to even (also PTO's NONE).
+        Rint = "rint",
+        /// Nearest, ties away from zero.
+        Round = "round",
+        /// Towards minus infinity.
+        Floor = "floor",
+        /// Towards plus infinity.
+        Ceil = "ceil",
+        /// Towards zero.
+        Trunc = "trunc",
+        /// Inexact results take the odd neighbour.
+        Odd = "odd",
+    }
+}
+
+named_enum! {
+    /// What an index outside the table does in MGATHER.
+    Oob {
+        /// An error, reported with tile and element.
+        Undefined = "undefined",
+        /// Nearest index inside.
+        Clamp = "clamp",
+        /// Modulo the extent.
+        Wrap = "wrap",
+        /// Reads as zero.
+        Zero = "zero",
+    }
+}
+
+named_enum! {
+    /// Read-modify-write of one element of a tensor; the result is the old value.
+    AtomicOp { Add = "add", Max = "max", Min = "min", And = "and", Or = "or", Xor = "xor", Exchange = "exchange", Cas = "cas" }
+}

@@ -1,0 +1,101 @@
+//! Tile types: location, dtype, capacity in elements, layout of the elements.
+
+use ptoc_tensor::DType;
+use std::fmt;
+
+/// Where a tile lives (PTO's `TileType`); each names exactly one memory of a target.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(missing_docs, reason = "PTO's own names")]
+pub enum Loc {
+    Vec,
+    Mat,
+    Left,
+    Right,
+    Acc,
+    Bias,
+    Scaling,
+    ScaleLeft,
+    ScaleRight,
+}
+
+impl Loc {
+    /// Every location, in PTO's order.
+    pub const ALL: [Loc; 9] =
+        [Loc::Vec, Loc::Mat, Loc::Left, Loc::Right, Loc::Acc, Loc::Bias, Loc::Scaling, Loc::ScaleLeft, Loc::ScaleRight];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Loc::Vec => "Vec",
+            Loc::Mat => "Mat",
+            Loc::Left => "Left",
+            Loc::Right => "Right",
+            Loc::Acc => "Acc",
+            Loc::Bias => "Bias",
+            Loc::Scaling => "Scaling",
+            Loc::ScaleLeft => "ScaleLeft",
+            Loc::ScaleRight => "ScaleRight",
+        }
+    }
+
+    /// The location with that name.
+    pub fn from_name(name: &str) -> Option<Loc> {
+        Loc::ALL.into_iter().find(|l| l.name() == name)
+    }
+
+    /// May a program see the bytes of one tile through another of a different type? (design.md 3.1: Vec and Mat.)
+    pub fn bytes_observable(self) -> bool {
+        matches!(self, Loc::Vec | Loc::Mat)
+    }
+}
+
+impl fmt::Display for Loc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Order of the elements of an unboxed tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Order {
+    /// Row-major, PTO's ND.
+    Nd,
+    /// Column-major, PTO's DN.
+    Dn,
+}
+
+/// The static type of a tile. Fractal boxing of Left, Right and Acc follows from the target and is not part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TileType {
+    /// Location.
+    pub loc: Loc,
+    /// Element type. `bool` is a packed mask, Vec only.
+    pub dtype: DType,
+    /// Capacity in rows.
+    pub rows: u32,
+    /// Capacity in columns.
+    pub cols: u32,
+    /// Element order.
+    pub order: Order,
+}
+
+impl TileType {
+    /// Bytes of storage: `rows * cols * sizeof(dtype)`; a mask packs a row's bits and pads the row to 32 bytes.
+    pub fn bytes(&self) -> u64 {
+        let (rows, cols) = (u64::from(self.rows), u64::from(self.cols));
+        match self.dtype {
+            DType::Bool => rows * cols.div_ceil(8).next_multiple_of(32),
+            d => rows * cols * d.size() as u64,
+        }
+    }
+}
+
+impl fmt::Display for TileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}<{}, {}, {}", self.loc, self.dtype, self.rows, self.cols)?;
+        if self.order == Order::Dn {
+            f.write_str(", DN")?;
+        }
+        f.write_str(">")
+    }
+}

@@ -1,0 +1,5 @@
+//! Dtypes, their arithmetic and conversions, tensors and `.npy` files. A leaf: depends on nothing of ours.
+
+mod dtype;
+
+pub use dtype::DType;
