@@ -1,4 +1,5 @@
 //! Tile IR with its text form, verifier and the reference interpreter; loop IR with its text form and verifier.
 
 pub mod loops;
+pub mod scalar;
 pub mod tile;

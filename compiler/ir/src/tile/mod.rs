@@ -11,9 +11,13 @@
 //!
 //! Invariants are listed in and enforced by the verifier (`verify`).
 
+mod builder;
 mod op;
+mod simplify;
 mod types;
+mod visit;
 
+pub use builder::Builder;
 pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, While};
 pub use types::{
     AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, TensorData, TensorDir,

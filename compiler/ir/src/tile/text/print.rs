@@ -1,0 +1,192 @@
+//! Printing the kernel and its tables.
+
+use crate::tile::{AddrKind, Kernel, TensorDir, Value};
+use cranelift_entity::{EntityRef, EntitySet};
+use ptoc_diagnostics::Span;
+use std::fmt::{self, Write};
+
+/// Are spans printed?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spans {
+    /// `@file:start..end` after everything that has one. This is what round-trips.
+    Keep,
+    /// For people.
+    Omit,
+}
+
+/// The kernel as text.
+pub fn print(kernel: &Kernel, spans: Spans) -> String {
+    let mut p = Printer { k: kernel, out: String::new(), spans, indent: 0, defined: EntitySet::new() };
+    p.kernel().expect("writing to a String does not fail");
+    p.out
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&print(self, Spans::Omit))
+    }
+}
+
+/// A string literal: `"`, `\`, and control characters escaped.
+pub(super) struct Quoted<'a>(pub &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                '\n' => f.write_str("\\n")?,
+                '\t' => f.write_str("\\t")?,
+                c if c.is_control() => write!(f, "\\u{{{:x}}}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+pub(super) struct Printer<'k> {
+    pub k: &'k Kernel,
+    pub out: String,
+    pub spans: Spans,
+    pub indent: usize,
+    /// Values that have been printed with their data.
+    pub defined: EntitySet<Value>,
+}
+
+impl Printer<'_> {
+    fn kernel(&mut self) -> fmt::Result {
+        let k = self.k;
+        write!(self.out, "kernel {} target {}", Quoted(&k.name), Quoted(&k.target))?;
+        self.end(k.span)?;
+        for (id, dim) in &k.dims {
+            write!(self.out, "dim {id} {}: ", Quoted(&dim.name))?;
+            self.def(dim.value, dim.span)?;
+            self.end(dim.span)?;
+        }
+        for param in &k.scalars {
+            write!(self.out, "scalar {}: ", Quoted(&param.name))?;
+            self.def(param.value, param.span)?;
+            if let Some(default) = param.default {
+                write!(self.out, " default {default}")?;
+            }
+            self.end(param.span)?;
+        }
+        for (id, t) in &k.tensors {
+            let dir = match t.dir {
+                TensorDir::In => "in",
+                TensorDir::Out => "out",
+                TensorDir::InOut => "inout",
+                TensorDir::Scratch => "scratch",
+            };
+            write!(self.out, "tensor {id} {} {dir} {} [", Quoted(&t.name), t.dtype)?;
+            self.list(&t.shape)?;
+            self.out.push(']');
+            self.out.push_str(if t.optional { " optional" } else { "" });
+            self.out.push_str(if t.disjoint { " disjoint" } else { "" });
+            self.end(t.span)?;
+        }
+        for (id, var) in &k.vars {
+            writeln!(self.out, "var {id} {}: {}", Quoted(&var.name), var.ty)?;
+        }
+        self.tiles()?;
+        for (id, check) in &k.checks {
+            write!(self.out, "check {id} {} {}", check.code, Quoted(&check.message))?;
+            if let Some(help) = &check.help {
+                write!(self.out, " help {}", Quoted(help))?;
+            }
+            self.end(check.span)?;
+        }
+        for (id, &span) in &k.labels {
+            write!(self.out, "label {id}")?;
+            self.end(span)?;
+        }
+        // The regions go to a buffer of their own, as only they tell which values are unused.
+        let head = std::mem::take(&mut self.out);
+        self.out.push_str("prologue {\n");
+        self.region(&k.prologue)?;
+        self.out.push_str("}\ngrid [");
+        for (i, dim) in k.grid.iter().enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            self.def(dim.index, k.span)?;
+            write!(self.out, " {} < {}", Quoted(&dim.name), dim.extent)?;
+        }
+        self.out.push_str("]\nbody {\n");
+        self.region(&k.body)?;
+        self.out.push_str("}\n");
+        let tail = std::mem::replace(&mut self.out, head);
+        for value in k.values.keys() {
+            if !self.defined.contains(value) {
+                self.out.push_str("unused ");
+                self.def(value, Span::default())?;
+                self.out.push('\n');
+            }
+        }
+        self.out.push_str(&tail);
+        Ok(())
+    }
+
+    fn tiles(&mut self) -> fmt::Result {
+        for (id, tile) in &self.k.tiles {
+            write!(self.out, "tile {id} {} {}", Quoted(&tile.name), tile.ty)?;
+            if tile.count != 1 {
+                write!(self.out, " count {}", tile.count)?;
+            }
+            if tile.stages != 1 {
+                write!(self.out, " stages {}", tile.stages)?;
+            }
+            match &tile.addr {
+                AddrKind::Auto => {}
+                AddrKind::Dynamic => self.out.push_str(" dynamic"),
+                AddrKind::Fixed(at) => {
+                    let at: Vec<_> = at.iter().map(|a| format!("{a:#x}")).collect();
+                    write!(self.out, " at [{}]", at.join(", "))?;
+                }
+            }
+            self.out.push_str(if tile.hidden { " hidden" } else { "" });
+            self.end(tile.span)?;
+        }
+        Ok(())
+    }
+
+    /// ` @span`, if spans are kept.
+    pub fn span(&mut self, span: Span) -> fmt::Result {
+        match self.spans {
+            Spans::Omit => Ok(()),
+            Spans::Keep if span == Span::default() => Ok(()),
+            Spans::Keep => write!(self.out, " @{}:{}..{}", span.file.0, span.start, span.end),
+        }
+    }
+
+    /// ` @span` and the end of the line.
+    pub fn end(&mut self, span: Span) -> fmt::Result {
+        self.span(span)?;
+        self.out.write_char('\n')
+    }
+
+    /// A value where it is defined, with its data. `around` is the span that it has unless another is printed.
+    pub fn def(&mut self, value: Value, around: Span) -> fmt::Result {
+        write!(self.out, "{value}")?;
+        let Some(data) = self.k.values.get(value) else { return write!(self.out, ": index") };
+        self.defined.insert(value);
+        if let Some(name) = &data.name {
+            write!(self.out, " {}", Quoted(name))?;
+        }
+        write!(self.out, ": {}", data.ty)?;
+        if self.spans == Spans::Keep && data.span != around {
+            if data.span == Span::default() { self.out.push_str(" @?") } else { self.span(data.span)? }
+        }
+        Ok(())
+    }
+
+    /// `a, b, c`
+    pub fn list<E: EntityRef + fmt::Display>(&mut self, items: &[E]) -> fmt::Result {
+        for (i, item) in items.iter().enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            write!(self.out, "{item}")?;
+        }
+        Ok(())
+    }
+}
