@@ -1,0 +1,124 @@
+//! Reading: bytes to a tensor, C-order and little-endian whatever the file's order.
+
+use super::NpyError;
+use super::header::{Descr, Header, parse, quoted};
+use crate::tensor::element_count;
+use crate::{DType, Tensor};
+
+/// Reads a `.npy` file of any version, byte order and memory order.
+///
+/// bf16 comes from `V2`, and from `<u2` or `>u2` if `expected` is bf16; otherwise `expected` changes nothing, and it
+/// is for the caller to hold the tensor's dtype against it.
+pub fn read(file: &[u8], expected: Option<DType>) -> Result<Tensor, NpyError> {
+    let header = parse(file)?;
+    let (dtype, swap) = element_type(&header.descr, expected)?;
+    let data = &file[header.data..];
+    let size = dtype.size();
+    // Before any allocation: the data must be there.
+    let count = element_count(dtype, &header.shape)
+        .ok_or_else(|| NpyError::TooLarge { shape: quoted(header.shape_text), itemsize: size })?;
+    let needed = count * size;
+    let signature = || format!("{dtype}{:?}", header.shape);
+    if data.len() < needed {
+        return Err(NpyError::TruncatedData { needed, found: data.len(), signature: signature() });
+    }
+    if data.len() > needed {
+        return Err(NpyError::TrailingData { needed, extra: data.len() - needed, signature: signature() });
+    }
+    let mut tensor = Tensor::zeros(dtype, &header.shape)?;
+    fill(&mut tensor, data, &header);
+    if swap {
+        tensor.bytes_mut().chunks_exact_mut(size).for_each(<[u8]>::reverse);
+    }
+    if dtype == DType::Bool {
+        // NumPy takes every non-zero byte as true; ours are 0 or 1.
+        tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+    }
+    Ok(tensor)
+}
+
+/// Copies the elements into C order.
+fn fill(tensor: &mut Tensor, data: &[u8], header: &Header<'_>) {
+    let (shape, size) = (&header.shape, tensor.dtype().size());
+    if !header.fortran_order || shape.len() < 2 || data.is_empty() {
+        tensor.bytes_mut().copy_from_slice(data);
+        return;
+    }
+    // Walks the destination in order and keeps the source offset up to date, like an odometer.
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = size;
+    for &extent in shape {
+        strides.push(stride);
+        stride *= extent;
+    }
+    let (mut index, mut from) = (vec![0; shape.len()], 0);
+    for element in tensor.bytes_mut().chunks_exact_mut(size) {
+        element.copy_from_slice(&data[from..from + size]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            from += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            from -= strides[axis] * shape[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+/// The dtype, and whether the bytes of an element must be reversed.
+fn element_type(descr: &Descr<'_>, expected: Option<DType>) -> Result<(DType, bool), NpyError> {
+    let text = match *descr {
+        Descr::Plain(text) => text,
+        Descr::Structured(text) => {
+            let remedy = "one field, as in `x['name']`,".to_string();
+            return Err(NpyError::UnsupportedType { descr: shortened(text), kind: "a structured type", remedy });
+        }
+    };
+    let unknown = || NpyError::BadHeader { reason: format!("`descr` is {}, not a type string", quoted(text)) };
+    // `<f4`: byte order, kind, bytes an element (characters for U; a unit may follow for dates).
+    let (order, rest) = match text.chars().next() {
+        Some(order @ ('<' | '>' | '=' | '|')) => (order, &text[1..]),
+        _ => ('=', text),
+    };
+    let kind = rest.chars().next().ok_or_else(unknown)?;
+    let size = &rest[kind.len_utf8()..];
+    let dtype = match (kind, size) {
+        ('b', "1") | ('?', "") => DType::Bool,
+        ('i', "1") => DType::I8,
+        ('i', "2") => DType::I16,
+        ('i', "4") => DType::I32,
+        ('i', "8") => DType::I64,
+        ('u', "1") => DType::U8,
+        ('u', "2") if expected == Some(DType::BF16) => DType::BF16,
+        ('u', "2") => DType::U16,
+        ('u', "4") => DType::U32,
+        ('u', "8") => DType::U64,
+        ('f', "2") => DType::F16,
+        ('f', "4") => DType::F32,
+        ('V', "2") => DType::BF16,
+        _ => return Err(unsupported(text, kind, size).unwrap_or_else(unknown)),
+    };
+    Ok((dtype, order == '>' && dtype.size() > 1))
+}
+
+/// The error for a type that NumPy has and kernels have not; `None` if NumPy does not have it either.
+fn unsupported(text: &str, kind: char, size: &str) -> Option<NpyError> {
+    let wanted = "`x.astype(np.float32)`";
+    let (kind, remedy) = match (kind, size) {
+        ('f', "8") => ("float64", wanted),
+        ('f', "12" | "16") => ("long double", wanted),
+        ('c', _) => ("complex numbers", "`x.real.astype(np.float32)`, and `x.imag` likewise,"),
+        ('O', _) => ("pickled Python objects", wanted),
+        ('U' | 'S' | 'a', _) => ("text", wanted),
+        ('M' | 'm', _) => ("dates or durations", "`x.astype(np.int64)`"),
+        ('V', _) => ("raw bytes", "a numeric view, as in `x.view(np.uint8)`,"),
+        _ => return None,
+    };
+    Some(NpyError::UnsupportedType { descr: shortened(text), kind, remedy: remedy.to_string() })
+}
+
+/// A type's text, as it is quoted in a message.
+fn shortened(text: &str) -> String {
+    quoted(text).trim_matches('`').to_string()
+}
