@@ -174,10 +174,12 @@ pub fn integer_range(dtype: DType) -> Option<(i128, i128)> {
 }
 
 /// Converts between dtypes: float to float and integer to float round once, float to integer truncates and saturates
-/// (NaN is 0), integer to integer wraps, anything to bool is `!= 0`.
+/// (NaN is 0), integer to integer wraps, anything to bool is `!= 0`. bf16 to f32 is a shift, for every NaN too.
 pub fn convert_bits(from: DType, to: DType, bits: u64) -> u64 {
     if from == to {
         truncated(to, bits)
+    } else if (from, to) == (DType::BF16, DType::F32) {
+        (bits & 0xffff) << 16
     } else if from.is_float() {
         bits_from_f64(to, bits_to_f64(from, bits))
     } else {
@@ -205,9 +207,9 @@ pub fn f16_to_f32(bits: u16) -> f32 {
     f16::from_bits(bits).to_f32()
 }
 
-/// A bf16 as f32, exact.
+/// A bf16 as f32: the same bits above 16 zeros.
 pub fn bf16_to_f32(bits: u16) -> f32 {
-    bf16::from_bits(bits).to_f32()
+    f32::from_bits(u32::from(bits) << 16)
 }
 
 /// How many representable values lie between two floats (0 for equal ones and for -0 and +0, 1 for neighbours);

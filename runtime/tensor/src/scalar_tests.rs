@@ -135,6 +135,7 @@ proptest! {
         prop_assert_eq!(convert_bits(F32, F16, u64::from(bits)) as u16, f16_from_f32(value));
         prop_assert_eq!(convert_bits(F32, BF16, u64::from(bits)) as u16, bf16_from_f32(value));
         prop_assert_eq!(bf16_to_f32((bits >> 16) as u16).to_bits(), bits & 0xffff_0000);
+        prop_assert_eq!(convert_bits(BF16, F32, u64::from(bits >> 16)), u64::from(bits & 0xffff_0000));
     }
 
     #[test]

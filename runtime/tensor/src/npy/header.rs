@@ -30,14 +30,20 @@ fn bad(reason: impl Into<String>) -> NpyError {
     NpyError::BadHeader { reason: reason.into() }
 }
 
-/// `text`, quoted and cut to a readable length.
-pub(super) fn quoted(text: &str) -> String {
+/// `text` on one line and cut to a readable length, without quotes around it.
+pub(super) fn shown(text: &str) -> String {
     const SHOWN: usize = 60;
-    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let mut shown: String = text.chars().take(SHOWN).map(visible).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push_str("...");
     }
-    format!("`{shown}`")
+    shown
+}
+
+/// [`shown`] in backquotes.
+pub(super) fn quoted(text: &str) -> String {
+    format!("`{}`", shown(text))
 }
 
 /// Reads everything before the data.

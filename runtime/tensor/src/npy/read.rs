@@ -1,7 +1,7 @@
 //! Reading: bytes to a tensor, C-order and little-endian whatever the file's order.
 
 use super::NpyError;
-use super::header::{Descr, Header, parse, quoted};
+use super::header::{Descr, Header, parse, quoted, shown};
 use crate::tensor::element_count;
 use crate::{DType, Tensor};
 
@@ -72,7 +72,7 @@ fn element_type(descr: &Descr<'_>, expected: Option<DType>) -> Result<(DType, bo
         Descr::Plain(text) => text,
         Descr::Structured(text) => {
             let remedy = "one field, as in `x['name']`,".to_string();
-            return Err(NpyError::UnsupportedType { descr: shortened(text), kind: "a structured type", remedy });
+            return Err(NpyError::UnsupportedType { descr: shown(text), kind: "a structured type", remedy });
         }
     };
     let unknown = || NpyError::BadHeader { reason: format!("`descr` is {}, not a type string", quoted(text)) };
@@ -115,10 +115,5 @@ fn unsupported(text: &str, kind: char, size: &str) -> Option<NpyError> {
         ('V', _) => ("raw bytes", "a numeric view, as in `x.view(np.uint8)`,"),
         _ => return None,
     };
-    Some(NpyError::UnsupportedType { descr: shortened(text), kind, remedy: remedy.to_string() })
-}
-
-/// A type's text, as it is quoted in a message.
-fn shortened(text: &str) -> String {
-    quoted(text).trim_matches('`').to_string()
+    Some(NpyError::UnsupportedType { descr: shown(text), kind, remedy: remedy.to_string() })
 }
