@@ -13,6 +13,17 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// `error`, `warning`, `note`: the word in front of a message and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
 /// A secondary place and what is to be said about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
@@ -127,6 +138,13 @@ impl Diagnostic {
     #[must_use]
     pub fn with_fix(mut self, message: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
         self.fixes.push(Fix { message: message.into(), edits: vec![Edit { span, text: text.into() }] });
+        self
+    }
+
+    /// Adds a repair of several edits, which must not overlap.
+    #[must_use]
+    pub fn with_edits(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Diagnostic {
+        self.fixes.push(Fix { message: message.into(), edits });
         self
     }
 

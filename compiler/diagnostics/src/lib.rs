@@ -4,9 +4,18 @@
 //! cannot exist without its page. Nothing here knows the language.
 
 mod code;
+mod collector;
 mod diagnostic;
+mod page;
+pub mod render;
+mod source_map;
 mod span;
+mod suggest;
 
-pub use code::{Code, codes};
+pub use code::{Code, CodeInfo, codes};
+pub use collector::{DEFAULT_LIMIT, Diagnostics};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Severity};
+pub use page::{Example, UnknownCode, examples, explain};
+pub use source_map::{Position, SourceMap};
 pub use span::{FileId, Span};
+pub use suggest::suggest;

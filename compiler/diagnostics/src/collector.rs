@@ -1,0 +1,152 @@
+//! Collects the diagnostics of one compilation.
+
+use crate::{Code, Diagnostic, Severity, codes};
+use std::collections::HashSet;
+
+/// Errors that are reported before the rest is only counted.
+pub const DEFAULT_LIMIT: usize = 100;
+
+/// Diagnostics in the order of arrival, without repetitions.
+///
+/// A second diagnostic of the same code at the same span is dropped (instances of one kernel repeat what is wrong
+/// with it); of those without a span, a second one with the same code and message.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    seen: HashSet<(Code, Result<crate::Span, String>)>,
+}
+
+impl Diagnostics {
+    /// No diagnostics.
+    pub fn new() -> Diagnostics {
+        Diagnostics::default()
+    }
+
+    /// Adds one unless it is a repetition. Says whether it was added.
+    pub fn push(&mut self, diagnostic: Diagnostic) -> bool {
+        let place = diagnostic.span.ok_or_else(|| diagnostic.message.clone());
+        let new = self.seen.insert((diagnostic.code, place));
+        if new {
+            self.list.push(diagnostic);
+        }
+        new
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many errors there are.
+    pub fn error_count(&self) -> usize {
+        self.list.iter().filter(|diagnostic| diagnostic.is_error()).count()
+    }
+
+    /// Is there an error?
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(Diagnostic::is_error)
+    }
+
+    /// In the order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
+    /// Makes errors of the warnings that `denied` picks.
+    pub fn deny(&mut self, denied: impl Fn(&Diagnostic) -> bool) {
+        for diagnostic in &mut self.list {
+            if diagnostic.severity == Severity::Warning && denied(diagnostic) {
+                diagnostic.severity = Severity::Error;
+            }
+        }
+    }
+
+    /// Sorted by file, start and code, equals in the order of arrival, those without a span first.
+    pub fn into_sorted(self) -> Vec<Diagnostic> {
+        let mut list = self.list;
+        list.sort_by_key(|diagnostic| (diagnostic.span.map(|span| (span.file, span.start)), diagnostic.code));
+        list
+    }
+
+    /// [Sorted](Diagnostics::into_sorted), with at most `limit` errors; if more were found, a last note says how many.
+    /// Warnings and notes behind the first error that is not shown are dropped with it.
+    pub fn into_report(self, limit: usize) -> Vec<Diagnostic> {
+        let errors = self.error_count();
+        let mut list = self.into_sorted();
+        if errors <= limit {
+            return list;
+        }
+        let places = list.iter().enumerate().filter(|(_, diagnostic)| diagnostic.is_error());
+        let cut = places.map(|(at, _)| at).nth(limit).unwrap_or(list.len());
+        list.truncate(cut);
+        let rest = errors - limit;
+        let (noun, verb) = if rest == 1 { ("error", "is") } else { ("errors", "are") };
+        let mut note = Diagnostic::global(codes::TOO_MANY_ERRORS, format!("{rest} more {noun} {verb} not shown"));
+        note.severity = Severity::Note;
+        list.push(note);
+        list
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
+        for diagnostic in diagnostics {
+            self.push(diagnostic);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileId, Span};
+
+    fn at(file: u32, start: u32, message: &str) -> Diagnostic {
+        Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::new(FileId(file), start, start + 1), message)
+    }
+
+    #[test]
+    fn repetitions_are_dropped() {
+        let mut all = Diagnostics::new();
+        assert!(all.push(at(0, 5, "first")));
+        assert!(!all.push(at(0, 5, "in another instance")));
+        assert!(all.push(at(0, 6, "first")));
+        assert!(all.push(Diagnostic::global(codes::UNEXPECTED_TOKEN, "a.npy")));
+        assert!(all.push(Diagnostic::global(codes::UNEXPECTED_TOKEN, "b.npy")));
+        assert!(!all.push(Diagnostic::global(codes::UNEXPECTED_TOKEN, "a.npy")));
+        assert_eq!((all.len(), all.error_count()), (4, 4));
+    }
+
+    #[test]
+    fn sorted_by_place() {
+        let mut all = Diagnostics::new();
+        all.extend([at(1, 0, "d"), at(0, 9, "c"), at(0, 2, "b"), Diagnostic::global(codes::UNEXPECTED_TOKEN, "a")]);
+        let messages: Vec<_> = all.into_sorted().into_iter().map(|d| d.message).collect();
+        assert_eq!(messages, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_limit_counts_errors() {
+        let all = || {
+            let mut all = Diagnostics::new();
+            all.extend((0..5).map(|i| at(0, 10 * i, "wrong")));
+            all.push(Diagnostic::warning(codes::UNEXPECTED_TOKEN, Span::new(FileId(0), 15, 16), "odd"));
+            all.push(Diagnostic::warning(codes::UNEXPECTED_TOKEN, Span::new(FileId(0), 35, 36), "odd"));
+            all
+        };
+        assert_eq!(all().into_report(5).len(), 7);
+        let report = all().into_report(3);
+        assert_eq!(report.len(), 5);
+        assert_eq!(report[4].message, "2 more errors are not shown");
+        assert_eq!(report[4].severity, Severity::Note);
+        assert_eq!(all().into_report(4)[6 - 1].message, "odd");
+        let mut denied = all();
+        denied.deny(|d| d.message == "odd");
+        assert_eq!(denied.error_count(), 7);
+    }
+}
