@@ -230,7 +230,7 @@ pub enum StmtKind {
         /// The value.
         value: Expr,
     },
-    /// `let (a, b) = value;`
+    /// `let (a, b) = value;` (`let (a) = value;` is a plain [`StmtKind::Let`])
     LetTuple {
         /// At least two.
         names: Vec<Ident>,
@@ -268,7 +268,8 @@ pub enum StmtKind {
     },
     /// `expr;`
     Expr(Expr),
-    /// `if .. {} else {}`; also used for its value when it is a block's tail ([`ExprKind::If`]).
+    /// `if .. {} else {}`. As the last statement of a block, if it has an `else` and its first branch has a value, it is
+    /// the block's tail instead ([`ExprKind::If`]).
     If(IfStmt),
     /// `for p in range {}`
     For {
@@ -382,7 +383,7 @@ pub enum ExprKind {
     Hole,
     /// `(e)`
     Paren(Expr),
-    /// `(a, b)`
+    /// `(a, b)`, `(a,)`, `()`
     Tuple(Vec<Expr>),
     /// `[a, b]`
     List(Vec<Expr>),
@@ -394,7 +395,7 @@ pub enum ExprKind {
     Binary(BinaryOp, Expr, Expr),
     /// `shape : stride`
     Layout(Expr, Expr),
-    /// `e @ name`
+    /// `e @ name`; in layouts the name may be a mode's number (`1@0`)
     Basis(Expr, Ident),
     /// `base[args]`
     Index(Expr, Vec<Arg>),

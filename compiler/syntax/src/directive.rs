@@ -1,0 +1,342 @@
+//! Test lines: comments of the form `// run: ..` and `// check: ..`, as typed values with a span for every part.
+//!
+//! ```text
+//! // run: linear interp,cpu M=200 N=130 K=100 seed=2 rtol=2e-3 A=a.npy C==c.npy     // a remark
+//! // check: linear target=a2a3 BN=512 capacity.Vec=0x1F000 => SA-0352, SA-0352      // a remark
+//! ```
+
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+
+use crate::ast::{Ident, Name};
+
+/// A test line.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Directive {
+    /// `// run:`
+    Run(Run),
+    /// `// check:`
+    Check(Check),
+}
+
+impl Directive {
+    /// The kernel or program that is meant.
+    pub fn kernel(&self) -> &Ident {
+        match self {
+            Directive::Run(run) => &run.kernel,
+            Directive::Check(check) => &check.kernel,
+        }
+    }
+
+    /// The line from its first word to its last, without the mark `//` and the remark.
+    pub fn span(&self) -> Span {
+        match self {
+            Directive::Run(run) => run.span,
+            Directive::Check(check) => check.span,
+        }
+    }
+}
+
+/// `// run: kernel backends NAME=VALUE ..`: compute, and compare with `ensures` and between the backends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// What to run.
+    pub kernel: Ident,
+    /// On what; at least one, none twice.
+    pub backends: Vec<(Backend, Span)>,
+    /// Target, tolerances, and values.
+    pub settings: Settings,
+    /// `A=file.npy`: the array that an argument gets.
+    pub inputs: Vec<Binding>,
+    /// `C==file.npy`: the array that an argument must equal afterwards.
+    pub expects: Vec<Binding>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// `// check: kernel NAME=VALUE .. => CODE, ..`: analyse, and compare the errors.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Check {
+    /// What to check.
+    pub kernel: Ident,
+    /// Target and values.
+    pub settings: Settings,
+    /// The codes, or their kinds, that must be reported, one for each error. None: the check must pass.
+    pub expected: Vec<Ident>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What executes a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Backend {
+    /// The reference interpreter.
+    Interp,
+    /// Machine code on this host.
+    Cpu,
+    /// The simulator of processing in memory.
+    Pim,
+}
+
+impl Backend {
+    /// All of them.
+    pub const ALL: [Backend; 3] = [Backend::Interp, Backend::Cpu, Backend::Pim];
+
+    /// How it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Interp => "interp",
+            Backend::Cpu => "cpu",
+            Backend::Pim => "pim",
+        }
+    }
+}
+
+/// What both kinds of lines can set.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Settings {
+    /// `target=a2a3`
+    pub target: Option<Ident>,
+    /// `seed=7`: of the random inputs.
+    pub seed: Option<(u64, Span)>,
+    /// `rtol=1e-3`
+    pub rtol: Option<(f64, Span)>,
+    /// `atol=1e-3`
+    pub atol: Option<(f64, Span)>,
+    /// `M=200`, `T=f16`, `act=relu`, `ORDER=8:1`: as `-D` has them, in source order. The text is an expression.
+    pub params: Vec<Binding>,
+    /// `capacity.Vec=0x1F000`: the name is that of the space.
+    pub capacities: Vec<Binding>,
+}
+
+/// `NAME=VALUE`
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// The name.
+    pub name: Ident,
+    /// The text of the value.
+    pub value: Name,
+    /// Where the value stands.
+    pub value_span: Span,
+}
+
+/// Reads the directive in a comment that has a line of its own; `None` if it is an ordinary comment or malformed.
+pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Directive> {
+    let body = text.strip_prefix("//")?;
+    let lead = body.len() - body.trim_start().len();
+    let (is_run, rest) = match body.trim_start() {
+        b if b.starts_with("run:") => (true, &b[4..]),
+        b if b.starts_with("check:") => (false, &b[6..]),
+        _ => return None,
+    };
+    let offset = comment.start + (2 + lead + if is_run { 4 } else { 6 }) as u32;
+    let mut reader = Reader { file: comment.file, is_run, diagnostics, ok: true };
+    // A remark begins at a word that starts with `//`.
+    let remark = words(rest, offset, comment.file).find(|w| w.name.starts_with("//"));
+    let rest = remark.map_or(rest, |w| &rest[..(w.span.start - offset) as usize]);
+    let end = offset + rest.trim_end().len() as u32;
+    let span = Span::new(comment.file, comment.start + (2 + lead) as u32, end);
+    reader.line(rest, offset, span)
+}
+
+/// The words of `text`, which starts at byte `offset` of the file.
+fn words(text: &str, offset: u32, file: FileId) -> impl Iterator<Item = Ident> + Clone {
+    text.split_whitespace().map(move |word| {
+        let start = offset + (word.as_ptr() as usize - text.as_ptr() as usize) as u32;
+        Ident { name: Name::new(word), span: Span::new(file, start, start + word.len() as u32) }
+    })
+}
+
+struct Reader<'a> {
+    file: FileId,
+    is_run: bool,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    ok: bool,
+}
+
+impl Reader<'_> {
+    fn fail(&mut self, diagnostic: Diagnostic) {
+        self.ok = false;
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn malformed(&mut self, span: Span, message: impl Into<String>) {
+        let form = if self.is_run {
+            "a run line is `// run: kernel backend,.. NAME=VALUE ..`"
+        } else {
+            "a check line is `// check: kernel NAME=VALUE .. => CODE, ..`"
+        };
+        self.fail(Diagnostic::error(codes::MALFORMED_DIRECTIVE, span, message).with_note(form));
+    }
+
+    fn line(&mut self, rest: &str, offset: u32, span: Span) -> Option<Directive> {
+        let arrow = rest.find("=>");
+        let (left, right) = arrow.map_or((rest, None), |at| (&rest[..at], Some(at)));
+        let mut left = words(left, offset, self.file);
+        let Some(kernel) = left.next() else {
+            self.malformed(span, "this line does not say which kernel it is about");
+            return None;
+        };
+        if !is_name(&kernel.name) {
+            self.malformed(kernel.span, format!("a kernel's name is expected, not `{}`", kernel.name));
+        }
+        let backends = if self.is_run { self.backends(&kernel, left.next()) } else { Vec::new() };
+        let (mut settings, mut inputs, mut expects) = (Settings::default(), Vec::new(), Vec::new());
+        for word in left {
+            self.setting(word, &mut settings, &mut inputs, &mut expects);
+        }
+        let expected = match right {
+            Some(at) if self.is_run => {
+                let start = offset + at as u32;
+                self.malformed(
+                    Span::new(self.file, start, start + 2),
+                    "a run line expects arrays (`C==c.npy`), not codes",
+                );
+                Vec::new()
+            }
+            Some(at) => self.codes(&rest[at + 2..], offset + at as u32 + 2),
+            None => Vec::new(),
+        };
+        if !self.ok {
+            return None;
+        }
+        Some(if self.is_run {
+            Directive::Run(Run { kernel, backends, settings, inputs, expects, span })
+        } else {
+            Directive::Check(Check { kernel, settings, expected, span })
+        })
+    }
+
+    fn backends(&mut self, kernel: &Ident, word: Option<Ident>) -> Vec<(Backend, Span)> {
+        let mut list: Vec<(Backend, Span)> = Vec::new();
+        let Some(word) = word.filter(|w| !w.name.contains('=')) else {
+            self.malformed(kernel.span.after(), "the backends are missing: `interp`, `cpu`, or `pim`");
+            return list;
+        };
+        let mut start = word.span.start;
+        for part in word.name.split(',') {
+            let span = Span::new(self.file, start, start + part.len() as u32);
+            start += part.len() as u32 + 1;
+            match Backend::ALL.into_iter().find(|b| b.name() == part) {
+                Some(b) if list.iter().any(|l| l.0 == b) => self.malformed(span, format!("`{part}` stands here twice")),
+                Some(b) => list.push((b, span)),
+                None => {
+                    let mut d = Diagnostic::error(
+                        codes::UNKNOWN_BACKEND,
+                        span,
+                        format!("`{part}` is no backend: there are `interp`, `cpu`, and `pim`"),
+                    );
+                    let names = Backend::ALL.map(Backend::name);
+                    if let Some(near) = crate::similar::nearest(part, &names) {
+                        d = d.with_fix(format!("write `{near}`"), span, near);
+                    }
+                    self.fail(d);
+                }
+            }
+        }
+        list
+    }
+
+    fn setting(&mut self, word: Ident, settings: &mut Settings, inputs: &mut Vec<Binding>, expects: &mut Vec<Binding>) {
+        let text = word.name.as_str();
+        let Some(at) = text.find('=') else {
+            self.malformed(word.span, format!("`{text}` is no setting: write NAME=VALUE, without spaces"));
+            return;
+        };
+        let equals = if text[at..].starts_with("==") { 2 } else { 1 };
+        let (name, value) = (&text[..at], &text[at + equals..]);
+        let part = |from: usize, len: usize| {
+            Span::new(self.file, word.span.start + from as u32, word.span.start + (from + len) as u32)
+        };
+        let name = Ident { name: Name::new(name), span: part(0, at) };
+        let value_span = part(at + equals, value.len());
+        let binding = Binding { name, value: Name::new(value), value_span };
+        if value.is_empty() {
+            self.malformed(word.span, format!("`{}` is set to nothing", binding.name.name));
+            return;
+        }
+        let space = binding.name.name.strip_prefix("capacity.").map(str::to_owned);
+        if !is_name(space.as_deref().unwrap_or(&binding.name.name)) {
+            self.malformed(binding.name.span, format!("`{}` cannot be set", binding.name.name));
+            return;
+        }
+        if equals == 2 {
+            match self.is_run && space.is_none() {
+                true => self.unique(expects, binding),
+                false => self.malformed(word.span, "`==` expects the value of an array in a run line"),
+            }
+            return;
+        }
+        match binding.name.name.as_str() {
+            "target" => {
+                let value = Ident { name: binding.value.clone(), span: value_span };
+                self.once(&mut settings.target, value, &binding.name);
+            }
+            "seed" => match value.parse::<u64>() {
+                Ok(seed) => self.once(&mut settings.seed, (seed, value_span), &binding.name),
+                Err(_) => self.malformed(value_span, format!("a seed is an unsigned integer, not `{value}`")),
+            },
+            name @ ("rtol" | "atol") => match value.parse::<f64>() {
+                Ok(v) if v >= 0.0 => {
+                    let slot = if name == "rtol" { &mut settings.rtol } else { &mut settings.atol };
+                    self.once(slot, (v, value_span), &binding.name);
+                }
+                _ => self.malformed(value_span, format!("a tolerance is a number of zero or more, not `{value}`")),
+            },
+            _ => match space {
+                Some(space) => {
+                    let at = binding.name.span;
+                    let span = Span::new(self.file, at.end - space.len() as u32, at.end);
+                    let name = Ident { name: Name::new(space), span };
+                    self.unique(&mut settings.capacities, Binding { name, ..binding });
+                }
+                None if value.ends_with(".npy") && self.is_run => self.unique(inputs, binding),
+                None => self.unique(&mut settings.params, binding),
+            },
+        }
+    }
+
+    fn once<T>(&mut self, slot: &mut Option<T>, value: T, name: &Ident) {
+        if slot.replace(value).is_some() {
+            self.malformed(name.span, format!("`{}` is set twice", name.name));
+        }
+    }
+
+    fn unique(&mut self, list: &mut Vec<Binding>, binding: Binding) {
+        match list.iter().find(|b| b.name.name == binding.name.name) {
+            Some(first) => {
+                let message = format!("`{}` is set twice", binding.name.name);
+                let first = first.name.span;
+                self.malformed(binding.name.span, message);
+                if let Some(last) = self.diagnostics.pop() {
+                    self.diagnostics.push(last.with_secondary(first, "first here"));
+                }
+            }
+            None => list.push(binding),
+        }
+    }
+
+    fn codes(&mut self, text: &str, offset: u32) -> Vec<Ident> {
+        let mut list = Vec::new();
+        let mut start = offset;
+        for part in text.split(',') {
+            let lead = (part.len() - part.trim_start().len()) as u32;
+            let word = part.trim();
+            let span = Span::new(self.file, start + lead, start + lead + word.len() as u32);
+            start += part.len() as u32 + 1;
+            if word.is_empty() {
+                self.malformed(Span::new(self.file, span.start, span.start), "a code is missing here");
+            } else if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+                self.malformed(span, format!("`{word}` is no code, as SA-0352 is, and no kind, as `capacity` is"));
+            } else {
+                list.push(Ident { name: Name::new(word), span });
+            }
+        }
+        list
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
