@@ -73,30 +73,72 @@ impl Hunk<'_> {
         new.push_str(&text[at..end.max(at)]);
         let old: Vec<&str> = text[start..end].lines().collect();
         let new: Vec<&str> = new.lines().collect();
-        // Whole lines that both sides share at either end say nothing.
-        let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-        let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-        let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-        let number = first + head as u32 + 1;
+        let mut from = (0, 0);
+        for (i, j) in common_lines(&old, &new).into_iter().chain([(old.len(), new.len())]) {
+            let changed = Changed { old: &old[from.0..i], new: &new[from.1..j] };
+            changed.render((first as usize + from.0 + 1, first as usize + from.1 + 1), width, into);
+            from = (i + 1, j + 1);
+        }
+    }
+}
+
+/// Neighbouring lines of which none stays.
+struct Changed<'t> {
+    old: &'t [&'t str],
+    new: &'t [&'t str],
+}
+
+impl Changed<'_> {
+    fn render(&self, (old_at, new_at): (usize, usize), width: usize, into: &mut Vec<PatchLine>) {
         let show = |line: &str, other: Option<&&str>| {
             let points = other.map_or((0, line.len()), |other| difference(line, other));
             show_line(line, &[points.0, points.1], width).text.trim_end().to_string()
         };
+        let more = |lines: &[&str]| lines.len().checked_sub(MAX_LINES).filter(|&rest| rest > 0).map(PatchLine::More);
         // A blank line that text is put in has nothing to take away.
-        let blank = old.iter().all(|line| line.trim().is_empty());
-        for (i, line) in old.iter().enumerate().take(MAX_LINES).filter(|_| !blank || new.is_empty()) {
-            into.push(PatchLine::Old(number + i as u32, show(line, new.get(i))));
+        if self.new.is_empty() || self.old.iter().any(|line| !line.trim().is_empty()) {
+            for (i, line) in self.old.iter().enumerate().take(MAX_LINES) {
+                into.push(PatchLine::Old((old_at + i) as u32, show(line, self.new.get(i))));
+            }
+            into.extend(more(self.old));
         }
-        if old.len() > MAX_LINES && !blank {
-            into.push(PatchLine::More(old.len() - MAX_LINES));
+        for (i, line) in self.new.iter().enumerate().take(MAX_LINES) {
+            into.push(PatchLine::New((new_at + i) as u32, show(line, self.old.get(i))));
         }
-        for (i, line) in new.iter().enumerate().take(MAX_LINES) {
-            into.push(PatchLine::New(number + i as u32, show(line, old.get(i))));
+        into.extend(more(self.new));
+    }
+}
+
+/// The longest common subsequence, as pairs of indices; of long texts only the common lines at either end.
+fn common_lines(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    const MAX: usize = 64;
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
+    let mut pairs: Vec<_> = (0..head).map(|i| (i, i)).collect();
+    if a.len() <= MAX && b.len() <= MAX {
+        // length[i][j]: of the longest common subsequence of a[i..] and b[j..].
+        let mut length = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in (0..a.len()).rev() {
+            for j in (0..b.len()).rev() {
+                let skip = length[i + 1][j].max(length[i][j + 1]);
+                length[i][j] = if a[i] == b[j] { length[i + 1][j + 1] + 1 } else { skip };
+            }
         }
-        if new.len() > MAX_LINES {
-            into.push(PatchLine::More(new.len() - MAX_LINES));
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() && j < b.len() {
+            if a[i] == b[j] {
+                pairs.push((head + i, head + j));
+                (i, j) = (i + 1, j + 1);
+            } else if length[i + 1][j] >= length[i][j + 1] {
+                i += 1;
+            } else {
+                j += 1;
+            }
         }
     }
+    pairs.extend((0..tail).rev().map(|back| (old.len() - 1 - back, new.len() - 1 - back)));
+    pairs
 }
 
 /// Where `line` begins and ends to differ from `other`, in bytes.

@@ -3,7 +3,8 @@
 //! Ariadne gets a prepared copy of each file: only the lines with a label have text, every line ends in a space that
 //! an empty span at its end can point at, control characters are visible and long lines are cut. So it sees the line
 //! structure that [`SourceMap`] has (it would itself also break at form feeds and the like), and its spans are never
-//! empty, backwards, or across a line break at their end, all of which it draws badly or panics on.
+//! empty, backwards, or across a line break at their end, all of which it draws badly or panics on. They count
+//! characters: with byte offsets ariadne 0.6 slices the text of a second file at a character offset, and panics.
 
 use super::text::{ShownLine, printable, show_line};
 use crate::{Diagnostic, FileId, Severity, SourceMap, Span};
@@ -59,9 +60,12 @@ pub(super) fn snippet(diagnostic: &Diagnostic, sources: &SourceMap, color: bool,
     }
     let prepared: Vec<Prepared> = files.iter().map(|&file| prepare(file, &marks, sources, width)).collect();
     let rank = |mark: &Mark<'_>| files.iter().position(|&file| file == mark.span.file).unwrap_or(0);
-    // One group a file, top to bottom; on one line the rightmost label first, so that no arrow crosses another.
+    // One group a file, top to bottom; on one line the label whose arrow, in the middle, is rightmost comes first, so
+    // that no arrow crosses another.
     let line_of = |mark: &Mark<'_>| sources.position(mark.span.file, last_offset(mark.span)).line;
-    marks.sort_by_key(|mark| (rank(mark), line_of(mark), std::cmp::Reverse(mark.span.start)));
+    marks.sort_by_key(|mark| {
+        (rank(mark), line_of(mark), std::cmp::Reverse(u64::from(mark.span.start) + u64::from(mark.span.end)))
+    });
     let places = marks.iter().map(|mark| prepared[rank(mark)].place(mark.span, sources));
     let places: Vec<(usize, Range<usize>)> = marks.iter().map(rank).zip(places).collect();
     let primary_color = match diagnostic.severity {
@@ -72,7 +76,7 @@ pub(super) fn snippet(diagnostic: &Diagnostic, sources: &SourceMap, color: bool,
     let config = Config::new()
         .with_color(color)
         .with_char_set(CharSet::Unicode)
-        .with_index_type(IndexType::Byte)
+        .with_index_type(IndexType::Char)
         .with_cross_gap(false);
     let start = places[marks.iter().position(|mark| mark.primary).unwrap_or(0)].clone();
     let mut report = Report::build(ReportKind::Error, start).with_config(config);
@@ -150,7 +154,7 @@ fn prepare(file: FileId, marks: &[Mark<'_>], sources: &SourceMap, width: usize) 
 }
 
 impl Prepared {
-    /// The place of a span in the prepared text; never empty.
+    /// The place of a span in the prepared text, in characters; never empty.
     fn place(&self, span: Span, sources: &SourceMap) -> Range<usize> {
         let at = |line: u32, offset: u32| {
             let within = offset as usize - sources.line_start(self.file, line);
@@ -159,8 +163,9 @@ impl Prepared {
         let line_of = |offset: u32| sources.position(self.file, offset).line - 1;
         let start = at(line_of(span.start), span.start);
         let end = at(line_of(last_offset(span)), span.end);
-        let one = self.source.text()[start..].chars().next().map_or(0, char::len_utf8);
-        start..end.max(start + one)
+        let before = self.source.text()[..start].chars().count();
+        let within = self.source.text()[start..end.max(start)].chars().count();
+        before..before + within.max(1)
     }
 }
 
