@@ -1,1 +1,15 @@
-//! (under construction)
+//! What compiled kernels need while they run: the launch record, the arena, the threads and the status.
+//!
+//! Knows nothing of the compiler: a [`Kernel`] is two function pointers and what keeps them alive.
+
+mod arena;
+mod frame;
+mod kernel;
+mod pool;
+mod print;
+
+pub use arena::ARENA_ALIGN;
+pub use frame::{EntryFn, Frame, PrintHook, Status};
+pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, TensorArg};
+pub use pool::Pool;
+pub use print::{PrintEvent, PrintItem, PrintValue};

@@ -1,0 +1,69 @@
+//! The launch record: the one argument of compiled code.
+
+use std::ffi::c_void;
+
+/// What compiled code gets. A launch function reads `params` and writes `results`; a block function reads `params`,
+/// `tensors` and `coords` and owns `arena` while it runs.
+#[repr(C)]
+pub struct Frame {
+    /// Dimensions, then scalar arguments (f32 as bits in the low half).
+    pub params: *const i64,
+    /// Data of each tensor.
+    pub tensors: *const *mut u8,
+    /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry.
+    pub arena: *mut u8,
+    /// Coordinates of the block (null for a launch function).
+    pub coords: *const i64,
+    /// Where a launch function leaves the grid's extents (null for a block function).
+    pub results: *mut i64,
+    /// Filled when the function returns non-zero.
+    pub status: *mut Status,
+    /// Called by `print`.
+    pub print: PrintHook,
+    /// First argument of `print`.
+    pub print_ctx: *mut c_void,
+}
+
+/// What a failed check leaves behind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    /// Row of the module's check table.
+    pub check: u32,
+    /// How many of `args` are meant.
+    pub count: u32,
+    /// The numbers of the message.
+    pub args: [i64; 4],
+}
+
+/// A launch or a block function: 0 is success, otherwise 1 + the check's row, with [`Frame::status`] filled.
+pub type EntryFn = unsafe extern "C" fn(*const Frame) -> u32;
+
+/// `print`: the context, the site's number, and its values: one slot for a scalar (raw bits), three for a matrix
+/// (address, rows, columns).
+pub type PrintHook = unsafe extern "C" fn(ctx: *mut c_void, site: u32, values: *const i64);
+
+/// Calls `entry` with clean upper vector halves: compiled code holds legacy SSE instructions, which are up to 6.8 times
+/// slower while the upper halves of the ZMM registers are dirty.
+///
+/// # Safety
+/// `entry` must be compiled code that is still mapped, and `frame` what that code expects (see [`Frame`]).
+#[inline]
+pub(crate) unsafe fn enter(entry: EntryFn, frame: &Frame) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        /// # Safety
+        /// The CPU has AVX.
+        #[target_feature(enable = "avx")]
+        unsafe fn clean_upper_halves() {
+            std::arch::x86_64::_mm256_zeroupper();
+        }
+        if std::arch::is_x86_feature_detected!("avx") {
+            // SAFETY: AVX was just detected; the instruction touches only halves that the System V and Windows calling
+            // conventions leave to the callee.
+            unsafe { clean_upper_halves() };
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { entry(frame) }
+}

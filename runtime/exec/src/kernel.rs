@@ -1,0 +1,415 @@
+//! A compiled kernel and its launch.
+
+use crate::arena::Arena;
+use crate::frame::{EntryFn, Frame, Status, enter};
+use crate::pool::Pool;
+use crate::print::{PrintEvent, PrintItem, PrintLog, record};
+use std::any::Any;
+use std::fmt;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Most dimensions of a grid.
+pub const MAX_GRID_RANK: usize = 16;
+
+/// What the compiler made.
+pub struct KernelParts {
+    /// The kernel's name.
+    pub name: String,
+    /// Leaves the grid's extents in the results.
+    pub launch: EntryFn,
+    /// Runs one block.
+    pub block: EntryFn,
+    /// Slots of `Frame::params`.
+    pub params: usize,
+    /// Entries of the pointer table.
+    pub tensors: usize,
+    /// Dimensions of the grid, at most [`MAX_GRID_RANK`].
+    pub rank: usize,
+    /// Bytes of arena that a running block needs.
+    pub arena: u64,
+    /// The `print` statements, by site.
+    pub prints: Vec<Vec<PrintItem>>,
+    /// Keeps the code mapped.
+    pub code: Box<dyn Any + Send + Sync>,
+}
+
+/// A kernel that can be launched any number of times, from any thread.
+pub struct Kernel {
+    parts: KernelParts,
+}
+
+/// A tensor's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorArg {
+    /// Its first byte.
+    pub data: *mut u8,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+impl TensorArg {
+    /// A buffer as a launch argument.
+    pub fn new(bytes: &mut [u8]) -> TensorArg {
+        TensorArg { data: bytes.as_mut_ptr(), len: bytes.len() }
+    }
+}
+
+/// Arguments of a launch.
+pub struct Launch<'a> {
+    /// Dimensions, then scalar arguments.
+    pub params: &'a [i64],
+    /// The tensors, in the kernel's order.
+    pub tensors: &'a [TensorArg],
+    /// Threads to use; 0 takes one a core.
+    pub threads: usize,
+    /// Gets each `print`, in block order. With one thread a block's prints arrive when it ends, otherwise all at the end.
+    pub print: Option<&'a mut dyn FnMut(PrintEvent)>,
+}
+
+/// A check that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Row of the module's check table.
+    pub check: u32,
+    /// The numbers of the message.
+    pub args: Vec<i64>,
+    /// The block's linear index; `None` when the launch function failed.
+    pub block: Option<u64>,
+    /// The block's grid coordinates.
+    pub coords: Vec<i64>,
+}
+
+/// Why a launch did not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaunchError {
+    /// The number of parameters or tensors is not the kernel's.
+    Arguments {
+        /// "parameters" or "tensors".
+        what: &'static str,
+        /// The kernel's.
+        expected: usize,
+        /// The call's.
+        got: usize,
+    },
+    /// The product of the extents does not fit 63 bits.
+    GridTooLarge {
+        /// The extents.
+        extents: Vec<i64>,
+    },
+    /// No memory for the arena.
+    OutOfMemory {
+        /// Bytes for each thread.
+        bytes: u64,
+    },
+    /// A check failed.
+    Check(Failure),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::Arguments { what, expected, got } => {
+                write!(f, "the kernel takes {expected} {what}, the launch has {got}")
+            }
+            LaunchError::GridTooLarge { extents } => {
+                write!(f, "a grid of {extents:?} blocks cannot be counted in 63 bits")
+            }
+            LaunchError::OutOfMemory { bytes } => write!(f, "no memory for {bytes} bytes of tiles in each thread"),
+            LaunchError::Check(failure) => {
+                write!(f, "check {} failed with {:?}", failure.check, failure.args)?;
+                if failure.block.is_some() {
+                    write!(f, " in block {:?}", failure.coords)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.parts.name).field("rank", &self.parts.rank).finish_non_exhaustive()
+    }
+}
+
+impl Kernel {
+    /// A kernel of compiled code.
+    ///
+    /// # Safety
+    /// `launch` and `block` follow the ABI of [`Frame`], stay callable while `code` lives, and may run on several
+    /// threads at once with frames of their own.
+    ///
+    /// # Panics
+    /// If `rank` is more than [`MAX_GRID_RANK`].
+    pub unsafe fn new(parts: KernelParts) -> Kernel {
+        assert!(parts.rank <= MAX_GRID_RANK, "a grid of rank {}", parts.rank);
+        Kernel { parts }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.parts.name
+    }
+
+    /// Bytes of arena that each thread needs.
+    pub fn arena(&self) -> u64 {
+        self.parts.arena
+    }
+
+    /// The grid's extents for these parameters, without running a block.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    pub unsafe fn grid(&self, launch: &mut Launch<'_>) -> Result<Vec<i64>, LaunchError> {
+        let tensors = self.check_arguments(launch)?;
+        // SAFETY: the caller's promise.
+        let extents = unsafe { self.extents(launch, &tensors) }?;
+        Ok(extents[..self.parts.rank].to_vec())
+    }
+
+    /// Runs the launch function, then every block of the grid (linear order: the last dimension moves fastest). An
+    /// empty grid runs nothing.
+    ///
+    /// Blocks are handed out in ascending chunks. When a block fails, blocks above it are no longer started and all
+    /// below it still run, so for any number of threads the reported failure is that of the lowest failing block.
+    /// Which blocks above it have run, and so the contents of outputs after a failure, is not specified.
+    ///
+    /// # Safety
+    /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch, and the
+    /// kernel's code stays inside it for these parameters: its loop IR was made for tensors of these shapes.
+    pub unsafe fn launch(&self, mut launch: Launch<'_>) -> Result<(), LaunchError> {
+        let tensors = self.check_arguments(&launch)?;
+        // SAFETY: the caller's promise.
+        let extents = unsafe { self.extents(&mut launch, &tensors) }?;
+        let extents = &extents[..self.parts.rank];
+        if extents.iter().any(|&e| e <= 0) {
+            return Ok(());
+        }
+        let blocks = extents
+            .iter()
+            .try_fold(1i64, |n, &e| n.checked_mul(e))
+            .ok_or_else(|| LaunchError::GridTooLarge { extents: extents.to_vec() })? as u64;
+        let threads = if launch.threads == 0 { Pool::default_threads() } else { launch.threads };
+        let threads = u64::try_from(threads).unwrap_or(u64::MAX).min(blocks) as usize;
+        // Chunks small enough to balance, large enough that the counter is not contended.
+        let chunk = if threads == 1 { blocks } else { (blocks / (threads as u64 * 8)).clamp(1, 64) };
+        let grid = Grid {
+            kernel: &self.parts,
+            params: launch.params,
+            tensors: &tensors,
+            extents,
+            blocks,
+            chunk,
+            next: AtomicU64::new(0),
+            failed: AtomicU64::new(u64::MAX),
+            out_of_memory: AtomicBool::new(false),
+            outcome: Mutex::default(),
+        };
+        if threads == 1 {
+            // SAFETY: the caller's promise.
+            unsafe { grid.work(launch.print.as_deref_mut()) };
+        } else {
+            // SAFETY: the caller's promise.
+            Pool::global().run(threads, &|| unsafe { grid.work(None) });
+        }
+        let out_of_memory = grid.out_of_memory.load(Ordering::Relaxed);
+        let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sink) = launch.print {
+            let last = outcome.failure.as_ref().and_then(|f| f.block).unwrap_or(u64::MAX);
+            let mut events = outcome.events;
+            events.retain(|e| e.block.is_none_or(|b| b <= last));
+            // Stable: prints of one block come from one thread, in order.
+            events.sort_by_key(|e| e.block);
+            events.into_iter().for_each(sink);
+        }
+        match outcome.failure {
+            Some(failure) => Err(LaunchError::Check(failure)),
+            None if out_of_memory => Err(LaunchError::OutOfMemory { bytes: self.parts.arena }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_arguments(&self, launch: &Launch<'_>) -> Result<Table, LaunchError> {
+        let (expected, got) = (self.parts.params, launch.params.len());
+        if expected != got {
+            return Err(LaunchError::Arguments { what: "parameters", expected, got });
+        }
+        let (expected, got) = (self.parts.tensors, launch.tensors.len());
+        if expected != got {
+            return Err(LaunchError::Arguments { what: "tensors", expected, got });
+        }
+        Ok(Table::new(launch.tensors))
+    }
+
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    unsafe fn extents(&self, launch: &mut Launch<'_>, tensors: &Table) -> Result<[i64; MAX_GRID_RANK], LaunchError> {
+        let mut extents = [0; MAX_GRID_RANK];
+        let mut status = Status::default();
+        let mut log = PrintLog { sites: &self.parts.prints, block: None, events: Vec::new() };
+        let Some(arena) = Arena::take(self.parts.arena) else {
+            return Err(LaunchError::OutOfMemory { bytes: self.parts.arena });
+        };
+        let frame = Frame {
+            params: launch.params.as_ptr(),
+            tensors: tensors.as_ptr(),
+            arena: arena.as_ptr(),
+            coords: null(),
+            results: extents.as_mut_ptr(),
+            status: &mut status,
+            print: record,
+            print_ctx: (&raw mut log).cast(),
+        };
+        // SAFETY: `Kernel::new` promised the ABI; the frame is complete and its memory outlives the call.
+        let code = unsafe { enter(self.parts.launch, &frame) };
+        arena.put_back();
+        if let Some(sink) = launch.print.as_mut() {
+            log.events.drain(..).for_each(sink);
+        }
+        match code {
+            0 => Ok(extents),
+            _ => Err(LaunchError::Check(failure(&status, None, &[]))),
+        }
+    }
+}
+
+fn failure(status: &Status, block: Option<u64>, coords: &[i64]) -> Failure {
+    let count = (status.count as usize).min(status.args.len());
+    Failure { check: status.check, args: status.args[..count].to_vec(), block, coords: coords.to_vec() }
+}
+
+/// The pointer table; on the heap only when it is long.
+enum Table {
+    Short([*mut u8; 32]),
+    Long(Vec<*mut u8>),
+}
+
+impl Table {
+    fn new(tensors: &[TensorArg]) -> Table {
+        if tensors.len() <= 32 {
+            let mut short = [null_mut(); 32];
+            short.iter_mut().zip(tensors).for_each(|(slot, t)| *slot = t.data);
+            Table::Short(short)
+        } else {
+            Table::Long(tensors.iter().map(|t| t.data).collect())
+        }
+    }
+
+    fn as_ptr(&self) -> *const *mut u8 {
+        match self {
+            Table::Short(short) => short.as_ptr(),
+            Table::Long(long) => long.as_ptr(),
+        }
+    }
+}
+
+/// One launch's blocks, shared by its threads.
+struct Grid<'a> {
+    kernel: &'a KernelParts,
+    params: &'a [i64],
+    tensors: &'a Table,
+    extents: &'a [i64],
+    blocks: u64,
+    chunk: u64,
+    /// First block that nobody took yet.
+    next: AtomicU64,
+    /// Lowest block that failed so far.
+    failed: AtomicU64,
+    out_of_memory: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    failure: Option<Failure>,
+    events: Vec<PrintEvent>,
+}
+
+// SAFETY: the raw pointers in the table are only handed to compiled code, which may run on several threads at once
+// (promised in `Kernel::new`); everything else is shared by atomics and a mutex.
+unsafe impl Sync for Grid<'_> {}
+
+impl Grid<'_> {
+    /// Takes chunks until none are left.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    unsafe fn work(&self, mut sink: Option<&mut (dyn FnMut(PrintEvent) + '_)>) {
+        let Some(arena) = Arena::take(self.kernel.arena) else {
+            // The launch function's arena was granted to the caller, so the others finish the grid unless it is the
+            // only one; either way the launch is reported as failed.
+            self.out_of_memory.store(true, Ordering::Relaxed);
+            return;
+        };
+        let mut log = PrintLog { sites: &self.kernel.prints, block: None, events: Vec::new() };
+        let mut status = Status::default();
+        let mut coords = [0i64; MAX_GRID_RANK];
+        let rank = self.extents.len();
+        let log_ptr = &raw mut log;
+        let status_ptr = &raw mut status;
+        'chunks: loop {
+            let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
+            if first >= self.blocks {
+                break;
+            }
+            let mut rest = first;
+            for d in (0..rank).rev() {
+                let extent = self.extents[d] as u64;
+                coords[d] = (rest % extent) as i64;
+                rest /= extent;
+            }
+            for block in first..self.blocks.min(first.saturating_add(self.chunk)) {
+                if block > self.failed.load(Ordering::Relaxed) {
+                    break 'chunks;
+                }
+                let frame = Frame {
+                    params: self.params.as_ptr(),
+                    tensors: self.tensors.as_ptr(),
+                    arena: arena.as_ptr(),
+                    coords: coords.as_ptr(),
+                    results: null_mut(),
+                    status: status_ptr,
+                    print: record,
+                    print_ctx: log_ptr.cast(),
+                };
+                // SAFETY: `log` and `status` are only used through these pointers while compiled code runs; the rest
+                // is `Kernel::new`'s and the caller's promise.
+                let code = unsafe {
+                    (*log_ptr).block = Some(block);
+                    enter(self.kernel.block, &frame)
+                };
+                if let Some(sink) = sink.as_mut() {
+                    // SAFETY: no compiled code runs now.
+                    unsafe { &mut *log_ptr }.events.drain(..).for_each(sink);
+                }
+                if code != 0 {
+                    self.failed.fetch_min(block, Ordering::Relaxed);
+                    // SAFETY: no compiled code runs now.
+                    let found = failure(unsafe { &*status_ptr }, Some(block), &coords[..rank]);
+                    let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                    if outcome.failure.as_ref().is_none_or(|old| old.block > Some(block)) {
+                        outcome.failure = Some(found);
+                    }
+                    break 'chunks;
+                }
+                for d in (0..rank).rev() {
+                    coords[d] += 1;
+                    if coords[d] < self.extents[d] {
+                        break;
+                    }
+                    coords[d] = 0;
+                }
+            }
+        }
+        arena.put_back();
+        // SAFETY: no compiled code runs now.
+        let events = &mut unsafe { &mut *log_ptr }.events;
+        if !events.is_empty() {
+            self.outcome.lock().unwrap_or_else(PoisonError::into_inner).events.append(events);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Launches of hand-written entry functions.
+
+use ptoc_exec::{Frame, Kernel, KernelParts, Launch, LaunchError, PrintItem, PrintValue, TensorArg};
+use ptoc_tensor::DType;
+
+/// Grid `params[0] x params[1]`; check 7 if `params[0]` is 99.
+unsafe extern "C" fn launch_2d(frame: *const Frame) -> u32 {
+    let frame = unsafe { &*frame };
+    unsafe {
+        *frame.results = *frame.params;
+        *frame.results.add(1) = *frame.params.add(1);
+        if *frame.params == 99 {
+            (*frame.status).check = 7;
+            (*frame.status).count = 1;
+            (*frame.status).args[0] = 99;
+            return 8;
+        }
+    }
+    0
+}
+
+/// Adds 1 to byte `(i, j)` and prints (i, j) at site 0; check 3 with (i, j) where `i * n + j` is at least `params[2]`.
+unsafe extern "C" fn block_2d(frame: *const Frame) -> u32 {
+    let frame = unsafe { &*frame };
+    unsafe {
+        let (i, j, n) = (*frame.coords, *frame.coords.add(1), *frame.params.add(1));
+        let at = i * n + j;
+        *(*frame.tensors).add(at as usize) += 1;
+        *frame.arena = 1;
+        let values = [i, j];
+        (frame.print)(frame.print_ctx, 0, values.as_ptr());
+        if at >= *frame.params.add(2) {
+            (*frame.status).check = 3;
+            (*frame.status).count = 2;
+            (&mut (*frame.status).args)[..2].copy_from_slice(&values);
+            return 4;
+        }
+    }
+    0
+}
+
+fn kernel() -> Kernel {
+    unsafe {
+        Kernel::new(KernelParts {
+            name: "count".into(),
+            launch: launch_2d,
+            block: block_2d,
+            params: 3,
+            tensors: 1,
+            rank: 2,
+            arena: 64,
+            prints: vec![vec![
+                PrintItem::Scalar(DType::I64),
+                PrintItem::Text(", ".into()),
+                PrintItem::Scalar(DType::I64),
+            ]],
+            code: Box::new(()),
+        })
+    }
+}
+
+type Prints = Vec<(Option<u64>, i64, i64)>;
+
+fn run(params: [i64; 3], bytes: &mut [u8], threads: usize) -> (Result<(), LaunchError>, Prints) {
+    let mut prints = Vec::new();
+    let mut sink = |e: ptoc_exec::PrintEvent| match &e.values[..] {
+        [PrintValue::Scalar { bits: i, .. }, PrintValue::Text(_), PrintValue::Scalar { bits: j, .. }] => {
+            prints.push((e.block, *i, *j));
+        }
+        other => panic!("{other:?}"),
+    };
+    let tensors = [TensorArg::new(bytes)];
+    let launch = Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
+    (unsafe { kernel().launch(launch) }, prints)
+}
+
+#[test]
+fn every_block_once_and_prints_in_block_order() {
+    for threads in [0, 1, 2, 3] {
+        for (m, n) in [(1, 1), (3, 5), (20, 17), (1, 400)] {
+            let mut bytes = vec![0; (m * n) as usize];
+            let (result, prints) = run([m, n, i64::MAX], &mut bytes, threads);
+            assert_eq!(result, Ok(()));
+            assert!(bytes.iter().all(|&b| b == 1));
+            let want: Prints = (0..m * n).map(|b| (Some(b as u64), b / n, b % n)).collect();
+            assert_eq!(prints, want);
+        }
+    }
+}
+
+#[test]
+fn the_lowest_failing_block_is_reported() {
+    for threads in [1, 2, 4] {
+        for _ in 0..20 {
+            let mut bytes = vec![0; 300];
+            let (result, prints) = run([20, 15, 137], &mut bytes, threads);
+            let Err(LaunchError::Check(failure)) = result else { panic!("{result:?}") };
+            assert_eq!((failure.check, failure.block), (3, Some(137)));
+            assert_eq!((&failure.args[..], &failure.coords[..]), (&[9, 2][..], &[9, 2][..]));
+            assert!(bytes[..137].iter().all(|&b| b == 1), "all blocks below it ran");
+            assert_eq!(prints.len(), 138, "prints of blocks above it are dropped");
+        }
+    }
+}
+
+#[test]
+fn launches_that_run_nothing() {
+    for threads in [1, 2] {
+        let mut bytes = vec![0; 4];
+        for (m, n) in [(0, 5), (5, 0), (0, i64::MAX), (-3, 2)] {
+            assert_eq!(run([m, n, 0], &mut bytes, threads), (Ok(()), vec![]));
+        }
+        let (result, _) = run([i64::MAX, 2, 0], &mut bytes, threads);
+        assert_eq!(result, Err(LaunchError::GridTooLarge { extents: vec![i64::MAX, 2] }));
+        let (result, _) = run([99, 2, 0], &mut bytes, threads);
+        let Err(LaunchError::Check(failure)) = result else { panic!("{result:?}") };
+        assert_eq!((failure.check, &failure.args[..], failure.block), (7, &[99][..], None));
+        assert_eq!(bytes, [0; 4]);
+    }
+    let short = Launch { params: &[], tensors: &[], threads: 1, print: None };
+    let result = unsafe { kernel().launch(short) };
+    assert_eq!(result, Err(LaunchError::Arguments { what: "parameters", expected: 3, got: 0 }));
+}
