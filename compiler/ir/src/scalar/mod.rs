@@ -245,14 +245,9 @@ fn unary_f32(op: UnOp, a: f32) -> Option<f32> {
         UnOp::Ceil => a.ceil(),
         UnOp::Trunc => a.trunc(),
         UnOp::Rint => a.round_ties_even(),
-        UnOp::Exp | UnOp::Log | UnOp::Tanh | UnOp::Erf | UnOp::Sin | UnOp::Cos => return math_f32(op, a),
+        UnOp::Exp | UnOp::Log | UnOp::Tanh | UnOp::Erf | UnOp::Sin | UnOp::Cos => ptoc_isa::math::program(op)?.eval(a),
         UnOp::Neg | UnOp::Abs | UnOp::Not => return None,
     })
-}
-
-/// The published program of a transcendental function.
-fn math_f32(_op: UnOp, _a: f32) -> Option<f32> {
-    None
 }
 
 /// `a op b`, both of type `ty`.

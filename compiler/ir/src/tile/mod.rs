@@ -14,7 +14,9 @@
 mod builder;
 mod op;
 mod simplify;
+pub mod text;
 mod types;
+pub mod verify;
 mod visit;
 
 pub use builder::Builder;

@@ -251,7 +251,7 @@ pub struct ViewRef {
 }
 
 /// One kernel instance.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The source's name.
     pub name: SmolStr,

@@ -64,7 +64,7 @@ impl Printer<'_> {
         for (id, dim) in &k.dims {
             write!(self.out, "dim {id} {}: ", Quoted(&dim.name))?;
             self.def(dim.value, dim.span)?;
-            self.end(dim.span)?;
+            self.end_of_def(dim.value, dim.span)?;
         }
         for param in &k.scalars {
             write!(self.out, "scalar {}: ", Quoted(&param.name))?;
@@ -72,7 +72,7 @@ impl Printer<'_> {
             if let Some(default) = param.default {
                 write!(self.out, " default {default}")?;
             }
-            self.end(param.span)?;
+            self.end_of_def(param.value, param.span)?;
         }
         for (id, t) in &k.tensors {
             let dir = match t.dir {
@@ -164,6 +164,16 @@ impl Printer<'_> {
     pub fn end(&mut self, span: Span) -> fmt::Result {
         self.span(span)?;
         self.out.write_char('\n')
+    }
+
+    /// The end of a line that consists of a definition: no span at all means that the value's is the line's, so none
+    /// must be said where the value has one.
+    fn end_of_def(&mut self, value: Value, span: Span) -> fmt::Result {
+        let other = self.k.values.get(value).is_some_and(|d| d.span != span);
+        if other && span == Span::default() && self.spans == Spans::Keep {
+            self.out.push_str(" @?");
+        }
+        self.end(span)
     }
 
     /// A value where it is defined, with its data. `around` is the span that it has unless another is printed.

@@ -1,0 +1,316 @@
+//! Statements without regions: scalars, tensors' elements, tiles' elements, addresses, printing.
+
+use super::machine::Machine;
+use super::tensors::Fault as TensorFault;
+use super::tiles::{Fault, Missing, Slot};
+use super::trap::Trap;
+use crate::scalar;
+use crate::tile::{Op, PrintPart, TensorId, Tile, TileRef, Ty, Value};
+use ptoc_diagnostics::codes;
+use ptoc_isa::{AtomicOp, BinOp};
+
+type Step<T = ()> = Result<T, Trap>;
+
+/// TASSIGN's alignment, the same in every memory.
+const ALIGN: i64 = 32;
+
+/// A window of a tile as it is used now: all inside the capacity.
+pub(super) struct Window {
+    tile: Tile,
+    pub slot: Slot,
+    row: usize,
+    col: usize,
+    pub rows: usize,
+    pub cols: usize,
+}
+
+impl<'k> Machine<'k, '_> {
+    pub(super) fn simple(&mut self, op: &'k Op) -> Step {
+        match op {
+            Op::Const { dst, value } => self.set(*dst, value.bits),
+            Op::Unary { dst, op, a } => {
+                let bits = scalar::unary(*op, self.ty(*a), self.get(*a));
+                self.defined(*dst, bits)?;
+            }
+            Op::Binary { dst, op, a, b } => {
+                let bits = scalar::binary(*op, self.ty(*a), self.get(*a), self.get(*b));
+                self.defined(*dst, bits)?;
+            }
+            Op::Compare { dst, op, a, b } => {
+                let holds = scalar::compare(*op, self.ty(*a), self.get(*a), self.get(*b));
+                self.set(*dst, u64::from(holds));
+            }
+            Op::Select { dst, cond, a, b } => {
+                let bits = self.get(if self.get(*cond) & 1 == 1 { *a } else { *b });
+                self.set(*dst, bits);
+            }
+            Op::Convert { dst, a, round, saturate } => {
+                let (from, to) = (self.ty(*a), self.ty(*dst));
+                let saturate = *saturate || scalar::float(from).is_some();
+                let bits = scalar::convert(from, to, self.get(*a), *round, saturate);
+                self.set(*dst, bits);
+            }
+            Op::Bitcast { dst, a } => self.set(*dst, self.get(*a)),
+            Op::Get { dst, var } => self.set(*dst, self.vars[var.as_u32() as usize]),
+            Op::Set { var, value } => self.vars[var.as_u32() as usize] = self.get(*value),
+            Op::Load { dst, tensor, offset } => {
+                let bits = self.tensor_read(*tensor, self.index(*offset))?;
+                self.set(*dst, bits);
+            }
+            Op::Store { tensor, offset, value } => {
+                self.tensor_write(*tensor, self.index(*offset), self.get(*value))?;
+            }
+            Op::Atomic { dst, op, tensor, offset, expected, value } => {
+                let expected = expected.map(|v| self.get(v));
+                let old = self.atomic(*op, *tensor, self.index(*offset), expected, self.get(*value))?;
+                self.set(*dst, old);
+            }
+            Op::TileGet { dst, tile, row, col } => {
+                let window = self.window(tile)?;
+                let (row, col) = self.inside(&window, *row, *col)?;
+                let bits = self.tile_read(&window, row, col)?;
+                self.set(*dst, bits);
+            }
+            Op::TileSet { tile, row, col, value } => {
+                let window = self.window(tile)?;
+                let (row, col) = self.inside(&window, *row, *col)?;
+                self.tile_write(&window, row, col, self.get(*value));
+            }
+            Op::Alloc { tile } => {
+                if !self.tiles.alloc(self.k, *tile) {
+                    return self.too_large(*tile);
+                }
+            }
+            Op::Assign { tile, element, addr } => self.assign(*tile, *element, self.index(*addr))?,
+            Op::Inst(inst) => self.inst(inst)?,
+            Op::Check { cond, check, args } => {
+                if self.get(*cond) & 1 == 0 {
+                    return Err(self.failed(*check, args));
+                }
+            }
+            Op::Print { parts } => self.print_line(parts)?,
+            Op::For(_) | Op::If(_) | Op::While(_) | Op::Scope(_) => {}
+            Op::Break(_) | Op::Continue(_) | Op::Leave(_) => {}
+        }
+        Ok(())
+    }
+
+    fn defined(&mut self, dst: Value, bits: Option<u64>) -> Step {
+        match bits {
+            Some(bits) => self.set(dst, bits),
+            None => {
+                return self.trap(codes::TRAP_INVALID_IR, format!("{dst}: the operation does not exist on its type"));
+            }
+        }
+        Ok(())
+    }
+
+    // ---- tensors -------------------------------------------------------------------------------------------------
+
+    fn tensor_fault<T>(&self, tensor: TensorId, index: i64, fault: TensorFault, verb: &str) -> Step<T> {
+        let (t, name) = (&self.tensors[tensor], self.tensor_name(tensor));
+        if fault == TensorFault::Outside {
+            let message = format!("{verb} of element {index} of tensor {name}, which has {} elements", t.len);
+            return self.trap(codes::TRAP_TENSOR_OUT_OF_BOUNDS, message);
+        }
+        let place = t.coordinates(index as u64);
+        match fault {
+            TensorFault::Race(u32::MAX) => {
+                self.trap(codes::TRAP_BLOCK_RACE, format!("{verb} of {name}{place:?}, which other blocks use as well"))
+            }
+            TensorFault::Race(other) => self.trap(
+                codes::TRAP_BLOCK_RACE,
+                format!("{verb} of {name}{place:?} by block {}, which block {other} uses as well", self.block),
+            ),
+            _ => self
+                .trap(codes::TRAP_POISON_READ_TENSOR, format!("{verb} of {name}{place:?}, which nothing has written")),
+        }
+    }
+
+    pub(super) fn tensor_read(&mut self, tensor: TensorId, index: i64) -> Step<u64> {
+        let t = &mut self.tensors[tensor];
+        self.stats.bytes_read += t.dtype.size() as u64;
+        t.read(index, self.block).or_else(|fault| self.tensor_fault(tensor, index, fault, "read"))
+    }
+
+    pub(super) fn tensor_write(&mut self, tensor: TensorId, index: i64, bits: u64) -> Step {
+        let t = &mut self.tensors[tensor];
+        self.stats.bytes_written += t.dtype.size() as u64;
+        t.write(index, bits, self.block).or_else(|fault| self.tensor_fault(tensor, index, fault, "write"))
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        op: AtomicOp,
+        tensor: TensorId,
+        index: i64,
+        expected: Option<u64>,
+        value: u64,
+    ) -> Step<u64> {
+        let t = &mut self.tensors[tensor];
+        let (ty, size) = (Ty::D(t.dtype), t.dtype.size() as u64);
+        self.stats.bytes_read += size;
+        self.stats.bytes_written += size;
+        let result = t.update(index, self.block, |old| match op {
+            AtomicOp::Add => scalar::binary(BinOp::Add, ty, old, value),
+            AtomicOp::Max => scalar::binary(BinOp::Max, ty, old, value),
+            AtomicOp::Min => scalar::binary(BinOp::Min, ty, old, value),
+            AtomicOp::And => scalar::binary(BinOp::And, ty, old, value),
+            AtomicOp::Or => scalar::binary(BinOp::Or, ty, old, value),
+            AtomicOp::Xor => scalar::binary(BinOp::Xor, ty, old, value),
+            AtomicOp::Exchange => Some(value),
+            // Bits are compared, as the machine does.
+            AtomicOp::Cas => (Some(old) == expected).then_some(value),
+        });
+        result.or_else(|fault| self.tensor_fault(tensor, index, fault, "atomic access"))
+    }
+
+    // ---- tiles ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn tile_name(&self, tile: Tile) -> String {
+        let data = &self.k.tiles[tile];
+        format!("`{}`", data.name)
+    }
+
+    fn too_large<T>(&self, tile: Tile) -> Step<T> {
+        let message = format!(
+            "tile {} needs more memory than the limit of {} bytes leaves",
+            self.tile_name(tile),
+            self.options.memory
+        );
+        self.trap(codes::TRAP_MEMORY_LIMIT, message)
+    }
+
+    fn element(&self, tile: Tile, element: Option<Value>) -> Step<usize> {
+        let n = element.map_or(0, |v| self.index(v));
+        let count = self.k.tiles[tile].count;
+        match usize::try_from(n) {
+            Ok(n) if n < count as usize => Ok(n),
+            _ => self.trap(
+                codes::TRAP_TILE_OUT_OF_BOUNDS,
+                format!("element {n} of tile array {} of {count}", self.tile_name(tile)),
+            ),
+        }
+    }
+
+    fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> Step {
+        let element = self.element(tile, element)?;
+        let ty = self.k.tiles[tile].ty;
+        let capacity = self.options.capacity.iter().find(|(l, _)| *l == ty.loc).map(|&(_, bytes)| bytes);
+        let fits = u64::try_from(addr).ok().and_then(|a| a.checked_add(ty.bytes()));
+        let fits = fits.is_some_and(|end| capacity.is_none_or(|c| end <= c));
+        if !fits || addr % ALIGN != 0 {
+            let limit = capacity.map_or(String::new(), |c| format!(" in a memory of {c} bytes"));
+            let message = format!(
+                "tile {} of {} bytes is assigned address {addr}{limit} (alignment {ALIGN})",
+                self.tile_name(tile),
+                ty.bytes()
+            );
+            return self.trap(codes::TRAP_BAD_TILE_ADDRESS, message);
+        }
+        self.tiles.bind(tile, element, addr as u64);
+        Ok(())
+    }
+
+    /// Resolves a tile operand and checks that its valid part is inside.
+    pub(super) fn window(&mut self, t: &TileRef) -> Step<Window> {
+        let element = self.element(t.tile, t.element)?;
+        let ty = self.k.tiles[t.tile].ty;
+        let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
+        let valid = (self.index(t.valid.0), self.index(t.valid.1));
+        let axes = [("rows", origin.0, valid.0, t.rows, ty.rows), ("columns", origin.1, valid.1, t.cols, ty.cols)];
+        for (what, start, len, window, capacity) in axes {
+            let end = i128::from(start) + i128::from(len);
+            if start < 0 || len < 0 || len > i64::from(window) || end > i128::from(capacity) {
+                let message = format!(
+                    "{len} valid {what} from {start}, in a window of {window}, of tile {} of capacity {} x {}",
+                    self.tile_name(t.tile),
+                    ty.rows,
+                    ty.cols
+                );
+                return self.trap(codes::TRAP_TILE_OUT_OF_BOUNDS, message);
+            }
+        }
+        let slot = match self.tiles.slot(self.k, t.tile, element) {
+            Ok(slot) => slot,
+            Err(Missing::TooLarge) => return self.too_large(t.tile),
+            Err(Missing::Unassigned) => {
+                let message = format!("tile {} is used before it has an address", self.tile_name(t.tile));
+                return self.trap(codes::TRAP_UNASSIGNED_TILE, message);
+            }
+        };
+        Ok(Window {
+            tile: t.tile,
+            slot,
+            row: origin.0 as usize,
+            col: origin.1 as usize,
+            rows: valid.0 as usize,
+            cols: valid.1 as usize,
+        })
+    }
+
+    fn inside(&self, w: &Window, row: Value, col: Value) -> Step<(usize, usize)> {
+        let (i, j) = (self.index(row), self.index(col));
+        match (usize::try_from(i), usize::try_from(j)) {
+            (Ok(r), Ok(c)) if r < w.rows && c < w.cols => Ok((r, c)),
+            _ => self.trap(
+                codes::TRAP_TILE_OUT_OF_BOUNDS,
+                format!("element ({i}, {j}) of tile {}, valid {} x {}", self.tile_name(w.tile), w.rows, w.cols),
+            ),
+        }
+    }
+
+    /// Reads element (row, col) of the window.
+    pub(super) fn tile_read(&self, w: &Window, row: usize, col: usize) -> Step<u64> {
+        let fault = match self.tiles.read(&w.slot, w.row + row, w.col + col) {
+            Ok(bits) => return Ok(bits),
+            Err(fault) => fault,
+        };
+        let place = format!("element ({}, {}) of tile {}", w.row + row, w.col + col, self.tile_name(w.tile));
+        match fault {
+            Fault::Poison => {
+                self.trap(codes::TRAP_POISON_READ_TILE, format!("read of {place}, which nothing has written"))
+            }
+            Fault::Confused(by) => {
+                let by = by.map_or("plain data".to_owned(), |ty| ty.to_string());
+                let message = format!("{place}, a {}, is read where {by} was written", w.slot.ty);
+                self.trap(codes::TRAP_TYPE_CONFUSED_BYTES, message)
+            }
+        }
+    }
+
+    /// Writes element (row, col) of the window.
+    pub(super) fn tile_write(&mut self, w: &Window, row: usize, col: usize, bits: u64) {
+        self.tiles.write(&w.slot, w.row + row, w.col + col, bits);
+    }
+
+    // ---- printing ------------------------------------------------------------------------------------------------
+
+    /// One line: texts as they are, scalars by [`scalar::display`], tiles as `[[a, b], [c, d]]`.
+    fn print_line(&mut self, parts: &[PrintPart]) -> Step {
+        let mut line = String::new();
+        for part in parts {
+            match part {
+                PrintPart::Text(text) => line.push_str(text),
+                PrintPart::Scalar(v) => line.push_str(&scalar::display(self.ty(*v), self.get(*v))),
+                PrintPart::Tile(t) => {
+                    let w = self.window(t)?;
+                    self.spend((w.rows * w.cols) as u64)?;
+                    let ty = Ty::D(w.slot.ty.dtype);
+                    let mut rows = Vec::with_capacity(w.rows);
+                    for i in 0..w.rows {
+                        let mut row = Vec::with_capacity(w.cols);
+                        for j in 0..w.cols {
+                            row.push(scalar::display(ty, self.tile_read(&w, i, j)?));
+                        }
+                        rows.push(format!("[{}]", row.join(", ")));
+                    }
+                    line.push_str(&format!("[{}]", rows.join(", ")));
+                }
+            }
+        }
+        line.push('\n');
+        (self.print)(&line);
+        Ok(())
+    }
+}

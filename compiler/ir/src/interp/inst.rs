@@ -1,0 +1,310 @@
+//! PTO instructions. Sources are read whole before the destination is written, so a tile may be both.
+
+use super::exec::Window;
+use super::machine::Machine;
+use super::matrix::{self, Matrix, Start};
+use super::trap::Trap;
+use crate::scalar;
+use crate::tile::{Inst, Operand, TileRef, Ty, Value, ViewRef};
+use ptoc_diagnostics::codes;
+use ptoc_isa::{AtomicOp, BinOp, Oob, RoundMode, Sem};
+use ptoc_tensor::DType;
+
+type Step<T = ()> = Result<T, Trap>;
+
+/// A view with its numbers.
+struct View<'k> {
+    at: &'k ViewRef,
+    offset: i64,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+impl View<'_> {
+    /// Element number of a multi-index; arithmetic that overflows lands outside every tensor.
+    fn element(&self, index: &[i64]) -> i64 {
+        let steps = index.iter().zip(&self.strides).map(|(&i, &s)| i128::from(i) * i128::from(s));
+        i64::try_from(i128::from(self.offset) + steps.sum::<i128>()).unwrap_or(-1)
+    }
+
+    /// Number of elements; `None` if that is beyond i64.
+    fn len(&self) -> Option<i64> {
+        self.shape.iter().try_fold(1i64, |n, &e| n.checked_mul(e.max(0)))
+    }
+
+    /// The element with this number in row-major order.
+    fn nth(&self, n: i64) -> i64 {
+        let mut rest = n;
+        let mut index = vec![0; self.shape.len()];
+        for (i, &extent) in index.iter_mut().zip(&self.shape).rev() {
+            *i = rest % extent.max(1);
+            rest /= extent.max(1);
+        }
+        self.element(&index)
+    }
+}
+
+impl<'k> Machine<'k, '_> {
+    pub(super) fn inst(&mut self, inst: &'k Inst) -> Step {
+        let row = inst.instr.get();
+        *self.stats.instructions.entry(row.name).or_default() += 1;
+        let ops = &inst.operands[..];
+        match (row.sem, ops) {
+            (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(d, v),
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a, inst.attrs.atomic_add),
+            (Sem::Gather, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx)]) => {
+                self.gather(d, v, idx, inst.attrs.oob.unwrap_or(Oob::Undefined))
+            }
+            (Sem::Expand, [Operand::Tile(d), Operand::Scalar(s)]) => {
+                let (w, bits) = (self.window(d)?, self.get(*s));
+                self.put(&w, |_, _| bits)
+            }
+            (_, [Operand::Tile(d), sources @ ..]) => {
+                let dtype = self.k.tiles[d.tile].ty.dtype;
+                let result = self.compute(row.sem, inst, dtype, sources)?;
+                let w = self.window(d)?;
+                if (result.rows, result.cols) != (w.rows, w.cols) {
+                    return self.trap(
+                        codes::TRAP_TILE_OUT_OF_BOUNDS,
+                        format!(
+                            "{} makes {} x {} elements, tile {} is valid as {} x {}",
+                            row.name,
+                            result.rows,
+                            result.cols,
+                            self.tile_name(d.tile),
+                            w.rows,
+                            w.cols
+                        ),
+                    );
+                }
+                if row.sem == Sem::Move {
+                    self.stats.bytes_moved += (result.bits.len() * dtype.size()) as u64;
+                }
+                self.put(&w, |i, j| result.at(i, j))
+            }
+            _ => self.malformed(row.name),
+        }
+    }
+
+    fn malformed<T>(&self, name: &str) -> Step<T> {
+        self.trap(codes::TRAP_INVALID_IR, format!("{name} has operands that it cannot have"))
+    }
+
+    /// Everything that makes one tile of tiles and scalars. `dtype` is that of the destination.
+    fn compute(&mut self, sem: Sem, inst: &'k Inst, dtype: DType, sources: &'k [Operand]) -> Step<Matrix> {
+        let name = inst.instr.get().name;
+        let mut tiles = Vec::new();
+        let mut scalars: Vec<Value> = Vec::new();
+        for source in sources {
+            match source {
+                Operand::Tile(t) => tiles.push(self.take(t)?),
+                Operand::Scalar(v) => scalars.push(*v),
+                Operand::View(_) => return self.malformed(name),
+            }
+        }
+        let missing = |m: &Self| m.malformed(name);
+        let result = match (sem, &tiles[..]) {
+            (Sem::Move, [a]) => Some(self.converted(a, dtype, RoundMode::Rint, true)),
+            (Sem::Convert, [a]) => {
+                let saturate = inst.attrs.saturate.unwrap_or(a.dtype.is_float());
+                Some(self.converted(a, dtype, inst.attrs.round.unwrap_or(RoundMode::Rint), saturate))
+            }
+            (Sem::Unary(op), [a]) => each(a.dtype, a.rows, a.cols, |i, j| scalar::unary(op, a.ty(), a.at(i, j))),
+            (Sem::Binary(op), [a, b]) if (a.rows, a.cols) == (b.rows, b.cols) => zip(op, a, |i, j| b.at(i, j)),
+            (Sem::RowExpandBinary(op), [a, b]) if b.rows == a.rows && b.cols == 1 => zip(op, a, |i, _| b.at(i, 0)),
+            (Sem::ColExpandBinary(op), [a, b]) if b.cols == a.cols && b.rows == 1 => zip(op, a, |_, j| b.at(0, j)),
+            (Sem::BinaryScalar(op), [a]) => {
+                let Some(&s) = scalars.first() else { return missing(self) };
+                let s = self.get(s);
+                if inst.attrs.reversed {
+                    each(a.dtype, a.rows, a.cols, |i, j| scalar::binary(op, a.ty(), s, a.at(i, j)))
+                } else {
+                    zip(op, a, |_, _| s)
+                }
+            }
+            (Sem::Compare, [a, b]) if (a.rows, a.cols) == (b.rows, b.cols) => inst.attrs.cmp.map(|cmp| {
+                Matrix::new(DType::Bool, a.rows, a.cols, |i, j| {
+                    u64::from(scalar::compare(cmp, a.ty(), a.at(i, j), b.at(i, j)))
+                })
+            }),
+            (Sem::Select, [mask, a, b])
+                if (a.rows, a.cols) == (b.rows, b.cols) && (a.rows, a.cols) == (mask.rows, mask.cols) =>
+            {
+                let pick = |i, j| if mask.at(i, j) & 1 == 1 { a.at(i, j) } else { b.at(i, j) };
+                Some(Matrix::new(a.dtype, a.rows, a.cols, pick))
+            }
+            (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, a)),
+            (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, a)),
+            // The destination's width is known from its own valid shape only.
+            (Sem::RowExpand, [a]) => {
+                let cols = self.dst_valid(inst).1;
+                (a.cols == 1).then(|| Matrix::new(a.dtype, a.rows, cols, |i, _| a.at(i, 0)))
+            }
+            (Sem::ColExpand, [a]) => {
+                let rows = self.dst_valid(inst).0;
+                (a.rows == 1).then(|| Matrix::new(a.dtype, rows, a.cols, |_, j| a.at(0, j)))
+            }
+            (Sem::Transpose, [a]) => Some(Matrix::new(a.dtype, a.cols, a.rows, |i, j| a.at(j, i))),
+            (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b)?,
+            (Sem::MatmulAcc, [c, a, b]) if (c.rows, c.cols) == (a.rows, b.cols) => {
+                self.product(dtype, &Start::Matrix(c), a, b)?
+            }
+            (Sem::MatmulBias, [a, b, bias]) if (bias.rows, bias.cols) == (1, b.cols) => {
+                self.product(dtype, &Start::Row(bias), a, b)?
+            }
+            _ => None,
+        };
+        match result {
+            Some(result) => Ok(result),
+            None => missing(self),
+        }
+    }
+
+    fn dst_valid(&self, inst: &Inst) -> (usize, usize) {
+        match inst.operands.first() {
+            Some(Operand::Tile(d)) => {
+                // Bounded by the window's capacity when the destination is resolved; clamp against nonsense here.
+                let clamp = |v: Value, capacity: u32| self.index(v).clamp(0, i64::from(capacity)) as usize;
+                (clamp(d.valid.0, d.rows), clamp(d.valid.1, d.cols))
+            }
+            _ => (0, 0),
+        }
+    }
+
+    fn product(&mut self, acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Step<Option<Matrix>> {
+        if a.cols != b.rows {
+            return Ok(None);
+        }
+        self.spend((a.rows as u64).saturating_mul(a.cols as u64).saturating_mul(b.cols as u64))?;
+        Ok(Some(matrix::matmul(acc, start, a, b)))
+    }
+
+    fn converted(&self, a: &Matrix, to: DType, round: RoundMode, saturate: bool) -> Matrix {
+        a.map(to, |x| scalar::convert(a.ty(), Ty::D(to), x, round, saturate))
+    }
+
+    /// The valid part of a tile operand.
+    fn take(&mut self, t: &TileRef) -> Step<Matrix> {
+        let w = self.window(t)?;
+        self.spend((w.rows * w.cols) as u64)?;
+        let mut bits = Vec::with_capacity(w.rows * w.cols);
+        for i in 0..w.rows {
+            for j in 0..w.cols {
+                bits.push(self.tile_read(&w, i, j)?);
+            }
+        }
+        Ok(Matrix { dtype: w.slot.ty.dtype, rows: w.rows, cols: w.cols, bits })
+    }
+
+    fn put(&mut self, w: &Window, element: impl Fn(usize, usize) -> u64) -> Step {
+        self.spend((w.rows * w.cols) as u64)?;
+        for i in 0..w.rows {
+            for j in 0..w.cols {
+                self.tile_write(w, i, j, element(i, j));
+            }
+        }
+        Ok(())
+    }
+
+    // ---- global memory -------------------------------------------------------------------------------------------
+
+    fn view(&self, at: &'k ViewRef) -> View<'k> {
+        let numbers = |values: &[Value]| values.iter().map(|&v| self.index(v)).collect();
+        View { at, offset: self.index(at.offset), shape: numbers(&at.shape), strides: numbers(&at.strides) }
+    }
+
+    /// A view that must have the shape of a window.
+    fn matching(&self, at: &'k ViewRef, w: &Window) -> Step<View<'k>> {
+        let view = self.view(at);
+        if view.shape[..] == [w.rows as i64, w.cols as i64] {
+            return Ok(view);
+        }
+        let (name, shape) = (self.tensor_name(at.tensor), &view.shape);
+        let message =
+            format!("a view of {name} of shape {shape:?} for a tile that is valid as {} x {}", w.rows, w.cols);
+        self.trap(codes::TRAP_TENSOR_OUT_OF_BOUNDS, message)
+    }
+
+    fn load(&mut self, d: &'k TileRef, v: &'k ViewRef) -> Step {
+        let w = self.window(d)?;
+        let view = self.matching(v, &w)?;
+        self.spend((w.rows * w.cols) as u64)?;
+        for i in 0..w.rows {
+            for j in 0..w.cols {
+                let bits = self.tensor_read(v.tensor, view.element(&[i as i64, j as i64]))?;
+                self.tile_write(&w, i, j, bits);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, add: bool) -> Step {
+        let w = self.window(a)?;
+        let view = self.matching(v, &w)?;
+        let dtype = self.tensors[v.tensor].dtype;
+        let source = self.take(a)?;
+        let source = self.converted(&source, dtype, RoundMode::Rint, true);
+        for i in 0..w.rows {
+            for j in 0..w.cols {
+                let element = view.element(&[i as i64, j as i64]);
+                if add {
+                    self.atomic(AtomicOp::Add, v.tensor, element, None, source.at(i, j))?;
+                } else {
+                    self.tensor_write(v.tensor, element, source.at(i, j))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> Step {
+        let index = self.take(idx)?;
+        let w = self.window(d)?;
+        let view = self.view(v);
+        if (index.rows, index.cols) != (w.rows, w.cols) {
+            return self.malformed("MGATHER");
+        }
+        // A table beyond i64 has elements outside every tensor anyway.
+        let len = view.len().unwrap_or(i64::MAX);
+        self.spend((w.rows * w.cols) as u64)?;
+        for i in 0..w.rows {
+            for j in 0..w.cols {
+                let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
+                let n = match oob {
+                    _ if (0..len).contains(&n) => n,
+                    Oob::Clamp if len > 0 => n.clamp(0, len - 1),
+                    Oob::Wrap if len > 0 => n.rem_euclid(len),
+                    Oob::Zero => {
+                        self.tile_write(&w, i, j, 0);
+                        continue;
+                    }
+                    _ => {
+                        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
+                        let message =
+                            format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
+                        return self.trap(codes::TRAP_GATHER_OUT_OF_BOUNDS, message);
+                    }
+                };
+                let bits = self.tensor_read(view.at.tensor, view.nth(n))?;
+                self.tile_write(&w, i, j, bits);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A matrix of elements that may not exist.
+fn each(dtype: DType, rows: usize, cols: usize, f: impl Fn(usize, usize) -> Option<u64>) -> Option<Matrix> {
+    let mut bits = Vec::with_capacity(rows * cols);
+    for i in 0..rows {
+        for j in 0..cols {
+            bits.push(f(i, j)?);
+        }
+    }
+    Some(Matrix { dtype, rows, cols, bits })
+}
+
+/// `a op b`, element by element.
+fn zip(op: BinOp, a: &Matrix, b: impl Fn(usize, usize) -> u64) -> Option<Matrix> {
+    each(a.dtype, a.rows, a.cols, |i, j| scalar::binary(op, a.ty(), a.at(i, j), b(i, j)))
+}

@@ -1,0 +1,95 @@
+//! What a run is given and what it gives back.
+
+use crate::tile::TensorId;
+use ptoc_isa::Loc;
+use ptoc_tensor::DType;
+use std::collections::BTreeMap;
+
+/// A tensor argument: contiguous, row-major, little-endian; `bool` is one byte an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorArg {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// The bytes. May be empty for an `out` argument, and is then made.
+    pub data: Vec<u8>,
+}
+
+impl TensorArg {
+    /// An `out` argument without data.
+    pub fn empty(dtype: DType, shape: Vec<u64>) -> TensorArg {
+        TensorArg { dtype, shape, data: Vec::new() }
+    }
+}
+
+/// Arguments and options of a run.
+pub struct Launch<'a> {
+    /// The arguments in the kernel's order, without scratch tensors.
+    pub tensors: Vec<TensorArg>,
+    /// Values of the symbolic dimensions, in the kernel's order.
+    pub dims: Vec<i64>,
+    /// Bits of the scalar arguments, in the kernel's order; `None` takes the default.
+    pub scalars: Vec<Option<u64>>,
+    /// Limits and switches.
+    pub options: Options,
+    /// Receives what `print` prints, a line at a time with its newline.
+    pub print: &'a mut dyn FnMut(&str),
+}
+
+/// Limits and switches of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Steps after which the run is ended: one a statement, and one for every element that an instruction computes
+    /// (multiply-adds in a matrix product). `None` is no limit.
+    pub fuel: Option<u64>,
+    /// Bytes that the run may hold.
+    pub memory: u64,
+    /// Bytes of the memories, for tiles with addresses. A location that is not listed has no limit but `memory`.
+    pub capacity: Vec<(Loc, u64)>,
+    /// Are uses of one element by several blocks errors?
+    pub races: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Counts.
+    pub stats: Stats,
+    /// `out` arguments of which elements were never written.
+    pub unwritten: Vec<Unwritten>,
+}
+
+/// An `out` argument that the kernel did not fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    /// The argument.
+    pub tensor: TensorId,
+    /// How many elements.
+    pub count: u64,
+    /// The index of the first.
+    pub first: Vec<u64>,
+}
+
+/// Counts of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Executed instructions by mnemonic.
+    pub instructions: BTreeMap<&'static str, u64>,
+    /// Blocks that ran.
+    pub blocks: u64,
+    /// Steps, as [`Options::fuel`] counts them.
+    pub steps: u64,
+    /// Bytes read from tensors.
+    pub bytes_read: u64,
+    /// Bytes written to tensors.
+    pub bytes_written: u64,
+    /// Bytes moved from tile to tile by TMOV.
+    pub bytes_moved: u64,
+}

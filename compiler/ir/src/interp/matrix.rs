@@ -1,0 +1,160 @@
+//! The values of an operand, and what instructions compute of them.
+
+use crate::scalar;
+use crate::tile::Ty;
+use ptoc_isa::{BinOp, Reduce};
+use ptoc_tensor::DType;
+
+/// `rows x cols` elements as bits, row-major.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Matrix {
+    pub dtype: DType,
+    pub rows: usize,
+    pub cols: usize,
+    pub bits: Vec<u64>,
+}
+
+impl Matrix {
+    pub fn new(dtype: DType, rows: usize, cols: usize, mut element: impl FnMut(usize, usize) -> u64) -> Matrix {
+        let mut bits = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            for j in 0..cols {
+                bits.push(element(i, j));
+            }
+        }
+        Matrix { dtype, rows, cols, bits }
+    }
+
+    pub fn at(&self, i: usize, j: usize) -> u64 {
+        self.bits[i * self.cols + j]
+    }
+
+    pub fn ty(&self) -> Ty {
+        Ty::D(self.dtype)
+    }
+
+    /// The same shape, every element computed.
+    pub fn map(&self, dtype: DType, f: impl Fn(u64) -> u64) -> Matrix {
+        Matrix { dtype, bits: self.bits.iter().map(|&x| f(x)).collect(), ..*self }
+    }
+
+    fn f32(&self) -> Vec<f32> {
+        self.bits.iter().map(|&x| scalar::to_f32(self.dtype, x)).collect()
+    }
+}
+
+/// Partial sums of a row.
+const PARTIALS: usize = 64;
+
+/// The reduction of each row, as a column.
+///
+/// A sum has 64 partials that start at +0; partial l adds the columns j = l modulo 64, ascending; then 32 of them add
+/// the other 32, 16 the other 16, and so on. Floats are summed in f32 and rounded to the dtype once, at the end.
+/// The largest (smallest) of nothing is the least (greatest) value of the dtype.
+pub(super) fn row_reduce(op: Reduce, a: &Matrix) -> Matrix {
+    let row = |i: usize| &a.bits[i * a.cols..(i + 1) * a.cols];
+    Matrix::new(a.dtype, a.rows, 1, |i, _| match op {
+        Reduce::Sum if a.dtype.is_float() => {
+            let mut p = [0f32; PARTIALS];
+            for (j, &x) in row(i).iter().enumerate() {
+                p[j % PARTIALS] += scalar::to_f32(a.dtype, x);
+            }
+            let mut half = PARTIALS / 2;
+            while half > 0 {
+                for l in 0..half {
+                    p[l] += p[l + half];
+                }
+                half /= 2;
+            }
+            scalar::from_f32(a.dtype, p[0])
+        }
+        _ => fold(op, a.dtype, row(i).iter().copied()),
+    })
+}
+
+/// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once.
+pub(super) fn col_reduce(op: Reduce, a: &Matrix) -> Matrix {
+    Matrix::new(a.dtype, 1, a.cols, |_, j| {
+        let column = (0..a.rows).map(|i| a.at(i, j));
+        match op {
+            Reduce::Sum if a.dtype.is_float() => {
+                let sum = column.fold(0f32, |s, x| s + scalar::to_f32(a.dtype, x));
+                scalar::from_f32(a.dtype, sum)
+            }
+            _ => fold(op, a.dtype, column),
+        }
+    })
+}
+
+/// Integer sums, and maxima and minima of every dtype: no order matters.
+fn fold(op: Reduce, dtype: DType, items: impl Iterator<Item = u64>) -> u64 {
+    let ty = Ty::D(dtype);
+    let op = match op {
+        Reduce::Sum => BinOp::Add,
+        Reduce::Max => BinOp::Max,
+        Reduce::Min => BinOp::Min,
+    };
+    // The verifier admits no reduction of masks, for which these operations do not exist.
+    items.fold(identity(op, dtype), |s, x| scalar::binary(op, ty, s, x).unwrap_or(s))
+}
+
+fn identity(op: BinOp, dtype: DType) -> u64 {
+    let ty = Ty::D(dtype);
+    let (mask, sign) = (scalar::mask(ty), (scalar::mask(ty) >> 1) + 1);
+    match op {
+        BinOp::Max if dtype.is_float() => scalar::from_f32(dtype, f32::NEG_INFINITY),
+        BinOp::Min if dtype.is_float() => scalar::from_f32(dtype, f32::INFINITY),
+        BinOp::Max if dtype.is_signed_int() => sign,
+        BinOp::Min if dtype.is_signed_int() => mask ^ sign,
+        BinOp::Min => mask,
+        _ => 0,
+    }
+}
+
+/// What a matrix product starts from.
+pub(super) enum Start<'a> {
+    Zero,
+    /// The accumulator.
+    Matrix(&'a Matrix),
+    /// The same row everywhere.
+    Row(&'a Matrix),
+}
+
+/// `start + a b`: k ascends; each step is one f32 fused multiply-add, or a wrapping i32 multiply-add for i8. The sum is
+/// rounded to the accumulator's dtype once, at the end.
+pub(super) fn matmul(acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Matrix {
+    let first = |i: usize, j: usize| match start {
+        Start::Zero => 0,
+        Start::Matrix(c) => c.at(i, j),
+        Start::Row(bias) => bias.at(0, j),
+    };
+    let (m, n, k) = (a.rows, b.cols, a.cols);
+    let mut bits = Vec::with_capacity(m * n);
+    if acc.is_float() {
+        let (x, y) = (a.f32(), b.f32());
+        let mut row = vec![0f32; n];
+        for i in 0..m {
+            for (j, sum) in row.iter_mut().enumerate() {
+                *sum = scalar::to_f32(acc, first(i, j));
+            }
+            // k outside: every sum still sees k ascending.
+            for kk in 0..k {
+                for (j, sum) in row.iter_mut().enumerate() {
+                    *sum = x[i * k + kk].mul_add(y[kk * n + j], *sum);
+                }
+            }
+            bits.extend(row.iter().map(|&s| scalar::from_f32(acc, s)));
+        }
+    } else {
+        let int = |m: &Matrix| m.bits.iter().map(|&x| scalar::to_int(m.ty(), x) as i32).collect::<Vec<_>>();
+        let (x, y) = (int(a), int(b));
+        for i in 0..m {
+            for j in 0..n {
+                let start = first(i, j) as u32 as i32;
+                let sum = (0..k).fold(start, |s, kk| s.wrapping_add(x[i * k + kk].wrapping_mul(y[kk * n + j])));
+                bits.push(u64::from(sum as u32));
+            }
+        }
+    }
+    Matrix { dtype: acc, rows: m, cols: n, bits }
+}

@@ -1,0 +1,48 @@
+//! The reference interpreter of tile IR: slow, obvious, and the sanitizer.
+//!
+//! [`run`] executes a verified kernel directly and defines what it means. Blocks run one after another in row-major
+//! order of the grid. Every byte of tiles, of `out` tensors and of scratch tensors has a mark that says whether it has
+//! been written; a read of one that has not is a [`Trap`], as is every access outside a tile, its valid shape or a
+//! tensor, and a use of one tensor element by two blocks of which one writes it.
+//!
+//! *Storage.* A tile whose address is the planner's business has storage of its own, poisoned by each `alloc`. Other
+//! tiles are bytes of their location's memory, poisoned when a block starts; `alloc` leaves those bytes alone, since
+//! other tiles may share them. Vec and Mat bytes may be read under any type. Masks and the tiles of all other
+//! locations may not: their bytes remember the type that wrote them. Element (i, j) of a tile is at `i * cols + j`
+//! (ND) or `j * rows + i` (DN) of the whole tile's capacity; a window indexes into that.
+//!
+//! *Numbers* are those of [`crate::scalar`] and of the `exec` module; nothing here rounds on its own.
+
+mod exec;
+mod inst;
+mod launch;
+mod machine;
+mod matrix;
+mod tensors;
+mod tiles;
+mod trap;
+
+pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
+pub use trap::Trap;
+
+use crate::tile::{Kernel, verify};
+use ptoc_diagnostics::codes;
+
+/// Runs a kernel. `launch.tensors` hold the results afterwards, also after a trap (as far as it came).
+pub fn run(kernel: &Kernel, launch: &mut Launch<'_>) -> Result<Outcome, Trap> {
+    if let Err(errors) = verify::verify(kernel) {
+        let first = &errors[0];
+        let message = format!("kernel `{}` is not valid IR: {} ({})", kernel.name, first.message, first.code);
+        return Err(Trap::new(codes::TRAP_INVALID_IR, first.span, message));
+    }
+    let mut machine = machine::Machine::new(kernel, launch)?;
+    let result = machine.launch();
+    let data = machine.give_back();
+    for (arg, data) in launch.tensors.iter_mut().zip(data) {
+        arg.data = data;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests;

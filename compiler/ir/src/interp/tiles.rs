@@ -1,0 +1,256 @@
+//! Storage of tiles, with a mark on every byte.
+
+use crate::tile::{AddrKind, Kernel, Tile};
+use cranelift_entity::SecondaryMap;
+use ptoc_isa::{Loc, Order, TileType};
+use ptoc_tensor::DType;
+
+/// A byte's mark: nothing has written it.
+const POISON: u16 = 0;
+/// Written as plain data, readable under any type.
+const PLAIN: u16 = 1;
+// Larger marks: written under the type `types[mark - FIRST_TYPE]`, readable under that type only.
+const FIRST_TYPE: u16 = 2;
+
+/// Bytes and their marks.
+#[derive(Default)]
+struct Bytes {
+    data: Vec<u8>,
+    marks: Vec<u16>,
+}
+
+impl Bytes {
+    fn grow(&mut self, len: usize) {
+        if self.data.len() < len {
+            self.data.resize(len, 0);
+            self.marks.resize(len, POISON);
+        }
+    }
+}
+
+/// A location's memory. Masks are kept beside it, a byte for each of their bits.
+#[derive(Default)]
+struct Space {
+    bytes: Bytes,
+    masks: Bytes,
+}
+
+/// Why an element cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// Nothing wrote it.
+    Poison,
+    /// It was written under that type, or as plain bytes.
+    Confused(Option<TileType>),
+}
+
+/// Why a tile has no storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Missing {
+    /// No TASSIGN yet.
+    Unassigned,
+    /// More memory than allowed.
+    TooLarge,
+}
+
+/// The storage of one tile (one element of a tile array).
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub ty: TileType,
+    place: Place,
+    mark: u16,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// Index of a private storage.
+    Private(usize),
+    /// First byte in the memory of the type's location.
+    Space(usize),
+}
+
+/// All tile storage of a block.
+pub(super) struct Tiles {
+    types: Vec<TileType>,
+    spaces: Vec<Space>,
+    private: Vec<Bytes>,
+    /// First private storage of a tile array that has some.
+    first: SecondaryMap<Tile, Option<usize>>,
+    bound: SecondaryMap<Tile, Vec<Option<u64>>>,
+    /// Bytes that may still be allocated.
+    left: u64,
+}
+
+impl Tiles {
+    pub fn new(limit: u64) -> Tiles {
+        Tiles {
+            types: Vec::new(),
+            spaces: Loc::ALL.iter().map(|_| Space::default()).collect(),
+            private: Vec::new(),
+            first: SecondaryMap::new(),
+            bound: SecondaryMap::new(),
+            left: limit,
+        }
+    }
+
+    /// A block starts: every byte is poison, nothing is bound.
+    pub fn reset(&mut self) {
+        for space in &mut self.spaces {
+            space.bytes.marks.fill(POISON);
+            space.masks.marks.fill(POISON);
+        }
+        for bytes in &mut self.private {
+            bytes.marks.fill(POISON);
+        }
+        self.bound.clear();
+    }
+
+    /// Private storage becomes poison; a binding ends. False if memory does not suffice.
+    pub fn alloc(&mut self, kernel: &Kernel, tile: Tile) -> bool {
+        let data = &kernel.tiles[tile];
+        match data.addr {
+            AddrKind::Fixed(_) => {}
+            AddrKind::Dynamic => self.bound[tile] = vec![None; data.count as usize],
+            AddrKind::Auto => match self.first[tile] {
+                Some(first) => {
+                    for bytes in &mut self.private[first..first + data.count as usize] {
+                        bytes.marks.fill(POISON);
+                    }
+                }
+                None => {
+                    let each = u64::from(data.ty.rows) * u64::from(data.ty.cols) * data.ty.dtype.size() as u64;
+                    // A mark takes two bytes.
+                    let Some(left) = self.left.checked_sub(each.saturating_mul(3 * u64::from(data.count))) else {
+                        return false;
+                    };
+                    self.left = left;
+                    self.first[tile] = Some(self.private.len());
+                    for _ in 0..data.count {
+                        let mut bytes = Bytes::default();
+                        bytes.grow(each as usize);
+                        self.private.push(bytes);
+                    }
+                }
+            },
+        }
+        true
+    }
+
+    /// Binds an element of a dynamic tile.
+    pub fn bind(&mut self, tile: Tile, element: usize, addr: u64) {
+        if let Some(slot) = self.bound[tile].get_mut(element) {
+            *slot = Some(addr);
+        }
+    }
+
+    /// The storage of an element of a tile array, which exists.
+    pub fn slot(&mut self, kernel: &Kernel, tile: Tile, element: usize) -> Result<Slot, Missing> {
+        let data = &kernel.tiles[tile];
+        let addr = match &data.addr {
+            AddrKind::Auto => {
+                let place = Place::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
+                return Ok(Slot { ty: data.ty, place, mark: PLAIN });
+            }
+            AddrKind::Fixed(at) => at[element],
+            AddrKind::Dynamic => self.bound[tile].get(element).copied().flatten().ok_or(Missing::Unassigned)?,
+        };
+        let mask = data.ty.dtype == DType::Bool;
+        let end = addr.checked_add(data.ty.bytes()).ok_or(Missing::TooLarge)?;
+        let space = &mut self.spaces[data.ty.loc as usize];
+        let len = space.bytes.data.len() as u64;
+        let mask_len = space.masks.data.len() as u64;
+        let grow = end.saturating_sub(len).saturating_mul(3);
+        let grow_masks = if mask { end.saturating_mul(8).saturating_sub(mask_len).saturating_mul(3) } else { 0 };
+        self.left = self.left.checked_sub(grow.saturating_add(grow_masks)).ok_or(Missing::TooLarge)?;
+        space.bytes.grow(end as usize);
+        if mask {
+            space.masks.grow(end as usize * 8);
+        }
+        let mark = if mask || !data.ty.loc.bytes_observable() { self.mark(data.ty) } else { PLAIN };
+        Ok(Slot { ty: data.ty, place: Place::Space(addr as usize), mark })
+    }
+
+    fn mark(&mut self, ty: TileType) -> u16 {
+        let at = self.types.iter().position(|&t| t == ty).unwrap_or_else(|| {
+            self.types.push(ty);
+            self.types.len() - 1
+        });
+        FIRST_TYPE.saturating_add(at as u16)
+    }
+
+    /// Bits of the element; the indices are inside the capacity.
+    pub fn read(&self, slot: &Slot, row: usize, col: usize) -> Result<u64, Fault> {
+        let size = slot.ty.dtype.size();
+        let at = index(&slot.ty, row, col) * size;
+        let (bytes, at) = match slot.place {
+            Place::Private(n) => (&self.private[n], at),
+            Place::Space(base) => {
+                let space = &self.spaces[slot.ty.loc as usize];
+                if slot.ty.dtype == DType::Bool {
+                    let bit = base * 8 + mask_bit(&slot.ty, row, col);
+                    self.check(space.bytes.marks[bit / 8], slot)?;
+                    if space.masks.marks[bit] == POISON {
+                        return Err(Fault::Poison);
+                    }
+                    return Ok(u64::from(space.masks.data[bit]));
+                }
+                (&space.bytes, base + at)
+            }
+        };
+        for &mark in &bytes.marks[at..at + size] {
+            self.check(mark, slot)?;
+        }
+        let mut raw = [0; 8];
+        raw[..size].copy_from_slice(&bytes.data[at..at + size]);
+        Ok(u64::from_le_bytes(raw))
+    }
+
+    fn check(&self, mark: u16, slot: &Slot) -> Result<(), Fault> {
+        match mark {
+            POISON => Err(Fault::Poison),
+            m if m == slot.mark => Ok(()),
+            PLAIN => Err(Fault::Confused(None)),
+            m => Err(Fault::Confused(self.types.get(usize::from(m - FIRST_TYPE)).copied())),
+        }
+    }
+
+    /// Writes the element; the indices are inside the capacity.
+    pub fn write(&mut self, slot: &Slot, row: usize, col: usize, bits: u64) {
+        let size = slot.ty.dtype.size();
+        let at = index(&slot.ty, row, col) * size;
+        let (bytes, at) = match slot.place {
+            Place::Private(n) => (&mut self.private[n], at),
+            Place::Space(base) => {
+                let space = &mut self.spaces[slot.ty.loc as usize];
+                if slot.ty.dtype == DType::Bool {
+                    let bit = base * 8 + mask_bit(&slot.ty, row, col);
+                    let mark = &mut space.bytes.marks[bit / 8];
+                    if *mark != slot.mark {
+                        // The byte changes hands: none of its other bits is written.
+                        *mark = slot.mark;
+                        space.masks.marks[bit / 8 * 8..bit / 8 * 8 + 8].fill(POISON);
+                    }
+                    space.masks.marks[bit] = PLAIN;
+                    space.masks.data[bit] = bits as u8 & 1;
+                    return;
+                }
+                (&mut space.bytes, base + at)
+            }
+        };
+        bytes.data[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+        bytes.marks[at..at + size].fill(slot.mark);
+    }
+}
+
+/// Number of the element (row, col) in the whole tile's storage.
+fn index(ty: &TileType, row: usize, col: usize) -> usize {
+    match ty.order {
+        Order::Nd => row * ty.cols as usize + col,
+        Order::Dn => col * ty.rows as usize + row,
+    }
+}
+
+/// The bit of a packed mask: rows are padded to 32 bytes.
+fn mask_bit(ty: &TileType, row: usize, col: usize) -> usize {
+    row * (ty.cols as usize).div_ceil(8).next_multiple_of(32) * 8 + col
+}

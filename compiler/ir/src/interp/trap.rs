@@ -1,0 +1,37 @@
+//! How a run ends early.
+
+use ptoc_diagnostics::{Code, Diagnostic, Span};
+
+/// The end of a launch by an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// `PA-10xx`, or the code of a failed check.
+    pub code: Code,
+    /// One sentence with names and numbers.
+    pub message: String,
+    /// The statement, or the place that a check blames.
+    pub span: Span,
+    /// A repair, if the check has one.
+    pub help: Option<String>,
+    /// The block, as its coordinates in the grid; `None` before the first.
+    pub block: Option<Vec<i64>>,
+}
+
+impl Trap {
+    pub(super) fn new(code: Code, span: Span, message: impl Into<String>) -> Trap {
+        Trap { code, message: message.into(), span, help: None, block: None }
+    }
+
+    /// The same as a diagnostic; the block is a note.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        let mut d = Diagnostic::error(self.code, self.span, self.message.clone());
+        if let Some(block) = self.block.as_ref().filter(|b| !b.is_empty()) {
+            let list: Vec<_> = block.iter().map(i64::to_string).collect();
+            d = d.with_note(format!("in block ({}) of the grid", list.join(", ")));
+        }
+        match &self.help {
+            Some(help) => d.with_help(help.clone()),
+            None => d,
+        }
+    }
+}

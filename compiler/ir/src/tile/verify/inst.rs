@@ -1,0 +1,218 @@
+//! Checks of instructions against the table.
+
+use super::Verifier;
+use crate::scalar;
+use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
+use ptoc_diagnostics::codes;
+use ptoc_isa::{AtomicOp, BinOp, Instr, InstrId, Loc, OperandKind, Role, Sem, ShapeRule};
+use ptoc_tensor::DType;
+
+/// Does the atomic exist on elements of this type?
+pub(crate) fn atomic_exists(op: AtomicOp, ty: Ty) -> bool {
+    match op {
+        AtomicOp::Add => scalar::binary_exists(BinOp::Add, ty),
+        AtomicOp::Max | AtomicOp::Min => scalar::binary_exists(BinOp::Max, ty),
+        AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => scalar::binary_exists(BinOp::And, ty),
+        AtomicOp::Exchange | AtomicOp::Cas => true,
+    }
+}
+
+/// The type in which a matrix product of these operands accumulates, by operand and accumulator dtypes.
+pub(crate) fn matmul_exists(acc: DType, left: DType, right: DType) -> bool {
+    use DType::{BF16, F16, F32, I8, I32};
+    left == right && matches!((acc, left), (I32, I8) | (F32, F16 | BF16 | F32) | (F16, F16))
+}
+
+impl Verifier<'_> {
+    pub(super) fn inst(&mut self, inst: &Inst) {
+        // An id from elsewhere may be of no row.
+        let Some(id) = InstrId::all().nth(usize::from(inst.instr.0)) else {
+            return self.error(codes::IR_UNKNOWN_NAME, format!("there is no instruction {}", inst.instr.0));
+        };
+        let row = id.get();
+        for scratch in &inst.scratch {
+            self.tile_ref(scratch);
+        }
+        self.modes(row, &inst.attrs);
+        if row.sem == Sem::Assign {
+            return self.error(codes::IR_OPERANDS, "TASSIGN is the statement `assign`");
+        }
+        if self.operands(row, &inst.operands) {
+            self.dtypes(row, &inst.operands);
+            self.shapes(row, &inst.operands);
+        }
+    }
+
+    fn modes(&mut self, row: &Instr, a: &InstAttrs) {
+        let rules = [
+            ("a comparison", a.cmp.is_some(), row.sem == Sem::Compare, true),
+            ("a rounding mode", a.round.is_some(), row.sem == Sem::Convert, true),
+            ("saturation", a.saturate.is_some(), row.sem == Sem::Convert, false),
+            ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
+            ("an out-of-bounds mode", a.oob.is_some(), row.sem == Sem::Gather, true),
+            ("atomic addition", a.atomic_add, row.sem == Sem::Store, false),
+        ];
+        for (what, has, may, must) in rules {
+            if has && !may {
+                self.error(codes::IR_MODES, format!("{} cannot have {what}", row.name));
+            } else if may && must && !has {
+                self.error(codes::IR_MODES, format!("{} lacks {what}", row.name));
+            }
+        }
+    }
+
+    /// Number, kinds, locations and the operands themselves. False if the rest cannot be checked.
+    fn operands(&mut self, row: &Instr, operands: &[Operand]) -> bool {
+        if operands.len() != row.operands.len() {
+            let (want, have) = (row.operands.len(), operands.len());
+            self.error(codes::IR_OPERANDS, format!("{} has {want} operands, {have} are given", row.name));
+            return false;
+        }
+        let errors = self.errors.len();
+        for (spec, operand) in row.operands.iter().zip(operands) {
+            match (spec.kind, operand) {
+                (OperandKind::Tile(locs), Operand::Tile(t)) => {
+                    self.tile_ref(t);
+                    let Some(loc) = self.k.tiles.get(t.tile).map(|d| d.ty.loc) else { continue };
+                    let fills_acc = row.sem == Sem::Expand && loc == Loc::Acc;
+                    if !locs.contains(&loc) && !fills_acc {
+                        self.error(codes::IR_OPERANDS, format!("`{}` of {} cannot be in {loc}", spec.name, row.name));
+                    }
+                }
+                (OperandKind::View, Operand::View(v)) => {
+                    self.view(v, spec.role == Role::Dst);
+                    if matches!(row.sem, Sem::Load | Sem::Store) && v.shape.len() != 2 {
+                        let message = format!("the view of {} has rank {}, not 2", row.name, v.shape.len());
+                        self.error(codes::IR_WINDOW, message);
+                    }
+                }
+                (OperandKind::Scalar, Operand::Scalar(v)) => {
+                    self.used(*v);
+                }
+                (OperandKind::Address, Operand::Scalar(v)) => self.expect(*v, Ty::Index, "an address"),
+                (kind, _) => {
+                    let kind = match kind {
+                        OperandKind::Tile(_) => "a tile",
+                        OperandKind::View => "a view",
+                        OperandKind::Scalar | OperandKind::Address => "a scalar",
+                    };
+                    self.error(codes::IR_OPERANDS, format!("`{}` of {} is {kind}", spec.name, row.name));
+                }
+            }
+        }
+        self.errors.len() == errors
+    }
+
+    fn dtype(&self, operand: &Operand) -> Option<Ty> {
+        match operand {
+            Operand::Tile(t) => self.k.tiles.get(t.tile).map(|d| Ty::D(d.ty.dtype)),
+            Operand::View(v) => self.k.tensors.get(v.tensor).map(|d| Ty::D(d.dtype)),
+            Operand::Scalar(v) => self.k.values.get(*v).map(|d| d.ty),
+        }
+    }
+
+    fn dtypes(&mut self, row: &Instr, operands: &[Operand]) {
+        let types: Vec<Ty> = operands.iter().filter_map(|o| self.dtype(o)).collect();
+        let [Ty::D(d), rest @ ..] = &types[..] else { return };
+        let d = *d;
+        let all = |types: &[Ty], d| types.iter().all(|&t| t == Ty::D(d));
+        let from_acc = |o: &Operand| matches!(o, Operand::Tile(t) if self.k.tiles[t.tile].ty.loc == Loc::Acc);
+        let ok = match row.sem {
+            Sem::Assign => true,
+            Sem::Convert => d != DType::Bool && rest[0] != Ty::BOOL,
+            Sem::Compare => d == DType::Bool && rest[0] == rest[1],
+            Sem::Select => rest[0] == Ty::BOOL && all(&rest[1..], d),
+            Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
+            Sem::Store | Sem::Move if from_acc(&operands[1]) => {
+                rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
+            }
+            Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias => match (row.sem, rest) {
+                (Sem::Matmul, [Ty::D(a), Ty::D(b)]) => matmul_exists(d, *a, *b),
+                (Sem::MatmulAcc, [c, Ty::D(a), Ty::D(b)]) => *c == Ty::D(d) && matmul_exists(d, *a, *b),
+                (_, [Ty::D(a), Ty::D(b), bias]) => *bias == Ty::D(d) && matmul_exists(d, *a, *b),
+                _ => false,
+            },
+            _ => all(rest, d),
+        };
+        if !ok {
+            let list: Vec<_> = types.iter().map(|t| t.to_string()).collect();
+            self.error(codes::IR_DTYPE, format!("{} cannot have operands of {}", row.name, list.join(", ")));
+            return;
+        }
+        let exists = match row.sem {
+            Sem::Binary(op) | Sem::BinaryScalar(op) | Sem::RowExpandBinary(op) | Sem::ColExpandBinary(op) => {
+                scalar::binary_exists(op, Ty::D(d))
+            }
+            Sem::Unary(op) => scalar::unary_exists(op, Ty::D(d)),
+            Sem::RowReduce(_) | Sem::ColReduce(_) => d != DType::Bool,
+            _ => true,
+        };
+        if !exists {
+            self.error(codes::IR_DTYPE, format!("{} does not exist on {d}", row.name));
+        }
+    }
+
+    fn shapes(&mut self, row: &Instr, operands: &[Operand]) {
+        // Valid shape of each operand that has one.
+        let shape = |o: &Operand| match o {
+            Operand::Tile(t) => Some(t.valid),
+            Operand::View(v) if v.shape.len() == 2 => Some((v.shape[0], v.shape[1])),
+            _ => None,
+        };
+        let shapes: Vec<(Value, Value)> = operands.iter().filter_map(shape).collect();
+        let Some(&d) = shapes.first() else { return };
+        let equal = |a: (Value, Value), b: (Value, Value)| self.same(a.0, b.0) && self.same(a.1, b.1);
+        let one = |v: Value| self.scopes.index(v) == Some(1);
+        let last = shapes[shapes.len() - 1];
+        let middle = &shapes[1..shapes.len().max(2) - 1];
+        let ok = match row.shape {
+            ShapeRule::Free => true,
+            ShapeRule::Same => shapes.iter().all(|&s| equal(d, s)),
+            ShapeRule::RowReduce => self.same(d.0, last.0) && one(d.1),
+            ShapeRule::ColReduce => self.same(d.1, last.1) && one(d.0),
+            ShapeRule::RowExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.0, last.0) && one(last.1),
+            ShapeRule::ColExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.1, last.1) && one(last.0),
+            ShapeRule::Transpose => equal(d, (last.1, last.0)),
+            ShapeRule::Matmul => return self.matmul(row, operands),
+            ShapeRule::Gather => match (&operands[0], &operands[2]) {
+                (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
+                _ => true,
+            },
+        };
+        if !ok {
+            let list: Vec<_> = shapes.iter().map(|(r, c)| format!("{r} x {c}")).collect();
+            self.error(codes::IR_SHAPE, format!("{} cannot have operands of {}", row.name, list.join(", ")));
+        }
+    }
+
+    fn matmul(&mut self, row: &Instr, operands: &[Operand]) {
+        let tiles: Vec<&TileRef> =
+            operands.iter().filter_map(|o| if let Operand::Tile(t) = o { Some(t) } else { None }).collect();
+        let (d, start, a, b) = match (row.sem, &tiles[..]) {
+            (Sem::Matmul, [d, a, b]) => (d, None, a, b),
+            (Sem::MatmulAcc, [d, c, a, b]) => (d, Some(c), a, b),
+            (_, [d, a, b, bias]) => (d, Some(bias), a, b),
+            _ => return,
+        };
+        let bias = row.sem == Sem::MatmulBias;
+        let valid_ok = self.same(d.valid.0, a.valid.0)
+            && self.same(d.valid.1, b.valid.1)
+            && self.same(a.valid.1, b.valid.0)
+            && start.is_none_or(|s| {
+                self.same(s.valid.1, d.valid.1)
+                    && if bias { self.scopes.index(s.valid.0) == Some(1) } else { self.same(s.valid.0, d.valid.0) }
+            });
+        if !valid_ok {
+            let list: Vec<_> = tiles.iter().map(|t| format!("{} x {}", t.valid.0, t.valid.1)).collect();
+            self.error(codes::IR_SHAPE, format!("{} cannot have operands of {}", row.name, list.join(", ")));
+        }
+        let capacity_ok = d.rows == a.rows
+            && d.cols == b.cols
+            && a.cols == b.rows
+            && start.is_none_or(|s| s.cols == d.cols && (bias || s.rows == d.rows));
+        if !capacity_ok {
+            let list: Vec<_> = tiles.iter().map(|t| format!("{} x {}", t.rows, t.cols)).collect();
+            self.error(codes::IR_SHAPE, format!("{} cannot have capacities of {}", row.name, list.join(", ")));
+        }
+    }
+}
