@@ -175,7 +175,7 @@ pub enum Scratch {
 }
 
 /// One row of the table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Instr {
     /// `TADD`
     pub name: &'static str,

@@ -2,9 +2,19 @@
 //! the reference pages are driven by.
 
 mod instr;
+mod legal;
+pub mod math;
 mod ops;
+mod pipe;
+mod table;
+mod target;
+mod text;
 mod tile_type;
 
 pub use instr::{DTypeRule, Instr, InstrId, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
+pub use pipe::{Pipe, pipe_of};
+pub use table::{Lookup, NOT_YET, TABLE, find, lookup};
+pub use target::{Family, Limits, Memory, MoveRule, Place, Target, Triple};
 pub use tile_type::{Loc, Order, TileType};

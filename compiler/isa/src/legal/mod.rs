@@ -1,0 +1,21 @@
+//! What a target allows. Pure functions that return violations: numbers first, and their wording as a [`Diagnostic`]
+//! beside them, so that every reporter says the same.
+//!
+//! [`Diagnostic`]: ptoc_diagnostics::Diagnostic
+
+mod assign;
+mod convert;
+mod dtype;
+mod limits;
+mod moves;
+mod tile;
+
+pub use assign::{SaKind, SaViolation, check_address, check_size};
+pub use convert::{ConversionHop, conversion_path};
+pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};
+pub use limits::{LimitViolation, check_limits};
+pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_tiles, shortest_conversion, shortest_path};
+pub use tile::{Granule, TypeRule, TypeViolation, check_tile_type, default_order, granule, round_up_to_legal};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Which tile types exist on a target (pto_isa.md section 2).
+//!
+//! Decisions where PTO leaves a choice:
+//! * Bias and Scaling rows must be multiples of 64 and 128 bytes already as types: TMOV, the only way to fill them,
+//!   demands it. That they have one row is checked where they are filled ([`super::check_move_tiles`]).
+//! * Accumulator boxes are 16 x 16 for every element size.
+//! * A mask (`bool`) has its rows padded to 32 bytes by us, so any width is legal; it exists in Vec, row-major.
+
+use crate::{Loc, Order, Target, TileType, text};
+use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
+use ptoc_tensor::DType;
+
+/// Rows and columns of a legal tile are multiples of these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Granule {
+    /// Rows.
+    pub rows: u32,
+    /// Columns.
+    pub cols: u32,
+    /// One row is legal too, whatever `rows` says (PTO's relaxation for boxed tiles).
+    pub one_row: bool,
+}
+
+/// The granule of tiles of this location, dtype and order.
+pub fn granule(target: &Target, loc: Loc, dtype: DType, order: Order) -> Granule {
+    let memory = target.memory(loc);
+    if let Some((rows, cols)) = memory.fractal_of(dtype.size()) {
+        return Granule { rows, cols, one_row: true };
+    }
+    if dtype == DType::Bool {
+        return Granule { rows: 1, cols: 1, one_row: false };
+    }
+    let line = u32::try_from(memory.row_align / dtype.size() as u64).unwrap_or(1).max(1);
+    match order {
+        Order::Nd => Granule { rows: 1, cols: line, one_row: false },
+        Order::Dn => Granule { rows: line, cols: 1, one_row: false },
+    }
+}
+
+/// The order of a tile whose author names none: a column `[R, 1]` in Vec is column-major, because its rows would be
+/// narrower than the 32 bytes that a row-major tile needs; all else is row-major.
+pub fn default_order(loc: Loc, dtype: DType, _rows: u32, cols: u32) -> Order {
+    if loc == Loc::Vec && cols == 1 && dtype != DType::Bool { Order::Dn } else { Order::Nd }
+}
+
+/// The smallest legal tile in the default order that holds `rows x cols`, for tiles that the compiler makes. Boxed tiles
+/// are rounded to whole boxes even for one row, so that the operands of a matrix product agree.
+pub fn round_up_to_legal(target: &Target, loc: Loc, dtype: DType, rows: u32, cols: u32) -> (u32, u32) {
+    let g = granule(target, loc, dtype, default_order(loc, dtype, rows, cols));
+    (round_up(rows, g.rows), round_up(cols, g.cols))
+}
+
+fn round_up(n: u32, step: u32) -> u32 {
+    n.max(1).checked_next_multiple_of(step).unwrap_or(u32::MAX / step * step)
+}
+
+/// Which rule a tile type breaks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TypeRule {
+    /// Rows or columns are 0.
+    Empty,
+    /// The target has no such dtype at all.
+    DTypeAbsent {
+        /// The dtypes that it has.
+        available: Vec<DType>,
+    },
+    /// `bool` outside Vec, or column-major.
+    MaskPlace,
+    /// The matrix unit does not take this dtype here.
+    CubeDType {
+        /// The dtypes that it takes.
+        available: Vec<DType>,
+    },
+    /// A row (or column, if column-major) of an unboxed tile is not a multiple of `multiple` bytes.
+    LineAlignment {
+        /// Bytes of the line.
+        bytes: u64,
+        /// What they must be a multiple of.
+        multiple: u64,
+        /// The next legal length, in elements.
+        up: u32,
+        /// The legal length before, in elements; 0 if there is none.
+        down: u32,
+    },
+    /// Rows or columns are not multiples of the fractal box.
+    Fractal {
+        /// Rows and columns of a box.
+        inner: (u32, u32),
+        /// The smallest legal tile that holds this one.
+        up: (u32, u32),
+    },
+}
+
+/// A tile type that a target does not have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeViolation {
+    /// The type.
+    pub ty: TileType,
+    /// The target's name.
+    pub target: String,
+    /// The rule with its numbers.
+    pub rule: TypeRule,
+    /// Other built-in targets on which this rule is kept.
+    pub legal_on: Vec<&'static str>,
+}
+
+/// Every rule that `ty` breaks on `target`. Capacity is not looked at: that is [`super::check_size`].
+pub fn check_tile_type(target: &Target, ty: TileType) -> Vec<TypeViolation> {
+    let rules = broken_rules(target, ty);
+    rules
+        .into_iter()
+        .map(|rule| TypeViolation {
+            legal_on: Target::all()
+                .iter()
+                .filter(|t| t.name != target.name)
+                .filter(|t| {
+                    let kind = std::mem::discriminant(&rule);
+                    !broken_rules(t, ty)
+                        .iter()
+                        .any(|r| std::mem::discriminant(r) == kind || matches!(r, TypeRule::DTypeAbsent { .. }))
+                })
+                .map(|t| t.name.as_str())
+                .collect(),
+            ty,
+            target: target.name.clone(),
+            rule,
+        })
+        .collect()
+}
+
+fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
+    let mut out = Vec::new();
+    let TileType { loc, dtype, rows, cols, order } = ty;
+    if rows == 0 || cols == 0 {
+        out.push(TypeRule::Empty);
+    }
+    if dtype == DType::Bool {
+        if loc != Loc::Vec || order == Order::Dn {
+            out.push(TypeRule::MaskPlace);
+        }
+        return out;
+    }
+    if !target.has_dtype(dtype) {
+        // Which sizes would be legal for a type that does not exist is of no use to anyone.
+        out.push(TypeRule::DTypeAbsent { available: target.dtypes.clone() });
+        return out;
+    }
+    if let Some(available) = target.cube_dtypes(loc)
+        && !available.contains(&dtype)
+    {
+        out.push(TypeRule::CubeDType { available });
+        return out;
+    }
+    if rows == 0 || cols == 0 {
+        return out;
+    }
+    let g = granule(target, loc, dtype, order);
+    if let Some(inner) = target.memory(loc).fractal_of(dtype.size()) {
+        let rows_ok = rows % g.rows == 0 || (g.one_row && rows == 1);
+        if !rows_ok || cols % g.cols != 0 {
+            let up_rows = if rows_ok { rows } else { round_up(rows, g.rows) };
+            out.push(TypeRule::Fractal { inner, up: (up_rows, round_up(cols, g.cols)) });
+        }
+        return out;
+    }
+    let (length, step) = match order {
+        Order::Nd => (cols, g.cols),
+        Order::Dn => (rows, g.rows),
+    };
+    if length % step != 0 {
+        out.push(TypeRule::LineAlignment {
+            bytes: u64::from(length) * dtype.size() as u64,
+            multiple: target.memory(loc).row_align,
+            up: round_up(length, step),
+            down: length / step * step,
+        });
+    }
+    out
+}
+
+impl TypeViolation {
+    /// The code of the rule.
+    pub fn code(&self) -> Code {
+        match self.rule {
+            TypeRule::Empty => codes::EMPTY_TILE,
+            TypeRule::DTypeAbsent { .. } => codes::DTYPE_NOT_ON_TARGET,
+            TypeRule::MaskPlace => codes::MASK_PLACE,
+            TypeRule::CubeDType { .. } => codes::CUBE_DTYPE,
+            TypeRule::LineAlignment { .. } => codes::ROW_ALIGNMENT,
+            TypeRule::Fractal { .. } => codes::FRACTAL_SIZE,
+        }
+    }
+
+    /// The report; `subject` is how the author calls the tile ("tile `x`").
+    pub fn diagnostic(&self, subject: &str, span: Span) -> Diagnostic {
+        let TileType { loc, dtype, rows, cols, order } = self.ty;
+        let error = |message: String| Diagnostic::error(self.code(), span, message).with_label(self.ty.to_string());
+        let elsewhere = |d: Diagnostic| match self.legal_on.as_slice() {
+            [] => d,
+            on => d.with_note(format!("it is legal on {}", text::list(on))),
+        };
+        match &self.rule {
+            TypeRule::Empty => error(format!("{subject} has no elements: {rows} x {cols}"))
+                .with_help("a tile has at least one row and one column"),
+            TypeRule::DTypeAbsent { available } => elsewhere(
+                error(format!("{subject}: {} has no {dtype}", self.target))
+                    .with_note(format!("its dtypes are {}", text::list(available))),
+            ),
+            TypeRule::MaskPlace => {
+                let what = if loc == Loc::Vec { "column-major".to_string() } else { format!("in {loc}") };
+                error(format!("{subject}: a tile of bool cannot be {what}"))
+                    .with_note("masks are packed bits that only the vector unit reads, row by row")
+                    .with_help(format!("make it `Vec<bool, {rows}, {cols}>`"))
+            }
+            TypeRule::CubeDType { available } => elsewhere(
+                error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
+                    .with_note(format!("{loc} tiles are {} there", text::either(available)))
+                    .with_help(format!(
+                        "make it {}",
+                        text::either(available.iter().map(|d| format!("`{loc}<{d}, {rows}, {cols}>`")))
+                    )),
+            ),
+            TypeRule::LineAlignment { bytes, multiple, up, down } => {
+                let (line, unit) = match order {
+                    Order::Nd => ("row", "columns"),
+                    Order::Dn => ("column", "rows"),
+                };
+                let sizes = match down {
+                    0 => format!("{up} {unit}"),
+                    _ => format!("{up} or {down} {unit}"),
+                };
+                error(format!("{subject}: a {line} of {} is not a multiple of {multiple}", text::bytes(*bytes)))
+                    .with_note(format!(
+                        "in {loc}, {line}s of a tile are multiples of {multiple} bytes: {} elements of {dtype}",
+                        multiple / dtype.size() as u64
+                    ))
+                    .with_help(format!("give it {sizes}; the valid shape may be smaller than the capacity"))
+            }
+            TypeRule::Fractal { inner, up } => {
+                error(format!("{subject}: {rows} x {cols} is not whole boxes of {} x {}", inner.0, inner.1))
+                    .with_note(format!("tiles of {dtype} in {loc} are stored as boxes of {} x {}", inner.0, inner.1))
+                    .with_help(format!(
+                        "make it `{loc}<{dtype}, {}, {}>`; the valid shape may be smaller than the capacity",
+                        up.0, up.1
+                    ))
+            }
+        }
+    }
+}

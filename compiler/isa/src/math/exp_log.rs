@@ -1,0 +1,101 @@
+//! exp and log.
+
+use super::build::Builder;
+use super::coefficients::{EXP, LN2, LOG};
+use super::program::{Id, Program};
+use crate::CmpOp;
+
+/// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r + r^2 q(r)). The power of two is
+/// applied in two halves, so that a result below 2^-126 is rounded once, where it becomes subnormal.
+pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
+    let log2e = b.c(std::f32::consts::LOG2_E);
+    let scaled = b.mul(x, log2e);
+    let n = b.rint(scaled);
+    let (hi, lo) = (b.c(-LN2[0]), b.c(-LN2[1]));
+    let r = b.fma(n, hi, x);
+    let r = b.fma(n, lo, r);
+    let q = b.horner(r, &EXP);
+    let r2 = b.mul(r, r);
+    let tail = b.fma(r2, q, r);
+    let one = b.c(1.0);
+    let p = b.add(tail, one);
+    let k = b.to_int(n);
+    let (by_one, bias, mantissa) = (b.i(1), b.i(127), b.i(23));
+    let k1 = b.shr(k, by_one);
+    let k2 = b.isub(k, k1);
+    let mut y = p;
+    for half in [k1, k2] {
+        let biased = b.iadd(half, bias);
+        let bits = b.shl(biased, mantissa);
+        let power = b.from_bits(bits);
+        y = b.mul(y, power);
+    }
+    y
+}
+
+pub(super) fn exp() -> Program {
+    let (mut b, x) = Builder::new();
+    // Beyond these the result is infinite or 0; NaN compares false and stays.
+    let (top, bottom) = (b.c(89.0), b.c(-104.0));
+    let above = b.cmp(CmpOp::Gt, x, top);
+    let x = b.select(above, top, x);
+    let below = b.cmp(CmpOp::Lt, x, bottom);
+    let x = b.select(below, bottom, x);
+    exp_of(&mut b, x);
+    b.finish(
+        "exp",
+        1.0,
+        f32::INFINITY,
+        "exp(-inf) is 0, exp(inf) is inf, NaN stays NaN; results below 2^-126 are subnormal, rounded once more.",
+    )
+}
+
+pub(super) fn log() -> Program {
+    let (mut b, x) = Builder::new();
+    // Subnormals are scaled by 2^23 and counted as 23 binades lower.
+    let tiny = b.c(f32::MIN_POSITIVE);
+    let scale = b.c(8_388_608.0);
+    let is_tiny = b.cmp(CmpOp::Lt, x, tiny);
+    let scaled = b.mul(x, scale);
+    let v = b.select(is_tiny, scaled, x);
+    let (down, zero_i) = (b.i(-23), b.i(0));
+    let adjust = b.select(is_tiny, down, zero_i);
+    // v = 2^k m with m in [sqrt(1/2), sqrt(2)): take the exponent of v / sqrt(1/2).
+    let bits = b.bits(v);
+    let origin = b.i(std::f32::consts::FRAC_1_SQRT_2.to_bits() as i32);
+    let mantissa = b.i(23);
+    let offset = b.isub(bits, origin);
+    let k = b.shr(offset, mantissa);
+    let whole = b.shl(k, mantissa);
+    let m_bits = b.isub(bits, whole);
+    let m = b.from_bits(m_bits);
+    let k = b.iadd(k, adjust);
+    let k = b.to_float(k);
+    let one = b.c(1.0);
+    let f = b.sub(m, one);
+    let p = b.horner(f, &LOG);
+    let f2 = b.mul(f, f);
+    let minus_half = b.c(-0.5);
+    let f3 = b.mul(f2, f);
+    let cubic = b.mul(f3, p);
+    let tail = b.fma(f2, minus_half, cubic);
+    // k ln 2 + f exactly as head + rest (k * LN2[0] is exact and not smaller than f unless k is 0).
+    let (hi, lo) = (b.c(LN2[0]), b.c(LN2[1]));
+    let head = b.fma(k, hi, f);
+    let minus_hi = b.c(-LN2[0]);
+    let back = b.fma(k, minus_hi, head);
+    let rest = b.sub(f, back);
+    let tail = b.fma(k, lo, tail);
+    let tail = b.add(tail, rest);
+    let y = b.add(head, tail);
+    // 0 -> -inf, below 0 -> NaN, inf -> inf, NaN -> NaN.
+    let (zero, inf, nan) = (b.c(0.0), b.c(f32::INFINITY), b.c(f32::NAN));
+    let minus_inf = b.c(f32::NEG_INFINITY);
+    let finite = b.cmp(CmpOp::Lt, x, inf);
+    let y = b.select(finite, y, x);
+    let is_zero = b.cmp(CmpOp::Eq, x, zero);
+    let y = b.select(is_zero, minus_inf, y);
+    let negative = b.cmp(CmpOp::Lt, x, zero);
+    b.select(negative, nan, y);
+    b.finish("log", 1.0, f32::INFINITY, "log(+-0) is -inf, log(inf) is inf, NaN for NaN and for what is below 0.")
+}

@@ -1,0 +1,97 @@
+//! The sets of dtypes that PTO's tables keep coming back to (pto_isa.md section 5: "a2", "a5", "F", "I").
+
+use ptoc_tensor::DType::{self, *};
+
+/// What the A2A3 vector unit computes with.
+pub(super) const A2: &[DType] = &[I16, I32, F16, F32];
+/// What the A5 vector unit computes with.
+pub(super) const A5: &[DType] = &[I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32];
+/// A5 without the 8-bit types.
+pub(super) const A5_16: &[DType] = &[I16, U16, I32, U32, I64, U64, F16, BF16, F32];
+/// A5's division: no 8-bit types and no bf16.
+pub(super) const A5_DIV: &[DType] = &[I16, U16, I32, U32, I64, U64, F16, F32];
+/// Floats of the transcendental unit.
+pub(super) const F: &[DType] = &[F16, F32];
+/// Bitwise operations; masks are bits too, packed or not.
+pub(super) const BITS: &[DType] = &[Bool, I8, U8, I16, U16, I32, U32];
+/// Everything of 1, 2 and 4 bytes.
+pub(super) const UP_TO_32: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
+/// Everything of 2 and 4 bytes.
+pub(super) const WIDTH_16_32: &[DType] = &[I16, U16, I32, U32, F16, BF16, F32];
+/// A5's row sums and minima.
+pub(super) const A5_ROW: &[DType] = &[I16, I32, I64, U64, F16, F32];
+/// A5's row maxima.
+pub(super) const A5_ROW_MAX: &[DType] = &[I8, U8, I16, I32, I64, U64, F16, F32];
+/// TABS on A5.
+pub(super) const A5_ABS: &[DType] = &[I8, I16, I32, F16, F32];
+/// TNEG on A5.
+pub(super) const A5_NEG: &[DType] = &[I16, U16, I32, U32, F16, BF16, F32];
+/// TRELU.
+pub(super) const RELU: &[DType] = &[I32, F16, F32];
+/// i32 alone.
+pub(super) const I32_ONLY: &[DType] = &[I32];
+
+/// TCVT on A2A3.
+pub(super) const CVT_A2A3: &[(DType, DType)] = &[
+    (F32, F32),
+    (F32, F16),
+    (F32, BF16),
+    (F32, I16),
+    (F32, I32),
+    (F32, I64),
+    (F16, F32),
+    (F16, I8),
+    (F16, U8),
+    (F16, I16),
+    (F16, I32),
+    (BF16, F32),
+    (BF16, I32),
+    (I8, F16),
+    (U8, F16),
+    (I16, F16),
+    (I16, F32),
+    (I32, F32),
+    (I32, I16),
+    (I32, I64),
+    (I64, F32),
+    (I64, I32),
+];
+
+/// TCVT on A5.
+pub(super) const CVT_A5: &[(DType, DType)] = &[
+    (F32, F32),
+    (F32, F16),
+    (F32, BF16),
+    (F32, I16),
+    (F32, I32),
+    (F32, I64),
+    (F16, F16),
+    (F16, F32),
+    (F16, I8),
+    (F16, U8),
+    (F16, I16),
+    (F16, I32),
+    (BF16, F16),
+    (BF16, F32),
+    (BF16, I32),
+    (I8, F16),
+    (I8, I16),
+    (I8, I32),
+    (U8, F16),
+    (U8, U16),
+    (I16, F16),
+    (I16, F32),
+    (I16, U8),
+    (I16, I32),
+    (I16, U32),
+    (I32, F32),
+    (I32, U8),
+    (I32, I16),
+    (I32, U16),
+    (I32, I64),
+    (U32, U8),
+    (U32, I16),
+    (U32, U16),
+    (I64, F32),
+    (I64, I32),
+];

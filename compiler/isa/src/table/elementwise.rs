@@ -1,0 +1,170 @@
+//! Element-wise instructions: tile with tile, tile with scalar, unary, conversion, comparison, selection.
+
+use super::dtypes::*;
+use super::{VEC, dst, src};
+use crate::{
+    BinOp::{self, *},
+    DTypeRule, Instr, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
+    UnOp::{self, *},
+};
+use ptoc_tensor::DType;
+
+const SCALAR: OperandSpec = OperandSpec { name: "scalar", role: Role::Src, kind: OperandKind::Scalar };
+
+const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
+const WITH_SCALAR: &[OperandSpec] = &[dst(VEC), src("a", VEC), SCALAR];
+
+/// What most of this group shares: Vec tiles of one valid shape, the vector pipe, in place where the target can.
+const BASE: Instr = Instr {
+    name: "",
+    sem: Sem::Expand,
+    operands: &[dst(VEC), src("a", VEC)],
+    shape: ShapeRule::Same,
+    dtypes: DTypeRule::Any,
+    pipe: PipeRule::V,
+    scratch: Scratch::None,
+    in_place: true,
+    doc: "",
+    formula: "",
+    source: "",
+};
+
+const fn binary(
+    name: &'static str,
+    op: BinOp,
+    a2a3: &'static [DType],
+    a5: &'static [DType],
+    doc: &'static str,
+    formula: &'static str,
+) -> Instr {
+    Instr {
+        name,
+        sem: Sem::Binary(op),
+        operands: TWO,
+        dtypes: DTypeRule::Same { a2a3, a5 },
+        doc,
+        formula,
+        source: "pto_isa 5.2",
+        ..BASE
+    }
+}
+
+const fn scalar(
+    name: &'static str,
+    op: BinOp,
+    a2a3: &'static [DType],
+    a5: &'static [DType],
+    doc: &'static str,
+    formula: &'static str,
+) -> Instr {
+    Instr {
+        name,
+        sem: Sem::BinaryScalar(op),
+        operands: WITH_SCALAR,
+        dtypes: DTypeRule::Same { a2a3, a5 },
+        doc,
+        formula,
+        source: "pto_isa 5.3",
+        ..BASE
+    }
+}
+
+const fn unary(
+    name: &'static str,
+    op: UnOp,
+    a2a3: &'static [DType],
+    a5: &'static [DType],
+    doc: &'static str,
+    formula: &'static str,
+) -> Instr {
+    Instr {
+        name,
+        sem: Sem::Unary(op),
+        dtypes: DTypeRule::Same { a2a3, a5 },
+        doc,
+        formula,
+        source: "pto_isa 5.2",
+        ..BASE
+    }
+}
+
+pub(super) const ROWS: &[Instr] = &[
+    binary("TADD", Add, A2, A5, "Adds two tiles.", "dst[i, j] = a[i, j] + b[i, j]"),
+    binary("TSUB", Sub, A2, A5, "Subtracts one tile from another.", "dst[i, j] = a[i, j] - b[i, j]"),
+    binary("TMUL", Mul, A2, A5_16, "Multiplies two tiles element by element.", "dst[i, j] = a[i, j] * b[i, j]"),
+    binary("TDIV", Div, F, A5_DIV, "Divides; an integer x / 0 is all ones.", "dst[i, j] = a[i, j] / b[i, j]"),
+    binary("TMAX", Max, A2, A5, "Larger of two; NaN if either is NaN.", "dst[i, j] = max(a[i, j], b[i, j])"),
+    binary("TMIN", Min, A2, A5, "Smaller of two; NaN if either is NaN.", "dst[i, j] = min(a[i, j], b[i, j])"),
+    binary("TAND", And, BITS, BITS, "Bitwise and; on masks, logical and.", "dst[i, j] = a[i, j] & b[i, j]"),
+    binary("TOR", Or, BITS, BITS, "Bitwise or; on masks, logical or.", "dst[i, j] = a[i, j] | b[i, j]"),
+    // A2A3 builds exclusive or from three operations: it wants a scratch tile and no overlap.
+    Instr {
+        scratch: Scratch::LikeSource,
+        in_place: false,
+        ..binary(
+            "TXOR",
+            Xor,
+            BITS,
+            BITS,
+            "Bitwise exclusive or; on masks, inequality.",
+            "dst[i, j] = a[i, j] ^ b[i, j]",
+        )
+    },
+    scalar("TADDS", Add, A2, A5, "Adds a scalar.", "dst[i, j] = a[i, j] + s"),
+    scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar.", "dst[i, j] = a[i, j] - s"),
+    scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar.", "dst[i, j] = a[i, j] * s"),
+    scalar("TDIVS", Div, A2, A5_DIV, "Divides by a scalar, or a scalar by the tile.", "dst[i, j] = a[i, j] / s"),
+    scalar("TMAXS", Max, A2, A5, "Larger of element and scalar.", "dst[i, j] = max(a[i, j], s)"),
+    scalar("TMINS", Min, A2, A5, "Smaller of element and scalar.", "dst[i, j] = min(a[i, j], s)"),
+    Instr {
+        name: "TEXPANDS",
+        sem: Sem::Expand,
+        operands: &[dst(&[crate::Loc::Vec, crate::Loc::Mat]), SCALAR],
+        dtypes: DTypeRule::Same { a2a3: A5, a5: A5 },
+        doc: "Fills a tile with a scalar.",
+        formula: "dst[i, j] = s",
+        source: "pto_isa 5.3",
+        ..BASE
+    },
+    unary("TABS", Abs, F, A5_ABS, "Absolute value.", "dst[i, j] = |a[i, j]|"),
+    unary("TNEG", Neg, A2, A5_NEG, "Negates.", "dst[i, j] = -a[i, j]"),
+    unary("TNOT", Not, BITS, BITS, "Bitwise complement; on masks, logical not.", "dst[i, j] = ~a[i, j]"),
+    unary("TRELU", Relu, RELU, RELU, "Replaces what is negative by 0; NaN stays.", "dst[i, j] = max(a[i, j], 0)"),
+    unary("TEXP", Exp, F, F, "Exponential function.", "dst[i, j] = exp(a[i, j])"),
+    unary("TLOG", Log, F, F, "Natural logarithm.", "dst[i, j] = log(a[i, j])"),
+    unary("TSQRT", Sqrt, F, F, "Square root, correctly rounded.", "dst[i, j] = sqrt(a[i, j])"),
+    unary("TRSQRT", Rsqrt, F, F, "Reciprocal square root: two rounded operations.", "dst[i, j] = 1 / sqrt(a[i, j])"),
+    // A2A3 computes it in steps and reads the source again: no overlap.
+    Instr { in_place: false, ..unary("TRECIP", Recip, F, F, "Reciprocal.", "dst[i, j] = 1 / a[i, j]") },
+    Instr {
+        name: "TCVT",
+        sem: Sem::Convert,
+        dtypes: DTypeRule::Pairs { a2a3: CVT_A2A3, a5: CVT_A5 },
+        in_place: false,
+        doc: "Converts to the destination's dtype, with a rounding mode and optional saturation.",
+        formula: "dst[i, j] = convert(a[i, j])",
+        source: "pto_isa 5.2",
+        ..BASE
+    },
+    Instr {
+        name: "TCMP",
+        sem: Sem::Compare,
+        operands: &[dst(VEC), src("a", VEC), src("b", VEC)],
+        dtypes: DTypeRule::Mask { a2a3: F, a2a3_eq_only: I32_ONLY, a5: A5 },
+        in_place: false,
+        doc: "Compares two tiles; the result is a mask (packed bits on the device).",
+        formula: "dst[i, j] = a[i, j] cmp b[i, j]",
+        source: "pto_isa 5.2",
+        ..BASE
+    },
+    Instr {
+        name: "TSEL",
+        sem: Sem::Select,
+        operands: &[dst(VEC), src("mask", VEC), src("a", VEC), src("b", VEC)],
+        dtypes: DTypeRule::Mask { a2a3: WIDTH_16_32, a2a3_eq_only: &[], a5: A5 },
+        doc: "Takes each element from one of two tiles, as a mask says.",
+        formula: "dst[i, j] = mask[i, j] ? a[i, j] : b[i, j]",
+        source: "pto_isa 5.2",
+        ..BASE
+    },
+];

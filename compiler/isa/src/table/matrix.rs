@@ -1,0 +1,48 @@
+//! The matrix unit.
+
+use super::{dst, src};
+use crate::{DTypeRule, Instr, Loc, OperandSpec, PipeRule, Scratch, Sem, ShapeRule};
+
+const D: OperandSpec = dst(&[Loc::Acc]);
+const A: OperandSpec = src("a", &[Loc::Left]);
+const B: OperandSpec = src("b", &[Loc::Right]);
+
+const BASE: Instr = Instr {
+    name: "",
+    sem: Sem::Matmul,
+    operands: &[D, A, B],
+    shape: ShapeRule::Matmul,
+    dtypes: DTypeRule::Matmul,
+    pipe: PipeRule::M,
+    scratch: Scratch::None,
+    in_place: false,
+    doc: "",
+    formula: "",
+    source: "pto_isa 5.6",
+};
+
+pub(super) const ROWS: &[Instr] = &[
+    Instr {
+        name: "TMATMUL",
+        doc: "Matrix product: k ascending, one fused multiply-add a step, starting at 0.",
+        formula: "dst[i, j] = sum over k of a[i, k] * b[k, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TMATMUL_ACC",
+        sem: Sem::MatmulAcc,
+        operands: &[D, src("c", &[Loc::Acc]), A, B],
+        in_place: true,
+        doc: "Adds a matrix product to an accumulator.",
+        formula: "dst[i, j] = c[i, j] + sum over k of a[i, k] * b[k, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TMATMUL_BIAS",
+        sem: Sem::MatmulBias,
+        operands: &[D, A, B, src("bias", &[Loc::Bias])],
+        doc: "Matrix product that starts at a bias row.",
+        formula: "dst[i, j] = bias[0, j] + sum over k of a[i, k] * b[k, j]",
+        ..BASE
+    },
+];

@@ -1,0 +1,79 @@
+//! Binding of tiles to bytes, and movement between global memory and tiles and between tiles.
+
+use super::{ANYWHERE, VEC, dst, src, tile};
+use crate::{DTypeRule, Instr, Loc, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+
+const fn view(name: &'static str, role: Role) -> OperandSpec {
+    OperandSpec { name, role, kind: OperandKind::View }
+}
+
+const BASE: Instr = Instr {
+    name: "",
+    sem: Sem::Move,
+    operands: &[],
+    shape: ShapeRule::Same,
+    dtypes: DTypeRule::Move,
+    pipe: PipeRule::Move,
+    scratch: Scratch::None,
+    in_place: false,
+    doc: "",
+    formula: "",
+    source: "pto_isa 5.5",
+};
+
+pub(super) const ROWS: &[Instr] = &[
+    Instr {
+        name: "TASSIGN",
+        sem: Sem::Assign,
+        // The tile is bound, not written: its contents are undefined before and after.
+        operands: &[
+            tile("tile", Role::Dst, ANYWHERE),
+            OperandSpec { name: "addr", role: Role::Src, kind: OperandKind::Address },
+        ],
+        shape: ShapeRule::Free,
+        dtypes: DTypeRule::Any,
+        pipe: PipeRule::S,
+        doc: "Binds a tile to a byte address of its memory; no data moves. Constant addresses are proved (SA-0351 to SA-0354).",
+        formula: "address(tile) = addr",
+        source: "pto_tassign 1-5",
+        ..BASE
+    },
+    Instr {
+        name: "TLOAD",
+        sem: Sem::Load,
+        operands: &[dst(&[Loc::Vec, Loc::Mat]), view("view", Role::Src)],
+        pipe: PipeRule::Mte2,
+        doc: "Loads a window of a tensor into a tile; the tile takes the window's shape as valid shape.",
+        formula: "dst[i, j] = view[i, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TSTORE",
+        sem: Sem::Store,
+        operands: &[view("view", Role::Dst), src("a", &[Loc::Vec, Loc::Mat, Loc::Acc])],
+        pipe: PipeRule::Store,
+        doc: "Stores the valid part of a tile; from Acc it converts to the tensor's dtype. Optionally adds atomically.",
+        formula: "view[i, j] = a[i, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TMOV",
+        sem: Sem::Move,
+        operands: &[dst(ANYWHERE), src("a", ANYWHERE)],
+        doc: "Moves a tile to another location; which moves exist is the target's business.",
+        formula: "dst[i, j] = a[i, j]",
+        source: "pto_isa 5.7",
+        ..BASE
+    },
+    Instr {
+        name: "MGATHER",
+        sem: Sem::Gather,
+        operands: &[dst(VEC), view("table", Role::Src), src("idx", VEC)],
+        shape: ShapeRule::Gather,
+        dtypes: DTypeRule::Gather,
+        pipe: PipeRule::Mte2,
+        doc: "Loads elements of a tensor by index; an index outside is an error unless a mode is named.",
+        formula: "dst[i, j] = table[idx[i, j]]",
+        ..BASE
+    },
+];

@@ -1,0 +1,79 @@
+//! The instruction table: every PTO instruction that ptoc has, once.
+
+mod dtypes;
+mod elementwise;
+mod matrix;
+mod memory;
+mod names;
+mod reduce;
+
+pub use names::{Lookup, NOT_YET, find};
+
+use crate::{Instr, InstrId, Loc, OperandKind, OperandSpec, Role};
+
+/// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
+pub static TABLE: &[Instr] = &ROWS;
+
+const GROUPS: [&[Instr]; 4] = [memory::ROWS, elementwise::ROWS, reduce::ROWS, matrix::ROWS];
+
+const ROWS: [Instr; row_count()] = {
+    let mut rows = [memory::ROWS[0]; row_count()];
+    let (mut at, mut g) = (0, 0);
+    while g < GROUPS.len() {
+        let mut i = 0;
+        while i < GROUPS[g].len() {
+            rows[at] = GROUPS[g][i];
+            at += 1;
+            i += 1;
+        }
+        g += 1;
+    }
+    rows
+};
+
+const fn row_count() -> usize {
+    let (mut n, mut g) = (0, 0);
+    while g < GROUPS.len() {
+        n += GROUPS[g].len();
+        g += 1;
+    }
+    n
+}
+
+/// The instruction that is called exactly `name` (PTO's spelling, upper case).
+pub fn lookup(name: &str) -> Option<InstrId> {
+    let at = TABLE.iter().position(|i| i.name == name)?;
+    Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
+}
+
+impl InstrId {
+    /// The row of the table. Ids come from [`lookup`] or from [`InstrId::all`].
+    pub fn get(self) -> &'static Instr {
+        &TABLE[usize::from(self.0)]
+    }
+
+    /// Every instruction, in table order.
+    pub fn all() -> impl ExactSizeIterator<Item = InstrId> {
+        (0..TABLE.len()).map(|i| InstrId(i as u16))
+    }
+}
+
+// Operand shorthands of the groups.
+
+const VEC: &[Loc] = &[Loc::Vec];
+const ANYWHERE: &[Loc] = &Loc::ALL;
+
+const fn tile(name: &'static str, role: Role, at: &'static [Loc]) -> OperandSpec {
+    OperandSpec { name, role, kind: OperandKind::Tile(at) }
+}
+
+const fn dst(at: &'static [Loc]) -> OperandSpec {
+    tile("dst", Role::Dst, at)
+}
+
+const fn src(name: &'static str, at: &'static [Loc]) -> OperandSpec {
+    tile(name, Role::Src, at)
+}
+
+#[cfg(test)]
+mod tests;

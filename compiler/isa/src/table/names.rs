@@ -1,0 +1,138 @@
+//! PTO's mnemonics that the table does not have, so that messages can tell "not yet" from "no such thing".
+
+use super::{TABLE, lookup};
+use crate::InstrId;
+
+/// Instructions of PTO that ptoc does not have yet, sorted (pto_isa.md section 5).
+pub const NOT_YET: &[&str] = &[
+    "MSCATTER",
+    "SETFMATRIX",
+    "SETHF32MODE",
+    "SETTF32MODE",
+    "SET_IMG2COL_PADDING",
+    "SET_IMG2COL_RPT",
+    "SET_QUANT_SCALAR",
+    "SET_QUANT_VECTOR",
+    "SYNCALL",
+    "TADDC",
+    "TADDDEQRELU",
+    "TADDRELUCONV",
+    "TADDSC",
+    "TALIAS",
+    "TALLOC",
+    "TANDS",
+    "TAXPY",
+    "TBROADCAST",
+    "TCI",
+    "TCMPS",
+    "TCOLARGMAX",
+    "TCOLARGMIN",
+    "TCOLEXPANDEXPDIF",
+    "TCOLPROD",
+    "TCONCAT",
+    "TDEINTERLEAVE",
+    "TDEQUANT",
+    "TEXTRACT",
+    "TEXTRACT_FP",
+    "TFILLPAD",
+    "TFILLPAD_EXPAND",
+    "TFILLPAD_INPLACE",
+    "TFMOD",
+    "TFMODS",
+    "TFREE",
+    "TFUSEDMULADD",
+    "TFUSEDMULADDRELU",
+    "TGATHER",
+    "TGATHERB",
+    "TGEMV",
+    "TGEMV_ACC",
+    "TGEMV_BIAS",
+    "TGEMV_MX",
+    "TGET",
+    "TGET_ASYNC",
+    "TGET_SCALE_ADDR",
+    "THISTOGRAM",
+    "TIMG2COL",
+    "TINSERT",
+    "TINSERT_FP",
+    "TINTERLEAVE",
+    "TLRELU",
+    "TMATMUL_MX",
+    "TMOV_FP",
+    "TMRGSORT",
+    "TMULADDDST",
+    "TNOTIFY",
+    "TORS",
+    "TPAIRREDUCESUM",
+    "TPARTADD",
+    "TPARTARGMAX",
+    "TPARTARGMIN",
+    "TPARTMAX",
+    "TPARTMIN",
+    "TPARTMUL",
+    "TPOP",
+    "TPOW",
+    "TPOWS",
+    "TPREFETCH",
+    "TPREFETCH_ASYNC",
+    "TPRELU",
+    "TPRINT",
+    "TPUSH",
+    "TPUT",
+    "TPUT_ASYNC",
+    "TQUANT",
+    "TQUANT_DN",
+    "TRANDOM",
+    "TREDUCE",
+    "TREM",
+    "TREMS",
+    "TRESHAPE",
+    "TROWARGMAX",
+    "TROWARGMIN",
+    "TROWEXPANDEXPDIF",
+    "TROWPROD",
+    "TSCATTER",
+    "TSELS",
+    "TSHL",
+    "TSHLS",
+    "TSHR",
+    "TSHRS",
+    "TSORT32",
+    "TSTORE_FP",
+    "TSUBC",
+    "TSUBRELU",
+    "TSUBRELUCONV",
+    "TSUBSC",
+    "TSUBVIEW",
+    "TSYNC",
+    "TTEST",
+    "TTRI",
+    "TWAIT",
+    "TXORS",
+];
+
+/// What a name that looks like an instruction stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Lookup {
+    /// An instruction of the table.
+    Found(InstrId),
+    /// A PTO instruction that ptoc does not have yet.
+    NotYet(&'static str),
+    /// Neither; the nearest instructions that ptoc has, best first (may be empty).
+    Unknown {
+        /// Did you mean?
+        nearest: Vec<&'static str>,
+    },
+}
+
+/// Looks `name` up in the table, then among PTO's other mnemonics.
+pub fn find(name: &str) -> Lookup {
+    if let Some(id) = lookup(name) {
+        return Lookup::Found(id);
+    }
+    let upper = name.to_ascii_uppercase();
+    if let Ok(at) = NOT_YET.binary_search(&upper.as_str()) {
+        return Lookup::NotYet(NOT_YET[at]);
+    }
+    Lookup::Unknown { nearest: crate::text::nearest(&upper, TABLE.iter().map(|i| i.name)) }
+}

@@ -1,0 +1,155 @@
+//! Reductions along rows and columns, broadcasts of a column or a row, transposition.
+
+use super::dtypes::*;
+use super::{VEC, dst, src};
+use crate::{BinOp, DTypeRule, Instr, OperandSpec, PipeRule, Reduce, Scratch, Sem, ShapeRule};
+use ptoc_tensor::DType;
+
+const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
+
+const BASE: Instr = Instr {
+    name: "",
+    sem: Sem::RowExpand,
+    operands: &[dst(VEC), src("a", VEC)],
+    shape: ShapeRule::Same,
+    dtypes: DTypeRule::Any,
+    pipe: PipeRule::V,
+    scratch: Scratch::None,
+    in_place: false,
+    doc: "",
+    formula: "",
+    source: "pto_isa 5.4",
+};
+
+const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static str, formula: &'static str) -> Instr {
+    Instr {
+        name,
+        sem: Sem::RowReduce(op),
+        shape: ShapeRule::RowReduce,
+        dtypes: DTypeRule::Same { a2a3: A2, a5 },
+        scratch: Scratch::LikeSource,
+        doc,
+        formula,
+        ..BASE
+    }
+}
+
+const fn col(name: &'static str, op: Reduce, doc: &'static str, formula: &'static str) -> Instr {
+    Instr {
+        name,
+        sem: Sem::ColReduce(op),
+        shape: ShapeRule::ColReduce,
+        dtypes: DTypeRule::Same { a2a3: A2, a5: A5 },
+        doc,
+        formula,
+        ..BASE
+    }
+}
+
+/// `a` is as large as the result, `b` one column: `[R, 1]`, column-major on the device.
+const fn row_expand(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
+    Instr {
+        name,
+        sem: Sem::RowExpandBinary(op),
+        operands: TWO,
+        shape: ShapeRule::RowExpand,
+        dtypes: DTypeRule::Same { a2a3: F, a5: F },
+        in_place: true,
+        doc,
+        formula,
+        ..BASE
+    }
+}
+
+/// `a` is as large as the result, `b` one row: `[1, C]`.
+const fn col_expand(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
+    Instr { sem: Sem::ColExpandBinary(op), shape: ShapeRule::ColExpand, ..row_expand(name, op, doc, formula) }
+}
+
+pub(super) const ROWS: &[Instr] = &[
+    row(
+        "TROWSUM",
+        Reduce::Sum,
+        A5_ROW,
+        "Sums each row: 64 strided partials, then a halving tree.",
+        "dst[i, 0] = sum over j of a[i, j]",
+    ),
+    row(
+        "TROWMAX",
+        Reduce::Max,
+        A5_ROW_MAX,
+        "Largest of each row; NaN if any is NaN.",
+        "dst[i, 0] = max over j of a[i, j]",
+    ),
+    row(
+        "TROWMIN",
+        Reduce::Min,
+        A5_ROW,
+        "Smallest of each row; NaN if any is NaN.",
+        "dst[i, 0] = min over j of a[i, j]",
+    ),
+    col("TCOLSUM", Reduce::Sum, "Sums each column, rows ascending.", "dst[0, j] = sum over i of a[i, j]"),
+    col("TCOLMAX", Reduce::Max, "Largest of each column; NaN if any is NaN.", "dst[0, j] = max over i of a[i, j]"),
+    col("TCOLMIN", Reduce::Min, "Smallest of each column; NaN if any is NaN.", "dst[0, j] = min over i of a[i, j]"),
+    Instr {
+        name: "TROWEXPAND",
+        sem: Sem::RowExpand,
+        shape: ShapeRule::RowExpand,
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        doc: "Repeats a column along the rows.",
+        formula: "dst[i, j] = a[i, 0]",
+        ..BASE
+    },
+    row_expand("TROWEXPANDADD", BinOp::Add, "Adds a column to every column.", "dst[i, j] = a[i, j] + b[i, 0]"),
+    row_expand("TROWEXPANDSUB", BinOp::Sub, "Subtracts a column from every column.", "dst[i, j] = a[i, j] - b[i, 0]"),
+    row_expand("TROWEXPANDMUL", BinOp::Mul, "Scales each row.", "dst[i, j] = a[i, j] * b[i, 0]"),
+    row_expand("TROWEXPANDDIV", BinOp::Div, "Divides each row by its number.", "dst[i, j] = a[i, j] / b[i, 0]"),
+    row_expand(
+        "TROWEXPANDMAX",
+        BinOp::Max,
+        "Larger of element and its row's number.",
+        "dst[i, j] = max(a[i, j], b[i, 0])",
+    ),
+    row_expand(
+        "TROWEXPANDMIN",
+        BinOp::Min,
+        "Smaller of element and its row's number.",
+        "dst[i, j] = min(a[i, j], b[i, 0])",
+    ),
+    Instr {
+        name: "TCOLEXPAND",
+        sem: Sem::ColExpand,
+        shape: ShapeRule::ColExpand,
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        doc: "Repeats a row down the columns.",
+        formula: "dst[i, j] = a[0, j]",
+        ..BASE
+    },
+    col_expand("TCOLEXPANDADD", BinOp::Add, "Adds a row to every row.", "dst[i, j] = a[i, j] + b[0, j]"),
+    col_expand("TCOLEXPANDSUB", BinOp::Sub, "Subtracts a row from every row.", "dst[i, j] = a[i, j] - b[0, j]"),
+    col_expand("TCOLEXPANDMUL", BinOp::Mul, "Scales each column.", "dst[i, j] = a[i, j] * b[0, j]"),
+    col_expand("TCOLEXPANDDIV", BinOp::Div, "Divides each column by its number.", "dst[i, j] = a[i, j] / b[0, j]"),
+    col_expand(
+        "TCOLEXPANDMAX",
+        BinOp::Max,
+        "Larger of element and its column's number.",
+        "dst[i, j] = max(a[i, j], b[0, j])",
+    ),
+    col_expand(
+        "TCOLEXPANDMIN",
+        BinOp::Min,
+        "Smaller of element and its column's number.",
+        "dst[i, j] = min(a[i, j], b[0, j])",
+    ),
+    Instr {
+        name: "TTRANS",
+        sem: Sem::Transpose,
+        shape: ShapeRule::Transpose,
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        scratch: Scratch::Transpose,
+        doc: "Transposes.",
+        formula: "dst[j, i] = a[i, j]",
+        source: "pto_isa 5.7",
+        ..BASE
+    },
+];

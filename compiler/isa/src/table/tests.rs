@@ -1,0 +1,125 @@
+use super::*;
+use crate::{BinOp, DTypeRule, PipeRule, Reduce, Sem, ShapeRule, UnOp};
+use std::collections::HashSet;
+
+#[test]
+fn names_are_unique_and_lookup_finds_each() {
+    let mut seen = HashSet::new();
+    for id in InstrId::all() {
+        let row = id.get();
+        assert!(seen.insert(row.name), "{} twice", row.name);
+        assert_eq!(lookup(row.name), Some(id));
+        assert!(!NOT_YET.contains(&row.name), "{} is there", row.name);
+    }
+    assert_eq!(lookup("TROWPROD"), None);
+    assert!(NOT_YET.is_sorted());
+}
+
+#[test]
+fn every_required_instruction_is_there() {
+    let wanted = "TASSIGN TLOAD TSTORE TMOV TADD TSUB TMUL TDIV TMAX TMIN TAND TOR TXOR TADDS TSUBS TMULS TDIVS TMAXS \
+                  TMINS TEXPANDS TABS TNEG TNOT TRELU TEXP TLOG TSQRT TRSQRT TRECIP TCVT TCMP TSEL TROWSUM TROWMAX \
+                  TROWMIN TCOLSUM TCOLMAX TCOLMIN TROWEXPAND TROWEXPANDADD TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV \
+                  TROWEXPANDMAX TROWEXPANDMIN TCOLEXPAND TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL TCOLEXPANDDIV \
+                  TCOLEXPANDMAX TCOLEXPANDMIN TTRANS TMATMUL TMATMUL_ACC TMATMUL_BIAS MGATHER";
+    let wanted: HashSet<&str> = wanted.split_whitespace().collect();
+    let have: HashSet<&str> = TABLE.iter().map(|i| i.name).collect();
+    assert_eq!(have, wanted);
+}
+
+/// Number of operands and shape rule that a meaning has.
+fn expected(sem: Sem) -> (usize, ShapeRule) {
+    match sem {
+        Sem::Assign => (2, ShapeRule::Free),
+        Sem::Load | Sem::Store | Sem::Move => (2, ShapeRule::Same),
+        Sem::Binary(_) | Sem::BinaryScalar(_) | Sem::Compare => (3, ShapeRule::Same),
+        Sem::Unary(_) | Sem::Expand | Sem::Convert => (2, ShapeRule::Same),
+        Sem::Select => (4, ShapeRule::Same),
+        Sem::RowReduce(_) => (2, ShapeRule::RowReduce),
+        Sem::ColReduce(_) => (2, ShapeRule::ColReduce),
+        Sem::RowExpand => (2, ShapeRule::RowExpand),
+        Sem::RowExpandBinary(_) => (3, ShapeRule::RowExpand),
+        Sem::ColExpand => (2, ShapeRule::ColExpand),
+        Sem::ColExpandBinary(_) => (3, ShapeRule::ColExpand),
+        Sem::Transpose => (2, ShapeRule::Transpose),
+        Sem::Matmul => (3, ShapeRule::Matmul),
+        Sem::MatmulAcc | Sem::MatmulBias => (4, ShapeRule::Matmul),
+        Sem::Gather => (3, ShapeRule::Gather),
+    }
+}
+
+#[test]
+fn operands_agree_with_meaning() {
+    for row in TABLE {
+        let (count, shape) = expected(row.sem);
+        assert_eq!((row.operands.len(), row.shape), (count, shape), "{}", row.name);
+        let written: Vec<bool> = row.operands.iter().map(|o| o.role == Role::Dst).collect();
+        assert!(written[0] && !written[1..].contains(&true), "{}: the destination comes first, alone", row.name);
+        let names: HashSet<&str> = row.operands.iter().map(|o| o.name).collect();
+        assert_eq!(names.len(), count, "{}: operand names", row.name);
+        for o in row.operands {
+            if let OperandKind::Tile(locs) = o.kind {
+                assert!(!locs.is_empty(), "{}.{}", row.name, o.name);
+            }
+        }
+        let has = |kind: OperandKind| row.operands.iter().any(|o| o.kind == kind);
+        assert_eq!(has(OperandKind::Scalar), matches!(row.sem, Sem::BinaryScalar(_) | Sem::Expand), "{}", row.name);
+        assert_eq!(has(OperandKind::View), matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather), "{}", row.name);
+        assert_eq!(has(OperandKind::Address), row.sem == Sem::Assign, "{}", row.name);
+        assert_eq!(
+            row.dtypes == DTypeRule::Move,
+            matches!(row.sem, Sem::Load | Sem::Store | Sem::Move),
+            "{}",
+            row.name
+        );
+        assert_eq!(row.pipe == PipeRule::M, row.shape == ShapeRule::Matmul, "{}", row.name);
+        for text in [row.doc, row.formula, row.source] {
+            assert!(!text.is_empty(), "{}", row.name);
+        }
+        assert!(row.doc.ends_with('.'), "{}: `{}`", row.name, row.doc);
+    }
+}
+
+#[test]
+fn every_meaning_is_an_instruction_once() {
+    let mut all = vec![
+        Sem::Assign,
+        Sem::Load,
+        Sem::Store,
+        Sem::Move,
+        Sem::Expand,
+        Sem::Convert,
+        Sem::Compare,
+        Sem::Select,
+        Sem::RowExpand,
+        Sem::ColExpand,
+        Sem::Transpose,
+        Sem::Matmul,
+        Sem::MatmulAcc,
+        Sem::MatmulBias,
+        Sem::Gather,
+    ];
+    use BinOp::*;
+    all.extend([Add, Sub, Mul, Div, Max, Min, And, Or, Xor].map(Sem::Binary));
+    all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::BinaryScalar));
+    all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::RowExpandBinary));
+    all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::ColExpandBinary));
+    all.extend(Reduce::ALL.iter().map(|r| Sem::RowReduce(*r)));
+    all.extend(Reduce::ALL.iter().map(|r| Sem::ColReduce(*r)));
+    use UnOp::*;
+    all.extend([Abs, Neg, Not, Relu, Exp, Log, Sqrt, Rsqrt, Recip].map(Sem::Unary));
+    for sem in &all {
+        assert_eq!(TABLE.iter().filter(|i| i.sem == *sem).count(), 1, "{sem:?}");
+    }
+    assert_eq!(TABLE.len(), all.len());
+}
+
+#[test]
+fn names_that_are_not_there() {
+    assert_eq!(find("TADD"), Lookup::Found(lookup("TADD").unwrap()));
+    assert_eq!(find("TROWPROD"), Lookup::NotYet("TROWPROD"));
+    assert_eq!(find("trowprod"), Lookup::NotYet("TROWPROD"));
+    assert_eq!(find("TMATMULL"), Lookup::Unknown { nearest: vec!["TMATMUL"] });
+    assert_eq!(find("tadd"), Lookup::Unknown { nearest: vec!["TADD", "TADDS", "TAND"] });
+    assert_eq!(find("QQQQQQQQ"), Lookup::Unknown { nearest: vec![] });
+}

@@ -1,0 +1,82 @@
+//! The targets that come with the compiler.
+
+use super::Target;
+use crate::{Loc, text};
+use ptoc_diagnostics::{Diagnostic, FileId, codes};
+use std::sync::LazyLock;
+
+/// File name and text of each, in the order in which they are listed.
+const FILES: [(&str, &str); 4] = [
+    ("a2a3.toml", include_str!("../../targets/a2a3.toml")),
+    ("a5.toml", include_str!("../../targets/a5.toml")),
+    ("kirin9030.toml", include_str!("../../targets/kirin9030.toml")),
+    ("kirinx90.toml", include_str!("../../targets/kirinx90.toml")),
+];
+
+/// Targets of the command line's contract that have no description yet.
+const PLANNED: [&str; 2] = ["geopim", "hbm-pim"];
+
+static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
+    FILES
+        .iter()
+        .map(|(name, text)| match Target::parse(FileId(0), text) {
+            Ok(target) => target,
+            // A broken built-in file is a mistake in this crate; its tests read all four.
+            Err(errors) => panic!("{name}: {errors:?}"),
+        })
+        .collect()
+});
+
+impl Target {
+    /// Every built-in target.
+    pub fn all() -> &'static [Target] {
+        &ALL
+    }
+
+    /// The built-in target called `name`, or why there is none: E0650 lists what exists, E0651 says "not yet".
+    pub fn builtin(name: &str) -> Result<&'static Target, Diagnostic> {
+        if let Some(target) = Target::all().iter().find(|t| t.name == name) {
+            return Ok(target);
+        }
+        let names = || Target::all().iter().map(|t| t.name.as_str());
+        if PLANNED.contains(&name) {
+            return Err(Diagnostic::global(
+                codes::TARGET_NOT_YET,
+                format!("ptoc cannot compile for target `{name}` yet"),
+            )
+            .with_help(format!("use {}", text::either(names().map(|n| format!("`{n}`"))))));
+        }
+        let mut error = Diagnostic::global(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"))
+            .with_note(format!("the targets are {}", text::list(names().map(|n| format!("`{n}`")))));
+        if let Some(near) = text::nearest(&name.to_ascii_lowercase(), names()).first() {
+            error = error.with_help(format!("did you mean `{near}`?"));
+        }
+        Err(error)
+    }
+
+    /// Same as [`Target::builtin`].
+    pub fn find(name: &str) -> Result<&'static Target, Diagnostic> {
+        Target::builtin(name)
+    }
+
+    /// The target with `capacity.<memory>` set, as `-D capacity.Vec=262144` asks; E0655 if there is no such location.
+    pub fn override_capacity(self, location: &str, bytes: u64) -> Result<Target, Diagnostic> {
+        let Some(loc) = Loc::from_name(location) else {
+            let mut error =
+                Diagnostic::global(codes::UNKNOWN_CAPACITY, format!("`capacity.{location}` names no location"))
+                    .with_note(format!("the locations are {}", text::list(Loc::ALL)));
+            if let Some(near) = nearest_location(location) {
+                error = error.with_help(format!("did you mean `capacity.{near}`?"));
+            }
+            return Err(error);
+        };
+        Ok(self.with_capacity(loc, bytes))
+    }
+}
+
+fn nearest_location(name: &str) -> Option<Loc> {
+    Loc::ALL
+        .into_iter()
+        .find(|l| l.name().eq_ignore_ascii_case(name))
+        .or_else(|| text::nearest(name, Loc::ALL.iter().map(|l| l.name())).first().and_then(|n| Loc::from_name(n)))
+}

@@ -1,0 +1,199 @@
+//! Targets: what a machine has and allows. Each is a data file in `targets/`; nothing here knows a number.
+
+mod builtin;
+mod parse;
+mod raw;
+
+use crate::{InstrId, Loc};
+use ptoc_tensor::DType;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Which column of the instruction table a target follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Family {
+    A2A3,
+    A5,
+}
+
+/// Where data of a move lies: in global memory or in a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// Global memory: a view of a tensor.
+    Gm,
+    /// A tile.
+    Tile(Loc),
+}
+
+impl From<Loc> for Place {
+    fn from(loc: Loc) -> Place {
+        Place::Tile(loc)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Gm => f.write_str("GM"),
+            Place::Tile(loc) => loc.fmt(f),
+        }
+    }
+}
+
+/// One on-chip memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// The hardware's name: `UB`, `L1`, `L0A`.
+    pub name: String,
+    /// Bytes; 0 if the target has no such memory.
+    pub capacity: u64,
+    /// Every tile starts at a multiple of this.
+    pub align: u64,
+    /// A row (of an unboxed row-major tile; a column of a column-major one) is a multiple of so many bytes.
+    pub row_align: u64,
+    /// Tiles that are moved here have one row (Bias, Scaling).
+    pub one_row: bool,
+    /// Inner rows and columns of the fractal boxes by element size; empty for unboxed tiles.
+    pub fractal: Vec<(usize, u32, u32)>,
+    /// Was `capacity` overridden?
+    pub overridden: bool,
+}
+
+impl Memory {
+    /// Inner rows and columns of a box of elements of `size` bytes.
+    pub fn fractal_of(&self, size: usize) -> Option<(u32, u32)> {
+        self.fractal.iter().find(|(s, ..)| *s == size).map(|&(_, r, c)| (r, c))
+    }
+}
+
+/// Dtypes that the matrix unit combines.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Triple {
+    /// The accumulator.
+    pub acc: DType,
+    /// The left operand.
+    pub left: DType,
+    /// The right operand.
+    pub right: DType,
+}
+
+impl fmt::Display for Triple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} += {} * {}", self.acc, self.left, self.right)
+    }
+}
+
+/// A legal move.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MoveRule {
+    /// `TLOAD`, `TMOV` or `TSTORE`.
+    pub instr: InstrId,
+    /// Source.
+    pub from: Place,
+    /// Destination.
+    pub to: Place,
+    /// Pairs (from, to) of dtypes; equal ones first.
+    pub pairs: Vec<(DType, DType)>,
+}
+
+/// Limits of instructions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// m, k and n of a matrix product.
+    pub matmul_extent: RangeInclusive<u32>,
+    /// Most rows that TLOAD fills, by destination.
+    pub load_rows: Vec<(Loc, u32)>,
+    /// Most rows that TSTORE takes, by source.
+    pub store_rows: Vec<(Loc, u32)>,
+    /// Columns that TSTORE takes from Acc.
+    pub store_cols: RangeInclusive<u32>,
+    /// 32-byte blocks that TEXPANDS fills in Mat.
+    pub fill_blocks: RangeInclusive<u64>,
+}
+
+/// A machine to compile for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// The name on the command line.
+    pub name: String,
+    /// One line.
+    pub description: String,
+    /// Column of the instruction table.
+    pub family: Family,
+    /// Dtypes that tiles may have (`bool`, always present in Vec, is not listed).
+    pub dtypes: Vec<DType>,
+    /// The type into which a mask's bits are packed.
+    pub mask_unit: DType,
+    /// Matrix unit.
+    pub triples: Vec<Triple>,
+    /// Legal moves.
+    pub moves: Vec<MoveRule>,
+    /// Limits.
+    pub limits: Limits,
+    memories: [Memory; 9],
+}
+
+impl Target {
+    /// The memory of a location.
+    pub fn memory(&self, loc: Loc) -> &Memory {
+        &self.memories[loc as usize]
+    }
+
+    /// Bytes of the location's memory; 0 if the target has none.
+    pub fn capacity(&self, loc: Loc) -> u64 {
+        self.memory(loc).capacity
+    }
+
+    /// The same target with another capacity.
+    #[must_use]
+    pub fn with_capacity(mut self, loc: Loc, bytes: u64) -> Target {
+        let memory = &mut self.memories[loc as usize];
+        memory.capacity = bytes;
+        memory.overridden = true;
+        self
+    }
+
+    /// May a tile of this target have this dtype (in some location)?
+    pub fn has_dtype(&self, dtype: DType) -> bool {
+        dtype == DType::Bool || self.dtypes.contains(&dtype)
+    }
+
+    /// The dtypes of accumulators, without repetition.
+    pub fn accumulators(&self) -> Vec<DType> {
+        distinct(self.triples.iter().map(|t| t.acc))
+    }
+
+    /// The dtypes that a tile at `loc` may have because of the matrix unit; `None` where that does not restrict it.
+    pub fn cube_dtypes(&self, loc: Loc) -> Option<Vec<DType>> {
+        match loc {
+            Loc::Acc => Some(self.accumulators()),
+            Loc::Left => Some(distinct(self.triples.iter().map(|t| t.left))),
+            Loc::Right => Some(distinct(self.triples.iter().map(|t| t.right))),
+            _ => None,
+        }
+    }
+
+    /// The accumulator dtype for these operands.
+    pub fn accumulator_of(&self, left: DType, right: DType) -> Option<DType> {
+        self.triples.iter().find(|t| t.left == left && t.right == right).map(|t| t.acc)
+    }
+
+    /// The instruction and the dtype pairs of the move from `from` to `to`.
+    pub fn move_rule(&self, from: Place, to: Place) -> Option<&MoveRule> {
+        self.moves.iter().find(|m| m.from == from && m.to == to)
+    }
+}
+
+fn distinct(items: impl Iterator<Item = DType>) -> Vec<DType> {
+    let mut out = Vec::new();
+    for d in items {
+        if !out.contains(&d) {
+            out.push(d);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

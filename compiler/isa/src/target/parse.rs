@@ -1,0 +1,296 @@
+//! From the text of a target file to a [`Target`], every mistake located.
+
+use super::raw::{RawMemory, RawMove, RawTarget, Text};
+use super::{Family, Limits, Memory, MoveRule, Place, Target, Triple};
+use crate::{Loc, lookup, text};
+use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
+use ptoc_tensor::DType;
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+use toml::Spanned;
+
+impl Target {
+    /// Reads a target file. The first structural mistake ends it (E0652); of wrong values all are reported (E0653).
+    pub fn parse(file: FileId, text: &str) -> Result<Target, Vec<Diagnostic>> {
+        let raw: RawTarget = toml::from_str(text).map_err(|e| {
+            let span = e.span().unwrap_or(0..0);
+            vec![Diagnostic::error(codes::TARGET_SYNTAX, to_span(file, span), first_line(e.message()))]
+        })?;
+        let mut reader = Reader { file, errors: Vec::new(), dtypes_known: true };
+        let target = reader.target(raw);
+        if reader.errors.is_empty() { Ok(target) } else { Err(reader.errors) }
+    }
+}
+
+fn to_span(file: FileId, range: Range<usize>) -> Span {
+    let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Span::new(file, clamp(range.start), clamp(range.end))
+}
+
+fn first_line(message: &str) -> String {
+    message.lines().next().unwrap_or("not a target file").to_string()
+}
+
+/// Collects errors; a wrong value becomes a harmless one so that reading goes on.
+struct Reader {
+    file: FileId,
+    errors: Vec<Diagnostic>,
+    /// The list `dtypes` is right, so that what is missing from it is worth a report.
+    dtypes_known: bool,
+}
+
+impl Reader {
+    fn error(&mut self, at: Range<usize>, message: String) -> &mut Diagnostic {
+        self.coded(codes::TARGET_VALUE, at, message)
+    }
+
+    fn coded(&mut self, code: Code, at: Range<usize>, message: String) -> &mut Diagnostic {
+        self.errors.push(Diagnostic::error(code, to_span(self.file, at), message));
+        self.errors.last_mut().expect("just pushed")
+    }
+
+    fn target(&mut self, raw: RawTarget) -> Target {
+        if raw.name.get_ref().is_empty() || raw.name.get_ref().contains(char::is_whitespace) {
+            self.error(raw.name.span(), "a target's name is one word".into());
+        }
+        let family = match raw.family.get_ref().as_str() {
+            "a2a3" => Family::A2A3,
+            "a5" => Family::A5,
+            other => {
+                self.error(raw.family.span(), format!("family `{other}` is neither `a2a3` nor `a5`"));
+                Family::A2A3
+            }
+        };
+        let before = self.errors.len();
+        let dtypes = self.dtypes(&raw.dtypes);
+        self.dtypes_known = self.errors.len() == before;
+        let mask_unit = match self.dtype(&raw.mask_unit) {
+            Some(d @ (DType::U8 | DType::U16 | DType::U32 | DType::U64)) => d,
+            Some(d) => {
+                self.error(raw.mask_unit.span(), format!("masks are packed into an unsigned type, and {d} is none"));
+                DType::U8
+            }
+            None => DType::U8,
+        };
+        let triples = self.triples(&raw.cube.triples, &dtypes);
+        let moves = self.moves(&raw.moves, &dtypes);
+        let limits = Limits {
+            matmul_extent: self.range(&raw.limits.matmul_extent),
+            load_rows: self.rows(&raw.limits.load_rows),
+            store_rows: self.rows(&raw.limits.store_rows),
+            store_cols: self.range(&raw.limits.store_cols),
+            fill_blocks: {
+                let r = self.range(&raw.limits.fill_blocks);
+                u64::from(*r.start())..=u64::from(*r.end())
+            },
+        };
+        let memories = self.memories(raw.memory);
+        Target {
+            name: raw.name.into_inner(),
+            description: raw.description,
+            family,
+            dtypes,
+            mask_unit,
+            triples,
+            moves,
+            limits,
+            memories,
+        }
+    }
+
+    fn dtype(&mut self, name: &Text) -> Option<DType> {
+        let found = DType::from_name(name.get_ref()).filter(|d| *d != DType::Bool);
+        if found.is_none() {
+            let known = DType::ALL.into_iter().filter(|d| *d != DType::Bool);
+            let near = text::nearest(name.get_ref(), known.clone().map(DType::name)).first().map(|n| n.to_string());
+            let error = self.error(name.span(), format!("`{}` is not a dtype of tiles", name.get_ref()));
+            error.notes.push(format!("the dtypes are {}", text::list(known)));
+            if let Some(near) = near {
+                *error = error.clone().with_help(format!("did you mean `{near}`?"));
+            }
+        }
+        found
+    }
+
+    fn dtypes(&mut self, names: &[Text]) -> Vec<DType> {
+        let mut out = Vec::new();
+        for name in names {
+            if let Some(d) = self.dtype(name) {
+                if out.contains(&d) {
+                    self.error(name.span(), format!("{d} is listed twice"));
+                }
+                out.push(d);
+            }
+        }
+        out
+    }
+
+    /// A dtype that the target itself lists.
+    fn own_dtype(&mut self, name: &Text, own: &[DType]) -> Option<DType> {
+        let d = self.dtype(name)?;
+        if !own.contains(&d) && self.dtypes_known {
+            self.error(name.span(), format!("{d} is not among the `dtypes` of this target"));
+        }
+        Some(d)
+    }
+
+    fn triples(&mut self, raw: &[[Text; 3]], own: &[DType]) -> Vec<Triple> {
+        let mut out = Vec::new();
+        for [acc, left, right] in raw {
+            let all = [self.own_dtype(acc, own), self.own_dtype(left, own), self.own_dtype(right, own)];
+            if let [Some(acc), Some(left), Some(right)] = all {
+                out.push(Triple { acc, left, right });
+            }
+        }
+        out
+    }
+
+    fn place(&mut self, name: &Text) -> Option<Place> {
+        if name.get_ref() == "GM" {
+            return Some(Place::Gm);
+        }
+        self.loc(name).map(Place::Tile)
+    }
+
+    fn loc(&mut self, name: &Text) -> Option<Loc> {
+        let found = Loc::from_name(name.get_ref());
+        if found.is_none() {
+            let error = self.error(name.span(), format!("`{}` is not a location", name.get_ref()));
+            error.notes.push(format!("the locations are {}", text::list(Loc::ALL)));
+        }
+        found
+    }
+
+    fn moves(&mut self, raw: &[RawMove], own: &[DType]) -> Vec<MoveRule> {
+        let mut out: Vec<MoveRule> = Vec::new();
+        for m in raw {
+            let instr =
+                lookup(m.instr.get_ref()).filter(|_| matches!(m.instr.get_ref().as_str(), "TLOAD" | "TMOV" | "TSTORE"));
+            if instr.is_none() {
+                self.error(m.instr.span(), format!("`{}` is none of TLOAD, TMOV and TSTORE", m.instr.get_ref()));
+            }
+            let (from, to) = (self.place(&m.from), self.place(&m.to));
+            let every = matches!(m.same.as_slice(), [word] if word.get_ref() == "all");
+            let same =
+                if every { own.to_vec() } else { m.same.iter().filter_map(|d| self.own_dtype(d, own)).collect() };
+            let mut pairs: Vec<(DType, DType)> = same.into_iter().map(|d| (d, d)).collect();
+            for [a, b] in &m.pairs {
+                if let (Some(a), Some(b)) = (self.own_dtype(a, own), self.own_dtype(b, own)) {
+                    pairs.push((a, b));
+                }
+            }
+            let (Some(instr), Some(from), Some(to)) = (instr, from, to) else { continue };
+            let fits = match instr.get().name {
+                "TLOAD" => from == Place::Gm && to != Place::Gm,
+                "TSTORE" => from != Place::Gm && to == Place::Gm,
+                _ => from != Place::Gm && to != Place::Gm,
+            };
+            if !fits {
+                self.error(m.instr.span(), format!("{} cannot go from {from} to {to}", instr.get().name));
+            }
+            if pairs.is_empty() {
+                self.error(
+                    m.instr.span(),
+                    format!("the move from {from} to {to} takes no dtype: give `same` or `pairs`"),
+                );
+            }
+            if out.iter().any(|o| (o.from, o.to) == (from, to)) {
+                self.error(m.from.span(), format!("the move from {from} to {to} is given twice"));
+            }
+            out.push(MoveRule { instr, from, to, pairs });
+        }
+        out
+    }
+
+    fn rows(&mut self, raw: &BTreeMap<Text, Spanned<i64>>) -> Vec<(Loc, u32)> {
+        let mut out = Vec::new();
+        for (name, n) in raw {
+            if let Some(loc) = self.loc(name) {
+                out.push((loc, self.positive(n)));
+            }
+        }
+        out.sort();
+        out
+    }
+
+    fn positive(&mut self, n: &Spanned<i64>) -> u32 {
+        u32::try_from(*n.get_ref()).ok().filter(|n| *n > 0).unwrap_or_else(|| {
+            self.error(n.span(), format!("{} is not a number of 1 to {}", n.get_ref(), u32::MAX));
+            1
+        })
+    }
+
+    fn range(&mut self, raw: &Spanned<[i64; 2]>) -> RangeInclusive<u32> {
+        let [lo, hi] = *raw.get_ref();
+        match (u32::try_from(lo), u32::try_from(hi)) {
+            (Ok(lo), Ok(hi)) if lo <= hi => lo..=hi,
+            _ => {
+                self.error(raw.span(), format!("[{lo}, {hi}] is not a range of non-negative numbers, smaller first"));
+                0..=0
+            }
+        }
+    }
+
+    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>) -> [Memory; 9] {
+        let at = raw.span();
+        let mut found: [Option<Memory>; 9] = Default::default();
+        for (name, memory) in raw.into_inner() {
+            let Some(loc) = self.loc(&name) else { continue };
+            found[loc as usize] = Some(self.memory(loc, &name, memory));
+        }
+        let missing: Vec<Loc> = Loc::ALL.into_iter().filter(|l| found[*l as usize].is_none()).collect();
+        if !missing.is_empty() {
+            self.error(at, format!("no [memory] for {}", text::list(missing)))
+                .notes
+                .push("a memory that the target lacks is given with capacity 0".into());
+        }
+        found.map(|m| m.unwrap_or_else(absent))
+    }
+
+    fn memory(&mut self, loc: Loc, at: &Text, raw: RawMemory) -> Memory {
+        let capacity = u64::try_from(*raw.capacity.get_ref()).unwrap_or_else(|_| {
+            self.error(raw.capacity.span(), format!("a capacity is not negative, and {} is", raw.capacity.get_ref()));
+            0
+        });
+        let align = u64::from(self.power_of_two(&raw.align));
+        let row_align = raw.row_align.as_ref().map_or(align, |n| u64::from(self.power_of_two(n)));
+        let boxed = matches!(loc, Loc::Left | Loc::Right | Loc::Acc);
+        if boxed && raw.fractal.is_empty() {
+            self.error(at.span(), format!("tiles in {loc} are boxed: give `fractal`"));
+        }
+        if !boxed && !raw.fractal.is_empty() {
+            self.error(at.span(), format!("tiles in {loc} are not boxed: it takes no `fractal`"));
+        }
+        let mut fractal = Vec::new();
+        for (size, shape) in &raw.fractal {
+            let [r, c] = *shape.get_ref();
+            match (size.get_ref().parse::<usize>(), u32::try_from(r), u32::try_from(c)) {
+                (Ok(size @ (1 | 2 | 4 | 8)), Ok(r @ 1..), Ok(c @ 1..)) => fractal.push((size, r, c)),
+                _ => {
+                    self.error(shape.span(), "a fractal is `element bytes = [rows, columns]`, all positive".into());
+                }
+            }
+        }
+        Memory { name: raw.name, capacity, align, row_align, one_row: raw.one_row, fractal, overridden: false }
+    }
+
+    fn power_of_two(&mut self, n: &Spanned<i64>) -> u32 {
+        let value = self.positive(n);
+        if !value.is_power_of_two() {
+            self.error(n.span(), format!("an alignment is a power of two, and {value} is not"));
+        }
+        value
+    }
+}
+
+fn absent() -> Memory {
+    Memory {
+        name: String::new(),
+        capacity: 0,
+        align: 1,
+        row_align: 1,
+        one_row: false,
+        fractal: Vec::new(),
+        overridden: false,
+    }
+}

@@ -1,0 +1,65 @@
+//! The shape of a target file, before anything is checked but names and kinds.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// A string with its place.
+pub(super) type Text = Spanned<String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTarget {
+    pub name: Text,
+    pub description: String,
+    pub family: Text,
+    pub dtypes: Vec<Text>,
+    pub mask_unit: Text,
+    pub memory: Spanned<BTreeMap<Text, RawMemory>>,
+    pub cube: RawCube,
+    pub limits: RawLimits,
+    #[serde(rename = "move")]
+    pub moves: Vec<RawMove>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMemory {
+    pub name: String,
+    pub capacity: Spanned<i64>,
+    pub align: Spanned<i64>,
+    pub row_align: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub one_row: bool,
+    #[serde(default)]
+    pub fractal: BTreeMap<Text, Spanned<[i64; 2]>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCube {
+    pub triples: Vec<[Text; 3]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLimits {
+    pub matmul_extent: Spanned<[i64; 2]>,
+    pub load_rows: BTreeMap<Text, Spanned<i64>>,
+    pub store_rows: BTreeMap<Text, Spanned<i64>>,
+    pub store_cols: Spanned<[i64; 2]>,
+    pub fill_blocks: Spanned<[i64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMove {
+    pub instr: Text,
+    pub from: Text,
+    pub to: Text,
+    /// `["all"]` or dtypes.
+    #[serde(default)]
+    pub same: Vec<Text>,
+    #[serde(default)]
+    pub pairs: Vec<[Text; 2]>,
+}

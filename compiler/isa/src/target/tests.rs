@@ -1,0 +1,129 @@
+use super::*;
+use ptoc_diagnostics::{FileId, codes};
+
+/// pto_tassign.md section 2, in bytes.
+const CAPACITIES: [(Loc, [u64; 4]); 9] = [
+    (Loc::Vec, [196_608, 262_144, 131_072, 131_072]),
+    (Loc::Mat, [524_288, 524_288, 524_288, 1_048_576]),
+    (Loc::Left, [65_536, 65_536, 32_768, 65_536]),
+    (Loc::Right, [65_536, 65_536, 32_768, 65_536]),
+    (Loc::Acc, [131_072, 262_144, 65_536, 131_072]),
+    (Loc::Bias, [1024, 4096, 1024, 1024]),
+    (Loc::Scaling, [2048, 4096, 7168, 6144]),
+    (Loc::ScaleLeft, [0, 4096, 0, 0]),
+    (Loc::ScaleRight, [0, 4096, 0, 0]),
+];
+
+#[test]
+fn capacities_are_those_of_the_tassign_page() {
+    let names: Vec<&str> = Target::all().iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["a2a3", "a5", "kirin9030", "kirinx90"]);
+    let mut entries = 0;
+    for (loc, row) in CAPACITIES {
+        for (target, capacity) in Target::all().iter().zip(row) {
+            assert_eq!(target.capacity(loc), capacity, "{loc} of {}", target.name);
+            assert_eq!(target.memory(loc).align, 32);
+            entries += 1;
+        }
+    }
+    assert_eq!(entries, 36);
+}
+
+#[test]
+fn dtypes_and_triples() {
+    let [a2a3, a5, k1, k2] = Target::all() else { panic!("four targets") };
+    assert!(a2a3.has_dtype(DType::BF16) && a5.has_dtype(DType::BF16));
+    assert!(!k1.has_dtype(DType::BF16) && !k2.has_dtype(DType::BF16));
+    assert_eq!(a2a3.accumulators(), [DType::F32, DType::I32]);
+    assert_eq!(k1.accumulators(), [DType::F16, DType::I32]);
+    assert_eq!(k2.accumulator_of(DType::F16, DType::F16), Some(DType::F16));
+    assert_eq!(a5.accumulator_of(DType::I8, DType::I8), Some(DType::I32));
+    assert_eq!(a5.accumulator_of(DType::F16, DType::F32), None);
+    assert_eq!((a2a3.mask_unit, a5.mask_unit), (DType::U8, DType::U32));
+}
+
+#[test]
+fn unknown_and_planned_targets() {
+    assert_eq!(Target::find("a5").unwrap().name, "a5");
+    let planned = Target::find("geopim").unwrap_err();
+    assert_eq!(planned.code, codes::TARGET_NOT_YET);
+    assert_eq!(Target::builtin("hbm-pim").unwrap_err().code, codes::TARGET_NOT_YET);
+    let unknown = Target::builtin("A5").unwrap_err();
+    assert_eq!(unknown.code, codes::UNKNOWN_TARGET);
+    assert_eq!(unknown.notes, ["the targets are `a2a3`, `a5`, `kirin9030` and `kirinx90`"]);
+    assert_eq!(unknown.fixes[0].message, "did you mean `a5`?");
+    assert!(Target::builtin("quantum").unwrap_err().fixes.is_empty());
+}
+
+#[test]
+fn capacities_are_overridden_by_name() {
+    let t = Target::all()[0].clone().override_capacity("Vec", 262_144).unwrap();
+    assert_eq!(t.capacity(Loc::Vec), 262_144);
+    assert!(t.memory(Loc::Vec).overridden && !t.memory(Loc::Mat).overridden);
+    let error = t.override_capacity("vec", 1).unwrap_err();
+    assert_eq!(error.code, codes::UNKNOWN_CAPACITY);
+    assert_eq!(error.fixes[0].message, "did you mean `capacity.Vec`?");
+}
+
+const A2A3: &str = include_str!("../../targets/a2a3.toml");
+
+/// The errors for a2a3.toml with `from` replaced by `to`: message and the text that it points at.
+fn errors(from: &str, to: &str) -> Vec<(String, String)> {
+    assert!(A2A3.contains(from), "{from}");
+    let text = A2A3.replacen(from, to, 1);
+    let errors = Target::parse(FileId(3), &text).expect_err("wrong on purpose");
+    errors
+        .into_iter()
+        .map(|e| {
+            let span = e.span.expect("located");
+            assert_eq!(span.file, FileId(3));
+            (e.message, text[span.range()].to_string())
+        })
+        .collect()
+}
+
+#[test]
+fn mistakes_in_target_files_are_located() {
+    let cases = [
+        errors("\"bf16\", \"f32\"]", "\"bf16\", \"f23\"]"),
+        errors("capacity = 196608", "capacity = -1"),
+        errors("align = 32", "align = 24"),
+        errors("from = \"GM\"", "from = \"HBM\""),
+        errors("to = \"Vec\"", "to = \"GM\""),
+        errors("mask_unit = \"u8\"", "mask_unit = \"i8\""),
+        errors("[memory.Vec]", "[memory.Vex]"),
+        errors("[16, 32]", "[16, 0]"),
+        errors("[1, 4095]", "[4095, 1]"),
+        errors("family = \"a2a3\"", "family = \"a6\""),
+        errors("same = [\"all\"]", "same = [\"every\"]"),
+        errors("same = [\"all\"]", ""),
+        errors("row_align = 64", "row_aling = 64"),
+        errors("capacity = 196608", "capacity = \"big\""),
+        errors("name = \"a2a3\"", "name = "),
+        errors("name = \"a2a3\"", ""),
+        errors("to = \"Mat\"", "to = \"Vec\""),
+        errors("triples = [[\"f32\", \"f16\"", "triples = [[\"f32\", \"bool\""),
+    ];
+    let text: Vec<String> = cases
+        .iter()
+        .map(|case| case.iter().map(|(m, at)| format!("{m}\n    at `{at}`\n")).collect::<String>())
+        .collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn several_wrong_values_are_all_reported() {
+    let text = A2A3.replace("align = 32", "align = 33");
+    assert_eq!(Target::parse(FileId(0), &text).unwrap_err().len(), 9);
+}
+
+#[test]
+fn moves_of_the_builtin_targets_have_pairs() {
+    for t in Target::all() {
+        for m in &t.moves {
+            assert!(!m.pairs.is_empty(), "{} {} -> {}", t.name, m.from, m.to);
+        }
+        assert!(t.move_rule(Place::Gm, Loc::Vec.into()).is_some());
+    }
+    assert!(Target::all()[0].move_rule(Loc::Acc.into(), Loc::Vec.into()).is_none());
+}
