@@ -1,1 +1,17 @@
-//! (under construction)
+//! Passes over tile IR, and its lowering to loop IR. One file a pass; [`pipeline`] is their order.
+
+pub mod access;
+pub mod capacity;
+pub mod dynamic;
+pub mod init;
+pub mod liveness;
+pub mod lower;
+pub mod memories;
+pub mod pipeline;
+pub mod placed;
+pub mod placement;
+pub mod plan_check;
+
+pub use pipeline::{Prepared, pipeline, place};
+pub use placed::PlacedKernel;
+pub use placement::Placement;

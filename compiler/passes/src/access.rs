@@ -1,0 +1,107 @@
+//! What a statement does to tiles and scratch tensors: the one reading of operands that liveness, initialisation and
+//! the plan checker share. Nested regions are not entered.
+
+use ptoc_ir::tile::{Inst, Kernel, Op, Operand, PrintPart, Stmt, TensorDir, TensorId, Tile, TileRef};
+use ptoc_isa::{Role, Sem};
+
+/// Read or written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Elements are read.
+    Read,
+    /// Elements are written.
+    Write,
+}
+
+/// Storage that a statement touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A tile, through this window.
+    Tile(TileRef),
+    /// A scratch tensor of the block.
+    Scratch(TensorId),
+}
+
+/// The accesses of `stmt` itself, reads before writes.
+pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
+    let mut out = Vec::new();
+    let scratch = |t: TensorId| (kernel.tensors[t].dir == TensorDir::Scratch).then_some(Place::Scratch(t));
+    match &stmt.op {
+        Op::Load { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Read, p))),
+        Op::Store { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Write, p))),
+        Op::Atomic { tensor, .. } => {
+            out.extend(scratch(*tensor).map(|p| (Access::Read, p)));
+            out.extend(scratch(*tensor).map(|p| (Access::Write, p)));
+        }
+        Op::TileGet { tile, .. } => out.push((Access::Read, Place::Tile(*tile))),
+        Op::TileSet { tile, .. } => out.push((Access::Write, Place::Tile(*tile))),
+        Op::Print { parts } => out.extend(parts.iter().filter_map(|p| match p {
+            PrintPart::Tile(t) => Some((Access::Read, Place::Tile(*t))),
+            _ => None,
+        })),
+        // Binding an address touches no element.
+        Op::Inst(inst) if inst.instr.get().sem == Sem::Assign => {}
+        Op::Inst(inst) => {
+            for (access, operand) in inst_operands(inst) {
+                match operand {
+                    Operand::Tile(t) => out.push((access, Place::Tile(*t))),
+                    Operand::View(v) => out.extend(scratch(v.tensor).map(|p| (access, p))),
+                    Operand::Scalar(_) => {}
+                }
+            }
+            if inst.attrs.atomic_add {
+                // An atomic store reads what it adds to.
+                let reads: Vec<_> = out.iter().filter(|(a, _)| *a == Access::Write).map(|(_, p)| *p).collect();
+                out.extend(reads.into_iter().map(|p| (Access::Read, p)));
+            }
+            out.extend(inst.scratch.iter().map(|t| (Access::Write, Place::Tile(*t))));
+        }
+        _ => {}
+    }
+    out.sort_by_key(|(a, _)| *a == Access::Write);
+    out
+}
+
+/// The operands of an instruction with the part that the table gives them.
+pub fn inst_operands(inst: &Inst) -> impl Iterator<Item = (Access, &Operand)> {
+    inst.instr.get().operands.iter().zip(&inst.operands).map(|(spec, operand)| {
+        let access = match spec.role {
+            Role::Dst => Access::Write,
+            Role::Src => Access::Read,
+        };
+        (access, operand)
+    })
+}
+
+/// The tiles that `stmt` itself touches.
+pub fn tile_accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    accesses(kernel, stmt)
+        .into_iter()
+        .filter_map(|(a, p)| match p {
+            Place::Tile(t) => Some((a, t)),
+            Place::Scratch(_) => None,
+        })
+        .collect()
+}
+
+/// Is the window the whole of a single tile (not of an array), so that equal windows mean equal elements?
+pub fn is_whole(kernel: &Kernel, r: &TileRef) -> bool {
+    let data = &kernel.tiles[r.tile];
+    data.count == 1 && r.origin.is_none() && (r.rows, r.cols) == (data.ty.rows, data.ty.cols)
+}
+
+/// The regions nested in a statement, in order of execution.
+pub fn regions(op: &Op) -> Vec<&[Stmt]> {
+    match op {
+        Op::For(f) => vec![&f.body],
+        Op::If(i) => vec![&i.then, &i.els],
+        Op::While(w) => vec![&w.head, &w.body],
+        Op::Scope(s) => vec![&s.body],
+        _ => Vec::new(),
+    }
+}
+
+/// Does this tile's memory hold it at an address of the planner's choosing?
+pub fn is_auto(kernel: &Kernel, tile: Tile) -> bool {
+    kernel.tiles[tile].addr == ptoc_ir::tile::AddrKind::Auto
+}

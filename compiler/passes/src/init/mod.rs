@@ -1,0 +1,350 @@
+//! Definite initialisation of tiles and scratch tensors, as whole objects, through structured control flow.
+//!
+//! * A read that is certainly of something unwritten is an error (E0501).
+//! * A read of what a loop has written if it ran at all gets a run-time check of the trip count (PA-1041): `K = 0`
+//!   leaves an accumulator unwritten, and that is a matter of the launch.
+//! * What cannot be decided is a warning (E0502); the interpreter traps if it happens.
+//!
+//! Loops are analysed as a first and a later iteration, so `if k.first { TMATMUL } else { TMATMUL_ACC }` is
+//! understood: a condition that compares the index with the lower bound is known in each of them.
+
+mod flow;
+mod state;
+
+use crate::access::{Place, is_auto, regions};
+use crate::liveness::Point;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use flow::{Flow, Pass, Visit};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{
+    AddrKind, CheckData, Dim, Kernel, Op, Region, Stmt, TensorDir, TensorId, Tile, Ty, Value, ValueData,
+};
+use ptoc_isa::CmpOp;
+use rustc_hash::{FxHashMap, FxHashSet};
+use state::S;
+use std::collections::BTreeMap;
+
+/// What can be unwritten: tiles, then scratch tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+enum Object {
+    Tile(Tile),
+    Scratch(TensorId),
+}
+
+impl Object {
+    fn of(place: &Place) -> Object {
+        match place {
+            Place::Tile(t) => Object::Tile(t.tile),
+            Place::Scratch(t) => Object::Scratch(*t),
+        }
+    }
+
+    fn index(self, kernel: &Kernel) -> usize {
+        match self {
+            Object::Tile(t) => t.index(),
+            Object::Scratch(t) => kernel.tiles.len() + t.index(),
+        }
+    }
+
+    fn describe(self, kernel: &Kernel) -> (String, Span) {
+        match self {
+            Object::Tile(t) => {
+                let data = &kernel.tiles[t];
+                let what = if data.hidden { "hidden tile" } else { "tile" };
+                (format!("{what} `{}`", data.name), data.span)
+            }
+            Object::Scratch(t) => {
+                let data = &kernel.tensors[t];
+                (format!("the space for `{}` in global memory", data.name), data.span)
+            }
+        }
+    }
+}
+
+/// Facts about the kernel that the analysis looks up.
+struct Facts {
+    /// Comparisons by the value that they define.
+    compares: SecondaryMap<Value, Option<(CmpOp, Value, Value)>>,
+    /// Negated conditions.
+    nots: SecondaryMap<Value, Option<Value>>,
+    /// Known `index` constants.
+    consts: SecondaryMap<Value, Option<i64>>,
+    /// Operands of pure operations, to find the dimensions behind a bound.
+    operands: SecondaryMap<Value, Vec<Value>>,
+    /// Tiles that may be the same bytes as a tile, by the author's addresses.
+    aliases: SecondaryMap<Tile, Vec<Tile>>,
+}
+
+impl Facts {
+    fn new(kernel: &Kernel) -> Facts {
+        let mut facts = Facts {
+            compares: SecondaryMap::new(),
+            nots: SecondaryMap::new(),
+            consts: SecondaryMap::new(),
+            operands: SecondaryMap::new(),
+            aliases: SecondaryMap::new(),
+        };
+        facts.collect(&kernel.prologue);
+        facts.collect(&kernel.body);
+        let placed: Vec<Tile> = kernel.tiles.keys().filter(|&t| !is_auto(kernel, t)).collect();
+        for &a in &placed {
+            for &b in &placed {
+                if a != b && may_alias(kernel, a, b) {
+                    facts.aliases[a].push(b);
+                }
+            }
+        }
+        facts
+    }
+
+    fn collect(&mut self, region: &Region) {
+        for stmt in region {
+            if let Some(dst) = stmt.op.def() {
+                stmt.op.for_each_use(&mut |v| self.operands[dst].push(v));
+            }
+            match &stmt.op {
+                Op::Compare { dst, op, a, b } => self.compares[*dst] = Some((*op, *a, *b)),
+                Op::Unary { dst, op: ptoc_isa::UnOp::Not, a } => self.nots[*dst] = Some(*a),
+                Op::Const { dst, value } => self.consts[*dst] = value.as_index(),
+                _ => {}
+            }
+            for region in stmt.op.regions() {
+                self.collect(region);
+            }
+        }
+    }
+}
+
+fn may_alias(kernel: &Kernel, a: Tile, b: Tile) -> bool {
+    let (x, y) = (&kernel.tiles[a], &kernel.tiles[b]);
+    if x.ty.loc != y.ty.loc {
+        return false;
+    }
+    let (AddrKind::Fixed(p), AddrKind::Fixed(q)) = (&x.addr, &y.addr) else { return true };
+    p.iter().any(|&s| q.iter().any(|&t| s < t.saturating_add(y.ty.bytes()) && t < s.saturating_add(x.ty.bytes())))
+}
+
+/// Everything that was seen at one read.
+struct Site {
+    span: Span,
+    visits: Vec<Visit>,
+}
+
+/// Checks `kernel` and inserts the run-time checks that it needs. Errors and warnings.
+pub fn check(kernel: &mut Kernel) -> Vec<Diagnostic> {
+    let facts = Facts::new(kernel);
+    let points = number(&kernel.body);
+    let mut flow = Flow::new(kernel, &facts);
+    flow.run();
+    let (visits, loops) = (flow.visits, flow.loops);
+
+    let mut sites: BTreeMap<(Point, Object), Site> = BTreeMap::new();
+    for ((stmt, object), (span, seen)) in visits {
+        sites.insert((points[&stmt], object), Site { span, visits: seen });
+    }
+    let mut diagnostics = Vec::new();
+    let mut told: FxHashSet<Object> = FxHashSet::default();
+    let mut wanted: BTreeMap<Point, Vec<(Object, Vec<usize>)>> = BTreeMap::new();
+    for (&(point, object), site) in &sites {
+        let needs: Vec<usize> = {
+            let mut all: Vec<usize> = site.visits.iter().flat_map(|v| v.state.loops().iter().copied()).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let vague = site.visits.iter().any(|v| matches!(v.state, S::No | S::Maybe));
+        if certain(&site.visits) {
+            if told.insert(object) {
+                diagnostics.push(error(kernel, object, site.span));
+            }
+        } else if vague {
+            if told.insert(object) {
+                diagnostics.push(warning(kernel, object, site.span));
+            }
+        } else if !needs.is_empty() {
+            wanted.entry(point).or_default().push((object, needs));
+        }
+    }
+    let loops: Vec<LoopFacts> = loops
+        .iter()
+        .map(|l| LoopFacts {
+            lo: l.lo,
+            hi: l.hi,
+            index: l.index,
+            span: l.span,
+            dims: dims_behind(kernel, &facts, l.hi),
+        })
+        .collect();
+    insert(kernel, &loops, &wanted);
+    diagnostics
+}
+
+/// Is the first read certainly of something unwritten? Either every visit finds it so, or there is a loop such that its
+/// first iteration always comes here, and finds it so whatever the loops around do.
+fn certain(visits: &[Visit]) -> bool {
+    if visits.is_empty() {
+        return false;
+    }
+    if visits.iter().all(|v| v.state == S::No) {
+        return true;
+    }
+    let depth = visits.iter().map(|v| v.passes.len()).max().unwrap_or(0);
+    (0..depth).any(|level| {
+        let mut first = visits
+            .iter()
+            .filter(|v| {
+                level >= v.clean_from && v.passes.get(level..).is_some_and(|p| p.iter().all(|p| *p == Pass::First))
+            })
+            .peekable();
+        first.peek().is_some() && first.all(|v| v.state == S::No)
+    })
+}
+
+/// Numbers of the statements, by their addresses in the unchanged program.
+fn number(body: &Region) -> FxHashMap<*const Stmt, Point> {
+    fn walk(region: &[Stmt], out: &mut FxHashMap<*const Stmt, Point>) {
+        for stmt in region {
+            let next = out.len() as Point;
+            out.insert(std::ptr::from_ref(stmt), next);
+            for region in regions(&stmt.op) {
+                walk(region, out);
+            }
+        }
+    }
+    let mut out = FxHashMap::default();
+    walk(body, &mut out);
+    out
+}
+
+fn how_to_start(kernel: &Kernel, object: Object) -> String {
+    match object {
+        Object::Tile(t) if !kernel.tiles[t].hidden => {
+            let (data, zero) = (&kernel.tiles[t], if kernel.tiles[t].ty.dtype.is_float() { "0.0" } else { "0" });
+            match data.ty.loc {
+                ptoc_isa::Loc::Acc => format!(
+                    "start with `{name} = {zero}`, or use TMATMUL or TMATMUL_BIAS in the first iteration: `if k.first`",
+                    name = data.name
+                ),
+                _ => format!("load it, or give it a value first: `{} = {zero}`", data.name),
+            }
+        }
+        _ => "write it on every path that leads here".to_owned(),
+    }
+}
+
+fn error(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
+    let (what, declared) = object.describe(kernel);
+    Diagnostic::error(codes::UNINITIALISED, span, format!("{what} is read here, and nothing has written it"))
+        .with_label("reads what is unwritten")
+        .with_secondary(declared, "declared here; a tile starts without a value")
+        .with_help(how_to_start(kernel, object))
+}
+
+fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
+    let (what, declared) = object.describe(kernel);
+    Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, format!("{what} may be read here before it is written"))
+        .with_label("not written on every path that leads here")
+        .with_secondary(declared, "declared here; a tile starts without a value")
+        .with_note("that it is written could not be proved; the interpreter ends the run if it is not")
+        .with_help(how_to_start(kernel, object))
+}
+
+/// What a check of a trip count says.
+struct LoopFacts {
+    lo: Value,
+    hi: Value,
+    index: Value,
+    span: Span,
+    /// The symbolic dimensions and scalar arguments that the upper bound depends on.
+    dims: Vec<(String, Value)>,
+}
+
+fn dims_behind(kernel: &Kernel, facts: &Facts, value: Value) -> Vec<(String, Value)> {
+    let (mut seen, mut work, mut out) = (FxHashSet::default(), vec![value], Vec::new());
+    while let Some(v) = work.pop() {
+        if !seen.insert(v) {
+            continue;
+        }
+        let dim = kernel.dims.values().find(|d: &&Dim| d.value == v).map(|d| &d.name);
+        let name = dim.or_else(|| {
+            let scalar = kernel.scalars.iter().find(|s| s.value == v && kernel.values[v].ty == Ty::Index);
+            scalar.map(|s| &s.name)
+        });
+        match name {
+            Some(name) => out.push((name.to_string(), v)),
+            None => work.extend(&facts.operands[v]),
+        }
+    }
+    out
+}
+
+/// Inserts checks before the statements that want them.
+fn insert(kernel: &mut Kernel, loops: &[LoopFacts], wanted: &BTreeMap<Point, Vec<(Object, Vec<usize>)>>) {
+    if wanted.is_empty() {
+        return;
+    }
+    fn walk(
+        kernel: &mut Kernel,
+        loops: &[LoopFacts],
+        wanted: &BTreeMap<Point, Vec<(Object, Vec<usize>)>>,
+        region: &mut Region,
+        next: &mut Point,
+    ) {
+        let mut out = Region::with_capacity(region.len());
+        for mut stmt in std::mem::take(region) {
+            for (object, needs) in wanted.get(next).into_iter().flatten() {
+                for &l in needs {
+                    add_check(kernel, &loops[l], *object, stmt.span, &mut out);
+                }
+            }
+            *next += 1;
+            match &mut stmt.op {
+                Op::For(f) => walk(kernel, loops, wanted, &mut f.body, next),
+                Op::If(i) => {
+                    walk(kernel, loops, wanted, &mut i.then, next);
+                    walk(kernel, loops, wanted, &mut i.els, next);
+                }
+                Op::While(w) => {
+                    walk(kernel, loops, wanted, &mut w.head, next);
+                    walk(kernel, loops, wanted, &mut w.body, next);
+                }
+                Op::Scope(s) => walk(kernel, loops, wanted, &mut s.body, next),
+                _ => {}
+            }
+            out.push(stmt);
+        }
+        *region = out;
+    }
+    let mut body = std::mem::take(&mut kernel.body);
+    walk(kernel, loops, wanted, &mut body, &mut 0);
+    kernel.body = body;
+}
+
+fn add_check(kernel: &mut Kernel, l: &LoopFacts, object: Object, span: Span, out: &mut Region) {
+    let (what, _) = object.describe(kernel);
+    let counter = kernel.values[l.index].name.clone();
+    let over = counter.map_or("the loop".to_owned(), |n| format!("the loop over `{n}`"));
+    let start = how_to_start(kernel, object);
+    let (message, help, args) = match &l.dims[..] {
+        [(name, value)] => (
+            format!("{name} = {{0}} leaves {what} unwritten: {over} does not run"),
+            format!("{start}; or demand more of the launch: `where {name} >= 1`"),
+            vec![*value],
+        ),
+        _ => (
+            format!("{over} does not run ({{0}}..{{1}} is empty), which leaves {what} unwritten"),
+            start,
+            vec![l.lo, l.hi],
+        ),
+    };
+    let check = kernel.checks.push(CheckData { code: codes::EMPTY_LOOP, message, span: l.span, help: Some(help) });
+    let cond = kernel.values.push(ValueData { ty: Ty::BOOL, name: None, span });
+    out.push(Stmt { op: Op::Compare { dst: cond, op: CmpOp::Lt, a: l.lo, b: l.hi }, span });
+    out.push(Stmt { op: Op::Check { cond, check, args }, span });
+}
+
+/// All objects of a kernel: how many there are, and which scratch tensors.
+fn object_count(kernel: &Kernel) -> usize {
+    debug_assert!(kernel.tensors.values().all(|t| t.dir != TensorDir::Scratch || !t.optional));
+    kernel.tiles.len() + kernel.tensors.len()
+}

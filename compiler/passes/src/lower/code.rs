@@ -1,0 +1,277 @@
+//! Builds a function of loop IR: registers, a pool of constants, nested regions. Address arithmetic on known numbers
+//! is folded, so that constant offsets stay constants.
+
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use ptoc_diagnostics::Span;
+use ptoc_ir::loops::{
+    Addr, BinOp, Cast, CmpOp, Entry, For, Func, If, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
+    VarData, VarId,
+};
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+/// A function under construction.
+pub(super) struct Code {
+    func: Func,
+    /// Open regions, innermost last.
+    open: Vec<Region>,
+    /// Constants of the whole function, defined at its start.
+    pool: FxHashMap<(LTy, u64), Reg>,
+    pool_stmts: Region,
+    /// Inside `Lanes`: constants that its body defines for itself, so that emitters need not keep them in registers
+    /// around the loop.
+    lanes: Option<FxHashMap<(LTy, u64), Reg>>,
+    known: SecondaryMap<Reg, Option<i64>>,
+    /// The source of what is emitted now.
+    pub(super) span: Span,
+}
+
+impl Code {
+    pub(super) fn new(name: impl Into<SmolStr>, entry: Entry, span: Span) -> Code {
+        Code {
+            func: Func {
+                name: name.into(),
+                entry,
+                params: Vec::new(),
+                results: Vec::new(),
+                regs: PrimaryMap::new(),
+                vars: PrimaryMap::new(),
+                labels: PrimaryMap::new(),
+                body: Region::new(),
+            },
+            open: vec![Region::new()],
+            pool: FxHashMap::default(),
+            pool_stmts: Region::new(),
+            lanes: None,
+            known: SecondaryMap::new(),
+            span,
+        }
+    }
+
+    pub(super) fn finish(mut self, results: Vec<Reg>) -> Func {
+        let mut body = self.pool_stmts;
+        while let Some(region) = self.open.pop() {
+            body.extend(region);
+        }
+        self.func.body = body;
+        self.func.results = results;
+        self.func
+    }
+
+    pub(super) fn param(&mut self) -> Reg {
+        let reg = self.reg(LTy::I64);
+        self.func.params.push(reg);
+        reg
+    }
+
+    pub(super) fn reg(&mut self, ty: LTy) -> Reg {
+        self.func.regs.push(RegData { ty })
+    }
+
+    pub(super) fn ty(&self, reg: Reg) -> LTy {
+        self.func.regs[reg].ty
+    }
+
+    pub(super) fn var(&mut self, ty: LTy) -> VarId {
+        self.func.vars.push(VarData { ty })
+    }
+
+    pub(super) fn label(&mut self) -> Label {
+        self.func.labels.push(())
+    }
+
+    pub(super) fn emit(&mut self, op: Op) {
+        let stmt = Stmt { op, span: self.span };
+        match self.open.last_mut() {
+            Some(region) => region.push(stmt),
+            None => self.pool_stmts.push(stmt),
+        }
+    }
+
+    // ---- constants -----------------------------------------------------------------------------------------------
+
+    /// A constant by its bits.
+    pub(super) fn bits(&mut self, ty: LTy, bits: u64) -> Reg {
+        let span = self.span;
+        if let Some(local) = &self.lanes
+            && ty != LTy::I64
+        {
+            if let Some(&reg) = local.get(&(ty, bits)) {
+                return reg;
+            }
+            let dst = self.reg(ty);
+            self.emit(Op::Const { dst, bits });
+            if let Some(local) = &mut self.lanes {
+                local.insert((ty, bits), dst);
+            }
+            return dst;
+        }
+        if let Some(&reg) = self.pool.get(&(ty, bits)) {
+            return reg;
+        }
+        let dst = self.reg(ty);
+        self.pool_stmts.push(Stmt { op: Op::Const { dst, bits }, span });
+        self.pool.insert((ty, bits), dst);
+        if ty == LTy::I64 {
+            self.known[dst] = Some(bits as i64);
+        }
+        dst
+    }
+
+    /// An i64.
+    pub(super) fn int(&mut self, value: i64) -> Reg {
+        self.bits(LTy::I64, value as u64)
+    }
+
+    /// An i32.
+    pub(super) fn i32(&mut self, value: i32) -> Reg {
+        self.bits(LTy::I32, u64::from(value as u32))
+    }
+
+    /// An f32.
+    pub(super) fn f32(&mut self, value: f32) -> Reg {
+        self.bits(LTy::F32, u64::from(value.to_bits()))
+    }
+
+    /// The value of an i64 register, if it is known now.
+    pub(super) fn known(&self, reg: Reg) -> Option<i64> {
+        self.known[reg]
+    }
+
+    // ---- arithmetic ----------------------------------------------------------------------------------------------
+
+    pub(super) fn un(&mut self, op: UnOp, a: Reg) -> Reg {
+        let dst = self.reg(self.ty(a));
+        self.emit(Op::Unary { dst, op, a });
+        dst
+    }
+
+    pub(super) fn bin(&mut self, op: BinOp, a: Reg, b: Reg) -> Reg {
+        match (op, self.known(a), self.known(b)) {
+            (BinOp::Add, Some(x), Some(y)) => return self.int(x.wrapping_add(y)),
+            (BinOp::Sub, Some(x), Some(y)) => return self.int(x.wrapping_sub(y)),
+            (BinOp::Mul, Some(x), Some(y)) => return self.int(x.wrapping_mul(y)),
+            (BinOp::Add, Some(0), _) => return b,
+            (BinOp::Add | BinOp::Sub, _, Some(0)) => return a,
+            (BinOp::Mul, Some(1), _) => return b,
+            (BinOp::Mul, _, Some(1)) => return a,
+            (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) => return self.int(0),
+            _ => {}
+        }
+        let dst = self.reg(self.ty(a));
+        self.emit(Op::Binary { dst, op, a, b });
+        dst
+    }
+
+    pub(super) fn fma(&mut self, a: Reg, b: Reg, c: Reg) -> Reg {
+        let dst = self.reg(LTy::F32);
+        self.emit(Op::Fma { dst, a, b, c });
+        dst
+    }
+
+    pub(super) fn cmp(&mut self, op: CmpOp, a: Reg, b: Reg) -> Reg {
+        let dst = self.reg(LTy::Bool);
+        self.emit(Op::Compare { dst, op, a, b });
+        dst
+    }
+
+    pub(super) fn select(&mut self, cond: Reg, a: Reg, b: Reg) -> Reg {
+        if a == b {
+            return a;
+        }
+        let dst = self.reg(self.ty(a));
+        self.emit(Op::Select { dst, cond, a, b });
+        dst
+    }
+
+    pub(super) fn cast(&mut self, op: Cast, a: Reg, ty: LTy) -> Reg {
+        let dst = self.reg(ty);
+        self.emit(Op::Cast { dst, op, a });
+        dst
+    }
+
+    pub(super) fn add(&mut self, a: Reg, b: Reg) -> Reg {
+        self.bin(BinOp::Add, a, b)
+    }
+
+    /// `a + n`
+    pub(super) fn plus(&mut self, a: Reg, n: i64) -> Reg {
+        let n = self.int(n);
+        self.bin(BinOp::Add, a, n)
+    }
+
+    /// `a * n`
+    pub(super) fn times(&mut self, a: Reg, n: i64) -> Reg {
+        let n = self.int(n);
+        self.bin(BinOp::Mul, a, n)
+    }
+
+    // ---- memory and variables ------------------------------------------------------------------------------------
+
+    pub(super) fn load(&mut self, ty: MemTy, addr: Addr) -> Reg {
+        let dst = self.reg(ty.reg());
+        self.emit(Op::Load { dst, ty, addr });
+        dst
+    }
+
+    pub(super) fn store(&mut self, ty: MemTy, addr: Addr, value: Reg) {
+        self.emit(Op::Store { ty, addr, value });
+    }
+
+    pub(super) fn get(&mut self, var: VarId) -> Reg {
+        let dst = self.reg(self.func.vars[var].ty);
+        self.emit(Op::Get { dst, var });
+        dst
+    }
+
+    // ---- structure -----------------------------------------------------------------------------------------------
+
+    pub(super) fn push(&mut self) {
+        self.open.push(Region::new());
+    }
+
+    pub(super) fn pop(&mut self) -> Region {
+        self.open.pop().unwrap_or_default()
+    }
+
+    /// `for index in 0..count`. A count that is known to be 1 needs no loop.
+    pub(super) fn for_count(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
+        let lo = self.int(0);
+        if self.known(count) == Some(1) {
+            body(self, lo);
+            return;
+        }
+        self.for_range(lo, count, 1, body);
+    }
+
+    /// `for index in lo..hi` by `step`.
+    pub(super) fn for_range(&mut self, lo: Reg, hi: Reg, step: i64, body: impl FnOnce(&mut Code, Reg)) {
+        let (label, index) = (self.label(), self.reg(LTy::I64));
+        self.push();
+        body(self, index);
+        let body = self.pop();
+        self.emit(Op::For(Box::new(For { label, index, lo, hi, step, body })));
+    }
+
+    /// Independent lanes.
+    pub(super) fn lanes(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
+        let lane = self.reg(LTy::I64);
+        self.push();
+        let outer = self.lanes.replace(FxHashMap::default());
+        body(self, lane);
+        self.lanes = outer;
+        let body = self.pop();
+        self.emit(Op::Lanes(Box::new(Lanes { lane, count, body })));
+    }
+
+    /// `if cond { then } else { els }`
+    pub(super) fn if_else(&mut self, cond: Reg, then: impl FnOnce(&mut Code), els: impl FnOnce(&mut Code)) {
+        self.push();
+        then(self);
+        let then = self.pop();
+        self.push();
+        els(self);
+        let els = self.pop();
+        self.emit(Op::If(Box::new(If { cond, then, els })));
+    }
+}

@@ -1,0 +1,151 @@
+//! MGATHER: elements of a view by index.
+
+use super::matrix::{Matrix, map, scaled};
+use super::{Lower, ops};
+use ptoc_diagnostics::codes;
+use ptoc_ir::loops::{Addr, BinOp as L, Cast, CmpOp as C, LTy, Op, Reg, Stride};
+use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
+use ptoc_isa::Oob;
+use ptoc_tensor::DType;
+
+/// The indexed view: its extents, and strides in bytes.
+struct Table {
+    matrix: Matrix,
+    dims: Vec<(Reg, Stride)>,
+    /// Number of elements.
+    total: Reg,
+}
+
+impl Lower<'_> {
+    pub(super) fn gather(&mut self, dst: &TileRef, view: &ViewRef, idx: &TileRef, attrs: &InstAttrs) {
+        let oob = attrs.oob.unwrap_or(Oob::Undefined);
+        let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
+        let (d, index) = (self.tile(dst), self.tile(idx));
+        let table = self.table(view);
+        if oob != Oob::Zero {
+            self.check_indices(oob, view, idx, &index, shape, table.total);
+        }
+        let clash = self.entangled(dst, idx) || self.same_storage(dst, idx) && d.ty.size() != index.ty.size();
+        let unsigned = index.dtype == DType::U32;
+        let element = table.matrix.raw().ty;
+        // From an empty table only zeros can come (or the check above has ended the launch).
+        let zero = self.code.int(0);
+        let some = self.code.cmp(C::Gt, table.total, zero);
+        self.code.push();
+        self.write_apart(clash, dst, &d, shape, &mut |code, target| {
+            map(code, shape, &target.raw(), &[index], &mut |code, v| {
+                let wide = code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, v[0], LTy::I64);
+                let zero = code.int(0);
+                let last = code.plus(table.total, -1);
+                let clamped = match oob {
+                    Oob::Undefined => wide,
+                    Oob::Wrap => code.bin(L::RemFloor, wide, table.total),
+                    Oob::Clamp | Oob::Zero => {
+                        let low = code.bin(L::Max, wide, zero);
+                        code.bin(L::Min, low, last)
+                    }
+                };
+                let bytes = flat_offset(code, clamped, &table.dims);
+                let addr = Addr {
+                    base: table.matrix.base,
+                    offset: table.matrix.offset,
+                    stride: Stride::Const(0),
+                    gather: Some(bytes),
+                };
+                let x = code.load(element, addr);
+                if oob != Oob::Zero {
+                    return x;
+                }
+                let inside = code.cmp(C::Eq, clamped, wide);
+                let none = code.bits(element.reg(), 0);
+                code.select(inside, x, none)
+            });
+        });
+        let then = self.code.pop();
+        self.code.push();
+        map(&mut self.code, shape, &d.raw(), &[], &mut |code, _| code.bits(element.reg(), 0));
+        let els = self.code.pop();
+        self.code.emit(Op::If(Box::new(ptoc_ir::loops::If { cond: some, then, els })));
+    }
+
+    fn table(&mut self, view: &ViewRef) -> Table {
+        let size = self.kernel.tensors[view.tensor].dtype.size() as i64;
+        let dims: Vec<(Reg, Stride)> = view
+            .shape
+            .iter()
+            .zip(&view.strides)
+            .map(|(&n, &s)| {
+                let n = self.value(n);
+                (n, self.byte_stride(s, size))
+            })
+            .collect();
+        let mut total = self.code.int(1);
+        for &(n, _) in &dims {
+            total = self.code.bin(L::Mul, total, n);
+        }
+        Table { matrix: self.view(view), dims, total }
+    }
+
+    /// Ends the launch at the first index that the mode does not allow.
+    fn check_indices(
+        &mut self,
+        oob: Oob,
+        view: &ViewRef,
+        idx: &TileRef,
+        index: &Matrix,
+        (rows, cols): (Reg, Reg),
+        total: Reg,
+    ) {
+        let (tensor, tile) = (&self.kernel.tensors[view.tensor].name, &self.kernel.tiles[idx.tile].name);
+        let (message, help) = match oob {
+            Oob::Undefined => (
+                format!(
+                    "index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} elements of `{tensor}` that are gathered from"
+                ),
+                "say what an index outside means: `oob = Zero`, `Clamp` or `Wrap`",
+            ),
+            _ => (
+                format!("`{tensor}` has no element to gather from, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
+                "`oob = Zero` reads zeros from an empty tensor",
+            ),
+        };
+        let row = self.new_check(CheckData {
+            code: codes::GATHER_INDEX,
+            message,
+            span: self.code.span,
+            help: Some(help.to_owned()),
+        });
+        let ty = Ty::D(index.dtype);
+        self.code.for_count(rows, |code, i| {
+            let index = index.from_row(code, i);
+            code.for_count(cols, |code, j| {
+                let at = index.from_col(code, j);
+                let narrow = code.load(at.ty, at.first());
+                let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
+                let wide = code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64);
+                // One unsigned comparison: a negative index is huge. The other modes only need any element at all.
+                let zero = code.int(0);
+                let cond = match oob {
+                    Oob::Undefined => code.cmp(C::LtU, wide, total),
+                    _ => code.cmp(C::Gt, total, zero),
+                };
+                code.emit(Op::Check { cond, check: row, args: vec![wide, total, i, j] });
+            });
+        });
+    }
+}
+
+/// Byte offset of a flat row-major index into strided dimensions.
+fn flat_offset(code: &mut super::code::Code, index: Reg, dims: &[(Reg, Stride)]) -> Reg {
+    let Some((&(_, first), rest)) = dims.split_first() else { return code.int(0) };
+    let mut left = index;
+    let mut bytes = code.int(0);
+    for &(extent, stride) in rest.iter().rev() {
+        let digit = code.bin(L::RemU, left, extent);
+        left = code.bin(L::DivU, left, extent);
+        let step = scaled(code, digit, stride);
+        bytes = code.add(bytes, step);
+    }
+    let step = scaled(code, left, first);
+    code.add(bytes, step)
+}

@@ -1,0 +1,149 @@
+//! Operands as strided matrices of memory, and the loop nests over them. Every element-wise instruction, load, store
+//! and broadcast is one [`map`].
+
+use super::code::Code;
+use ptoc_ir::loops::{Addr, Base, MemTy, Reg, Stride};
+use ptoc_tensor::DType;
+
+/// A strided matrix in memory: element (i, j) is at `base + offset + i * rows + j * cols`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Matrix {
+    pub(super) base: Base,
+    /// Byte offset of element (0, 0), an i64 register.
+    pub(super) offset: Reg,
+    /// Bytes from row to row.
+    pub(super) rows: Stride,
+    /// Bytes from column to column.
+    pub(super) cols: Stride,
+    /// How an element is stored.
+    pub(super) ty: MemTy,
+    /// What it is in the language.
+    pub(super) dtype: DType,
+}
+
+impl Matrix {
+    /// Rows and columns exchanged.
+    pub(super) fn transposed(self) -> Matrix {
+        Matrix { rows: self.cols, cols: self.rows, ..self }
+    }
+
+    /// All rows are row 0.
+    pub(super) fn one_row(self) -> Matrix {
+        Matrix { rows: Stride::Const(0), ..self }
+    }
+
+    /// All columns are column 0.
+    pub(super) fn one_column(self) -> Matrix {
+        Matrix { cols: Stride::Const(0), ..self }
+    }
+
+    /// The part that starts at row `i`.
+    pub(super) fn from_row(self, code: &mut Code, i: Reg) -> Matrix {
+        let step = scaled(code, i, self.rows);
+        Matrix { offset: code.add(self.offset, step), ..self }
+    }
+
+    /// The part that starts at column `j`.
+    pub(super) fn from_col(self, code: &mut Code, j: Reg) -> Matrix {
+        self.transposed().from_row(code, j).transposed()
+    }
+
+    /// Address of element (0, 0).
+    pub(super) fn first(&self) -> Addr {
+        Addr { base: self.base, offset: self.offset, stride: Stride::Const(0), gather: None }
+    }
+
+    /// Address of element (0, lane).
+    pub(super) fn lane(&self) -> Addr {
+        Addr { base: self.base, offset: self.offset, stride: self.cols, gather: None }
+    }
+
+    /// The stride along columns is one element.
+    fn unit_cols(&self) -> bool {
+        self.cols == Stride::Const(i64::from(self.ty.size()))
+    }
+
+    /// Do `cols` columns and then the next row follow each other evenly?
+    fn flat(&self, cols: i64) -> bool {
+        match (self.rows, self.cols) {
+            (Stride::Const(r), Stride::Const(c)) => c.checked_mul(cols) == Some(r),
+            _ => false,
+        }
+    }
+
+    /// The same bytes as unsigned integers: for copies, which must keep every bit.
+    pub(super) fn raw(self) -> Matrix {
+        let ty = match self.ty {
+            MemTy::F16 | MemTy::BF16 => MemTy::U16,
+            ty => ty,
+        };
+        Matrix { ty, ..self }
+    }
+}
+
+/// `index * stride` in bytes.
+pub(super) fn scaled(code: &mut Code, index: Reg, stride: Stride) -> Reg {
+    match stride {
+        Stride::Const(n) => code.times(index, n),
+        Stride::Reg(r) => code.bin(ptoc_ir::loops::BinOp::Mul, index, r),
+    }
+}
+
+/// Should lanes run along rows (down a column) rather than along columns?
+fn lanes_down(code: &Code, rows: Reg, cols: Reg, dst: &Matrix, srcs: &[Matrix]) -> bool {
+    match (code.known(rows), code.known(cols)) {
+        (_, Some(1)) => return true,
+        (Some(1), _) => return false,
+        _ => {}
+    }
+    if dst.unit_cols() || dst.transposed().unit_cols() {
+        return !dst.unit_cols();
+    }
+    // The destination is scattered either way: let the reads be contiguous.
+    !srcs.iter().any(Matrix::unit_cols) && srcs.iter().any(|s| s.transposed().unit_cols())
+}
+
+/// `dst[i, j] = f(srcs[i, j]...)` for i < rows, j < cols. A source may be the very same elements as `dst`, and must
+/// not overlap it otherwise.
+pub(super) fn map(
+    code: &mut Code,
+    (rows, cols): (Reg, Reg),
+    dst: &Matrix,
+    srcs: &[Matrix],
+    f: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+) {
+    if lanes_down(code, rows, cols, dst, srcs) {
+        let turned: Vec<Matrix> = srcs.iter().map(|s| s.transposed()).collect();
+        rows_of_lanes(code, (cols, rows), &dst.transposed(), &turned, f);
+    } else {
+        rows_of_lanes(code, (rows, cols), dst, srcs, f);
+    }
+}
+
+fn rows_of_lanes(
+    code: &mut Code,
+    (rows, cols): (Reg, Reg),
+    dst: &Matrix,
+    srcs: &[Matrix],
+    f: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+) {
+    let mut one = |code: &mut Code, count: Reg, dst: &Matrix, srcs: &[Matrix]| {
+        code.lanes(count, |code, _| {
+            let values: Vec<Reg> = srcs.iter().map(|s| code.load(s.ty, s.lane())).collect();
+            let value = f(code, &values);
+            code.store(dst.ty, dst.lane(), value);
+        });
+    };
+    if let Some(n) = code.known(cols)
+        && srcs.iter().chain([dst]).all(|m| m.flat(n))
+    {
+        let count = code.times(rows, n);
+        one(code, count, dst, srcs);
+        return;
+    }
+    code.for_count(rows, |code, i| {
+        let dst = dst.from_row(code, i);
+        let srcs: Vec<Matrix> = srcs.iter().map(|s| s.from_row(code, i)).collect();
+        one(code, cols, &dst, &srcs);
+    });
+}

@@ -1,0 +1,395 @@
+//! Where tiles and tensors are in the arena of a running block.
+//!
+//! Each memory that the kernel uses is a space of the arena, as large as what is placed in it, and a tile's bytes are
+//! at its placed address. Three things are stored otherwise, because no program can see their bytes:
+//! * Left and Right are kept widened, f32 or i32 an element and row-major, in a space that is larger by as much (by
+//!   four where element sizes mix: an element has at least one byte, so scaled addresses do not collide);
+//! * a mask is one byte an element in a shadow space of eight times the size;
+//! * Acc is row-major, without the target's fractals.
+
+use super::Lower;
+use super::matrix::Matrix;
+use cranelift_entity::EntityRef;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::loops::{Base, CmpOp, LTy, MemTy, Reg, SpaceData, SpaceId, Stride, VarId};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, TensorDir, TensorId, Tile, TileData, TileRef, Value, ViewRef};
+use ptoc_isa::{Loc, Order, TileType};
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+
+/// How an element of this dtype is stored.
+pub(super) fn mem_ty(dtype: DType) -> MemTy {
+    match dtype {
+        DType::Bool => MemTy::Bool,
+        DType::I8 => MemTy::I8,
+        DType::U8 => MemTy::U8,
+        DType::I16 => MemTy::I16,
+        DType::U16 => MemTy::U16,
+        DType::I32 | DType::U32 => MemTy::I32,
+        DType::I64 | DType::U64 => MemTy::I64,
+        DType::F16 => MemTy::F16,
+        DType::BF16 => MemTy::BF16,
+        DType::F32 => MemTy::F32,
+    }
+}
+
+/// How a tile's bytes map to the arena.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Storage {
+    /// As placed.
+    Plain,
+    /// Left, Right: four times the address.
+    Widened,
+    /// Masks: eight times the address.
+    Mask,
+}
+
+impl Storage {
+    fn of(ty: &TileType) -> Storage {
+        match (ty.dtype, ty.loc) {
+            (DType::Bool, _) => Storage::Mask,
+            (_, Loc::Left | Loc::Right) => Storage::Widened,
+            _ => Storage::Plain,
+        }
+    }
+}
+
+/// Storage type of a tile's elements, and its strides (row, column) in bytes.
+pub(super) fn tile_layout(data: &TileData) -> (MemTy, i64, i64) {
+    let ty = &data.ty;
+    let storage = Storage::of(ty);
+    // A mask at an address of the author's may be the bytes of another one, shifted by rows: rows keep their padding.
+    if storage == Storage::Mask && data.addr != AddrKind::Auto {
+        return (MemTy::Bool, i64::from(ty.cols.div_ceil(8).next_multiple_of(32)) * 8, 1);
+    }
+    let elem = match storage {
+        Storage::Widened if ty.dtype.is_float() => MemTy::F32,
+        Storage::Widened => MemTy::I32,
+        _ => mem_ty(ty.dtype),
+    };
+    let size = i64::from(elem.size());
+    let row_major = ty.order == Order::Nd || matches!(ty.loc, Loc::Left | Loc::Right | Loc::Acc);
+    match row_major {
+        true => (elem, i64::from(ty.cols) * size, size),
+        false => (elem, size, i64::from(ty.rows) * size),
+    }
+}
+
+/// Where run-time addresses of tiles are kept.
+#[derive(Clone, Debug)]
+enum Bound {
+    /// A single tile: a variable.
+    Var(VarId),
+    /// A tile array: a table of i64 at this offset of the address space.
+    Table(u64),
+}
+
+/// The arena's spaces and the tables that find them.
+pub(super) struct Memory {
+    /// Bytes in the arena for each byte of the address.
+    scales: FxHashMap<(Loc, Storage), i64>,
+    spaces: FxHashMap<(Loc, Storage), SpaceId>,
+    scratch: FxHashMap<TensorId, SpaceId>,
+    bound: FxHashMap<Tile, Bound>,
+    addresses: Option<SpaceId>,
+    /// Buffer for results that overlap their operands; grows as needed.
+    pub(super) temp: Option<SpaceId>,
+    /// 64 partial results of a row.
+    pub(super) partials: Option<SpaceId>,
+}
+
+impl Lower<'_> {
+    /// Lays out the spaces for the tiles and scratch tensors of the kernel.
+    pub(super) fn lay_out(&mut self) {
+        let mut extents: FxHashMap<(Loc, Storage), u64> = FxHashMap::default();
+        let mut order = Vec::new();
+        for (tile, data) in &self.kernel.tiles {
+            let key = (data.ty.loc, Storage::of(&data.ty));
+            let end = match &data.addr {
+                AddrKind::Dynamic => self.capacity(data.ty.loc),
+                _ => {
+                    let last = self.placement.offsets[tile].iter().max().copied().unwrap_or(0);
+                    last.saturating_add(data.ty.bytes())
+                }
+            };
+            let extent = extents.entry(key).or_insert_with(|| {
+                order.push(key);
+                0
+            });
+            *extent = (*extent).max(end);
+        }
+        for key @ (loc, storage) in order {
+            let scale = match storage {
+                Storage::Plain => 1,
+                Storage::Mask => 8,
+                Storage::Widened => {
+                    let sizes = self.kernel.tiles.values().filter(|t| t.ty.loc == loc).map(|t| t.ty.dtype.size());
+                    4 / sizes.clone().min().filter(|s| sizes.clone().all(|t| t == *s)).unwrap_or(1).clamp(1, 4)
+                }
+            } as i64;
+            self.memory.scales.insert(key, scale);
+            let name = match storage {
+                Storage::Mask => format!("{loc}.mask"),
+                _ => loc.name().to_owned(),
+            };
+            let size = extents[&key].saturating_mul(scale as u64);
+            let space = self.space(&name, size);
+            self.memory.spaces.insert(key, space);
+        }
+        let mut table = 0;
+        for (tile, data) in &self.kernel.tiles {
+            if data.addr == AddrKind::Dynamic && data.count > 1 {
+                self.memory.bound.insert(tile, Bound::Table(table));
+                table += 8 * u64::from(data.count);
+            }
+        }
+        if table > 0 {
+            self.memory.addresses = Some(self.space("addresses", table));
+        }
+    }
+
+    /// A space of at least `size` bytes. Offsets are set when all are known.
+    pub(super) fn space(&mut self, name: &str, size: u64) -> SpaceId {
+        self.spaces.push(SpaceData { name: name.into(), offset: 0, size: size.next_multiple_of(64).max(64) })
+    }
+
+    /// A buffer for results that may overlap their operands.
+    pub(super) fn temp_space(&mut self, size: u64) -> SpaceId {
+        let space = match self.memory.temp {
+            Some(space) => space,
+            None => self.space("temp", size),
+        };
+        self.memory.temp = Some(space);
+        let data = &mut self.spaces[space];
+        data.size = data.size.max(size.next_multiple_of(64));
+        space
+    }
+
+    /// 64 partial results of a row.
+    pub(super) fn partials_space(&mut self) -> SpaceId {
+        let space = match self.memory.partials {
+            Some(space) => space,
+            None => self.space("partials", 64 * 8),
+        };
+        self.memory.partials = Some(space);
+        space
+    }
+
+    /// Scratch tensors live in the arena: each thread runs one block at a time.
+    pub(super) fn lay_out_scratch(&mut self) {
+        let mut consts: FxHashMap<Value, u64> = FxHashMap::default();
+        for stmt in &self.kernel.prologue {
+            if let Op::Const { dst, value } = &stmt.op {
+                consts.extend(value.as_index().and_then(|n| u64::try_from(n).ok()).map(|n| (*dst, n)));
+            }
+        }
+        for (tensor, data) in &self.kernel.tensors {
+            if data.dir != TensorDir::Scratch {
+                continue;
+            }
+            let extents = data.shape.iter().map(|v| consts.get(v).copied());
+            let size = extents.fold(Some(data.dtype.size() as u64), |size, n| size?.checked_mul(n?));
+            match size {
+                Some(size) => {
+                    let space = self.space(&format!("gm{}", tensor.index()), size);
+                    self.memory.scratch.insert(tensor, space);
+                }
+                None => {
+                    let message = format!("the size of the buffer `{}` in global memory is not a constant", data.name);
+                    self.errors.push(Diagnostic::error(codes::SCRATCH_SIZE, data.span, message));
+                }
+            }
+        }
+    }
+
+    /// Where a tensor's data is.
+    pub(super) fn tensor_base(&self, tensor: TensorId) -> Base {
+        match self.memory.scratch.get(&tensor) {
+            Some(space) => Base::Space(*space),
+            None => Base::Tensor(tensor_slot(self.kernel, tensor)),
+        }
+    }
+
+    /// Binds a tile to a run-time address.
+    pub(super) fn assign(&mut self, tile: Tile, element: Option<Value>, addr: Value) {
+        let addr = self.value(addr);
+        match self.bound(tile) {
+            Bound::Var(var) => self.code.emit(ptoc_ir::loops::Op::Set { var, value: addr }),
+            Bound::Table(at) => {
+                let slot = self.table_slot(at, element);
+                self.code.store(MemTy::I64, slot, addr);
+            }
+        }
+    }
+
+    fn bound(&mut self, tile: Tile) -> Bound {
+        if let Some(bound) = self.memory.bound.get(&tile) {
+            return bound.clone();
+        }
+        let bound = Bound::Var(self.code.var(LTy::I64));
+        self.memory.bound.insert(tile, bound.clone());
+        bound
+    }
+
+    fn table_slot(&mut self, at: u64, element: Option<Value>) -> ptoc_ir::loops::Addr {
+        let element = match element {
+            Some(v) => self.value(v),
+            None => self.code.int(0),
+        };
+        let offset = self.code.times(element, 8);
+        let offset = self.code.plus(offset, at as i64);
+        let base = match self.memory.addresses {
+            Some(space) => Base::Space(space),
+            None => unreachable!("a table of addresses is only bound together with its space"),
+        };
+        ptoc_ir::loops::Addr { base, offset, stride: Stride::Const(0), gather: None }
+    }
+
+    /// Byte address of an element of a tile (array) in its memory.
+    fn address(&mut self, r: &TileRef) -> Reg {
+        let data = &self.kernel.tiles[r.tile];
+        if data.addr == AddrKind::Dynamic {
+            return match self.bound(r.tile) {
+                Bound::Var(var) => self.code.get(var),
+                Bound::Table(at) => {
+                    let slot = self.table_slot(at, r.element);
+                    self.code.load(MemTy::I64, slot)
+                }
+            };
+        }
+        let offsets = &self.placement.offsets[r.tile];
+        let first = offsets.first().copied().unwrap_or(0) as i64;
+        let Some(element) = r.element else { return self.code.int(first) };
+        let element = self.value(element);
+        if let Some(n) = self.code.known(element) {
+            let at = usize::try_from(n).ok().and_then(|n| offsets.get(n)).copied();
+            return self.code.int(at.map_or(first, |a| a as i64));
+        }
+        let step = offsets.get(1).map_or(0, |&b| b as i64 - first);
+        let even = offsets.windows(2).all(|w| w[1] as i64 - w[0] as i64 == step);
+        if even {
+            let skip = self.code.times(element, step);
+            return self.code.plus(skip, first);
+        }
+        let mut address = self.code.int(first);
+        for (n, &at) in offsets.iter().enumerate().skip(1) {
+            let n = self.code.int(n as i64);
+            let here = self.code.cmp(CmpOp::Eq, element, n);
+            let at = self.code.int(at as i64);
+            address = self.code.select(here, at, address);
+        }
+        address
+    }
+
+    /// The window of a tile as a matrix.
+    pub(super) fn tile(&mut self, r: &TileRef) -> Matrix {
+        let data = &self.kernel.tiles[r.tile];
+        let ty = data.ty;
+        let key = (ty.loc, Storage::of(&ty));
+        let (elem, row, col) = tile_layout(data);
+        let address = self.address(r);
+        let mut offset = self.code.times(address, self.memory.scales[&key]);
+        if let Some((r0, c0)) = r.origin {
+            let (r0, c0) = (self.value(r0), self.value(c0));
+            let (down, right) = (self.code.times(r0, row), self.code.times(c0, col));
+            offset = self.code.add(offset, down);
+            offset = self.code.add(offset, right);
+        }
+        Matrix {
+            base: Base::Space(self.memory.spaces[&key]),
+            offset,
+            rows: Stride::Const(row),
+            cols: Stride::Const(col),
+            ty: elem,
+            dtype: ty.dtype,
+        }
+    }
+
+    /// A rank-2 (or rank-1: a row) window of a tensor as a matrix.
+    pub(super) fn view(&mut self, v: &ViewRef) -> Matrix {
+        let dtype = self.kernel.tensors[v.tensor].dtype;
+        let size = dtype.size() as i64;
+        let offset = self.value(v.offset);
+        let offset = self.code.times(offset, size);
+        let mut strides: Vec<Stride> = v.strides.iter().map(|&s| self.byte_stride(s, size)).collect();
+        let cols = strides.pop().unwrap_or(Stride::Const(0));
+        let rows = strides.pop().unwrap_or(Stride::Const(0));
+        Matrix { base: self.tensor_base(v.tensor), offset, rows, cols, ty: mem_ty(dtype), dtype }
+    }
+
+    /// A stride in elements as one in bytes.
+    pub(super) fn byte_stride(&mut self, stride: Value, size: i64) -> Stride {
+        let elements = self.value(stride);
+        let bytes = self.code.times(elements, size);
+        match self.code.known(bytes) {
+            Some(n) => Stride::Const(n),
+            None => Stride::Reg(bytes),
+        }
+    }
+
+    /// The bytes from here to there of a known tile element, in its memory; `None` if only known at run time.
+    fn range(&self, r: &TileRef) -> Option<Vec<(u64, u64)>> {
+        let data = &self.kernel.tiles[r.tile];
+        if data.addr == AddrKind::Dynamic {
+            return None;
+        }
+        let offsets = &self.placement.offsets[r.tile];
+        Some(offsets.iter().map(|&s| (s, s.saturating_add(data.ty.bytes()))).collect())
+    }
+
+    /// May `dst` have bytes of `src` at other positions than `src` itself, so that an element-by-element loop would
+    /// read what it has already overwritten?
+    pub(super) fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
+        let (d, s) = (&self.kernel.tiles[dst.tile], &self.kernel.tiles[src.tile]);
+        if d.ty.loc != s.ty.loc || Storage::of(&d.ty) != Storage::of(&s.ty) {
+            return false;
+        }
+        if dst.tile == src.tile {
+            return (dst.element, dst.origin) != (src.element, src.origin) && !self.disjoint_windows(dst, src);
+        }
+        let (Some(a), Some(b)) = (self.range(dst), self.range(src)) else { return true };
+        let overlap = a.iter().any(|x| b.iter().any(|y| x.0 < y.1 && y.0 < x.1));
+        let same_positions =
+            a == b && (dst.element, dst.origin) == (src.element, src.origin) && tile_layout(d) == tile_layout(s);
+        overlap && !same_positions
+    }
+
+    /// Are two windows of one tile (array) surely apart?
+    fn disjoint_windows(&self, a: &TileRef, b: &TileRef) -> bool {
+        let known = |v: Option<Value>| v.map_or(Some(0), |v| self.constant(v));
+        if let (Some(x), Some(y)) = (known(a.element), known(b.element))
+            && x != y
+        {
+            return true;
+        }
+        if a.element != b.element {
+            return false;
+        }
+        let start = |r: &TileRef| (known(r.origin.map(|o| o.0)), known(r.origin.map(|o| o.1)));
+        let apart = |x: Option<i64>, n: u32, y: Option<i64>, m: u32| match (x, y) {
+            (Some(x), Some(y)) => x + i64::from(n) <= y || y + i64::from(m) <= x,
+            _ => false,
+        };
+        let ((ar, ac), (br, bc)) = (start(a), start(b));
+        apart(ar, a.rows, br, b.rows) || apart(ac, a.cols, bc, b.cols)
+    }
+}
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory {
+            scales: FxHashMap::default(),
+            spaces: FxHashMap::default(),
+            scratch: FxHashMap::default(),
+            bound: FxHashMap::default(),
+            addresses: None,
+            temp: None,
+            partials: None,
+        }
+    }
+}
+
+/// Index of a tensor argument in the launch's pointer table: scratch tensors have no pointer.
+fn tensor_slot(kernel: &Kernel, tensor: TensorId) -> u32 {
+    kernel.tensors.iter().filter(|(t, data)| *t < tensor && data.dir != TensorDir::Scratch).count() as u32
+}

@@ -1,0 +1,193 @@
+//! Lowers placed tile IR to loop IR: every instruction once, for all emitters.
+//!
+//! The launch function runs the prologue with its checks and leaves the grid's extents; the block function repeats the
+//! part of the prologue that the body needs (it is pure) and runs the body. Scalars become registers (`index`, `i64`
+//! and `u64` in i64; narrow integers wrapped to their width after each operation; floats in f32, rounded after each
+//! operation), tiles become strided matrices of the arena's spaces.
+
+mod code;
+mod contract;
+mod control;
+mod convert;
+mod elementwise;
+mod gather;
+mod inst;
+mod math;
+mod matrix;
+mod memory;
+mod ops;
+mod prologue;
+mod reduce;
+
+use crate::placement::Placement;
+use code::Code;
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
+use memory::Memory;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::loops::{CheckRow, Entry, LTy, Module, Reg, SpaceData, SpaceId, VarId};
+use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, TensorDir, Ty, Value, Var};
+use ptoc_isa::{Loc, Target};
+use rustc_hash::FxHashMap;
+
+/// Lowers `kernel`, placed by `placement`, to loop IR. Checks that lowering adds (a gather's bounds) are appended to
+/// the kernel's table, which is why it is taken by mutable reference.
+pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
+    let mut new_checks = Vec::new();
+    let result = Lower::new(kernel, placement, target).run(&mut new_checks);
+    for data in new_checks {
+        kernel.checks.push(data);
+    }
+    result
+}
+
+/// State of one lowering.
+struct Lower<'k> {
+    kernel: &'k Kernel,
+    placement: &'k Placement,
+    target: &'k Target,
+    code: Code,
+    spaces: PrimaryMap<SpaceId, SpaceData>,
+    memory: Memory,
+    values: SecondaryMap<Value, Option<Reg>>,
+    vars: FxHashMap<Var, VarId>,
+    labels: FxHashMap<Label, ptoc_ir::loops::Label>,
+    check_rows: Vec<CheckRow>,
+    check_index: FxHashMap<u32, u32>,
+    /// Checks that the kernel's table does not have yet.
+    new_checks: Vec<CheckData>,
+    errors: Vec<Diagnostic>,
+}
+
+/// The register type of a scalar.
+fn reg_ty(ty: Ty) -> LTy {
+    match ty {
+        Ty::Index => LTy::I64,
+        Ty::D(d) => memory::mem_ty(d).reg(),
+    }
+}
+
+impl<'k> Lower<'k> {
+    fn new(kernel: &'k Kernel, placement: &'k Placement, target: &'k Target) -> Lower<'k> {
+        Lower {
+            kernel,
+            placement,
+            target,
+            code: Code::new(format!("{}.launch", kernel.name), Entry::Launch, kernel.span),
+            spaces: PrimaryMap::new(),
+            memory: Memory::new(),
+            values: SecondaryMap::new(),
+            vars: FxHashMap::default(),
+            labels: FxHashMap::default(),
+            check_rows: Vec::new(),
+            check_index: FxHashMap::default(),
+            new_checks: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    fn run(mut self, new_checks: &mut Vec<CheckData>) -> Result<Module, Vec<Diagnostic>> {
+        self.lay_out();
+        self.lay_out_scratch();
+
+        self.enter_params();
+        self.region(&self.kernel.prologue);
+        let results = self.kernel.grid.iter().map(|g| self.value(g.extent)).collect();
+        let block = Code::new(format!("{}.block", self.kernel.name), Entry::Block, self.kernel.span);
+        let launch = std::mem::replace(&mut self.code, block).finish(results);
+
+        // Registers belong to one function.
+        self.values.clear();
+        self.vars.clear();
+        self.labels.clear();
+        self.enter_params();
+        for dim in &self.kernel.grid {
+            let index = self.code.param();
+            self.values[dim.index] = Some(index);
+        }
+        let needed = prologue::needed(self.kernel);
+        for (stmt, wanted) in self.kernel.prologue.iter().zip(needed) {
+            if wanted {
+                self.stmt(stmt);
+            }
+        }
+        self.region(&self.kernel.body);
+        let after = Code::new("", Entry::Block, self.kernel.span);
+        let block = std::mem::replace(&mut self.code, after).finish(Vec::new());
+
+        *new_checks = std::mem::take(&mut self.new_checks);
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        let mut arena = 0;
+        for space in self.spaces.values_mut() {
+            space.offset = arena;
+            arena += space.size;
+        }
+        let arguments = self.kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch);
+        Ok(Module {
+            name: self.kernel.name.clone(),
+            tensors: arguments.map(|t| t.name.clone()).collect(),
+            spaces: self.spaces,
+            arena,
+            checks: self.check_rows,
+            launch,
+            block,
+        })
+    }
+
+    /// Parameters that both functions have: dimensions, then scalar arguments.
+    fn enter_params(&mut self) {
+        for dim in self.kernel.dims.values() {
+            let reg = self.code.param();
+            self.values[dim.value] = Some(reg);
+        }
+        // All parameters first: unpacking emits code.
+        let raw: Vec<Reg> = self.kernel.scalars.iter().map(|_| self.code.param()).collect();
+        for (scalar, bits) in self.kernel.scalars.iter().zip(raw) {
+            let reg = self.from_bits(self.kernel.values[scalar.value].ty, bits);
+            self.values[scalar.value] = Some(reg);
+        }
+    }
+
+    /// The register of a scalar.
+    fn value(&mut self, value: Value) -> Reg {
+        match self.values[value] {
+            Some(reg) => reg,
+            None => {
+                let message = format!("`{value}` is used where it is not defined");
+                self.errors.push(Diagnostic::error(codes::LOWERING_FAILED, self.code.span, message));
+                self.code.bits(reg_ty(self.kernel.values[value].ty), 0)
+            }
+        }
+    }
+
+    /// The value of an `index`, if it is known.
+    fn constant(&self, value: Value) -> Option<i64> {
+        self.values[value].and_then(|r| self.code.known(r))
+    }
+
+    fn capacity(&self, loc: Loc) -> u64 {
+        crate::memories::capacity(self.target, loc)
+    }
+
+    /// Row of the module's check table for a check of the kernel.
+    fn check_row(&mut self, check: CheckId, span: Span) -> u32 {
+        self.check_row_of(check.index() as u32, span)
+    }
+
+    fn check_row_of(&mut self, id: u32, span: Span) -> u32 {
+        let rows = &mut self.check_rows;
+        *self.check_index.entry(id).or_insert_with(|| {
+            rows.push(CheckRow { id, span });
+            (rows.len() - 1) as u32
+        })
+    }
+
+    /// A check of the lowering's own; returns its row.
+    fn new_check(&mut self, data: CheckData) -> u32 {
+        let id = (self.kernel.checks.len() + self.new_checks.len()) as u32;
+        let span = data.span;
+        self.new_checks.push(data);
+        self.check_row_of(id, span)
+    }
+}

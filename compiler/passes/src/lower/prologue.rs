@@ -1,0 +1,52 @@
+//! Which statements of the prologue a block has to repeat: those whose values its body uses.
+
+use ptoc_ir::tile::{Kernel, Op, Stmt, Value, Var};
+use rustc_hash::FxHashSet;
+
+#[derive(Default)]
+struct Needs {
+    values: FxHashSet<Value>,
+    vars: FxHashSet<Var>,
+}
+
+/// For each statement of the prologue: does the body depend on it? Checks belong to the launch alone.
+pub(super) fn needed(kernel: &Kernel) -> Vec<bool> {
+    let mut needs = Needs::default();
+    kernel.body.iter().for_each(|s| needs.use_all(s));
+    let mut wanted: Vec<bool> = kernel
+        .prologue
+        .iter()
+        .rev()
+        .map(|stmt| {
+            let take = needs.defines_needed(stmt);
+            if take {
+                needs.use_all(stmt);
+            }
+            take
+        })
+        .collect();
+    wanted.reverse();
+    wanted
+}
+
+impl Needs {
+    fn use_all(&mut self, stmt: &Stmt) {
+        stmt.op.for_each_use(&mut |v| {
+            self.values.insert(v);
+        });
+        if let Op::Get { var, .. } = stmt.op {
+            self.vars.insert(var);
+        }
+        for region in stmt.op.regions() {
+            region.iter().for_each(|s| self.use_all(s));
+        }
+    }
+
+    fn defines_needed(&self, stmt: &Stmt) -> bool {
+        if let Op::Set { var, .. } = stmt.op {
+            return self.vars.contains(&var);
+        }
+        stmt.op.def().is_some_and(|v| self.values.contains(&v))
+            || stmt.op.regions().any(|r| r.iter().any(|s| self.defines_needed(s)))
+    }
+}

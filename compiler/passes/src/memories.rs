@@ -1,0 +1,21 @@
+//! What the passes ask of a target's memories, and how diagnostics call them.
+
+use ptoc_isa::{Loc, Target};
+
+/// Bytes of the memory behind `loc`; 0 if the target has none.
+pub fn capacity(target: &Target, loc: Loc) -> u64 {
+    target.capacity(loc)
+}
+
+/// Alignment of addresses in it, at least 1.
+pub fn align(target: &Target, loc: Loc) -> u64 {
+    target.memory(loc).align.max(1)
+}
+
+/// `L0C (Acc)`
+pub fn name(target: &Target, loc: Loc) -> String {
+    match target.memory(loc).name.as_str() {
+        "" => loc.name().to_owned(),
+        hardware => format!("{hardware} ({loc})"),
+    }
+}

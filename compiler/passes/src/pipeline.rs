@@ -1,0 +1,61 @@
+//! The order of the passes.
+
+use crate::capacity::{check_sizes, report};
+use crate::liveness::liveness;
+use crate::placed::PlacedKernel;
+use crate::{dynamic, init, lower, placement, plan_check};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::Kernel;
+use ptoc_isa::Target;
+use rustc_hash::FxHashSet;
+
+/// A kernel that is ready for an emitter.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The kernel with its checks, and where its tiles are.
+    pub placed: PlacedKernel,
+    /// The same as loop IR.
+    pub module: Module,
+    /// What is not an error.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// All passes: initialisation, placement, the independent check of the plan, lowering.
+pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
+    let (mut placed, warnings) = place(kernel, target)?;
+    let module = lower::lower(&mut placed.kernel, &placed.placement, target).map_err(|mut errors| {
+        errors.extend(warnings.iter().cloned());
+        errors
+    })?;
+    Ok(Prepared { placed, module, warnings })
+}
+
+/// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
+pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = init::check(&mut kernel);
+    let too_large = check_sizes(&kernel, target);
+    // A memory that cannot hold one of its tiles says so once.
+    let spoken: FxHashSet<_> =
+        kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
+    diagnostics.extend(too_large);
+    let live = liveness(&kernel);
+    match placement::plan_with(&kernel, &live, target, u32::MAX) {
+        Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            for fault in plan_check::check(&kernel, &placement, target) {
+                diagnostics.push(Diagnostic::error(codes::PLAN_FAULT, kernel.span, fault.describe(&kernel)));
+            }
+            if diagnostics.iter().any(Diagnostic::is_error) {
+                return Err(diagnostics);
+            }
+            dynamic::add_checks(&mut kernel, &placement);
+            Ok((PlacedKernel { kernel, placement }, diagnostics))
+        }
+        Ok(_) => Err(diagnostics),
+        Err(overflows) => {
+            let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
+            diagnostics.extend(told.map(|o| report(&kernel, &live, target, o)));
+            Err(diagnostics)
+        }
+    }
+}

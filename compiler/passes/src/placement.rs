@@ -1,0 +1,339 @@
+//! Gives every automatic tile its bytes: first fit over live intervals, memory by memory.
+//!
+//! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
+//!   them and are obstacles for as long as they live.
+//! * A destination that is born at an instruction which may work in place takes over the bytes of a source that dies
+//!   there, if both have the same element positions.
+//! * A tile counts `count` elements and `stages` copies, all contiguous, each a multiple of the memory's alignment.
+//! * Where a memory also has tiles with run-time addresses, automatic tiles go to its top end, and
+//!   [`Memory::dynamic_limit`] says how far the run-time addresses may reach.
+//!
+//! Several orders are tried and the one with the lowest peak is kept: first fit is sensitive to the order, and a
+//! kernel has few tiles.
+
+use crate::access::{Access, inst_operands, is_auto, is_whole};
+use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
+use crate::memories;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, Tile, TileData};
+use ptoc_isa::{Loc, Target};
+
+/// Where every tile lives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Byte offset of each element of each tile in its memory (first copy). Empty for tiles with run-time addresses.
+    pub offsets: SecondaryMap<Tile, Vec<u64>>,
+    /// When each tile is live; `None` for a tile that nothing touches.
+    pub intervals: SecondaryMap<Tile, Option<Interval>>,
+    /// The memories that tiles of the kernel live in, in the order of [`Loc::ALL`].
+    pub memories: Vec<Memory>,
+}
+
+/// What a kernel takes of one memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The location.
+    pub loc: Loc,
+    /// Bytes that the target has.
+    pub capacity: u64,
+    /// One past the last byte that a tile with a known address occupies (0 if there is none).
+    pub extent: u64,
+    /// Most bytes that are live at one point.
+    pub peak: u64,
+    /// A point where that many are live.
+    pub peak_point: Point,
+    /// Bytes at and above this one belong to automatic tiles, so that run-time addresses must stay below. `None` if
+    /// no automatic tile lives here.
+    pub dynamic_limit: Option<u64>,
+}
+
+impl Placement {
+    /// What the kernel takes of `loc`, if anything.
+    pub fn memory(&self, loc: Loc) -> Option<&Memory> {
+        self.memories.iter().find(|m| m.loc == loc)
+    }
+}
+
+/// Bytes from one element (or copy) of a tile to the next.
+pub fn pitch(data: &TileData, align: u64) -> u64 {
+    data.ty.bytes().next_multiple_of(align.max(1))
+}
+
+/// Bytes that a tile takes in all.
+pub fn footprint(data: &TileData, align: u64) -> u64 {
+    pitch(data, align) * u64::from(data.count) * u64::from(data.stages)
+}
+
+/// One memory whose tiles do not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// The memory.
+    pub loc: Loc,
+    /// What it has.
+    pub capacity: u64,
+    /// What the plan would need.
+    pub needed: u64,
+    /// Most bytes live at one point; less than `needed` if only fragmentation is to blame.
+    pub peak: u64,
+    /// That point.
+    pub peak_point: Point,
+    /// The tiles that live there.
+    pub live: Vec<Tile>,
+}
+
+/// Places every automatic tile of `kernel`, or says which memories overflow.
+pub fn plan(kernel: &Kernel, target: &Target) -> Result<Placement, Vec<Overflow>> {
+    plan_with(kernel, &liveness(kernel), target, u32::MAX)
+}
+
+/// As [`plan`], with at most `max_stages` copies of a tile: what a smaller pipeline would need.
+pub fn plan_with(
+    kernel: &Kernel,
+    live: &Liveness,
+    target: &Target,
+    max_stages: u32,
+) -> Result<Placement, Vec<Overflow>> {
+    let mut offsets: SecondaryMap<Tile, Vec<u64>> = SecondaryMap::new();
+    let (mut memories, mut overflows) = (Vec::new(), Vec::new());
+    let parents = coalesce(kernel, live);
+    for loc in Loc::ALL {
+        let tiles: Vec<Tile> = kernel.tiles.keys().filter(|&t| kernel.tiles[t].ty.loc == loc).collect();
+        if tiles.is_empty() {
+            continue;
+        }
+        let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &parents);
+        let (bases, needed) = space.best_fit();
+        let (peak, peak_point) = space.peak(live);
+        if needed > space.capacity {
+            let live_tiles = tiles
+                .iter()
+                .copied()
+                .filter(|&t| live.intervals[t].is_some_and(|i| i.contains(peak_point)))
+                .filter(|&t| kernel.tiles[t].addr != AddrKind::Dynamic);
+            overflows.push(Overflow {
+                loc,
+                capacity: space.capacity,
+                needed,
+                peak,
+                peak_point,
+                live: live_tiles.collect(),
+            });
+            continue;
+        }
+        let mut limit = None;
+        let mut extent = 0;
+        for (group, base) in space.groups.iter().zip(&bases) {
+            // With run-time addresses below, the plan is mirrored to the memory's top end.
+            let base = if space.mirrored { space.capacity - base - group.size } else { *base };
+            limit = Some(limit.map_or(base, |l: u64| l.min(base)));
+            extent = extent.max(base + group.size);
+            for &tile in &group.tiles {
+                let data = &kernel.tiles[tile];
+                let pitch = pitch(data, space.align);
+                offsets[tile] = (0..u64::from(data.count)).map(|e| base + e * pitch).collect();
+            }
+        }
+        for &tile in &tiles {
+            match &kernel.tiles[tile].addr {
+                AddrKind::Fixed(at) => {
+                    let last = at.iter().max().copied().unwrap_or(0);
+                    extent = extent.max(last.saturating_add(kernel.tiles[tile].ty.bytes()));
+                    offsets[tile] = at.clone();
+                }
+                AddrKind::Auto if offsets[tile].is_empty() => {
+                    // Nothing touches it: it needs an address, and no bytes of its own.
+                    offsets[tile] = vec![0; kernel.tiles[tile].count as usize];
+                }
+                _ => {}
+            }
+        }
+        memories.push(Memory { loc, capacity: space.capacity, extent, peak, peak_point, dynamic_limit: limit });
+    }
+    if !overflows.is_empty() {
+        return Err(overflows);
+    }
+    Ok(Placement { offsets, intervals: live.intervals.clone(), memories })
+}
+
+/// Tiles that share one slot by in-place reuse.
+struct Group {
+    tiles: Vec<Tile>,
+    interval: Interval,
+    size: u64,
+}
+
+/// Bytes that the author has taken, in the coordinates of the plan (mirrored or not).
+struct Obstacle {
+    interval: Interval,
+    start: u64,
+    end: u64,
+}
+
+struct Space {
+    capacity: u64,
+    align: u64,
+    /// Automatic tiles grow down from the top end.
+    mirrored: bool,
+    groups: Vec<Group>,
+    obstacles: Vec<Obstacle>,
+}
+
+impl Space {
+    fn new(
+        kernel: &Kernel,
+        live: &Liveness,
+        target: &Target,
+        max_stages: u32,
+        loc: Loc,
+        tiles: &[Tile],
+        parents: &SecondaryMap<Tile, Option<Tile>>,
+    ) -> Space {
+        let (capacity, align) = (memories::capacity(target, loc), memories::align(target, loc));
+        let mirrored = tiles.iter().any(|&t| kernel.tiles[t].addr == AddrKind::Dynamic);
+        let mut groups: Vec<(Tile, Group)> = Vec::new();
+        let mut obstacles = Vec::new();
+        for &tile in tiles {
+            let data = &kernel.tiles[tile];
+            let Some(interval) = live.intervals[tile] else { continue };
+            match &data.addr {
+                AddrKind::Auto => {
+                    let root = root(parents, tile);
+                    let capped = TileData { stages: data.stages.min(max_stages), ..data.clone() };
+                    let size = footprint(&capped, align);
+                    match groups.iter_mut().find(|(r, _)| *r == root) {
+                        Some((_, group)) => {
+                            group.tiles.push(tile);
+                            group.interval = group.interval.hull(interval);
+                            group.size = group.size.max(size);
+                        }
+                        None => groups.push((root, Group { tiles: vec![tile], interval, size })),
+                    }
+                }
+                AddrKind::Fixed(at) => {
+                    for &start in at {
+                        let end = start.saturating_add(data.ty.bytes());
+                        let (start, end) = if mirrored {
+                            (capacity.saturating_sub(end), capacity.saturating_sub(start))
+                        } else {
+                            (start, end)
+                        };
+                        obstacles.push(Obstacle { interval, start, end });
+                    }
+                }
+                AddrKind::Dynamic => {}
+            }
+        }
+        Space { capacity, align, mirrored, groups: groups.into_iter().map(|(_, g)| g).collect(), obstacles }
+    }
+
+    /// Base of each group, and the bytes that the plan needs: the best of several orders.
+    fn best_fit(&self) -> (Vec<u64>, u64) {
+        let n = self.groups.len();
+        let length = |g: &Group| u64::from(g.interval.end - g.interval.start) + 1;
+        let mut orders: Vec<Vec<usize>> = vec![(0..n).collect(); 5];
+        orders[0].sort_by_key(|&i| (self.groups[i].interval.start, i));
+        orders[1].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].size), i));
+        orders[2].sort_by_key(|&i| (std::cmp::Reverse(length(&self.groups[i])), i));
+        orders[3].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].size.saturating_mul(length(&self.groups[i]))), i));
+        orders[4].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].interval.end), i));
+        let plans = orders.iter().map(|order| self.first_fit(order));
+        plans.min_by_key(|(_, needed)| *needed).unwrap_or_default()
+    }
+
+    /// Each group in turn takes the lowest aligned gap that is free for its whole life.
+    fn first_fit(&self, order: &[usize]) -> (Vec<u64>, u64) {
+        let mut bases: Vec<Option<u64>> = vec![None; self.groups.len()];
+        let mut needed = self.obstacles.iter().map(|o| o.end).max().unwrap_or(0);
+        if self.mirrored {
+            needed = 0;
+        }
+        for &i in order {
+            let group = &self.groups[i];
+            let placed = self.groups.iter().zip(&bases).filter_map(|(g, b)| b.map(|b| (g.interval, b, b + g.size)));
+            let fixed = self.obstacles.iter().map(|o| (o.interval, o.start, o.end));
+            let mut taken: Vec<(u64, u64)> =
+                placed.chain(fixed).filter(|(iv, ..)| iv.meets(group.interval)).map(|(_, s, e)| (s, e)).collect();
+            taken.sort_unstable();
+            let mut base = 0u64;
+            for (start, end) in taken {
+                if base.saturating_add(group.size) <= start {
+                    break;
+                }
+                base = base.max(end.next_multiple_of(self.align));
+            }
+            needed = needed.max(base.saturating_add(group.size));
+            bases[i] = Some(base);
+        }
+        (bases.into_iter().map(|b| b.unwrap_or(0)).collect(), needed)
+    }
+
+    /// Most bytes live at one point, and the first such point. Fixed tiles count the bytes that they cover together.
+    fn peak(&self, live: &Liveness) -> (u64, Point) {
+        let mut best = (0, 0);
+        for point in 0..live.spans.len() as Point {
+            let auto: u64 = self.groups.iter().filter(|g| g.interval.contains(point)).map(|g| g.size).sum();
+            let mut fixed: Vec<(u64, u64)> =
+                self.obstacles.iter().filter(|o| o.interval.contains(point)).map(|o| (o.start, o.end)).collect();
+            fixed.sort_unstable();
+            let (mut covered, mut reach) = (0, 0);
+            for (start, end) in fixed {
+                covered += end.saturating_sub(start.max(reach));
+                reach = reach.max(end);
+            }
+            if auto + covered > best.0 {
+                best = (auto + covered, point);
+            }
+        }
+        best
+    }
+}
+
+fn root(parents: &SecondaryMap<Tile, Option<Tile>>, mut tile: Tile) -> Tile {
+    while let Some(up) = parents[tile] {
+        tile = up;
+    }
+    tile
+}
+
+/// Which tile's slot each tile takes over (in-place reuse), as parent links.
+fn coalesce(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>> {
+    let mut parents: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
+    parents.resize(kernel.tiles.len());
+    for_each_point(kernel, &mut |point, stmt| {
+        let Op::Inst(inst) = &stmt.op else { return };
+        if !inst.instr.get().in_place {
+            return;
+        }
+        let mut destination = None;
+        let mut sources = Vec::new();
+        for (access, operand) in inst_operands(inst) {
+            let Operand::Tile(t) = operand else { continue };
+            if !is_auto(kernel, t.tile) || !is_whole(kernel, t) {
+                continue;
+            }
+            match access {
+                Access::Write => destination = Some(t.tile),
+                Access::Read => sources.push(t.tile),
+            }
+        }
+        let Some(dst) = destination else { return };
+        let d = &kernel.tiles[dst];
+        if live.intervals[dst].is_none_or(|i| i.start != point) || d.stages != 1 || parents[dst].is_some() {
+            return;
+        }
+        let heir = sources.iter().copied().find(|&src| {
+            let s = &kernel.tiles[src];
+            src != dst
+                && live.intervals[src].is_some_and(|i| i.end == point)
+                && s.stages == 1
+                && (s.ty.loc, s.ty.rows, s.ty.cols, s.ty.order) == (d.ty.loc, d.ty.rows, d.ty.cols, d.ty.order)
+                && s.ty.dtype.size() == d.ty.dtype.size()
+                && (s.ty.dtype == ptoc_tensor::DType::Bool) == (d.ty.dtype == ptoc_tensor::DType::Bool)
+        });
+        if let Some(src) = heir {
+            debug_assert!(src.index() != dst.index());
+            parents[dst] = Some(src);
+        }
+    });
+    parents
+}
