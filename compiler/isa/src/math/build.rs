@@ -77,7 +77,11 @@ impl Builder {
         self.typed(MathOp::ToFloat(a), &[a], Ty::I32, Ty::F32)
     }
 
+    /// The bits; those of one value are taken once.
     pub(super) fn bits(&mut self, a: Id) -> Id {
+        if let Some(at) = self.ops.iter().position(|op| *op == MathOp::Bits(a)) {
+            return Id(at as u16);
+        }
         self.typed(MathOp::Bits(a), &[a], Ty::F32, Ty::I32)
     }
 
@@ -129,13 +133,18 @@ impl Builder {
         self.from_bits(flipped)
     }
 
+    /// |a|
+    pub(super) fn abs(&mut self, a: Id) -> Id {
+        let (bits, mask) = (self.bits(a), self.i(i32::MAX));
+        let magnitude = self.and(bits, mask);
+        self.from_bits(magnitude)
+    }
+
     /// |a| and the sign bit of a (as i32: 0 or the lowest integer).
     pub(super) fn split_sign(&mut self, a: Id) -> (Id, Id) {
-        let bits = self.bits(a);
-        let (mask, top) = (self.i(i32::MAX), self.i(i32::MIN));
-        let magnitude = self.and(bits, mask);
-        let sign = self.and(bits, top);
-        (self.from_bits(magnitude), sign)
+        let magnitude = self.abs(a);
+        let (bits, top) = (self.bits(a), self.i(i32::MIN));
+        (magnitude, self.and(bits, top))
     }
 
     /// `a` with the sign bit `sign` flipped into it.

@@ -75,6 +75,31 @@ pub enum MathOp {
     Select { cond: Id, a: Id, b: Id },
 }
 
+impl MathOp {
+    /// The operations whose results this one takes, in order.
+    pub fn operands(&self) -> Vec<Id> {
+        use MathOp::*;
+        match *self {
+            Arg | F32(_) | I32(_) => vec![],
+            Sqrt(a) | Rint(a) | ToInt(a) | ToFloat(a) | Bits(a) | FromBits(a) => vec![a],
+            Add(a, b)
+            | Sub(a, b)
+            | Mul(a, b)
+            | Div(a, b)
+            | IAdd(a, b)
+            | ISub(a, b)
+            | And(a, b)
+            | Or(a, b)
+            | Xor(a, b)
+            | Shl(a, b)
+            | Shr(a, b)
+            | Cmp(_, a, b) => vec![a, b],
+            Fma(a, b, c) => vec![a, b, c],
+            Select { cond, a, b } => vec![cond, a, b],
+        }
+    }
+}
+
 /// A function of one f32 argument.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {

@@ -58,10 +58,125 @@ fn worst(op: UnOp, step: usize) -> (f64, f32) {
 
 #[test]
 fn errors_stay_within_the_published_bounds() {
+    // `PTOC_MATH_STEP=1` looks at every f32; use a release build for that.
+    let step = std::env::var("PTOC_MATH_STEP").ok().and_then(|s| s.parse().ok()).unwrap_or(12_289);
     for (op, p) in programs() {
-        let (error, at) = worst(*op, 12_289);
+        let (error, at) = worst(*op, step);
         println!("{op}: {error:.3} ulp at {at:e} ({} operations)", p.ops.len());
         assert!(error <= p.max_ulp, "{op}: {error} ulp at {at:e}");
         assert!(p.max_ulp <= 4.0);
+    }
+}
+
+#[test]
+fn sin_and_cos_keep_their_bounds_near_multiples_of_a_quarter_turn() {
+    let last = (f64::from(of(UnOp::Sin).domain) / std::f64::consts::FRAC_PI_2) as u32;
+    for n in (1..last).step_by(3) {
+        let near = (f64::from(n) * std::f64::consts::FRAC_PI_2) as f32;
+        for x in [near.next_down(), near, near.next_up()] {
+            for op in [UnOp::Sin, UnOp::Cos] {
+                let error = ulps(of(op).eval(x), reference(op, f64::from(x)));
+                assert!(error <= of(op).max_ulp, "{op}({x:e}): {error} ulp");
+            }
+        }
+    }
+}
+
+#[test]
+fn special_values() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let cases: &[(UnOp, f32, f32)] = &[
+        (UnOp::Exp, 0.0, 1.0),
+        (UnOp::Exp, -0.0, 1.0),
+        (UnOp::Exp, inf, inf),
+        (UnOp::Exp, -inf, 0.0),
+        (UnOp::Exp, nan, nan),
+        (UnOp::Exp, 88.722_84, inf),
+        (UnOp::Exp, 1e30, inf),
+        (UnOp::Exp, -1e30, 0.0),
+        (UnOp::Exp, -103.97, f32::from_bits(1)),
+        (UnOp::Exp, -103.98, 0.0),
+        (UnOp::Exp, 1e-45, 1.0),
+        (UnOp::Log, 1.0, 0.0),
+        (UnOp::Log, 0.0, -inf),
+        (UnOp::Log, -0.0, -inf),
+        (UnOp::Log, inf, inf),
+        (UnOp::Log, -inf, nan),
+        (UnOp::Log, -1.0, nan),
+        (UnOp::Log, -1e-45, nan),
+        (UnOp::Log, nan, nan),
+        (UnOp::Log, f32::from_bits(1), -103.278_93),
+        (UnOp::Tanh, 0.0, 0.0),
+        (UnOp::Tanh, -0.0, -0.0),
+        (UnOp::Tanh, inf, 1.0),
+        (UnOp::Tanh, -inf, -1.0),
+        (UnOp::Tanh, nan, nan),
+        (UnOp::Tanh, 1e-45, 1e-45),
+        (UnOp::Tanh, 20.0, 1.0),
+        (UnOp::Erf, 0.0, 0.0),
+        (UnOp::Erf, -0.0, -0.0),
+        (UnOp::Erf, inf, 1.0),
+        (UnOp::Erf, -inf, -1.0),
+        (UnOp::Erf, nan, nan),
+        (UnOp::Erf, -5.0, -1.0),
+        (UnOp::Sin, 0.0, 0.0),
+        (UnOp::Sin, -0.0, -0.0),
+        (UnOp::Sin, inf, nan),
+        (UnOp::Sin, -inf, nan),
+        (UnOp::Sin, nan, nan),
+        (UnOp::Sin, 1e-45, 1e-45),
+        (UnOp::Cos, 0.0, 1.0),
+        (UnOp::Cos, -0.0, 1.0),
+        (UnOp::Cos, inf, nan),
+        (UnOp::Cos, nan, nan),
+        (UnOp::Cos, 1e-45, 1.0),
+    ];
+    for &(op, x, want) in cases {
+        let got = of(op).eval(x);
+        let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+        assert!(same, "{op}({x:e}) is {got:e}, not {want:e}");
+    }
+}
+
+#[test]
+fn sin_and_cos_stay_bounded_beyond_their_domain() {
+    for bits in (DOMAIN_END..0x7f80_0000).step_by(4_099) {
+        let x = f32::from_bits(bits);
+        for op in [UnOp::Sin, UnOp::Cos] {
+            let y = of(op).eval(x);
+            assert!(y.abs() <= 1.0, "{op}({x:e}) = {y:e}");
+        }
+    }
+}
+
+/// The bits of 2^20.
+const DOMAIN_END: u32 = 0x4980_0000;
+
+#[test]
+fn odd_and_even_functions() {
+    for bits in (0..0x7f80_0000).step_by(1_000_003) {
+        let x = f32::from_bits(bits);
+        for op in [UnOp::Tanh, UnOp::Erf, UnOp::Sin] {
+            assert_eq!(of(op).eval(-x).to_bits(), (-of(op).eval(x)).to_bits(), "{op}({x:e})");
+        }
+        assert_eq!(of(UnOp::Cos).eval(-x).to_bits(), of(UnOp::Cos).eval(x).to_bits());
+    }
+}
+
+#[test]
+fn programs_are_well_formed() {
+    assert!(program(UnOp::Sqrt).is_none() && program(UnOp::Rsqrt).is_none());
+    for (op, p) in programs() {
+        assert_eq!(p.name, op.name());
+        assert_eq!(p.ops.len(), p.types.len());
+        assert_eq!(p.ops[0], MathOp::Arg);
+        assert_eq!(p.types.last(), Some(&Ty::F32));
+        assert!(p.ops[1..].iter().all(|o| *o != MathOp::Arg));
+        for (at, op) in p.ops.iter().enumerate() {
+            assert!(op.operands().iter().all(|id| id.index() < at), "{}: operation {at}", p.name);
+        }
+        let used: std::collections::HashSet<usize> =
+            p.ops.iter().flat_map(|o| o.operands()).map(|id| id.index()).collect();
+        assert!((0..p.ops.len() - 1).all(|i| used.contains(&i)), "{}: dead operations", p.name);
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn sin() -> Program {
 
 pub(super) fn cos() -> Program {
     let (mut b, x) = Builder::new();
-    let (a, _) = b.split_sign(x);
+    let a = b.abs(x);
     sine_of_quadrant(&mut b, a, 1);
     b.finish("cos", 2.0, DOMAIN, DOC)
 }
