@@ -1,1 +1,18 @@
-//! (under construction)
+//! Loop IR to machine code by Cranelift.
+//!
+//! [`compile`] turns a loop-IR module into a [`CompiledKernel`]: the launch function and the block function as machine
+//! code behind the ABI of `ptoc-exec`. Code is trusted with memory: the loop IR must stay inside the tensors' bytes.
+
+mod analyse;
+mod contract;
+mod effects;
+mod func;
+mod half;
+mod host;
+mod jit;
+mod lanes;
+mod memory;
+mod ops;
+mod shape;
+
+pub use jit::{CompiledKernel, KernelText, Options, compile};

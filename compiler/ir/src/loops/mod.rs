@@ -9,11 +9,17 @@
 //! Arithmetic on f16/bf16 is f32 arithmetic followed by [`UnOp::RoundF16`] or [`UnOp::RoundBf16`]; a store of an
 //! already rounded value is exact.
 
+pub mod eval;
 mod op;
+mod shared;
+pub mod text;
 mod types;
+mod verify;
 
 pub use op::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, Lanes, Op, PrintPart, Region, Scope, Start, Stmt,
     Stride, UnOp, While,
 };
+pub use shared::{SharedInfo, operands};
 pub use types::{CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId};
+pub use verify::{MAX_DEPTH, verify};

@@ -286,6 +286,7 @@ pub enum Op {
 
 /// A piece of a print.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are explained on the variants")]
 pub enum PrintPart {
     /// Text.
     Text(String),

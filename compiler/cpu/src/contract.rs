@@ -1,0 +1,391 @@
+//! Matrix products: register-blocked micro-kernels.
+//!
+//! Each distinct [`Contract`] (strides, types, known extents) becomes one function of its own, compiled without the
+//! mid-end optimiser: that one would move all loads of an unrolled step in front of its multiplications and so spill.
+//!
+//! The accumulators of a block of `ROWS` rows and some vectors of columns stay in registers over the whole depth, k
+//! ascending, one fused multiply-add a step; so every element has the documented chain of roundings whatever the
+//! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
+//! the columns of b are gathered.
+
+use crate::func::Emit;
+use crate::lanes::WIDTH;
+use crate::memory::Place;
+use crate::shape::Shape;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
+use cranelift_entity::SecondaryMap;
+use ptoc_ir::loops::{Contract, Func, LTy, MemTy, Op, Reg, Region, Start};
+
+/// Rows of a full block.
+const ROWS: i64 = 4;
+/// Vectors of columns of a full block.
+const VECTORS: i64 = 3;
+/// Steps of k in a turn of the main loop.
+const UNROLL: i64 = 4;
+
+/// What the code of a product depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Product {
+    /// m, n, k where they are constants.
+    extents: [Option<i64>; 3],
+    d: (i64, i64),
+    d_ty: MemTy,
+    /// Row and column strides and type of the start; none for zero.
+    start: Option<(i64, i64, MemTy)>,
+    a: (i64, i64),
+    b: (i64, i64),
+    ab_ty: MemTy,
+}
+
+impl Product {
+    pub(crate) fn new(c: &Contract, known: &SecondaryMap<Reg, Option<u64>>) -> Product {
+        Product {
+            extents: [c.m, c.n, c.k].map(|r| known[r].map(|bits| bits as i64)),
+            d: c.d_strides,
+            d_ty: c.d_ty,
+            start: match c.start {
+                Start::Zero => None,
+                Start::At { row, col, ty, .. } => Some((row, col, ty)),
+            },
+            a: c.a_strides,
+            b: c.b_strides,
+            ab_ty: c.ab_ty,
+        }
+    }
+
+    /// With rows and columns exchanged: d^T = b^T a^T, the same products in the same order.
+    fn transposed(self) -> Product {
+        let swap = |(x, y)| (y, x);
+        Product {
+            extents: [self.extents[1], self.extents[0], self.extents[2]],
+            d: swap(self.d),
+            start: self.start.map(|(row, col, ty)| (col, row, ty)),
+            a: swap(self.b),
+            b: swap(self.a),
+            ..self
+        }
+    }
+
+    fn is_float(&self) -> bool {
+        self.ab_ty == MemTy::F32
+    }
+}
+
+/// Every product of a function, with its constants.
+pub(crate) fn products(func: &Func) -> Vec<Product> {
+    fn walk(region: &Region, known: &mut SecondaryMap<Reg, Option<u64>>, found: &mut Vec<Product>) {
+        for stmt in region {
+            match &stmt.op {
+                Op::Const { dst, bits } => known[*dst] = Some(*bits),
+                Op::Contract(c) => found.push(Product::new(c, known)),
+                Op::For(f) => walk(&f.body, known, found),
+                Op::If(i) => {
+                    walk(&i.then, known, found);
+                    walk(&i.els, known, found);
+                }
+                Op::While(w) => {
+                    walk(&w.head, known, found);
+                    walk(&w.body, known, found);
+                }
+                Op::Scope(s) => walk(&s.body, known, found),
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&func.body, &mut SecondaryMap::new(), &mut found);
+    found
+}
+
+/// Parameters of a product's function: m, n, k, then the addresses of d, start, a and b.
+pub(crate) const PARAMS: usize = 7;
+
+/// A count that may be known.
+#[derive(Clone, Copy)]
+struct Extent {
+    value: Value,
+    known: Option<i64>,
+}
+
+/// The blocks' columns: `Some(n)` is n vectors, `None` one column.
+type Cols = Option<i64>;
+
+impl Emit<'_, '_> {
+    /// Calls the product's function.
+    pub(crate) fn contract(&mut self, c: &Contract) {
+        let product = Product::new(c, &self.known);
+        let mut args = [c.m, c.n, c.k].map(|r| self.value(r)).to_vec();
+        let d = self.address(&c.d);
+        let d = self.pointer(d);
+        let start = match &c.start {
+            Start::Zero => d,
+            Start::At { addr, .. } => {
+                let at = self.address(addr);
+                self.pointer(at)
+            }
+        };
+        args.extend([d, start]);
+        for addr in [&c.a, &c.b] {
+            let at = self.address(addr);
+            args.push(self.pointer(at));
+        }
+        let callee = self.products[&product];
+        self.b.ins().call(callee, &args);
+    }
+}
+
+/// The function of one product.
+pub(crate) struct Kernel<'e, 'a, 'b> {
+    e: &'e mut Emit<'a, 'b>,
+    p: Product,
+    /// May blocks use vectors?
+    vectors: bool,
+    k: Extent,
+    d: Value,
+    start: Value,
+    a: Value,
+    b: Value,
+}
+
+impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
+    /// Emits the whole function into the builder of `e`.
+    pub(crate) fn emit(e: &'e mut Emit<'a, 'b>, product: Product) {
+        let entry = e.b.create_block();
+        e.b.append_block_params_for_function_params(entry);
+        e.b.switch_to_block(entry);
+        e.b.seal_block(entry);
+        let mut params: [Value; PARAMS] = std::array::from_fn(|n| e.b.block_params(entry)[n]);
+        let mut p = product;
+        if p.b.1 != 4 && p.a.0 == 4 {
+            p = p.transposed();
+            params.swap(0, 1);
+            params.swap(5, 6);
+        }
+        let vectors = e.vectors;
+        let extent = |n: usize| Extent { value: params[n], known: p.extents[n] };
+        let (m, n, k) = (extent(0), extent(1), extent(2));
+        let mut kernel = Kernel { e, p, vectors, k, d: params[3], start: params[4], a: params[5], b: params[6] };
+        kernel.columns(m, n);
+        kernel.e.b.ins().return_(&[]);
+        kernel.e.b.seal_all_blocks();
+    }
+
+    fn columns(&mut self, m: Extent, n: Extent) {
+        let widths: &[Cols] = if self.vectors { &[Some(VECTORS), Some(1), None] } else { &[None] };
+        let mut from = Extent { value: self.e.b.ins().iconst(I64, 0), known: Some(0) };
+        for &cols in widths {
+            let width = cols.map_or(1, |v| v * WIDTH);
+            from = self.blocks(from, n, width, &mut |kernel, j| {
+                let mut from = Extent { value: kernel.e.b.ins().iconst(I64, 0), known: Some(0) };
+                for rows in [ROWS, 1] {
+                    from = kernel.blocks(from, m, rows, &mut |kernel, i| kernel.block(rows, cols, i, j));
+                }
+            });
+        }
+    }
+
+    /// `body` for `from`, `from + step`, ... while a whole step fits below `to`; gives where it stopped.
+    fn blocks(&mut self, from: Extent, to: Extent, step: i64, body: &mut dyn FnMut(&mut Self, Value)) -> Extent {
+        let known = match (from.known, to.known) {
+            (Some(from), Some(to)) => Some(from + (to - from).max(0) / step * step),
+            _ => None,
+        };
+        if known.is_some() && known == from.known {
+            return from;
+        }
+        let b = &mut self.e.b;
+        let (head, after) = (b.create_block(), b.create_block());
+        let index = b.append_block_param(head, I64);
+        let stopped = b.append_block_param(after, I64);
+        // The last start that leaves room for a whole step.
+        let last = b.ins().iadd_imm_s(to.value, -step);
+        let start = [BlockArg::Value(from.value)];
+        if known.is_some() {
+            b.ins().jump(head, &start);
+        } else {
+            let any = b.ins().icmp(IntCC::SignedLessThanOrEqual, from.value, last);
+            b.ins().brif(any, head, &start, after, &start);
+        }
+        b.switch_to_block(head);
+        body(self, index);
+        let b = &mut self.e.b;
+        let next = b.ins().iadd_imm_s(index, step);
+        let more = b.ins().icmp(IntCC::SignedLessThanOrEqual, next, last);
+        let next = [BlockArg::Value(next)];
+        b.ins().brif(more, head, &next, after, &next);
+        b.switch_to_block(after);
+        Extent { value: stopped, known }
+    }
+
+    /// `base + i * row + j * col`.
+    fn at(&mut self, base: Value, (row, col): (i64, i64), i: Value, j: Value) -> Value {
+        let b = &mut self.e.b;
+        let rows = b.ins().imul_imm_s(i, row);
+        let cols = b.ins().imul_imm_s(j, col);
+        let sum = b.ins().iadd(base, rows);
+        b.ins().iadd(sum, cols)
+    }
+
+    /// One block of the result at (i, j).
+    fn block(&mut self, rows: i64, cols: Cols, i: Value, j: Value) {
+        let p = self.p;
+        let count = cols.unwrap_or(1);
+        let (float, vector) = (p.is_float(), cols.is_some());
+        let ty = match (float, vector) {
+            (true, true) => F32X4,
+            (true, false) => F32,
+            (false, true) => I32X4,
+            (false, false) => I32,
+        };
+        let width = if vector { WIDTH } else { 1 };
+        let zero = self.e.b.ins().iconst(I64, 0);
+        let d = self.at(self.d, p.d, i, j);
+        let a = self.at(self.a, (p.a.0, 0), i, zero);
+        let b = self.at(self.b, (0, p.b.1), zero, j);
+        let mut acc = Vec::new();
+        match p.start {
+            None => {
+                let nothing = if float {
+                    let s = if vector { Shape::Four } else { Shape::One };
+                    self.e.float(s, 0.0)
+                } else {
+                    let s = if vector { Shape::Four } else { Shape::One };
+                    self.e.int(s, 0)
+                };
+                acc.resize((rows * count) as usize, nothing);
+            }
+            Some((row, col, mem)) => {
+                let start = self.at(self.start, (row, col), i, j);
+                for r in 0..rows {
+                    for c in 0..count {
+                        let at = self.e.further(Place { base: start, disp: 0 }, r * row + c * width * col);
+                        acc.push(self.load(mem, at, col, vector));
+                    }
+                }
+            }
+        }
+        let acc = self.depth(ty, rows, count, a, b, acc);
+        for r in 0..rows {
+            for c in 0..count {
+                let at = self.e.further(Place { base: d, disp: 0 }, r * p.d.0 + c * width * p.d.1);
+                self.store(p.d_ty, acc[(r * count + c) as usize], at, p.d.1, vector);
+            }
+        }
+    }
+
+    /// The loop over k: `UNROLL` steps at a time, then single ones.
+    fn depth(&mut self, ty: Type, rows: i64, count: i64, a: Value, b: Value, acc: Vec<Value>) -> Vec<Value> {
+        let mut state = vec![a, b];
+        state.extend(acc);
+        let mut left = self.k;
+        for steps in [UNROLL, 1] {
+            if left.known.is_some_and(|k| k < steps) {
+                continue;
+            }
+            let f = &mut self.e.b;
+            let (head, after) = (f.create_block(), f.create_block());
+            let mut args = vec![left.value];
+            args.extend(&state);
+            let args: Vec<BlockArg> = args.into_iter().map(BlockArg::Value).collect();
+            for block in [head, after] {
+                for n in 0..args.len() {
+                    f.append_block_param(block, if n < 3 { I64 } else { ty });
+                }
+            }
+            if left.known.is_some() {
+                f.ins().jump(head, &args);
+            } else {
+                let any = f.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left.value, steps);
+                f.ins().brif(any, head, &args, after, &args);
+            }
+            f.switch_to_block(head);
+            let inside: Vec<Value> = f.block_params(head).to_vec();
+            let (a, b) = (inside[1], inside[2]);
+            let mut acc = inside[3..].to_vec();
+            for step in 0..steps {
+                self.step(ty, rows, count, (a, b), step, &mut acc);
+            }
+            let f = &mut self.e.b;
+            let remaining = f.ins().iadd_imm_s(inside[0], -steps);
+            let a = f.ins().iadd_imm_s(a, self.p.a.1 * steps);
+            let b = f.ins().iadd_imm_s(b, self.p.b.0 * steps);
+            let args: Vec<BlockArg> = [remaining, a, b].into_iter().chain(acc).map(BlockArg::Value).collect();
+            let more = f.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, remaining, steps);
+            f.ins().brif(more, head, &args, after, &args);
+            f.switch_to_block(after);
+            let outside: Vec<Value> = f.block_params(after).to_vec();
+            left = Extent { value: outside[0], known: left.known.map(|k| k % steps) };
+            state = outside[1..].to_vec();
+        }
+        state.split_off(2)
+    }
+
+    /// One step of k for the whole block.
+    fn step(&mut self, ty: Type, rows: i64, count: i64, (a, b): (Value, Value), step: i64, acc: &mut [Value]) {
+        let p = self.p;
+        let vector = ty.is_vector();
+        let width = if vector { WIDTH } else { 1 };
+        let columns: Vec<Value> = (0..count)
+            .map(|c| {
+                let at = self.e.further(Place { base: b, disp: 0 }, step * p.b.0 + c * width * p.b.1);
+                self.load(p.ab_ty, at, p.b.1, vector)
+            })
+            .collect();
+        for r in 0..rows {
+            let at = self.e.further(Place { base: a, disp: 0 }, r * p.a.0 + step * p.a.1);
+            let mut row = self.e.load_raw(p.ab_ty, at);
+            if vector {
+                row = self.e.b.ins().splat(ty, row);
+            }
+            for (c, &column) in columns.iter().enumerate() {
+                let slot = &mut acc[(r * count) as usize + c];
+                *slot = if p.is_float() {
+                    self.e.b.ins().fma(row, column, *slot)
+                } else {
+                    let product = self.e.b.ins().imul(row, column);
+                    self.e.b.ins().iadd(*slot, product)
+                };
+            }
+        }
+    }
+
+    /// One element, or four that are `stride` bytes apart.
+    fn load(&mut self, mem: MemTy, at: Place, stride: i64, vector: bool) -> Value {
+        let e = &mut *self.e;
+        if !vector {
+            return e.load_one(mem, at);
+        }
+        let reg = if mem == MemTy::F32 { LTy::F32 } else { LTy::I32 };
+        let raw = if stride == i64::from(mem.size()) {
+            e.load_vector(mem, at)
+        } else if stride == 0 {
+            let one = e.load_raw(mem, at);
+            e.gathered(reg, [one; 4])
+        } else {
+            let lanes = [0, 1, 2, 3].map(|n| {
+                let at = e.further(at, n * stride);
+                e.load_raw(mem, at)
+            });
+            e.gathered(reg, lanes)
+        };
+        e.widen(Shape::Four, mem, raw)
+    }
+
+    fn store(&mut self, mem: MemTy, value: Value, at: Place, stride: i64, vector: bool) {
+        let e = &mut *self.e;
+        if !vector {
+            return e.store_one(mem, value, at);
+        }
+        let raw = e.narrow(Shape::Four, mem, value);
+        if stride == i64::from(mem.size()) {
+            return e.store_vector(mem, raw, at);
+        }
+        for n in 0..4 {
+            let lane = e.b.ins().extractlane(raw, n as u8);
+            let at = e.further(at, n * stride);
+            e.store_raw(mem, lane, at);
+        }
+    }
+}

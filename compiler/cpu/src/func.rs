@@ -1,0 +1,308 @@
+//! A function: entry, structured control flow, scalars.
+
+use crate::contract::Product;
+use crate::lanes::Rep;
+use crate::shape::{Shape, plain, scalar_type};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_frontend::{FunctionBuilder, Variable};
+use ptoc_exec::{Frame, PrintItem};
+use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, VarId, While};
+use rustc_hash::FxHashMap;
+use std::mem::offset_of;
+
+/// Does control reach the point after a statement?
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    On,
+    Ended,
+}
+
+/// Where `break` (or `leave`) and `continue` go.
+#[derive(Clone, Copy)]
+struct Targets {
+    exit: Block,
+    next: Option<Block>,
+}
+
+/// Emission of one function. The module was verified, so every register is defined before it is used.
+pub(crate) struct Emit<'a, 'b> {
+    pub(crate) b: FunctionBuilder<'b>,
+    pub(crate) module: &'a Module,
+    pub(crate) func: &'a Func,
+    /// The launch record.
+    pub(crate) frame: Value,
+    /// Data of the tensors.
+    pub(crate) tensors: Vec<Value>,
+    /// First byte of the arena.
+    pub(crate) arena: Value,
+    /// Scalar registers.
+    regs: SecondaryMap<Reg, PackedOption<Value>>,
+    /// Bits of the registers that are constants.
+    pub(crate) known: SecondaryMap<Reg, Option<u64>>,
+    /// Registers of the `Lanes` body at hand that differ between lanes.
+    pub(crate) reps: SecondaryMap<Reg, Rep>,
+    vars: SecondaryMap<VarId, PackedOption<VarRef>>,
+    labels: FxHashMap<Label, Targets>,
+    /// The `print` statements of the module so far.
+    pub(crate) prints: &'a mut Vec<Vec<PrintItem>>,
+    /// May `Lanes` use vectors?
+    pub(crate) vectors: bool,
+    /// The functions of the matrix products.
+    pub(crate) products: FxHashMap<Product, FuncRef>,
+}
+
+/// A Cranelift variable as an entity that packs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct VarRef(u32);
+cranelift_entity::entity_impl!(VarRef);
+
+impl<'a, 'b> Emit<'a, 'b> {
+    pub(crate) fn new(
+        b: FunctionBuilder<'b>,
+        module: &'a Module,
+        func: &'a Func,
+        prints: &'a mut Vec<Vec<PrintItem>>,
+        vectors: bool,
+        products: FxHashMap<Product, FuncRef>,
+    ) -> Emit<'a, 'b> {
+        let nothing = Value::from_u32(0);
+        Emit {
+            b,
+            module,
+            func,
+            frame: nothing,
+            tensors: Vec::new(),
+            arena: nothing,
+            regs: SecondaryMap::new(),
+            known: SecondaryMap::new(),
+            reps: SecondaryMap::new(),
+            vars: SecondaryMap::new(),
+            labels: FxHashMap::default(),
+            prints,
+            vectors,
+            products,
+        }
+    }
+
+    /// Emits the whole function.
+    pub(crate) fn function(mut self) -> FunctionBuilder<'b> {
+        let entry = self.b.create_block();
+        self.b.append_block_params_for_function_params(entry);
+        self.b.switch_to_block(entry);
+        self.b.seal_block(entry);
+        self.frame = self.b.block_params(entry)[0];
+        // The record and its tables do not change while the function runs.
+        let constant = plain().with_readonly().with_can_move();
+        let field = |e: &mut Self, offset: usize| {
+            let frame = e.frame;
+            e.b.ins().load(I64, constant, frame, offset as i32)
+        };
+        let params = field(&mut self, offset_of!(Frame, params));
+        let tensors = field(&mut self, offset_of!(Frame, tensors));
+        self.arena = field(&mut self, offset_of!(Frame, arena));
+        let coords = field(&mut self, offset_of!(Frame, coords));
+        for n in 0..self.module.tensors.len() {
+            let data = self.b.ins().load(I64, constant, tensors, 8 * n as i32);
+            self.tensors.push(data);
+        }
+        let shared = self.module.launch.params.len();
+        for (n, &reg) in self.func.params.iter().enumerate() {
+            let (table, slot) = if n < shared { (params, n) } else { (coords, n - shared) };
+            let value = self.b.ins().load(I64, constant, table, 8 * slot as i32);
+            self.define(reg, value);
+        }
+        for (var, data) in &self.func.vars {
+            let variable = self.b.declare_var(scalar_type(data.ty));
+            let zero = self.constant(data.ty, 0);
+            self.b.def_var(variable, zero);
+            self.vars[var] = VarRef::from_u32(variable.as_u32()).into();
+        }
+        let func = self.func;
+        if self.region(&func.body) == Flow::On {
+            if func.entry == Entry::Launch {
+                let results = field(&mut self, offset_of!(Frame, results));
+                for (n, &reg) in func.results.iter().enumerate() {
+                    let value = self.value(reg);
+                    self.b.ins().store(MemFlagsData::trusted(), value, results, 8 * n as i32);
+                }
+            }
+            let ok = self.b.ins().iconst(I32, 0);
+            self.b.ins().return_(&[ok]);
+        }
+        self.b.seal_all_blocks();
+        self.b
+    }
+
+    /// The value of a scalar register.
+    pub(crate) fn value(&self, reg: Reg) -> Value {
+        self.regs[reg].expand().expect("the verifier saw a definition before every use")
+    }
+
+    pub(crate) fn define(&mut self, reg: Reg, value: Value) {
+        self.regs[reg] = value.into();
+    }
+
+    fn variable(&self, var: VarId) -> Variable {
+        let VarRef(index) = self.vars[var].expand().expect("every variable is declared at entry");
+        Variable::from_u32(index)
+    }
+
+    pub(crate) fn region(&mut self, region: &Region) -> Flow {
+        for stmt in region {
+            if self.statement(&stmt.op) == Flow::Ended {
+                return Flow::Ended;
+            }
+        }
+        Flow::On
+    }
+
+    fn statement(&mut self, op: &Op) -> Flow {
+        match op {
+            Op::Get { dst, var } => {
+                let variable = self.variable(*var);
+                let value = self.b.use_var(variable);
+                self.define(*dst, value);
+            }
+            Op::Set { var, value } => {
+                let (variable, value) = (self.variable(*var), self.value(*value));
+                self.b.def_var(variable, value);
+            }
+            Op::Load { dst, ty, addr } => {
+                let at = self.address(addr);
+                let value = self.load_one(*ty, at);
+                self.define(*dst, value);
+            }
+            Op::Store { ty, addr, value } => {
+                let at = self.address(addr);
+                let value = self.value(*value);
+                self.store_one(*ty, value, at);
+            }
+            Op::Atomic(atomic) => self.atomic(atomic),
+            Op::For(f) => self.counted(f),
+            Op::Lanes(lanes) => self.lanes(lanes),
+            Op::If(i) => return self.conditional(i),
+            Op::While(w) => self.conditional_loop(w),
+            Op::Scope(s) => return self.scope(s),
+            Op::Break(label) | Op::Leave(label) => {
+                let exit = self.labels[label].exit;
+                self.b.ins().jump(exit, &[]);
+                return Flow::Ended;
+            }
+            Op::Continue(label) => {
+                if let Some(next) = self.labels[label].next {
+                    self.b.ins().jump(next, &[]);
+                }
+                return Flow::Ended;
+            }
+            Op::Contract(c) => self.contract(c),
+            Op::Check { cond, check, args } => self.check(*cond, *check, args),
+            Op::Print { parts } => self.print(parts),
+            Op::Const { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Fma { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. } => self.scalar(op),
+        }
+        Flow::On
+    }
+
+    /// A statement without memory or control, on scalars.
+    pub(crate) fn scalar(&mut self, op: &Op) {
+        let one = Shape::One;
+        let (dst, value) = match *op {
+            Op::Const { dst, bits } => {
+                self.known[dst] = Some(bits);
+                (dst, self.constant(self.func.regs[dst].ty, bits))
+            }
+            Op::Unary { dst, op, a } => (dst, self.unary(one, self.func.regs[dst].ty, op, self.value(a))),
+            Op::Binary { dst, op, a, b } => {
+                let (x, y) = (self.value(a), self.value(b));
+                (dst, self.binary(one, self.func.regs[dst].ty, op, x, y, self.known[b]))
+            }
+            Op::Fma { dst, a, b, c } => {
+                let (x, y, z) = (self.value(a), self.value(b), self.value(c));
+                (dst, self.b.ins().fma(x, y, z))
+            }
+            Op::Compare { dst, op, a, b } => {
+                let (x, y) = (self.value(a), self.value(b));
+                (dst, self.compare(self.func.regs[a].ty, op, x, y))
+            }
+            Op::Select { dst, cond, a, b } => {
+                let (c, x, y) = (self.value(cond), self.value(a), self.value(b));
+                (dst, self.choose(one, c, x, y))
+            }
+            Op::Cast { dst, op, a } => (dst, self.cast(one, op, self.value(a))),
+            _ => return,
+        };
+        self.define(dst, value);
+    }
+
+    fn counted(&mut self, f: &For) {
+        let (lo, hi) = (self.value(f.lo), self.value(f.hi));
+        let (body, next, exit) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let index = self.b.append_block_param(body, I64);
+        let any = self.b.ins().icmp(IntCC::SignedLessThan, lo, hi);
+        self.b.ins().brif(any, body, &[BlockArg::Value(lo)], exit, &[]);
+        self.b.switch_to_block(body);
+        self.define(f.index, index);
+        self.labels.insert(f.label, Targets { exit, next: Some(next) });
+        if self.region(&f.body) == Flow::On {
+            self.b.ins().jump(next, &[]);
+        }
+        self.b.switch_to_block(next);
+        let following = self.b.ins().iadd_imm_s(index, f.step);
+        let more = self.b.ins().icmp(IntCC::SignedLessThan, following, hi);
+        self.b.ins().brif(more, body, &[BlockArg::Value(following)], exit, &[]);
+        self.b.switch_to_block(exit);
+    }
+
+    fn conditional(&mut self, i: &If) -> Flow {
+        let cond = self.value(i.cond);
+        let (then, els, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(cond, then, &[], els, &[]);
+        let mut flow = Flow::Ended;
+        for (block, region) in [(then, &i.then), (els, &i.els)] {
+            self.b.switch_to_block(block);
+            if self.region(region) == Flow::On {
+                self.b.ins().jump(join, &[]);
+                flow = Flow::On;
+            }
+        }
+        if flow == Flow::On {
+            self.b.switch_to_block(join);
+        }
+        flow
+    }
+
+    fn conditional_loop(&mut self, w: &While) {
+        let (head, body, exit) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().jump(head, &[]);
+        self.labels.insert(w.label, Targets { exit, next: Some(head) });
+        self.b.switch_to_block(head);
+        if self.region(&w.head) == Flow::On {
+            let cond = self.value(w.cond);
+            self.b.ins().brif(cond, body, &[], exit, &[]);
+            self.b.switch_to_block(body);
+            if self.region(&w.body) == Flow::On {
+                self.b.ins().jump(head, &[]);
+            }
+        }
+        self.b.switch_to_block(exit);
+    }
+
+    fn scope(&mut self, s: &Scope) -> Flow {
+        let exit = self.b.create_block();
+        self.labels.insert(s.label, Targets { exit, next: None });
+        if self.region(&s.body) == Flow::On {
+            self.b.ins().jump(exit, &[]);
+        }
+        self.b.switch_to_block(exit);
+        Flow::On
+    }
+}

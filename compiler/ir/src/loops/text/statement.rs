@@ -1,0 +1,343 @@
+//! The parser's statements.
+
+use super::lex::Kind;
+use super::parse::{Parser, Result};
+use crate::loops::{
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reg, Region,
+    Scope, Start, Stmt, Stride, UnOp, While,
+};
+use ptoc_isa::AtomicOp;
+
+impl Parser<'_> {
+    /// Statements up to the closing brace, which is taken.
+    pub(super) fn region(&mut self, depth: usize) -> Result<Region> {
+        if depth > MAX_DEPTH {
+            return self.wanted(&format!("at most {MAX_DEPTH} nested regions"));
+        }
+        let mut region = Region::new();
+        while !self.take("}") {
+            region.push(self.statement(depth)?);
+        }
+        Ok(region)
+    }
+
+    fn braces(&mut self, depth: usize) -> Result<Region> {
+        self.expect("{")?;
+        self.region(depth + 1)
+    }
+
+    fn statement(&mut self, depth: usize) -> Result<Stmt> {
+        let token = self.peek();
+        if token.kind != Kind::Word {
+            return self.wanted("a statement or `}`");
+        }
+        let op = match token.text {
+            "set" => {
+                self.advance();
+                let var = self.var()?;
+                self.expect(",")?;
+                Op::Set { var, value: self.reg()? }
+            }
+            "store" => {
+                self.advance();
+                let ty = self.mem_ty()?;
+                let addr = self.addr()?;
+                self.expect(",")?;
+                Op::Store { ty, addr, value: self.reg()? }
+            }
+            "for" => {
+                self.advance();
+                let label = self.label()?;
+                let index = self.typed_reg()?.0;
+                self.expect("in")?;
+                let lo = self.reg()?;
+                self.expect("..")?;
+                let hi = self.reg()?;
+                self.expect("step")?;
+                let step = self.number("a step")?;
+                let span = self.span()?;
+                let body = self.braces(depth)?;
+                return Ok(Stmt { op: Op::For(Box::new(For { label, index, lo, hi, step, body })), span });
+            }
+            "lanes" => {
+                self.advance();
+                let lane = self.typed_reg()?.0;
+                self.expect("in")?;
+                let count = self.reg()?;
+                let span = self.span()?;
+                let body = self.braces(depth)?;
+                return Ok(Stmt { op: Op::Lanes(Box::new(Lanes { lane, count, body })), span });
+            }
+            "if" => {
+                self.advance();
+                let cond = self.reg()?;
+                let span = self.span()?;
+                let then = self.braces(depth)?;
+                let els = if self.take("else") { self.braces(depth)? } else { Region::new() };
+                return Ok(Stmt { op: Op::If(Box::new(If { cond, then, els })), span });
+            }
+            "while" => {
+                self.advance();
+                let label = self.label()?;
+                let span = self.span()?;
+                let head = self.braces(depth)?;
+                let cond = self.reg()?;
+                let body = self.braces(depth)?;
+                return Ok(Stmt { op: Op::While(Box::new(While { label, head, cond, body })), span });
+            }
+            "scope" => {
+                self.advance();
+                let label = self.label()?;
+                let span = self.span()?;
+                let body = self.braces(depth)?;
+                return Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span });
+            }
+            "break" => {
+                self.advance();
+                Op::Break(self.label()?)
+            }
+            "continue" => {
+                self.advance();
+                Op::Continue(self.label()?)
+            }
+            "leave" => {
+                self.advance();
+                Op::Leave(self.label()?)
+            }
+            "contract" => {
+                self.advance();
+                self.contract()?
+            }
+            "check" => {
+                self.advance();
+                let cond = self.reg()?;
+                self.expect(",")?;
+                let check = self.number("a check's number")?;
+                self.expect("(")?;
+                Op::Check { cond, check, args: self.list(")", Parser::reg)? }
+            }
+            "print" => {
+                self.advance();
+                self.print()?
+            }
+            _ => {
+                let (dst, ty) = self.typed_reg()?;
+                self.expect("=")?;
+                self.definition(dst, ty)?
+            }
+        };
+        Ok(Stmt { op, span: self.span()? })
+    }
+
+    /// What stands behind `r3: f32 =`.
+    fn definition(&mut self, dst: Reg, ty: LTy) -> Result<Op> {
+        let token = self.peek();
+        if token.kind != Kind::Word {
+            return self.wanted("an operation");
+        }
+        let name = token.text;
+        self.advance();
+        Ok(match name {
+            "const" => Op::Const { dst, bits: self.constant(ty)? },
+            "fma" => {
+                let [a, b, c] = self.regs()?;
+                Op::Fma { dst, a, b, c }
+            }
+            "select" => {
+                let [cond, a, b] = self.regs()?;
+                Op::Select { dst, cond, a, b }
+            }
+            "get" => Op::Get { dst, var: self.var()? },
+            "load" => {
+                let ty = self.mem_ty()?;
+                Op::Load { dst, ty, addr: self.addr()? }
+            }
+            "atomic" => self.atomic(dst)?,
+            _ => {
+                if let Some(op) = UnOp::from_name(name) {
+                    let [a] = self.regs()?;
+                    Op::Unary { dst, op, a }
+                } else if let Some(op) = BinOp::from_name(name) {
+                    let [a, b] = self.regs()?;
+                    Op::Binary { dst, op, a, b }
+                } else if let Some(op) = CmpOp::from_name(name) {
+                    let [a, b] = self.regs()?;
+                    Op::Compare { dst, op, a, b }
+                } else if let Some(op) = Cast::from_name(name) {
+                    let [a] = self.regs()?;
+                    Op::Cast { dst, op, a }
+                } else {
+                    return Err(ptoc_diagnostics::Diagnostic::error(
+                        ptoc_diagnostics::codes::LOOP_IR_SYNTAX,
+                        token.span,
+                        format!("there is no operation `{name}`"),
+                    ));
+                }
+            }
+        })
+    }
+
+    /// Registers with commas between them.
+    fn regs<const N: usize>(&mut self) -> Result<[Reg; N]> {
+        let mut regs = [Reg::from_u32(0); N];
+        for (n, reg) in regs.iter_mut().enumerate() {
+            if n > 0 {
+                self.expect(",")?;
+            }
+            *reg = self.reg()?;
+        }
+        Ok(regs)
+    }
+
+    fn constant(&mut self, ty: LTy) -> Result<u64> {
+        let token = self.peek();
+        if let Some(hex) = token.text.strip_prefix("0x").filter(|_| token.kind == Kind::Number) {
+            return match u64::from_str_radix(hex, 16) {
+                Ok(bits) => {
+                    self.advance();
+                    Ok(bits)
+                }
+                Err(_) => self.wanted("at most 64 bits"),
+            };
+        }
+        Ok(match ty {
+            LTy::I64 => self.number::<i64>("an i64")? as u64,
+            LTy::I32 => u64::from(self.number::<i32>("an i32")? as u32),
+            LTy::F32 => {
+                let value = self.number::<f32>("an f32")?;
+                u64::from(value.to_bits())
+            }
+            LTy::Bool if self.take("true") => 1,
+            LTy::Bool if self.take("false") => 0,
+            LTy::Bool => return self.wanted("`true` or `false`"),
+        })
+    }
+
+    fn addr(&mut self) -> Result<Addr> {
+        let base =
+            if self.peek().text.starts_with('s') { Base::Space(self.space()?) } else { Base::Tensor(self.tensor()?) };
+        self.expect("[")?;
+        let offset = self.reg()?;
+        let mut addr = Addr { base, offset, stride: Stride::Const(0), gather: None };
+        if self.take("]") {
+            return Ok(addr);
+        }
+        self.expect(",")?;
+        if self.take("stride") {
+            addr.stride = if self.peek().kind == Kind::Number {
+                Stride::Const(self.number("a stride")?)
+            } else {
+                Stride::Reg(self.reg()?)
+            };
+            if self.take("]") {
+                return Ok(addr);
+            }
+            self.expect(",")?;
+        }
+        self.expect("gather")?;
+        addr.gather = Some(self.reg()?);
+        self.expect("]")?;
+        Ok(addr)
+    }
+
+    fn atomic(&mut self, dst: Reg) -> Result<Op> {
+        let token = self.peek();
+        let Some(op) = AtomicOp::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+            return self.wanted("an atomic operation");
+        };
+        self.advance();
+        let unsigned = self.take("unsigned");
+        let ty = self.mem_ty()?;
+        let addr = self.addr()?;
+        self.expect(",")?;
+        let value = self.reg()?;
+        let mut expected = None;
+        if self.take(",") {
+            self.expect("expected")?;
+            expected = Some(self.reg()?);
+        }
+        Ok(Op::Atomic(Box::new(Atomic { dst, op, unsigned, ty, addr, expected, value })))
+    }
+
+    /// `(512, 4)`
+    fn pair(&mut self) -> Result<(i64, i64)> {
+        self.expect("(")?;
+        let first = self.number("a stride")?;
+        self.expect(",")?;
+        let second = self.number("a stride")?;
+        self.expect(")")?;
+        Ok((first, second))
+    }
+
+    fn contract(&mut self) -> Result<Op> {
+        let ab_ty = self.mem_ty()?;
+        self.expect("(")?;
+        let [m, n, k] = self.regs()?;
+        self.expect(")")?;
+        self.expect(",")?;
+        self.expect("d")?;
+        let d_ty = self.mem_ty()?;
+        let d = self.addr()?;
+        let d_strides = self.pair()?;
+        self.expect(",")?;
+        self.expect("start")?;
+        let start = if self.take("zero") {
+            Start::Zero
+        } else {
+            let ty = self.mem_ty()?;
+            let addr = self.addr()?;
+            let (row, col) = self.pair()?;
+            Start::At { addr, row, col, ty }
+        };
+        self.expect(",")?;
+        self.expect("a")?;
+        let a = self.addr()?;
+        let a_strides = self.pair()?;
+        self.expect(",")?;
+        self.expect("b")?;
+        let b = self.addr()?;
+        let b_strides = self.pair()?;
+        let contract = Contract { m, n, k, d, d_strides, d_ty, start, a, a_strides, b, b_strides, ab_ty };
+        Ok(Op::Contract(Box::new(contract)))
+    }
+
+    fn print(&mut self) -> Result<Op> {
+        let mut parts = Vec::new();
+        if !self.starts_part() {
+            return Ok(Op::Print { parts });
+        }
+        loop {
+            parts.push(self.part()?);
+            if !self.take(",") {
+                return Ok(Op::Print { parts });
+            }
+        }
+    }
+
+    /// `print` may have no parts; the next statement never starts with one of these.
+    fn starts_part(&self) -> bool {
+        let token = self.peek();
+        let words = ["unsigned", "matrix"];
+        token.kind == Kind::Text
+            || token.kind == Kind::Word
+                && (words.contains(&token.text) || crate::loops::MemTy::ALL.iter().any(|ty| ty.name() == token.text))
+    }
+
+    fn part(&mut self) -> Result<PrintPart> {
+        if self.peek().kind == Kind::Text {
+            return Ok(PrintPart::Text(self.text()?));
+        }
+        let matrix = self.take("matrix");
+        let unsigned = self.take("unsigned");
+        let ty = self.mem_ty()?;
+        if !matrix {
+            return Ok(PrintPart::Scalar { value: self.reg()?, ty, unsigned });
+        }
+        let addr = self.addr()?;
+        self.expect("(")?;
+        let [rows, cols] = self.regs()?;
+        self.expect(")")?;
+        let (row_stride, col_stride) = self.pair()?;
+        Ok(PrintPart::Matrix { addr, ty, unsigned, rows, cols, row_stride, col_stride })
+    }
+}
