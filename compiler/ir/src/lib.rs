@@ -2,5 +2,6 @@
 
 pub mod interp;
 pub mod loops;
+pub mod oracle;
 pub mod scalar;
 pub mod tile;
