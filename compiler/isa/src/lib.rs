@@ -6,6 +6,7 @@ mod legal;
 pub mod math;
 mod ops;
 mod pipe;
+mod reference;
 mod table;
 mod target;
 mod text;
@@ -15,6 +16,7 @@ pub use instr::{DTypeRule, Instr, InstrId, OperandKind, OperandSpec, PipeRule, R
 pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
+pub use reference::{reference_markdown, targets_markdown};
 pub use table::{Lookup, NOT_YET, TABLE, find, lookup};
 pub use target::{Family, Limits, Memory, MoveRule, Place, Target, Triple};
 pub use tile_type::{Loc, Order, TileType};

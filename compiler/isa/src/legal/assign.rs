@@ -175,7 +175,9 @@ impl SaViolation {
 
     /// The report; `subject` is how the author calls the tile ("tile `x`").
     pub fn diagnostic(&self, subject: &str, span: Span) -> Diagnostic {
-        let SaViolation { ty, size, capacity, align, memory, target, .. } = self;
+        let SaViolation { ty, size, capacity, align, target, .. } = self;
+        // `UB`, but `the Bias buffer`.
+        let memory = if self.memory.contains(' ') { format!("the {}", self.memory) } else { self.memory.clone() };
         let addr = self.addr.unwrap_or(0);
         let error = |message: String, label: String| Diagnostic::error(self.code(), span, message).with_label(label);
         let mut d = match self.kind {

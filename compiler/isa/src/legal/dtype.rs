@@ -35,6 +35,8 @@ pub enum DTypeProblem {
     NoTriple {
         /// What it combines.
         allowed: Vec<Triple>,
+        /// The accumulator that these operands need, if they can be combined at all.
+        accumulator: Option<DType>,
     },
     /// The index of a gather is no 32-bit integer.
     Index,
@@ -88,7 +90,7 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
         DTypeRule::Move => None,
         DTypeRule::Any => {
             let bad = given.iter().find(|d| !target.has_dtype(**d))?;
-            Some(unsupported(target.dtypes.clone(), *bad))
+            Some(unsupported(target, target.dtypes.clone(), *bad))
         }
         DTypeRule::Same { .. } => same(target, row, given),
         DTypeRule::Mask { a2a3_eq_only, .. } => {
@@ -122,14 +124,17 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
                 _ => return None,
             };
             if !target.triples.contains(&Triple { acc, left, right }) {
-                return Some(DTypeProblem::NoTriple { allowed: target.triples.clone() });
+                return Some(DTypeProblem::NoTriple {
+                    allowed: target.triples.clone(),
+                    accumulator: target.accumulator_of(left, right),
+                });
             }
             (!equal_acc).then_some(DTypeProblem::Mixed)
         }
         DTypeRule::Gather => {
             let &[d, table, idx] = given else { return None };
             if let Some(bad) = [d, table].into_iter().find(|x| *x == DType::Bool || !target.has_dtype(*x)) {
-                return Some(unsupported(target.dtypes.clone(), bad));
+                return Some(unsupported(target, target.dtypes.clone(), bad));
             }
             if d != table {
                 return Some(DTypeProblem::Mixed);
@@ -145,14 +150,14 @@ fn same(target: &Target, row: &Instr, given: &[DType]) -> Option<DTypeProblem> {
     if given.iter().any(|d| *d != first) {
         return Some(DTypeProblem::Mixed);
     }
-    (!allowed.contains(&first)).then(|| unsupported(allowed, first))
+    (!allowed.contains(&first)).then(|| unsupported(target, allowed, first))
 }
 
-fn unsupported(allowed: Vec<DType>, given: DType) -> DTypeProblem {
+fn unsupported(target: &Target, allowed: Vec<DType>, given: DType) -> DTypeProblem {
     let convert_to = allowed
         .iter()
         .copied()
-        .filter(|d| *d != DType::Bool && keeps_all(given, *d))
+        .filter(|d| *d != DType::Bool && keeps_all(given, *d) && conversion_path(target, given, *d).is_some())
         // The smallest; an integer for an integer, where there is one.
         .min_by_key(|d| (d.size(), d.is_float() != given.is_float()));
     DTypeProblem::Unsupported { allowed, convert_to }
@@ -209,9 +214,13 @@ impl DTypeViolation {
                     None => d,
                 }
             }
-            DTypeProblem::NoTriple { allowed } => {
-                error(format!("the matrix unit of {target} does not combine {}", self.operands()))
-                    .with_note(format!("it computes {}", text::list(allowed)))
+            DTypeProblem::NoTriple { allowed, accumulator } => {
+                let d = error(format!("the matrix unit of {target} does not combine {}", self.operands()))
+                    .with_note(format!("it computes {}", text::list(allowed)));
+                match accumulator {
+                    Some(acc) => d.with_help(format!("make the accumulator {acc}")),
+                    None => d,
+                }
             }
             DTypeProblem::Index => {
                 error(format!("the index of {name} is i32 or u32, and operands are {}", self.operands()))

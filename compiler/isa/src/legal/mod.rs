@@ -8,6 +8,7 @@ mod convert;
 mod dtype;
 mod limits;
 mod moves;
+mod scratch;
 mod tile;
 
 pub use assign::{SaKind, SaViolation, check_address, check_size};
@@ -15,6 +16,7 @@ pub use convert::{ConversionHop, conversion_path};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};
 pub use limits::{LimitViolation, check_limits};
 pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_tiles, shortest_conversion, shortest_path};
+pub use scratch::scratch_type;
 pub use tile::{Granule, TypeRule, TypeViolation, check_tile_type, default_order, granule, round_up_to_legal};
 
 #[cfg(test)]

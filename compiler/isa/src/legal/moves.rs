@@ -180,8 +180,11 @@ impl MoveViolation {
                     Place::Gm => "take that way".to_string(),
                 }),
             MoveProblem::NoMove { way: None, reachable } => {
-                error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"))
-                    .with_note(format!("from {from} it moves to {}", text::list(reachable)))
+                let d = error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"));
+                match reachable.as_slice() {
+                    [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
+                    places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
+                }
             }
             MoveProblem::DType { allowed } => {
                 let same: Vec<DType> = allowed.iter().filter(|(a, b)| a == b).map(|(a, _)| *a).collect();
@@ -191,8 +194,12 @@ impl MoveViolation {
                     true => from_dtype.to_string(),
                     false => format!("{from_dtype} as {to_dtype}"),
                 };
-                error(format!("on {target} the move from {from} to {to} does not take {what}"))
-                    .with_note(format!("it takes {}", text::list(kinds)))
+                let d = error(format!("on {target} the move from {from} to {to} does not take {what}"))
+                    .with_note(format!("it takes {}", text::list(kinds)));
+                match from_dtype {
+                    DType::Bool => d.with_help("a mask stays in Vec: select with it, and move the result"),
+                    _ => d,
+                }
             }
             MoveProblem::Rows { rows } => {
                 error(format!("a tile that is moved to {to} has one row, and this has {rows}"))

@@ -391,3 +391,16 @@ fn pipes() {
         assert_eq!(Pipe::from_name(pipe.name()), Some(pipe));
     }
 }
+
+#[test]
+fn scratch_tiles() {
+    let of = |t: &str, name: &str, src| scratch_type(target(t), instr(name), src);
+    let src = tile(Loc::Vec, F32, 20, 64);
+    assert_eq!(of("a2a3", "TADD", src), None);
+    assert_eq!(of("a2a3", "TROWSUM", src), Some(src));
+    assert_eq!(of("a5", "TROWSUM", src), None);
+    assert_eq!(of("a2a3", "TTRANS", src), Some(tile(Loc::Vec, F32, 64, 32)));
+    let bytes = tile(Loc::Vec, I8, 20, 64);
+    assert_eq!(of("a2a3", "TTRANS", bytes), Some(tile(Loc::Vec, I8, 64, 32)));
+    assert_eq!(check_tile_type(target("a2a3"), of("a2a3", "TTRANS", bytes).unwrap()), []);
+}

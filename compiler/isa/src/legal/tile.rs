@@ -229,12 +229,19 @@ impl TypeViolation {
                     0 => format!("{up} {unit}"),
                     _ => format!("{up} or {down} {unit}"),
                 };
-                error(format!("{subject}: a {line} of {} is not a multiple of {multiple}", text::bytes(*bytes)))
-                    .with_note(format!(
-                        "in {loc}, {line}s of a tile are multiples of {multiple} bytes: {} elements of {dtype}",
-                        multiple / dtype.size() as u64
-                    ))
-                    .with_help(format!("give it {sizes}; the valid shape may be smaller than the capacity"))
+                let column = TileType { order: Order::Dn, ..self.ty };
+                let as_column = order == Order::Nd
+                    && cols == 1
+                    && loc == Loc::Vec
+                    && (u64::from(rows) * dtype.size() as u64).is_multiple_of(*multiple);
+                let d =
+                    error(format!("{subject}: a {line} of {} is not a multiple of {multiple}", text::bytes(*bytes)))
+                        .with_note(format!(
+                            "in {loc}, {line}s of a tile are multiples of {multiple} bytes: {} elements of {dtype}",
+                            multiple / dtype.size() as u64
+                        ))
+                        .with_help(format!("give it {sizes}; the valid shape may be smaller than the capacity"));
+                if as_column { d.with_help(format!("or make it column-major: `{column}`")) } else { d }
             }
             TypeRule::Fractal { inner, up } => {
                 error(format!("{subject}: {rows} x {cols} is not whole boxes of {} x {}", inner.0, inner.1))

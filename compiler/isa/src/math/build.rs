@@ -69,11 +69,11 @@ impl Builder {
         self.typed(MathOp::Rint(a), &[a], Ty::F32, Ty::F32)
     }
 
-    pub(super) fn to_int(&mut self, a: Id) -> Id {
+    pub(super) fn f_to_i(&mut self, a: Id) -> Id {
         self.typed(MathOp::ToInt(a), &[a], Ty::F32, Ty::I32)
     }
 
-    pub(super) fn to_float(&mut self, a: Id) -> Id {
+    pub(super) fn i_to_f(&mut self, a: Id) -> Id {
         self.typed(MathOp::ToFloat(a), &[a], Ty::I32, Ty::F32)
     }
 
@@ -85,7 +85,7 @@ impl Builder {
         self.typed(MathOp::Bits(a), &[a], Ty::F32, Ty::I32)
     }
 
-    pub(super) fn from_bits(&mut self, a: Id) -> Id {
+    pub(super) fn unbits(&mut self, a: Id) -> Id {
         self.typed(MathOp::FromBits(a), &[a], Ty::I32, Ty::F32)
     }
 
@@ -130,14 +130,14 @@ impl Builder {
     pub(super) fn neg(&mut self, a: Id) -> Id {
         let (bits, sign) = (self.bits(a), self.i(i32::MIN));
         let flipped = self.xor(bits, sign);
-        self.from_bits(flipped)
+        self.unbits(flipped)
     }
 
     /// |a|
     pub(super) fn abs(&mut self, a: Id) -> Id {
         let (bits, mask) = (self.bits(a), self.i(i32::MAX));
         let magnitude = self.and(bits, mask);
-        self.from_bits(magnitude)
+        self.unbits(magnitude)
     }
 
     /// |a| and the sign bit of a (as i32: 0 or the lowest integer).
@@ -151,7 +151,7 @@ impl Builder {
     pub(super) fn flip_sign(&mut self, a: Id, sign: Id) -> Id {
         let bits = self.bits(a);
         let flipped = self.xor(bits, sign);
-        self.from_bits(flipped)
+        self.unbits(flipped)
     }
 
     /// Horner's scheme with fused multiply-adds; `coefficients` from the highest power down.

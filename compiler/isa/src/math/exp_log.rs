@@ -19,7 +19,7 @@ pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     let tail = b.fma(r2, q, r);
     let one = b.c(1.0);
     let p = b.add(tail, one);
-    let k = b.to_int(n);
+    let k = b.f_to_i(n);
     let (by_one, bias, mantissa) = (b.i(1), b.i(127), b.i(23));
     let k1 = b.shr(k, by_one);
     let k2 = b.isub(k, k1);
@@ -27,7 +27,7 @@ pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     for half in [k1, k2] {
         let biased = b.iadd(half, bias);
         let bits = b.shl(biased, mantissa);
-        let power = b.from_bits(bits);
+        let power = b.unbits(bits);
         y = b.mul(y, power);
     }
     y
@@ -46,7 +46,7 @@ pub(super) fn exp() -> Program {
         "exp",
         1.0,
         f32::INFINITY,
-        "exp(-inf) is 0, exp(inf) is inf, NaN stays NaN; results below 2^-126 are subnormal, rounded once more.",
+        "exp(-inf) is 0, exp(inf) is inf, NaN stays NaN; results below 2^-126 are subnormal.",
     )
 }
 
@@ -68,9 +68,9 @@ pub(super) fn log() -> Program {
     let k = b.shr(offset, mantissa);
     let whole = b.shl(k, mantissa);
     let m_bits = b.isub(bits, whole);
-    let m = b.from_bits(m_bits);
+    let m = b.unbits(m_bits);
     let k = b.iadd(k, adjust);
-    let k = b.to_float(k);
+    let k = b.i_to_f(k);
     let one = b.c(1.0);
     let f = b.sub(m, one);
     let p = b.horner(f, &LOG);

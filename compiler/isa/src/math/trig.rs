@@ -28,7 +28,7 @@ fn reduce(b: &mut Builder, a: Id) -> (Id, Id) {
     let r = b.select(above, one, r);
     let below = b.cmp(CmpOp::Lt, r, minus_one);
     let r = b.select(below, minus_one, r);
-    let quadrant = b.to_int(n);
+    let quadrant = b.f_to_i(n);
     (r, quadrant)
 }
 

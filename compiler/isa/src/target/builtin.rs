@@ -27,6 +27,7 @@ static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
         .collect()
 });
 
+#[allow(clippy::result_large_err, reason = "at most once a run, and then the run is over")]
 impl Target {
     /// Every built-in target.
     pub fn all() -> &'static [Target] {

@@ -1,0 +1,269 @@
+//! The reference pages `spec/instructions.md` and `spec/targets.md`, generated from the table and the target files.
+
+use crate::{
+    DTypeRule, Family, Instr, Loc, NOT_YET, OperandKind, Place, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes,
+    math, text,
+};
+use ptoc_tensor::DType;
+use std::fmt::Write as _;
+
+/// `spec/instructions.md`.
+pub fn reference_markdown() -> String {
+    let mut out = String::from(
+        "# Instructions\n\n\
+         Generated from `compiler/isa` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
+         An instruction is written as a statement, destination first: `TADD(z, x, y);`. Tiles have one valid shape \
+         unless the shape rule says otherwise. `source` names the section of PTO's documentation that the facts come \
+         from.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
+    );
+    for row in TABLE {
+        put(
+            &mut out,
+            format_args!("| [{0}](#{1}) | {2} | `{3}` |\n", row.name, anchor(row), operands(row), row.formula),
+        );
+    }
+    for row in TABLE {
+        put(&mut out, format_args!("\n## {}\n\n{}\n\n```\n{}\n```\n\n", row.name, row.doc, row.formula));
+        put(&mut out, format_args!("* Operands: {}.\n", operand_list(row)));
+        put(&mut out, format_args!("* Shapes: {}.\n", shape(row.shape)));
+        dtypes(&mut out, row);
+        match row.scratch {
+            Scratch::None => {}
+            Scratch::LikeSource => {
+                out.push_str("* Scratch: a2a3 wants a tile like the source; the compiler adds it.\n")
+            }
+            Scratch::Transpose => {
+                out.push_str("* Scratch: a2a3 wants a tile as large as the result; the compiler adds it.\n")
+            }
+        }
+        if let Some(p) = unary_program(row) {
+            put(&mut out, format_args!("* Error: {}\n", error_bound(p)));
+        }
+        put(&mut out, format_args!("* Source: {}.\n", row.source));
+    }
+    out.push_str("\n## Math programs\n\nFunctions that are not one rounded operation are published straight-line programs in f32 (`compiler/isa/src/math`); f16 is computed in f32 and rounded.\n\n");
+    for (_, p) in math::programs() {
+        put(&mut out, format_args!("* `{}`, {} operations: {}\n", p.name, p.ops.len(), error_bound(p)));
+    }
+    put(
+        &mut out,
+        format_args!(
+            "\n## Not yet\n\nInstructions of PTO that ptoc does not have yet (E0617): {}.\n",
+            text::list(NOT_YET.iter().map(|n| format!("`{n}`")))
+        ),
+    );
+    out
+}
+
+/// `spec/targets.md`.
+pub fn targets_markdown() -> String {
+    let mut out = String::from(TARGETS_HEAD);
+    let all = Target::all();
+    let header: Vec<&str> = all.iter().map(|t| t.name.as_str()).collect();
+    put(
+        &mut out,
+        format_args!(
+            "\n## Memories\n\nBytes; a dash: the target has no such memory. Every tile starts at a multiple of 32 bytes.\n\n| location | memory | {} |\n|---|---|{}\n",
+            header.join(" | "),
+            "---|".repeat(all.len())
+        ),
+    );
+    for loc in Loc::ALL {
+        let cells: Vec<String> = all
+            .iter()
+            .map(|t| match t.capacity(loc) {
+                0 => "-".to_string(),
+                n => n.to_string(),
+            })
+            .collect();
+        put(&mut out, format_args!("| {loc} | {} | {} |\n", all[0].memory(loc).name, cells.join(" | ")));
+    }
+    for t in all {
+        target(&mut out, t);
+    }
+    out
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+fn anchor(row: &Instr) -> String {
+    row.name.to_ascii_lowercase()
+}
+
+fn operands(row: &Instr) -> String {
+    row.operands.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
+}
+
+fn operand_list(row: &Instr) -> String {
+    let one = |o: &crate::OperandSpec| {
+        let what = match o.kind {
+            OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
+            OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
+            OperandKind::View => "a window of a tensor".to_string(),
+            OperandKind::Scalar => "a scalar of the same dtype".to_string(),
+            OperandKind::Address => "a byte address".to_string(),
+        };
+        format!("`{}` {what}", o.name)
+    };
+    row.operands.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn shape(rule: ShapeRule) -> &'static str {
+    match rule {
+        ShapeRule::Free => "none",
+        ShapeRule::Same => "one valid shape for all",
+        ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",
+        ShapeRule::ColReduce => "`a` is r x c, `dst` 1 x c",
+        ShapeRule::RowExpand => "`dst` is r x c, the last operand r x 1",
+        ShapeRule::ColExpand => "`dst` is r x c, the last operand 1 x c",
+        ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
+        ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
+        ShapeRule::Gather => "`dst` and `idx` have one valid shape",
+    }
+}
+
+fn dtypes(out: &mut String, row: &Instr) {
+    let columns = || Target::all().iter().map(|t| (t, allowed_dtypes(t, row).unwrap_or_default()));
+    match row.dtypes {
+        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
+            let what = match row.sem {
+                Sem::Compare => "Dtypes of `a` and `b` (the mask is bool)",
+                Sem::Select => "Dtypes of `dst`, `a` and `b` (the mask is bool)",
+                _ => "Dtypes, one for all",
+            };
+            put(out, format_args!("* {what}:\n"));
+            for (names, list) in grouped(columns()) {
+                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+            }
+            if let DTypeRule::Mask { a2a3_eq_only, .. } = row.dtypes
+                && !a2a3_eq_only.is_empty()
+            {
+                put(out, format_args!("  * a2a3 compares {} with `eq` only.\n", text::list(a2a3_eq_only)));
+            }
+        }
+        DTypeRule::Pairs { a2a3, a5 } => {
+            for (family, pairs) in [("a2a3", a2a3), ("a5; also the Kirins, less bf16", a5)] {
+                put(out, format_args!("* Conversions on {family}:\n"));
+                for from in DType::ALL {
+                    let to: Vec<DType> = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
+                    if !to.is_empty() {
+                        put(out, format_args!("  * {from} to {}.\n", text::list(to)));
+                    }
+                }
+            }
+        }
+        DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
+        DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
+        DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
+        DTypeRule::Any => out.push_str("* Dtypes: any.\n"),
+    }
+}
+
+/// Targets with equal lists together.
+fn grouped<'a>(columns: impl Iterator<Item = (&'a Target, Vec<DType>)>) -> Vec<(String, Vec<DType>)> {
+    let mut groups: Vec<(Vec<&str>, Vec<DType>)> = Vec::new();
+    for (t, list) in columns {
+        match groups.iter_mut().find(|(_, l)| *l == list) {
+            Some((names, _)) => names.push(&t.name),
+            None => groups.push((vec![&t.name], list)),
+        }
+    }
+    groups.into_iter().map(|(names, list)| (text::list(names), list)).collect()
+}
+
+fn unary_program(row: &Instr) -> Option<&'static math::Program> {
+    match row.sem {
+        Sem::Unary(op) => math::program(op),
+        _ => None,
+    }
+}
+
+fn error_bound(p: &math::Program) -> String {
+    let domain = match p.domain {
+        d if d.is_infinite() => String::new(),
+        d => format!(" for |x| up to {d}"),
+    };
+    format!("at most {} ulp in f32{domain}. {}", p.max_ulp, p.doc)
+}
+
+fn target(out: &mut String, t: &Target) {
+    put(out, format_args!("\n## {}\n\n{}.\n\n", t.name, t.description));
+    let family = match t.family {
+        Family::A2A3 => "a2a3",
+        Family::A5 => "a5",
+    };
+    put(out, format_args!("* Instruction table: column {family}. Masks are packed into {}.\n", t.mask_unit));
+    put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
+    put(out, format_args!("* Matrix unit: {}.\n", text::list(t.triples.iter().map(|x| format!("`{x}`")))));
+    for loc in Loc::ALL {
+        let m = t.memory(loc);
+        if !m.fractal.is_empty() {
+            let boxes = m.fractal.iter().map(|(size, r, c)| format!("{r} x {c} for {}-bit elements", 8 * size));
+            put(out, format_args!("* Boxes in {loc}: {}.\n", text::list(boxes)));
+        }
+        if m.one_row {
+            put(out, format_args!("* {loc} tiles have one row, a multiple of {} bytes.\n", m.row_align));
+        }
+    }
+    let l = &t.limits;
+    put(
+        out,
+        format_args!(
+            "* Limits: m, k and n {} to {}; rows of TLOAD {}; rows of TSTORE {}, columns from Acc {} to {}; TEXPANDS fills {} to {} blocks of 32 bytes in Mat.\n",
+            l.matmul_extent.start(),
+            l.matmul_extent.end(),
+            text::list(l.load_rows.iter().map(|(loc, n)| format!("{n} in {loc}"))),
+            text::list(l.store_rows.iter().map(|(loc, n)| format!("{n} in {loc}"))),
+            l.store_cols.start(),
+            l.store_cols.end(),
+            l.fill_blocks.start(),
+            l.fill_blocks.end(),
+        ),
+    );
+    out.push_str("\n| move | instruction | dtypes |\n|---|---|---|\n");
+    for m in &t.moves {
+        let same: Vec<DType> = m.pairs.iter().filter(|(a, b)| a == b).map(|(a, _)| *a).collect();
+        let mut kinds: Vec<String> = match same.len() {
+            n if n == t.dtypes.len() => vec!["all".into()],
+            _ => same.iter().map(|d| d.to_string()).collect(),
+        };
+        kinds.extend(m.pairs.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}")));
+        let mask = (m.from, m.to) == (Place::Tile(Loc::Vec), Place::Tile(Loc::Vec));
+        let more = if mask { ", and bool" } else { "" };
+        put(out, format_args!("| {} to {} | {} | {}{more} |\n", m.from, m.to, m.instr.get().name, kinds.join(", ")));
+    }
+}
+
+const TARGETS_HEAD: &str = "# Targets\n\n\
+Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
+A target is a TOML file:\n\n\
+* `name`, `description`; `family`: `a2a3` or `a5`, the column of the instruction table that applies; `dtypes`; `mask_unit`,\n  the unsigned type into which the bits of a mask are packed.\n\
+* `[memory.LOCATION]` for each of the nine locations: `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
+* `[cube]`: `triples` of accumulator, left and right dtype.\n\
+* `[limits]`: sizes that instructions take, as the sections below show them.\n\
+* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\n\
+`-D capacity.LOCATION=BYTES` overrides one capacity. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn spec_file(name: &str, text: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec").join(name);
+        if std::env::var_os("UPDATE_SPEC").is_some() {
+            std::fs::create_dir_all(path.parent().expect("has one")).expect("spec/ is writable");
+            std::fs::write(&path, text).expect("the page is writable");
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(there == text, "spec/{name} is out of date: run `UPDATE_SPEC=1 cargo test -p ptoc-isa spec`");
+    }
+
+    #[test]
+    fn spec_pages_are_up_to_date() {
+        spec_file("instructions.md", &reference_markdown());
+        spec_file("targets.md", &targets_markdown());
+    }
+}
