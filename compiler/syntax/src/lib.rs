@@ -6,11 +6,15 @@ mod confusables;
 pub mod directive;
 mod lexer;
 mod parse;
+mod recover;
 mod similar;
+mod situation;
 mod terminal;
 mod token;
 
-use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use build::Node;
+use ptoc_diagnostics::{Diagnostic, FileId, Span};
+use terminal::Terminal;
 
 pub use directive::Directive;
 pub use token::Tok;
@@ -37,14 +41,9 @@ pub fn parse_expr(file: FileId, text: &str) -> (ast::Expr, Vec<Diagnostic>) {
     let balanced = brackets::balance(file, text, &source.tokens);
     diagnostics.extend(balanced.diagnostics);
     let span = Span::new(file, 0, text.len() as u32);
-    let expr = match parse::parse(&mut builder, terminal::Terminal::StartExpr, &balanced.lexemes) {
-        Ok(build::Node::Expr(expr)) => expr,
-        _ => {
-            if diagnostics.is_empty() {
-                diagnostics.push(Diagnostic::error(codes::UNEXPECTED_TOKEN, span, "this is no expression"));
-            }
-            builder.error_expr(span)
-        }
+    let expr = match parse::parse(&mut builder, Terminal::StartExpr, &balanced.lexemes) {
+        Ok(Node::Expr(expr)) => expr,
+        _ => recover::expr(&mut builder, &balanced.lexemes).unwrap_or_else(|| builder.error_expr(span)),
     };
     diagnostics.extend(builder.diagnostics);
     (expr, diagnostics)
@@ -59,19 +58,10 @@ pub fn parse(file: FileId, text: &str) -> Parsed {
     diagnostics.extend(balanced.diagnostics);
     let mut parsed = Parsed { comments: source.comments, ..Parsed::default() };
     parsed.file.docs = source.file_docs;
-    match parse::parse(&mut builder, terminal::Terminal::StartFile, &balanced.lexemes) {
-        Ok(build::Node::File(items)) => parsed.file.items = items,
-        Ok(_) => {}
-        Err(stop) => {
-            let l = balanced.lexemes.get(stop.at).copied();
-            let (s, e) = l.map_or((text.len() as u32, text.len() as u32), |l| (l.start, l.end));
-            diagnostics.push(Diagnostic::error(
-                ptoc_diagnostics::codes::UNEXPECTED_TOKEN,
-                Span::new(file, s, e),
-                format!("unexpected {}", l.and_then(|l| l.tok()).map_or("end".into(), |t| t.to_string())),
-            ));
-        }
-    }
+    parsed.file.items = match parse::parse(&mut builder, Terminal::StartFile, &balanced.lexemes) {
+        Ok(Node::File(items)) => items,
+        _ => recover::items(&mut builder, &balanced.lexemes),
+    };
     diagnostics.extend(builder.diagnostics);
     parsed.directives = source.directives;
     diagnostics.sort_by_key(|d| d.span.map_or(0, |s| s.start));

@@ -10,8 +10,21 @@ use crate::terminal::{Lexeme, Terminal};
 pub(crate) struct Stop {
     /// Index of the lexeme that could not follow; the length of the input if it ended too early.
     pub at: usize,
-    /// Could an operand have stood there?
-    pub wants_operand: bool,
+    /// What could have stood there.
+    pub wants: Wants,
+}
+
+/// What could have stood where a parse stopped, of what matters to messages.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Wants {
+    /// A value or type.
+    pub operand: bool,
+    /// A name (as in every place for a value).
+    pub name: bool,
+    /// `;`
+    pub semicolon: bool,
+    /// `{`
+    pub block: bool,
 }
 
 /// Parses `lexemes` as `start`. On failure, nothing that the semantic actions reported remains.
@@ -35,8 +48,14 @@ pub(crate) fn parse(builder: &mut Builder<'_>, start: Terminal, lexemes: &[Lexem
                     (fed.saturating_sub(1), Vec::new())
                 }
             };
-            let wants_operand = expected.iter().any(|e| e == "int");
-            Err(Stop { at, wants_operand })
+            let wants = |terminal: &str| expected.iter().any(|e| e == terminal);
+            let wants = Wants {
+                operand: wants("float"),
+                name: wants("name"),
+                semicolon: wants("\";\""),
+                block: wants("\"{\""),
+            };
+            Err(Stop { at, wants })
         }
     }
 }

@@ -1,3 +1,5 @@
 //! Integration tests of the parser.
 
 mod programs;
+mod report;
+mod situations;

@@ -1,0 +1,239 @@
+//! Mistakes in expressions, wherever they stand.
+
+use ptoc_diagnostics::{Diagnostic, Edit, Fix, codes};
+
+use super::{Situation, View};
+use crate::terminal::Terminal;
+use crate::token::Tok;
+
+const COMPARISONS: [Tok; 6] = [Tok::Eq, Tok::Ne, Tok::Lt, Tok::Le, Tok::Gt, Tok::Ge];
+
+pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
+    spaced_static(v)
+        .or_else(|| chained(v))
+        .or_else(|| assignment(v))
+        .or_else(|| colon(v))
+        .or_else(|| semicolon_in_brackets(v))
+        .or_else(|| missing_field(v))
+        .or_else(|| keyword(v))
+        .or_else(|| missing_operand(v))
+}
+
+/// `ring <MTE2, V>(..)`: static arguments are glued to their name.
+fn spaced_static(v: &View<'_, '_>) -> Option<Situation> {
+    let here = v.here_tok();
+    // A comparison whose `>` is directly called, or that a comma cuts.
+    let open = match here? {
+        Tok::Gt if v.tok(v.at + 1) == Some(Tok::LParen) => v.find_back(v.at, &[Tok::Lt])?,
+        Tok::Comma => {
+            let open = v.find_back(v.at, &[Tok::Lt])?;
+            v.lexemes[v.at..].iter().any(|l| l.is(Tok::Gt)).then_some(open)?
+        }
+        Tok::Lt if matches!(v.tok(v.at.checked_sub(2)?), Some(Tok::Tile | Tok::Tensor)) => v.at,
+        _ => return None,
+    };
+    let name = open.checked_sub(1)?;
+    if v.tok(name) != Some(Tok::Name) {
+        return None;
+    }
+    let gap = v.builder.span(v.span(name).end, v.span(open).start);
+    let text = v.text(name);
+    let d = v.error(
+        codes::SPACED_STATIC_ARGUMENTS,
+        v.span(open),
+        format!("a space stands between `{text}` and its static arguments: this `<` compares"),
+    );
+    let d = d.with_fix("remove the space", gap, "");
+    let close = (open..v.lexemes.len()).find(|i| v.tok(*i) == Some(Tok::Gt))?;
+    let mut with: Vec<_> = v.lexemes[open..=close].to_vec();
+    let last = with.len() - 1;
+    with[0].term = Terminal::Tok(Tok::StaticOpen);
+    with[last].term = Terminal::Tok(Tok::AngleClose);
+    Situation::replace(d, open..close + 1, with)
+}
+
+/// `a < b < c`
+fn chained(v: &View<'_, '_>) -> Option<Situation> {
+    let here = v.here_tok()?;
+    if !COMPARISONS.contains(&here) || !v.ends_operand(v.at.checked_sub(1)?) {
+        return None;
+    }
+    let mut first = v.find_back(v.at, &COMPARISONS)?;
+    if v.find_back(v.at, &[Tok::AndAnd, Tok::OrOr]).is_some_and(|i| i > first) {
+        return None;
+    }
+    // Later comparisons of the same chain, after a repair: the chain was reported.
+    while let Some(earlier) = v.find_back(first, &COMPARISONS) {
+        if v.find_back(first, &[Tok::AndAnd, Tok::OrOr]).is_some_and(|i| i > earlier) {
+            break;
+        }
+        first = earlier;
+    }
+    let d = v
+        .error(codes::CHAINED_COMPARISON, v.here(), "comparisons do not chain")
+        .with_secondary(v.span(first), "this comparison is already complete");
+    let middle = &v.lexemes[first + 1..v.at];
+    if middle.is_empty() || middle.len() > 16 {
+        return Situation::hopeless(d);
+    }
+    let text = v.builder.text(middle[0].start, middle[middle.len() - 1].end);
+    let d = d.with_fix("compare twice", v.after_prev(), format!(" && {text}"));
+    let mut with = vec![v.made(Tok::AndAnd, v.after_prev())];
+    with.push(v.made(Tok::BadNumber, v.after_prev()));
+    Situation::replace(d, v.at..v.at, with)
+}
+
+/// `=` where a value is compared.
+fn assignment(v: &View<'_, '_>) -> Option<Situation> {
+    let in_condition = matches!(v.first(), Some(Tok::If | Tok::While | Tok::Else))
+        || v.find_back(v.at, &[Tok::If, Tok::Where, Tok::Ensures]).is_some();
+    let d = |span| {
+        let d = v.error(codes::ASSIGNMENT_IN_CONDITION, span, "`=` assigns; values are compared by `==`");
+        d.with_fix("write `==`", span, "==")
+    };
+    // In round brackets: the named argument `(a = b)`, which no call takes.
+    if let Some(Terminal::Arg(i)) = v.get(v.at).map(|l| l.term) {
+        let name = v.builder.parts.args.get(i as usize)?.as_ref()?.name.as_ref()?.span;
+        let after = v.builder.text(name.end, v.here().end);
+        let at = name.end + after.find('=')? as u32;
+        let d = d(v.builder.span(at, at + 1));
+        return Situation::replace(d, v.at..v.at + 1, vec![v.made(Tok::BadNumber, v.here())]);
+    }
+    if v.here_tok() != Some(Tok::Assign) || !v.ends_operand(v.at.checked_sub(1)?) {
+        return None;
+    }
+    let with = vec![v.made(Tok::Eq, v.here())];
+    let nested = v.find_back(v.at, &[Tok::Assign]).is_some();
+    match v.start {
+        _ if in_condition => Situation::replace(d(v.here()), v.at..v.at + 1, with),
+        Terminal::StartArg | Terminal::StartExpr => Situation::replace(d(v.here()), v.at..v.at + 1, with),
+        Terminal::StartStmt if nested => {
+            let message = "an assignment has no value that could be assigned";
+            let d = v.error(codes::ASSIGNMENT_IN_CONDITION, v.here(), message);
+            let d = d.with_fix("to compare, write `==`", v.here(), "==");
+            Situation::replace(d, v.at..v.at + 1, with)
+        }
+        _ => None,
+    }
+}
+
+/// A second `:`, or one after a comparison: slices and conditional expressions of other languages.
+fn colon(v: &View<'_, '_>) -> Option<Situation> {
+    if v.here_tok() == Some(Tok::Colon) && v.find_back(v.at, &[Tok::Colon]).is_some() {
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "a layout has one `:`, between shape and stride");
+        return Situation::hopeless(d.with_help("for a range write `lo..hi`; for a whole mode write `_`"));
+    }
+    // `x[:, 0]`, `x[0:]`
+    let slice = v.start == Terminal::StartArg
+        && v.wants.operand
+        && (v.here_tok() == Some(Tok::Colon) || (v.at_end() && v.prev_tok() == Some(Tok::Colon)));
+    if slice {
+        let whole = v.lexemes.len() == 1;
+        let d = v.error(codes::FOREIGN_SPELLING, v.span(v.at.min(v.lexemes.len() - 1)), "`:` does not slice");
+        let d = match whole {
+            true => d.with_fix("the whole mode is written `_`", v.here(), "_"),
+            false => d.with_help("a part of a mode is written `lo..hi`, the whole mode `_`"),
+        };
+        return Situation::hopeless(d);
+    }
+    None
+}
+
+fn semicolon_in_brackets(v: &View<'_, '_>) -> Option<Situation> {
+    let inside = matches!(
+        v.start,
+        Terminal::StartArg
+            | Terminal::StartStaticArg
+            | Terminal::StartParam
+            | Terminal::StartStaticParam
+            | Terminal::StartGridVar
+    );
+    if !inside || v.here_tok() != Some(Tok::Semi) {
+        return None;
+    }
+    let d = v.error(codes::MISSING_COMMA, v.here(), "list elements are separated by `,`");
+    Situation::hopeless(d.with_fix("write `,`", v.here(), ","))
+}
+
+fn missing_field(v: &View<'_, '_>) -> Option<Situation> {
+    if v.prev_tok() != Some(Tok::Dot) || v.wants.operand {
+        return None;
+    }
+    let before = v.at.checked_sub(2);
+    let d = match before {
+        Some(b) if v.ends_operand(b) => {
+            v.error(codes::MISSING_NAME, v.after_prev(), "a field's name is missing after `.`")
+        }
+        _ => return None,
+    };
+    Situation::hopeless(d)
+}
+
+/// A word of the language where a value is wanted.
+fn keyword(v: &View<'_, '_>) -> Option<Situation> {
+    let tok = v.here_tok()?;
+    if !v.wants.operand || !tok.is_keyword() || v.starts_line(v.at) {
+        return None;
+    }
+    let word = v.text(v.at);
+    match tok {
+        Tok::If => {
+            let message = "`if` is a value only as a whole: put it in parentheses";
+            Situation::hopeless(v.error(codes::UNEXPECTED_TOKEN, v.here(), message))
+        }
+        Tok::Tile | Tok::Tensor => {
+            let message = format!("`{word}` makes storage; it cannot be an operand");
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
+            Situation::hopeless(d.with_help("give it a name with `let` first"))
+        }
+        Tok::In | Tok::Out | Tok::InOut | Tok::Type | Tok::Where | Tok::Ensures | Tok::Grid | Tok::Pipeline => {
+            keyword_as_name(v, v.at)
+        }
+        Tok::Use | Tok::Const | Tok::Atom | Tok::Fn | Tok::Kernel | Tok::Program => keyword_as_name(v, v.at),
+        _ => None,
+    }
+}
+
+/// The word at `i` stands for a name.
+pub(super) fn keyword_as_name(v: &View<'_, '_>, i: usize) -> Option<Situation> {
+    let word = v.text(i);
+    let d = v
+        .error(codes::KEYWORD_AS_NAME, v.span(i), format!("`{word}` is a word of the language and cannot be a name"))
+        .with_fix(format!("call it `{word}_`"), v.span(i), format!("{word}_"));
+    Situation::replace(d, i..i + 1, vec![v.made(Tok::Name, v.span(i))])
+}
+
+/// Nothing stands where a value should.
+fn missing_operand(v: &View<'_, '_>) -> Option<Situation> {
+    if !v.wants.operand || v.starts_operand(v.at) {
+        return None;
+    }
+    let before = v.prev();
+    let what = match v.prev_tok() {
+        Some(Tok::In) => "a range or list",
+        Some(Tok::Arrow | Tok::Tile | Tok::Tensor) => "a type",
+        Some(Tok::Colon) if v.start == Terminal::StartParam => "a type",
+        Some(Tok::If | Tok::While) => "a condition",
+        _ => "a value",
+    };
+    let after = before.map(|l| v.show(l));
+    let message = match (&after, v.get(v.at)) {
+        (Some(after), _) => format!("{what} is missing after {after}"),
+        (None, Some(here)) => format!("{what} is missing before {}", v.show(here)),
+        (None, None) => format!("{what} is missing here"),
+    };
+    let span = if after.is_some() { v.after_prev() } else { v.here() };
+    let d: Diagnostic = if what == "a type" {
+        v.error(codes::MISSING_TYPE, span, message)
+    } else {
+        v.error(codes::MISSING_OPERAND, span, message)
+    };
+    // A type is no value, but the repaired part is not looked at any further than its syntax.
+    Situation::replace(d, v.at..v.at, vec![v.made(Tok::BadNumber, v.after_prev())])
+}
+
+/// A fix of several edits.
+pub(super) fn edits(message: impl Into<String>, edits: Vec<(ptoc_diagnostics::Span, &str)>) -> Fix {
+    let edit = |(span, text): (ptoc_diagnostics::Span, &str)| Edit { span, text: text.to_owned() };
+    Fix { message: message.into(), edits: edits.into_iter().map(edit).collect() }
+}

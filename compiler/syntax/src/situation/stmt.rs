@@ -1,0 +1,361 @@
+//! Mistakes in statements.
+
+use ptoc_diagnostics::codes;
+
+use super::expr::{edits, keyword_as_name};
+use super::part::missing_in;
+use super::{Repair, Situation, View, foreign};
+use crate::terminal::Terminal;
+use crate::token::Tok;
+
+pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
+    match v.first() {
+        Some(Tok::Let | Tok::Var | Tok::Const) => definition(v),
+        Some(Tok::For) => for_loop(v, 0),
+        Some(Tok::Pipeline) => pipeline(v),
+        Some(Tok::If | Tok::While) => condition(v),
+        Some(Tok::Else) => else_without_if(v),
+        Some(Tok::Grid) => grid(v),
+        Some(Tok::Hash) => attributes(v),
+        Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use) => nested_item(v),
+        Some(Tok::Name) => foreign_statement(v),
+        _ => None,
+    }
+    .or_else(|| missing_body(v))
+}
+
+/// `let`, `var`, `const`.
+pub(super) fn definition(v: &View<'_, '_>) -> Option<Situation> {
+    let (here, at) = (v.here_tok(), v.at);
+    let word = v.text(0).to_owned();
+    // `let mut x`
+    if v.first() == Some(Tok::Let) && v.text(1) == "mut" && at == 2 && here == Some(Tok::Name) {
+        return v.respell(0..2, "a mutable scalar is made by `var`".to_owned(), "var", Tok::Var);
+    }
+    let defined = (1..at).any(|i| v.tok(i) == Some(Tok::Assign));
+    let wants_name = at == 1 || (!defined && v.prev_tok() == Some(Tok::Comma) && !v.wants.operand);
+    let in_pattern = v.tok(1) == Some(Tok::LParen) && !defined && v.find_back(at, &[Tok::RParen]).is_none() && at > 1;
+    if wants_name || (in_pattern && matches!(v.prev_tok(), Some(Tok::LParen | Tok::Comma))) {
+        if here.is_some_and(Tok::is_keyword) {
+            return keyword_as_name(v, at);
+        }
+        if here == Some(Tok::Hole) {
+            let d = v.error(codes::MISSING_NAME, v.here(), "`_` is no name");
+            return Situation::replace(
+                d.with_help("give it a name; nothing has to use it"),
+                at..at + 1,
+                vec![v.made(Tok::Name, v.here())],
+            );
+        }
+        let d = match v.get(at) {
+            Some(l) => {
+                v.error(codes::MISSING_NAME, v.here(), format!("a name must follow `{word}`, not {}", v.show(l)))
+            }
+            None => v.error(codes::MISSING_NAME, v.after_prev(), format!("a name is missing after `{word}`")),
+        };
+        return Situation::hopeless(d);
+    }
+    if defined {
+        return None;
+    }
+    if v.prev_tok() == Some(Tok::Colon) && v.wants.operand && !v.starts_operand(at) {
+        let d = v.error(codes::MISSING_TYPE, v.after_prev(), "a type is missing after `:`");
+        let d = d.with_fix("to let the type be inferred, remove `:`", v.span(at - 1), "");
+        return Situation::replace(d, at - 1..at, Vec::new());
+    }
+    let name = v.text(1).to_owned();
+    match here {
+        _ if v.wants.operand => None,
+        Some(Tok::Eq) => v.respell(at..at + 1, "a definition has `=`; `==` compares".to_owned(), "=", Tok::Assign),
+        Some(Tok::ColonAssign | Tok::FatArrow) => {
+            let message = format!("a definition has `=`, not `{}`", v.text(at));
+            v.respell(at..at + 1, message, "=", Tok::Assign)
+        }
+        Some(Tok::AddAssign | Tok::SubAssign | Tok::MulAssign | Tok::DivAssign | Tok::OrAssign | Tok::XorAssign) => {
+            let gap = v.builder.span(v.span(0).start, v.span(1).start);
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), format!("`{name}` has no value yet that could change"));
+            let d = d.with_fix(format!("to change an existing `{name}`, remove `{word}`"), gap, "");
+            Situation::replace(d, 0..1, Vec::new())
+        }
+        Some(Tok::Semi) | None if v.ends_operand(at.wrapping_sub(1)) => {
+            let d = v.error(codes::MISSING_VALUE, v.after_prev(), format!("`{name}` has no value"));
+            let help = match v.first() {
+                Some(Tok::Let) => "write `= value`; storage is made by `= tile Vec<f32, 16, 64>`",
+                _ => "write `= value`",
+            };
+            Situation::hopeless(d.with_help(help))
+        }
+        _ if v.starts_operand(at) && v.starts_line(at) => {
+            let d = v.error(codes::MISSING_VALUE, v.after_prev(), format!("`{name}` has no value"));
+            Some(Situation { diagnostic: d.with_help("write `= value;`"), repair: Repair::Split })
+        }
+        _ if v.starts_operand(at) && v.tok(at - 1) == Some(Tok::Name) && at == 2 && foreign::dtype(&name).is_some() => {
+            let span = v.between(1, 2);
+            let (ty, name) = (foreign::dtype(&name).unwrap_or_default(), v.text(2));
+            let d = v.error(codes::FOREIGN_SPELLING, span, "the type follows the name");
+            let d = d.with_fix(format!("write `{name}: {ty}`"), span, format!("{name}: {ty}"));
+            Situation::replace(d, 1..2, Vec::new())
+        }
+        _ if v.starts_operand(at) || here == Some(Tok::LBracket) => {
+            let d = v.error(codes::MISSING_VALUE, v.after_prev(), format!("`=` is missing after `{}`", v.text(at - 1)));
+            let d = d.with_fix("insert `=`", v.after_prev(), " =");
+            Situation::replace(d, at..at, vec![v.made(Tok::Assign, v.after_prev())])
+        }
+        _ => None,
+    }
+}
+
+/// `for name in range {}`, whose `for` stands at `word`.
+fn for_loop(v: &View<'_, '_>, word: usize) -> Option<Situation> {
+    let (here, at) = (v.here_tok(), v.at);
+    if at == word + 1 {
+        if here == Some(Tok::LParen) {
+            let close = (at..v.lexemes.len()).find(|i| v.tok(*i) == Some(Tok::RParen))?;
+            let semicolons = (at..close).any(|i| v.tok(i) == Some(Tok::Semi));
+            let span = v.between(at, close);
+            if semicolons {
+                let d = v.error(codes::FOREIGN_SPELLING, span, "a loop runs over a range");
+                return Situation::hopeless(d.with_help("write `for i in 0..n { .. }`, or a `while` loop"));
+            }
+            let d = v.error(codes::FOREIGN_SPELLING, v.here(), "a loop's range stands without parentheses");
+            let mut d = d;
+            d.fixes.push(edits("remove them", vec![(v.span(at), ""), (v.span(close), "")]));
+            return Situation::replace(d, at..close + 1, v.lexemes[at + 1..close].to_vec());
+        }
+        if here.is_some_and(Tok::is_keyword) && here != Some(Tok::In) {
+            return keyword_as_name(v, at);
+        }
+        let d = v.error(codes::MISSING_NAME, v.after_prev(), "the loop variable is missing after `for`");
+        return Situation::hopeless(d.with_help("write `for i in 0..n { .. }`"));
+    }
+    if at == word + 2 && v.tok(word + 1) == Some(Tok::Name) {
+        // `for int i in ..`
+        if here == Some(Tok::Name) && foreign::dtype(v.text(word + 1)).is_some() {
+            let message = "a loop variable has no type".to_owned();
+            return v.respell(word + 1..word + 2, message, "", Tok::Bad);
+        }
+        return missing_in(v, word + 1);
+    }
+    None
+}
+
+fn pipeline(v: &View<'_, '_>) -> Option<Situation> {
+    if let Some(word) = v.lexemes.iter().position(|l| l.is(Tok::For)) {
+        return for_loop(v, word);
+    }
+    let d = match v.at {
+        1 => {
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.after_prev(), "`pipeline` needs its number of stages");
+            d.with_fix("insert `(stages = 2)`", v.after_prev(), "(stages = 2)")
+        }
+        _ => {
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "`pipeline(..)` stands before a `for` loop");
+            d.with_help("write `pipeline(stages = 2) for k in tiles(K, BK) { .. }`")
+        }
+    };
+    Situation::hopeless(d)
+}
+
+/// `if` and `while`.
+fn condition(v: &View<'_, '_>) -> Option<Situation> {
+    let at = v.at;
+    if v.here_tok() == Some(Tok::Name) && v.ends_operand(at.wrapping_sub(1)) && matches!(v.text(at), "then" | "do") {
+        let message = format!("there is no `{}`: the condition ends where its block begins", v.text(at));
+        return v.respell(at..at + 1, message, "", Tok::Bad);
+    }
+    None
+}
+
+fn else_without_if(v: &View<'_, '_>) -> Option<Situation> {
+    if v.at != 0 {
+        return None;
+    }
+    let d = v.error(codes::ELSE_WITHOUT_IF, v.here(), "this `else` belongs to no `if`");
+    let before = v.builder.source().get(..v.here().start as usize).unwrap_or_default().trim_end();
+    if before.ends_with(';') {
+        let end = before.len() as u32;
+        return Situation::hopeless(d.with_fix("remove the `;` before it", v.builder.span(end - 1, end), ""));
+    }
+    Situation::hopeless(d.with_note("`else` follows the `}` of an `if`"))
+}
+
+fn grid(v: &View<'_, '_>) -> Option<Situation> {
+    let at = v.at;
+    if at == 1 {
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "the variables of `grid` stand in parentheses");
+        return Situation::hopeless(d.with_help("write `grid (i in tiles(M, 16), j in tiles(N, 64));`"));
+    }
+    if let Some(Terminal::Block(_)) = v.get(at).map(|l| l.term) {
+        let d =
+            v.error(codes::UNEXPECTED_TOKEN, v.after_prev(), "`grid` has no body: what follows it runs for each block");
+        return Situation::hopeless(d.with_help("end it with `;`, and write its statements after it"));
+    }
+    None
+}
+
+/// `#[..]` in front of a statement.
+fn attributes(v: &View<'_, '_>) -> Option<Situation> {
+    if let Some(situation) = super::item::attribute(v) {
+        return Some(situation);
+    }
+    if let Some(word) = v.lexemes.iter().position(|l| l.is(Tok::For))
+        && v.at > word
+    {
+        return for_loop(v, word);
+    }
+    let d = v.error(codes::MALFORMED_ATTRIBUTE, v.span(0), "in a body, an attribute stands before a `for` loop only");
+    Situation::hopeless(d.with_help("attributes of a kernel stand before `kernel`"))
+}
+
+fn nested_item(v: &View<'_, '_>) -> Option<Situation> {
+    let word = v.text(0).to_owned();
+    let d = v.error(codes::MISPLACED, v.span(0), format!("`{word}` cannot stand in a body"));
+    let d = match v.first() {
+        Some(Tok::Use) => d.with_help("write it at the top of the file"),
+        _ => d
+            .with_help("write it beside the kernel, not in it")
+            .with_note("if it is beside it, a `}` is missing before"),
+    };
+    Situation::hopeless(d)
+}
+
+/// Statements that begin with a name and are none of ours.
+fn foreign_statement(v: &View<'_, '_>) -> Option<Situation> {
+    let (here, at) = (v.here_tok(), v.at);
+    let first = v.text(0).to_owned();
+    // `x := 1;`
+    if at == 1 && here == Some(Tok::ColonAssign) {
+        let mut d = v.error(codes::FOREIGN_SPELLING, v.here(), format!("`{first}` is defined by `let`, not by `:=`"));
+        let start = v.builder.span(v.span(0).start, v.span(0).start);
+        d.fixes.push(edits(format!("write `let {first} =`"), vec![(start, "let "), (v.here(), "=")]));
+        let with = vec![v.made(Tok::Let, start), v.lexemes[0], v.made(Tok::Assign, v.here())];
+        return Situation::replace(d, 0..2, with);
+    }
+    if at != 1 || v.starts_line(1) {
+        return None;
+    }
+    let help = match first.as_str() {
+        "elif" | "elsif" | "elseif" => {
+            let d = v.error(codes::FOREIGN_SPELLING, v.span(0), format!("`{first}` is written `else if`"));
+            return Situation::hopeless(d.with_fix("write `else if`", v.span(0), "else if"));
+        }
+        "mut" | "auto" => "let",
+        "loop" | "do" => {
+            let d = v.error(codes::FOREIGN_SPELLING, v.span(0), format!("there is no `{first}` loop"));
+            return Situation::hopeless(d.with_help("write `while cond { .. }` or `for i in 0..n { .. }`"));
+        }
+        "match" | "switch" | "case" => {
+            let d = v.error(codes::FOREIGN_SPELLING, v.span(0), format!("there is no `{first}`"));
+            return Situation::hopeless(d.with_help("write `if a == b { .. } else if .. { .. }`"));
+        }
+        "print" | "assert" | "static_assert" if v.starts_operand(1) => {
+            let d =
+                v.error(codes::FOREIGN_SPELLING, v.span(0), format!("the arguments of `{first}` stand in parentheses"));
+            return Situation::hopeless(d.with_help(format!("write `{first}(..);`")));
+        }
+        "def" | "func" | "function" => {
+            let d =
+                v.error(codes::MISPLACED, v.span(0), format!("`{first}` is written `fn`, and cannot stand in a body"));
+            return Situation::hopeless(d.with_help("write it beside the kernel, not in it"));
+        }
+        name if foreign::dtype(name).is_some() => "let",
+        name => {
+            // A word of the language with a letter wrong.
+            let words =
+                ["let", "var", "const", "if", "for", "while", "return", "break", "continue", "grid", "pipeline"];
+            let near = crate::similar::nearest(name, &words).filter(|_| v.starts_operand(1))?;
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.span(0), format!("`{name}` begins no statement"));
+            let tok = word_token(near)?;
+            let with = vec![v.made(tok, v.span(0))];
+            return Situation::replace(d.with_fix(format!("write `{near}`"), v.span(0), near), 0..1, with);
+        }
+    };
+    if here != Some(Tok::Name) {
+        return None;
+    }
+    let gap = v.span(0);
+    let message = format!("a name is defined by `{help}`, not by its type");
+    let d = v.error(codes::FOREIGN_SPELLING, gap, message).with_fix(format!("write `{help}`"), gap, help);
+    Situation::replace(d, 0..1, vec![v.made(Tok::Let, gap)])
+}
+
+fn word_token(word: &str) -> Option<Tok> {
+    Some(match word {
+        "let" => Tok::Let,
+        "var" => Tok::Var,
+        "const" => Tok::Const,
+        "if" => Tok::If,
+        "for" => Tok::For,
+        "while" => Tok::While,
+        "return" => Tok::Return,
+        "break" => Tok::Break,
+        "continue" => Tok::Continue,
+        "grid" => Tok::Grid,
+        "pipeline" => Tok::Pipeline,
+        _ => return None,
+    })
+}
+
+/// A loop or branch without `{`.
+fn missing_body(v: &View<'_, '_>) -> Option<Situation> {
+    let (here, at) = (v.here_tok(), v.at);
+    let heads = [Tok::If, Tok::Else, Tok::For, Tok::While];
+    let word = v.find_back(at, &heads)?;
+    let has_block = v.lexemes[word..at].iter().any(|l| matches!(l.term, Terminal::Block(_)));
+    let complete =
+        v.ends_operand(at.wrapping_sub(1)) || v.prev_tok() == Some(Tok::Else) || v.prev_tok() == Some(Tok::Colon);
+    if has_block || !complete || (v.wants.operand && !matches!(v.prev_tok(), Some(Tok::Colon | Tok::Else))) {
+        return None;
+    }
+    let head = v.text(word).to_owned();
+    // Python's `if a:`
+    if v.prev_tok() == Some(Tok::Colon) || here == Some(Tok::Colon) {
+        let colon = if here == Some(Tok::Colon) { v.here() } else { v.span(at - 1) };
+        let d = v.error(
+            codes::MISSING_BRACE,
+            colon,
+            format!("the body of `{head}` stands in `{{` and `}}`, not after `:`"),
+        );
+        return Situation::hopeless(d.with_fix("write `{`, and `}` after the body", colon, " {"));
+    }
+    let last = v.lexemes.len() - 1;
+    let d = v.error(codes::MISSING_BRACE, v.after_prev(), format!("the body of `{head}` must stand in `{{` and `}}`"));
+    if here == Some(Tok::Semi) || v.at_end() {
+        let d = v.error(codes::MISSING_BODY, v.after_prev(), format!("`{head}` has no body"));
+        return Situation::hopeless(d.with_help("write `{ .. }`"));
+    }
+    let mut d = d;
+    if v.tok(last) == Some(Tok::Semi) {
+        let fix = edits("put it in braces", vec![(v.after_prev(), " {"), (v.span(last).after(), " }")]);
+        d.fixes.push(fix);
+    }
+    Situation::hopeless(d)
+}
+
+/// The statement is complete, and another one begins.
+pub(super) fn missing_semicolon(v: &View<'_, '_>) -> Option<Situation> {
+    if !matches!(v.start, Terminal::StartStmt | Terminal::StartItem) || !v.wants.semicolon {
+        return None;
+    }
+    let fits = v.at_end() || v.starts_line(v.at) || v.here_tok().is_some_and(|t| t.is_keyword());
+    let operand = v.starts_operand(v.at) || v.get(v.at).is_some_and(|l| matches!(l.term, Terminal::Block(_)));
+    if !fits && !operand {
+        return None;
+    }
+    let before = v.prev()?;
+    let d = v.error(codes::MISSING_SEMICOLON, v.after_prev(), format!("`;` is missing after {}", v.show(before)));
+    let d = d.with_fix("insert `;`", v.after_prev(), ";");
+    if !fits && v.start == Terminal::StartStmt {
+        // On one line it may as well be an operator that is missing.
+        let here = v.get(v.at).map(|l| v.show(l)).unwrap_or_default();
+        let message = format!("`;` or an operator is missing between {} and {here}", v.show(before));
+        let d = v.error(codes::MISSING_SEMICOLON, v.after_prev(), message).with_fix("insert `;`", v.after_prev(), ";");
+        return Some(Situation { diagnostic: d, repair: Repair::Split });
+    }
+    let repair = match v.start {
+        Terminal::StartStmt => Repair::Split,
+        _ if v.at_end() => Repair::Replace(v.at..v.at, vec![v.made(Tok::Semi, v.after_prev())]),
+        _ => Repair::None,
+    };
+    Some(Situation { diagnostic: d, repair })
+}
