@@ -1,0 +1,263 @@
+//! Builds small kernels and runs them twice: tile IR on the interpreter, loop IR on its evaluator.
+
+use ptoc_diagnostics::{FileId, Span};
+use ptoc_ir::loops::eval::{self, Memory};
+use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use ptoc_ir::loops::{self, Module};
+use ptoc_ir::scalar;
+use ptoc_ir::tile::verify::verify;
+use ptoc_ir::tile::{
+    AddrKind, Builder, Inst, InstAttrs, Kernel, Op, Operand, TensorData, TensorDir, TensorId, Tile, TileData, TileRef,
+    Value, ViewRef,
+};
+use ptoc_isa::{Loc, Order, Target, TileType, lookup};
+use ptoc_passes::{Prepared, pipeline};
+use ptoc_tensor::DType;
+
+pub fn at(n: u32) -> Span {
+    Span::new(FileId(0), n, n + 1)
+}
+
+pub fn a5() -> &'static Target {
+    Target::builtin("a5").unwrap()
+}
+
+/// A kernel under construction: a builder with shorthands. Every statement gets a span of its own.
+pub struct K {
+    pub b: Builder,
+    next: u32,
+}
+
+impl K {
+    pub fn new(name: &str) -> K {
+        K { b: Builder::new(name, at(0), "a5"), next: 10 }
+    }
+
+    pub fn span(&mut self) -> Span {
+        self.next += 10;
+        at(self.next)
+    }
+
+    pub fn c(&mut self, n: i64) -> Value {
+        self.b.index_const(n)
+    }
+
+    pub fn dim(&mut self, name: &str) -> Value {
+        let span = self.span();
+        self.b.dim(name, span)
+    }
+
+    pub fn tensor(&mut self, name: &str, dtype: DType, dir: TensorDir, shape: &[Value]) -> TensorId {
+        let span = self.span();
+        let (shape, name) = (shape.to_vec(), name.into());
+        self.b.tensor(TensorData { name, dtype, dir, shape, optional: false, disjoint: false, span })
+    }
+
+    pub fn tile(&mut self, name: &str, loc: Loc, dtype: DType, (rows, cols): (u32, u32), order: Order) -> Tile {
+        self.place(name, TileType { loc, dtype, rows, cols, order }, AddrKind::Auto, 1, 1)
+    }
+
+    pub fn place(&mut self, name: &str, ty: TileType, addr: AddrKind, count: u32, stages: u32) -> Tile {
+        let span = self.span();
+        let name = name.into();
+        let tile = self.b.tile(TileData { name, ty, count, stages, addr, hidden: false, span });
+        self.b.emit(Op::Alloc { tile }, span);
+        tile
+    }
+
+    /// The whole tensor of this shape, row-major.
+    pub fn view(&mut self, tensor: TensorId, rows: Value, cols: Value) -> ViewRef {
+        let (zero, one) = (self.c(0), self.c(1));
+        ViewRef { tensor, offset: zero, shape: vec![rows, cols], strides: vec![cols, one] }
+    }
+
+    pub fn r(&self, tile: Tile, valid: (Value, Value)) -> TileRef {
+        self.b.tile_ref(tile, valid)
+    }
+
+    pub fn inst(&mut self, name: &str, operands: Vec<Operand>, attrs: InstAttrs) {
+        let span = self.span();
+        let instr = lookup(name).unwrap_or_else(|| panic!("{name} is in the table"));
+        self.b.inst(Inst { instr, operands, scratch: Vec::new(), attrs }, span);
+    }
+
+    pub fn tiles(&mut self, name: &str, tiles: &[TileRef]) {
+        self.inst(name, tiles.iter().map(|t| Operand::Tile(*t)).collect(), InstAttrs::default());
+    }
+
+    pub fn load(&mut self, tile: TileRef, view: ViewRef) {
+        self.inst("TLOAD", vec![Operand::Tile(tile), Operand::View(view)], InstAttrs::default());
+    }
+
+    pub fn store(&mut self, view: ViewRef, tile: TileRef) {
+        self.inst("TSTORE", vec![Operand::View(view), Operand::Tile(tile)], InstAttrs::default());
+    }
+
+    pub fn finish(self) -> Kernel {
+        let kernel = self.b.finish();
+        if let Err(errors) = verify(&kernel) {
+            panic!("{kernel}\n{:?}", errors);
+        }
+        kernel
+    }
+}
+
+/// Arguments of a run.
+#[derive(Default, Clone)]
+pub struct Args {
+    pub dims: Vec<i64>,
+    pub scalars: Vec<u64>,
+    pub tensors: Vec<TensorArg>,
+}
+
+pub fn tensor(dtype: DType, shape: &[u64], bits: impl IntoIterator<Item = u64>) -> TensorArg {
+    let n: u64 = shape.iter().product();
+    let data = bits.into_iter().take(n as usize).flat_map(|b| b.to_le_bytes()[..dtype.size()].to_vec()).collect();
+    TensorArg { dtype, shape: shape.to_vec(), data }
+}
+
+/// Bits that reach the corners of a dtype, repeatable.
+pub fn noise(dtype: DType, seed: u64) -> impl Iterator<Item = u64> {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0u64..).map(move |n| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        let ty = ptoc_ir::tile::Ty::D(dtype);
+        if dtype == DType::Bool {
+            return x >> 20 & 1;
+        }
+        if !dtype.is_float() {
+            let bits = if n % 5 == 0 { x >> 40 & 3 } else { x };
+            return bits & scalar::mask(ty);
+        }
+        match n % 11 {
+            3 => scalar::from_f32(dtype, f32::INFINITY),
+            5 => scalar::from_f32(dtype, f32::NAN),
+            7 => scalar::from_f32(dtype, -0.0),
+            8 => scalar::from_f32(dtype, (x >> 60) as f32 - 7.5),
+            9 => x & scalar::mask(ty),
+            _ => scalar::from_f32(dtype, ((x >> 40) as f32 / 8388608.0 - 1.0) * 20.0),
+        }
+    })
+}
+
+/// Values without infinities and NaN, of moderate size.
+pub fn tame(dtype: DType, seed: u64) -> impl Iterator<Item = u64> {
+    noise(DType::I32, seed).map(move |n| {
+        let n = n as u32 as i32;
+        if dtype.is_float() { scalar::from_f32(dtype, n as f32 / 1e9) } else { noise_int(dtype, n) }
+    })
+}
+
+fn noise_int(dtype: DType, n: i32) -> u64 {
+    scalar::from_int(ptoc_ir::tile::Ty::D(dtype), i128::from(n >> 16))
+}
+
+/// How a compiled run ends.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// The data of all tensors.
+    Done(Vec<Vec<u8>>),
+    /// The code of the failed check.
+    Failed(String),
+}
+
+pub fn run_interpreter(kernel: &Kernel, args: &Args) -> End {
+    let mut launch = Launch {
+        tensors: args.tensors.clone(),
+        dims: args.dims.clone(),
+        scalars: args.scalars.iter().map(|s| Some(*s)).collect(),
+        options: Options::default(),
+        print: &mut |_| {},
+    };
+    match interp::run(kernel, &mut launch) {
+        Ok(_) => End::Done(launch.tensors.into_iter().map(|t| t.data).collect()),
+        Err(trap) => End::Failed(format!("{} {}", trap.code, trap.message)),
+    }
+}
+
+pub fn run_lowered(prepared: &Prepared, args: &Args) -> End {
+    let module: &Module = &prepared.module;
+    let mut memory = Memory {
+        tensors: args
+            .tensors
+            .iter()
+            .map(|t| {
+                let size = t.shape.iter().product::<u64>() as usize * t.dtype.size();
+                if t.data.is_empty() { vec![0xcd; size] } else { t.data.clone() }
+            })
+            .collect(),
+        arena: vec![0xab; module.arena as usize],
+    };
+    let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
+    let failed = |stop: eval::Stop| match stop {
+        eval::Stop::Check { check, .. } => {
+            let id = module.checks[check as usize].id;
+            let data = prepared.placed.kernel.checks.values().nth(id as usize).expect("a row of the table");
+            End::Failed(data.code.to_string())
+        }
+        other => panic!("{other:?}\n{}", loops::text::print(module, false)),
+    };
+    let mut prints = Vec::new();
+    let extents = match eval::run(module, &module.launch, &params, &mut memory, &mut prints, 1 << 20) {
+        Ok(extents) => extents,
+        Err(stop) => return failed(stop),
+    };
+    let blocks: i64 = extents.iter().map(|e| (*e).max(0)).product();
+    for n in 0..blocks {
+        let mut rest = n;
+        let mut coords: Vec<i64> = extents
+            .iter()
+            .rev()
+            .map(|e| {
+                let c = rest % e;
+                rest /= e;
+                c
+            })
+            .collect();
+        coords.reverse();
+        let params: Vec<i64> = params.iter().copied().chain(coords).collect();
+        if let Err(stop) = eval::run(module, &module.block, &params, &mut memory, &mut prints, 1 << 28) {
+            return failed(stop);
+        }
+    }
+    End::Done(memory.tensors)
+}
+
+/// Compiles for `target`, or shows why not.
+pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
+    let prepared = match pipeline(kernel.clone(), target) {
+        Ok(prepared) => prepared,
+        Err(errors) => panic!("{kernel}\n{errors:#?}"),
+    };
+    if let Err(errors) = verify(&prepared.placed.kernel) {
+        panic!("{}\n{errors:?}", prepared.placed);
+    }
+    if let Err(errors) = loops::verify(&prepared.module) {
+        panic!("{}\n{errors:#?}", loops::text::print(&prepared.module, false));
+    }
+    prepared
+}
+
+/// Both ways must end with the same bits (any NaN equals any other).
+pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
+    let prepared = compile(kernel, target);
+    let (want, got) = (run_interpreter(kernel, args), run_lowered(&prepared, args));
+    let show = || format!("{kernel}\n{}", loops::text::print(&prepared.module, false));
+    let (End::Done(want), End::Done(got)) = (&want, &got) else {
+        panic!("{want:?}\n{got:?}\n{}", show());
+    };
+    for ((arg, want), got) in args.tensors.iter().zip(want).zip(got) {
+        let size = arg.dtype.size();
+        for (n, (w, g)) in want.chunks(size).zip(got.chunks(size)).enumerate() {
+            let bits = |x: &[u8]| x.iter().rev().fold(0u64, |a, b| a << 8 | u64::from(*b));
+            let (w, g) = (bits(w), bits(g));
+            let nan = |x| arg.dtype.is_float() && scalar::to_f32(arg.dtype, x).is_nan();
+            if w != g && !(nan(w) && nan(g)) {
+                let text = |x| scalar::display(ptoc_ir::tile::Ty::D(arg.dtype), x);
+                panic!("element {n}: {} ({w:#x}) interpreted, {} ({g:#x}) compiled\n{}", text(w), text(g), show());
+            }
+        }
+    }
+}

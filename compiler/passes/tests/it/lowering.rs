@@ -1,0 +1,196 @@
+//! Every instruction on every dtype, tails and windows included: the lowered code gives the interpreter's bits.
+
+use crate::harness::*;
+use ptoc_ir::tile::{AddrKind, InstAttrs, Op, Operand, TensorDir, TileRef, Ty, Value};
+use ptoc_isa::{CmpOp, InstrId, Loc, Oob, Order, RoundMode, Sem, TileType};
+use ptoc_tensor::DType;
+
+const TILES: [DType; 11] = [
+    DType::I8,
+    DType::U8,
+    DType::I16,
+    DType::U16,
+    DType::I32,
+    DType::U32,
+    DType::I64,
+    DType::U64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+];
+
+/// Shapes: valid rows and columns, known to the compiler or not, in a capacity of 8 x 96.
+const SHAPES: [(i64, i64, bool); 3] = [(8, 96, true), (5, 70, false), (1, 33, false)];
+
+/// A kernel that loads `inputs`, applies one instruction and stores the result. Shapes of inputs and output are
+/// given by a function of (rows, columns).
+struct Case<'a> {
+    name: &'a str,
+    inputs: Vec<(DType, Shape)>,
+    out: (DType, Shape),
+    scalar: Option<(DType, u64)>,
+    attrs: InstAttrs,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    Full,
+    Column,
+    Row,
+    Turned,
+}
+
+impl Shape {
+    fn of<T: Copy>(self, (r, c): (T, T), one: T) -> (T, T) {
+        match self {
+            Shape::Full => (r, c),
+            Shape::Column => (r, one),
+            Shape::Row => (one, c),
+            Shape::Turned => (c, r),
+        }
+    }
+}
+
+fn run_case(case: &Case, (rows, cols, known): (i64, i64, bool), order: Order, seed: u64) {
+    let mut k = K::new(case.name);
+    let (r, c): (Value, Value) =
+        if known { (k.c(rows), k.c(cols)) } else { (k.dim("R"), k.dim("C")) };
+    let one = k.c(1);
+    let scalar = case.scalar.map(|(d, _)| {
+        let span = k.span();
+        k.b.scalar_param("s", Ty::D(d), span)
+    });
+    let mut args = Args { dims: if known { vec![] } else { vec![rows, cols] }, ..Args::default() };
+    args.scalars.extend(case.scalar.map(|(_, bits)| bits));
+    let mut tensors = Vec::new();
+    for (n, (dtype, shape)) in case.inputs.iter().enumerate() {
+        let (h, w) = shape.of((r, c), one);
+        tensors.push(k.tensor(&format!("in{n}"), *dtype, TensorDir::In, &[h, w]));
+        let (h, w) = shape.of((rows as u64, cols as u64), 1);
+        args.tensors.push(tensor(*dtype, &[h, w], noise(*dtype, seed + n as u64)));
+    }
+    let out_shape = case.out.1.of((r, c), one);
+    let out = k.tensor("out", case.out.0, TensorDir::Out, &[out_shape.0, out_shape.1]);
+    let (h, w) = case.out.1.of((rows as u64, cols as u64), 1);
+    args.tensors.push(tensor(case.out.0, &[h, w], []));
+    k.b.begin_body();
+    let capacity = |s: Shape| s.of((8, 96), 1);
+    let order_of = |s: Shape| if s == Shape::Column { Order::Dn } else { order };
+    let mut sources = Vec::new();
+    for ((dtype, shape), t) in case.inputs.iter().zip(tensors) {
+        let tile = k.tile("x", Loc::Vec, *dtype, capacity(*shape), order_of(*shape));
+        let valid = shape.of((r, c), one);
+        let (tile, view) = (k.r(tile, valid), k.view(t, valid.0, valid.1));
+        k.load(tile, view);
+        sources.push(tile);
+    }
+    let d = k.tile("d", Loc::Vec, case.out.0, capacity(case.out.1), order_of(case.out.1));
+    let d = k.r(d, out_shape);
+    let mut operands = vec![Operand::Tile(d)];
+    operands.extend(sources.iter().map(|t| Operand::Tile(*t)));
+    operands.extend(scalar.map(Operand::Scalar));
+    k.inst(case.name, operands, case.attrs);
+    let view = k.view(out, out_shape.0, out_shape.1);
+    k.store(view, d);
+    agree(&k.finish(), a5(), &args);
+}
+
+fn exists(op: ptoc_isa::BinOp, d: DType) -> bool {
+    ptoc_ir::scalar::binary_exists(op, Ty::D(d))
+}
+
+/// Runs an instruction wherever it exists; dtypes are not restricted to a target's.
+fn everywhere(id: InstrId) {
+    let row = id.get();
+    for (n, d) in TILES.into_iter().chain([DType::Bool]).enumerate() {
+        let full = (d, Shape::Full);
+        let plain = InstAttrs::default();
+        let mut cases: Vec<Case> = Vec::new();
+        let mut case = |inputs: Vec<(DType, Shape)>, out, attrs| {
+            cases.push(Case { name: row.name, inputs, out, scalar: None, attrs });
+        };
+        match row.sem {
+            Sem::Binary(op) if exists(op, d) => case(vec![full, full], full, plain),
+            Sem::Unary(op) if ptoc_ir::scalar::unary_exists(op, Ty::D(d)) => case(vec![full], full, plain),
+            Sem::Compare if d != DType::Bool => {
+                for cmp in CmpOp::ALL {
+                    let attrs = InstAttrs { cmp: Some(*cmp), ..plain };
+                    case(vec![full, full], (DType::Bool, Shape::Full), attrs);
+                }
+            }
+            Sem::Select if d != DType::Bool => case(vec![(DType::Bool, Shape::Full), full, full], full, plain),
+            Sem::RowReduce(_) if d != DType::Bool => case(vec![full], (d, Shape::Column), plain),
+            Sem::ColReduce(_) if d != DType::Bool => case(vec![full], (d, Shape::Row), plain),
+            Sem::RowExpand if d != DType::Bool => case(vec![(d, Shape::Column)], full, plain),
+            Sem::ColExpand if d != DType::Bool => case(vec![(d, Shape::Row)], full, plain),
+            Sem::RowExpandBinary(op) if exists(op, d) && d != DType::Bool => {
+                case(vec![full, (d, Shape::Column)], full, plain);
+            }
+            Sem::ColExpandBinary(op) if exists(op, d) && d != DType::Bool => {
+                case(vec![full, (d, Shape::Row)], full, plain);
+            }
+            Sem::Transpose if d != DType::Bool => case(vec![full], (d, Shape::Turned), plain),
+            Sem::BinaryScalar(op) if exists(op, d) && d != DType::Bool => {
+                for reversed in [false, true] {
+                    for bits in noise(d, 77).take(3) {
+                        cases.push(Case {
+                            name: row.name,
+                            inputs: vec![full],
+                            out: full,
+                            scalar: Some((d, bits)),
+                            attrs: InstAttrs { reversed, ..plain },
+                        });
+                    }
+                }
+            }
+            Sem::Expand => {
+                let bits = noise(d, 5).nth(8).unwrap();
+                cases.push(Case { name: row.name, inputs: vec![], out: full, scalar: Some((d, bits)), attrs: plain });
+            }
+            _ => {}
+        }
+        for (m, case) in cases.iter().enumerate() {
+            for (s, shape) in SHAPES.into_iter().enumerate() {
+                let order = if (n + m + s) % 4 == 3 && d != DType::Bool { Order::Dn } else { Order::Nd };
+                run_case(case, shape, order, (n * 100 + m * 10 + s) as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_instruction_on_vec_tiles() {
+    for id in InstrId::all() {
+        everywhere(id);
+    }
+}
+
+#[test]
+fn conversions_in_every_mode() {
+    for from in TILES {
+        for to in TILES {
+            if from == to {
+                continue;
+            }
+            for (n, round) in RoundMode::ALL.iter().enumerate() {
+                let case = Case {
+                    name: "TCVT",
+                    inputs: vec![(from, Shape::Full)],
+                    out: (to, Shape::Full),
+                    scalar: None,
+                    attrs: InstAttrs {
+                        round: Some(*round),
+                        saturate: [None, Some(true), Some(false)][n % 3],
+                        ..InstAttrs::default()
+                    },
+                };
+                run_case(&case, SHAPES[0], Order::Nd, n as u64 + 3);
+                let flipped = Case {
+                    attrs: InstAttrs { saturate: [Some(false), None, Some(true)][n % 3], ..case.attrs },
+                    ..case
+                };
+                run_case(&flipped, SHAPES[1], Order::Nd, n as u64 + 17);
+            }
+        }
+    }
+}

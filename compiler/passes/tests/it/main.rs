@@ -1,0 +1,4 @@
+//! Tests of the passes, most of them against the interpreter.
+
+mod harness;
+mod lowering;
