@@ -76,12 +76,12 @@ def fit(g, w, lo, hi, degree, fixed=()):
 
 def const(name, doc, values, err=None):
     note = "" if err is None else f" Weighted error {float(err):.4f} x 2^-24."
-    print(f"/// {doc}{note}")
+    print(f"\n/// {doc}{note}")
     print(f"pub(super) const {name}: [f32; {len(values)}] = [")
     for v in values:
         bits = int(np.float32(float(v)).view(np.uint32))
         print(f"    f32::from_bits(0x{bits:08x}), // {float(v):.9e}")
-    print("];\n")
+    print("];")
 
 
 def split(x, parts, bits=24):
@@ -98,7 +98,7 @@ def split(x, parts, bits=24):
 
 
 def main():
-    print("//! Constants of the programs, printed by `scripts/fit_math.py`; coefficients stand from the highest power down.\n")
+    print("//! Constants of the programs, printed by `scripts/fit_math.py`; coefficients stand from the highest power down.")
 
     ln2 = log(2)
     const("LN2", "ln 2 in two parts; the first has 15 bits, so that products with exponents are exact.", split(ln2, 2, 15))

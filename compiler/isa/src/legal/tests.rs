@@ -404,3 +404,19 @@ fn scratch_tiles() {
     assert_eq!(of("a2a3", "TTRANS", bytes), Some(tile(Loc::Vec, I8, 64, 32)));
     assert_eq!(check_tile_type(target("a2a3"), of("a2a3", "TTRANS", bytes).unwrap()), []);
 }
+
+#[test]
+fn locations() {
+    let check = |name: &str, operand, ty| check_location(target("a5"), instr(name), operand, ty);
+    assert_eq!(check("TADD", 1, tile(Loc::Vec, F32, 16, 16)), None);
+    assert_eq!(check("TADDS", 2, tile(Loc::Mat, F32, 16, 16)), None, "a scalar");
+    assert_eq!(check("TLOAD", 0, tile(Loc::Left, F16, 16, 16)), None, "a move");
+    let text = [
+        check("TADD", 1, tile(Loc::Acc, F32, 16, 16)),
+        check("TADD", 0, tile(Loc::Mat, F32, 16, 16)),
+        check("TMATMUL", 1, tile(Loc::Vec, F16, 16, 16)),
+        check("TEXPANDS", 0, tile(Loc::Acc, F32, 16, 16)),
+    ]
+    .map(|v| show(&v.expect("illegal").diagnostic("tile `x`", at())));
+    insta::assert_snapshot!(text.join("\n"));
+}

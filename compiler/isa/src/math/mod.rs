@@ -1,6 +1,9 @@
 //! Published programs of the transcendental functions. They are data: the interpreter evaluates them with
 //! [`Program::eval`], the lowering turns each [`MathOp`] into one operation of loop IR, and so all backends agree bit
 //! for bit. `scripts/fit_math.py` computes the coefficients; it says how.
+//!
+//! The bounds are measured against f64: log, tanh and erf on every f32 where they are not trivial, exp on every third,
+//! sin and cos on every seventh and around all multiples of pi/2. `PTOC_MATH_STEP` repeats it.
 
 mod build;
 mod coefficients;

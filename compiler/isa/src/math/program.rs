@@ -105,7 +105,7 @@ impl MathOp {
 pub struct Program {
     /// The function.
     pub name: &'static str,
-    /// The operations; the last one is the result.
+    /// The operations, at most 96; the last one is the result.
     pub ops: Vec<MathOp>,
     /// The type of each operation's result.
     pub types: Vec<Ty>,
@@ -115,37 +115,6 @@ pub struct Program {
     pub domain: f32,
     /// What else there is to say.
     pub doc: &'static str,
-}
-
-/// A value while a program is evaluated.
-#[derive(Clone, Copy)]
-enum Val {
-    F(f32),
-    I(i32),
-    B(bool),
-}
-
-impl Val {
-    fn f(self) -> f32 {
-        match self {
-            Val::F(x) => x,
-            _ => unreachable!("programs are well typed: `Builder` sees to it"),
-        }
-    }
-
-    fn i(self) -> i32 {
-        match self {
-            Val::I(x) => x,
-            _ => unreachable!("programs are well typed: `Builder` sees to it"),
-        }
-    }
-
-    fn b(self) -> bool {
-        match self {
-            Val::B(x) => x,
-            _ => unreachable!("programs are well typed: `Builder` sees to it"),
-        }
-    }
 }
 
 fn compare<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
@@ -159,46 +128,51 @@ fn compare<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
     }
 }
 
+/// Most operations of a program, so that evaluation needs no allocation.
+pub(super) const MAX_OPS: usize = 96;
+
 impl Program {
     /// The result for `x`.
     pub fn eval(&self, x: f32) -> f32 {
-        let mut values: Vec<Val> = Vec::with_capacity(self.ops.len());
-        for op in &self.ops {
-            values.push(step(*op, &values, x));
+        // Results as bits; the operations say what they are (truth values are 0 and 1).
+        let mut values = [0u32; MAX_OPS];
+        for (at, op) in self.ops.iter().enumerate() {
+            values[at] = self.step(*op, &values, x);
         }
-        values.last().map_or(x, |v| v.f())
+        f32::from_bits(values[self.ops.len() - 1])
     }
-}
 
-fn step(op: MathOp, values: &[Val], x: f32) -> Val {
-    let f = |id: Id| values[id.index()].f();
-    let i = |id: Id| values[id.index()].i();
-    match op {
-        MathOp::Arg => Val::F(x),
-        MathOp::F32(c) => Val::F(c),
-        MathOp::I32(c) => Val::I(c),
-        MathOp::Add(a, b) => Val::F(f(a) + f(b)),
-        MathOp::Sub(a, b) => Val::F(f(a) - f(b)),
-        MathOp::Mul(a, b) => Val::F(f(a) * f(b)),
-        MathOp::Div(a, b) => Val::F(f(a) / f(b)),
-        MathOp::Sqrt(a) => Val::F(f(a).sqrt()),
-        MathOp::Fma(a, b, c) => Val::F(f(a).mul_add(f(b), f(c))),
-        MathOp::Rint(a) => Val::F(f(a).round_ties_even()),
-        MathOp::ToInt(a) => Val::I(f(a) as i32),
-        MathOp::ToFloat(a) => Val::F(i(a) as f32),
-        MathOp::Bits(a) => Val::I(f(a).to_bits() as i32),
-        MathOp::FromBits(a) => Val::F(f32::from_bits(i(a) as u32)),
-        MathOp::IAdd(a, b) => Val::I(i(a).wrapping_add(i(b))),
-        MathOp::ISub(a, b) => Val::I(i(a).wrapping_sub(i(b))),
-        MathOp::And(a, b) => Val::I(i(a) & i(b)),
-        MathOp::Or(a, b) => Val::I(i(a) | i(b)),
-        MathOp::Xor(a, b) => Val::I(i(a) ^ i(b)),
-        MathOp::Shl(a, b) => Val::I(i(a).checked_shl(i(b) as u32).unwrap_or(0)),
-        MathOp::Shr(a, b) => Val::I(i(a) >> (i(b) as u32).min(31)),
-        MathOp::Cmp(op, a, b) => Val::B(match (values[a.index()], values[b.index()]) {
-            (Val::I(a), Val::I(b)) => compare(op, a, b),
-            (a, b) => compare(op, a.f(), b.f()),
-        }),
-        MathOp::Select { cond, a, b } => values[if values[cond.index()].b() { a.index() } else { b.index() }],
+    fn step(&self, op: MathOp, values: &[u32; MAX_OPS], x: f32) -> u32 {
+        let f = |id: Id| f32::from_bits(values[id.index()]);
+        let i = |id: Id| values[id.index()] as i32;
+        let float = |x: f32| x.to_bits();
+        let int = |n: i32| n as u32;
+        match op {
+            MathOp::Arg => float(x),
+            MathOp::F32(c) => float(c),
+            MathOp::I32(c) => int(c),
+            MathOp::Add(a, b) => float(f(a) + f(b)),
+            MathOp::Sub(a, b) => float(f(a) - f(b)),
+            MathOp::Mul(a, b) => float(f(a) * f(b)),
+            MathOp::Div(a, b) => float(f(a) / f(b)),
+            MathOp::Sqrt(a) => float(f(a).sqrt()),
+            MathOp::Fma(a, b, c) => float(f(a).mul_add(f(b), f(c))),
+            MathOp::Rint(a) => float(f(a).round_ties_even()),
+            MathOp::ToInt(a) => int(f(a) as i32),
+            MathOp::ToFloat(a) => float(i(a) as f32),
+            MathOp::Bits(a) | MathOp::FromBits(a) => values[a.index()],
+            MathOp::IAdd(a, b) => int(i(a).wrapping_add(i(b))),
+            MathOp::ISub(a, b) => int(i(a).wrapping_sub(i(b))),
+            MathOp::And(a, b) => int(i(a) & i(b)),
+            MathOp::Or(a, b) => int(i(a) | i(b)),
+            MathOp::Xor(a, b) => int(i(a) ^ i(b)),
+            MathOp::Shl(a, b) => int(i(a).checked_shl(i(b) as u32).unwrap_or(0)),
+            MathOp::Shr(a, b) => int(i(a) >> (i(b) as u32).min(31)),
+            MathOp::Cmp(op, a, b) => u32::from(match self.types[a.index()] {
+                Ty::F32 => compare(op, f(a), f(b)),
+                _ => compare(op, i(a), i(b)),
+            }),
+            MathOp::Select { cond, a, b } => values[if values[cond.index()] != 0 { a.index() } else { b.index() }],
+        }
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn tanh() -> Program {
     let is_large = b.cmp(CmpOp::Gt, a, limit);
     let y = b.select(is_large, large, small);
     b.flip_sign(y, sign);
-    b.finish("tanh", 2.0, f32::INFINITY, "Odd: tanh(-0) is -0; tanh(+-inf) is +-1; NaN stays NaN.")
+    b.finish("tanh", 1.5, f32::INFINITY, "Odd: tanh(-0) is -0; tanh(+-inf) is +-1; NaN stays NaN.")
 }
 
 pub(super) fn erf() -> Program {
@@ -51,5 +51,5 @@ pub(super) fn erf() -> Program {
     let is_large = b.cmp(CmpOp::Gt, a, one);
     let y = b.select(is_large, large, small);
     b.flip_sign(y, sign);
-    b.finish("erf", 2.0, f32::INFINITY, "Odd: erf(-0) is -0; erf(+-inf) is +-1; NaN stays NaN.")
+    b.finish("erf", 1.25, f32::INFINITY, "Odd: erf(-0) is -0; erf(+-inf) is +-1; NaN stays NaN.")
 }
