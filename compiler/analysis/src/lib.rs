@@ -1,1 +1,46 @@
-//! (under construction)
+//! Names, compile-time evaluation, types, shapes and legality: from syntax trees to tile IR.
+//!
+//! [`Modules::load`] parses a file and its imports, [`check_names`] resolves every name, [`instantiate`] elaborates one
+//! kernel for one target and one choice of static parameters. All of it is pure.
+
+mod builtins;
+mod elab;
+mod modules;
+mod names;
+mod value;
+
+pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
+pub use elab::{
+    ArgDim, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,
+    instantiate_program,
+};
+pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};
+pub use names::check as check_names;
+
+use indexmap::IndexMap;
+use ptoc_diagnostics::Diagnostic;
+use ptoc_syntax::ast::{Expr, Name};
+
+/// What the caller fixes: `-D` definitions, and dimensions known from the arguments.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    /// `-D NAME=VALUE`, parsed; for static parameters and scalar arguments.
+    pub defs: IndexMap<Name, Expr>,
+    /// Values of dimensions, used where one sizes a tile; all others stay symbolic.
+    pub dims: IndexMap<Name, i64>,
+    /// Dimensions that are constants throughout.
+    pub fixed: IndexMap<Name, i64>,
+    /// Static parameters that a program gives to a kernel.
+    pub(crate) statics: IndexMap<Name, value::Val>,
+}
+
+/// What an elaboration gives.
+#[derive(Debug)]
+pub struct Outcome<T> {
+    /// The product; absent if there were errors, or if it waits for dimensions.
+    pub result: Option<T>,
+    /// Errors, warnings and notes, in the order of discovery.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Dimensions that size tiles and are not known.
+    pub waits: Vec<Name>,
+}

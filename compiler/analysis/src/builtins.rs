@@ -1,0 +1,192 @@
+//! Names that every file knows: functions, words and modes. Dtypes, locations and instructions come from `isa`.
+
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Reduce, RoundMode, UnOp};
+use ptoc_tensor::DType;
+
+/// A built-in function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Builtin {
+    /// `tiles(n, size)`: 0..n cut into blocks.
+    Tiles,
+    /// `ceil_div(a, b)`
+    CeilDiv,
+    /// Element-wise unary function of scalars and tiles.
+    Unary(UnOp),
+    /// `min(a, b)`, `max(a, b)`
+    Binary(BinOp),
+    /// `clamp(x, lo, hi)`
+    Clamp,
+    /// `select(c, a, b)`
+    Select,
+    /// `rowsum(t)`, ...
+    RowReduce(Reduce),
+    /// `colsum(t)`, ...
+    ColReduce(Reduce),
+    /// `matmul(a, b)` into a new accumulator.
+    Matmul,
+    /// `transpose(t)` of a Vec tile.
+    Transpose,
+    /// `iota(q, 1)`, `iota(1, k)`: the indices of a block as a tile.
+    Iota,
+    /// `bytes(t)`: storage of a tile.
+    Bytes,
+    /// `size(x)`: number of elements.
+    Size,
+    /// `rank(x)`
+    Rank,
+    /// `col(v)`: a rank-1 view as a column.
+    Col,
+    /// `sum<k>(e)`, in `ensures` only.
+    Sum,
+    /// `print("..", x)`
+    Print,
+    /// `static_assert(c, "..")`
+    StaticAssert,
+    /// `assert(c, "..")` while the kernel runs.
+    Assert,
+    /// `atomic_add(x[i], v)`, ...
+    Atomic(AtomicOp),
+    /// Known, but of a later version: what it belongs to.
+    NotYet(&'static str),
+}
+
+/// The built-in function called `name`.
+pub fn function(name: &str) -> Option<Builtin> {
+    use Builtin as B;
+    const LAYOUT: &str = "the layout algebra";
+    const SYNC: &str = "explicit synchronisation (events, flags, rings)";
+    const MMA: &str = "declared MMA atoms";
+    const VIEW: &str = "layout views";
+    Some(match name {
+        "tiles" => B::Tiles,
+        "ceil_div" => B::CeilDiv,
+        "exp" => B::Unary(UnOp::Exp),
+        "log" => B::Unary(UnOp::Log),
+        "sqrt" => B::Unary(UnOp::Sqrt),
+        "rsqrt" => B::Unary(UnOp::Rsqrt),
+        "recip" => B::Unary(UnOp::Recip),
+        "abs" => B::Unary(UnOp::Abs),
+        "floor" => B::Unary(UnOp::Floor),
+        "ceil" => B::Unary(UnOp::Ceil),
+        "trunc" => B::Unary(UnOp::Trunc),
+        "rint" => B::Unary(UnOp::Rint),
+        "tanh" => B::Unary(UnOp::Tanh),
+        "erf" => B::Unary(UnOp::Erf),
+        "sin" => B::Unary(UnOp::Sin),
+        "cos" => B::Unary(UnOp::Cos),
+        "min" => B::Binary(BinOp::Min),
+        "max" => B::Binary(BinOp::Max),
+        "clamp" => B::Clamp,
+        "select" => B::Select,
+        "rowsum" => B::RowReduce(Reduce::Sum),
+        "rowmax" => B::RowReduce(Reduce::Max),
+        "rowmin" => B::RowReduce(Reduce::Min),
+        "colsum" => B::ColReduce(Reduce::Sum),
+        "colmax" => B::ColReduce(Reduce::Max),
+        "colmin" => B::ColReduce(Reduce::Min),
+        "matmul" => B::Matmul,
+        "transpose" => B::Transpose,
+        "iota" => B::Iota,
+        "bytes" => B::Bytes,
+        "size" => B::Size,
+        "rank" => B::Rank,
+        "col" => B::Col,
+        "sum" => B::Sum,
+        "print" => B::Print,
+        "static_assert" => B::StaticAssert,
+        "assert" => B::Assert,
+        "atomic_add" => B::Atomic(AtomicOp::Add),
+        "atomic_max" => B::Atomic(AtomicOp::Max),
+        "atomic_min" => B::Atomic(AtomicOp::Min),
+        "atomic_and" => B::Atomic(AtomicOp::And),
+        "atomic_or" => B::Atomic(AtomicOp::Or),
+        "atomic_xor" => B::Atomic(AtomicOp::Xor),
+        "atomic_exchange" => B::Atomic(AtomicOp::Exchange),
+        "atomic_cas" => B::Atomic(AtomicOp::Cas),
+        "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
+        "tiled_mma" | "mma" | "fragment_A" | "fragment_B" | "fragment_C" | "partition_A" | "partition_B"
+        | "partition_C" | "is_bijection" => B::NotYet(MMA),
+        "gather" | "scatter" | "modes" | "recast" | "copy" => B::NotYet(VIEW),
+        "composition" | "logical_product" | "logical_divide" | "zipped_divide" | "flat_divide" | "tiled_divide"
+        | "zipped_product" | "flat_product" | "tiled_product" | "blocked_product" | "raked_product" | "local_tile"
+        | "local_partition" | "coalesce" | "complement" | "right_inverse" | "left_inverse" | "layout" | "cosize"
+        | "depth" | "swizzle" | "idx2crd" | "crd2idx" | "group" | "flatten" | "filter" => B::NotYet(LAYOUT),
+        _ => return None,
+    })
+}
+
+/// All built-in function names, for suggestions.
+pub const FUNCTION_NAMES: &[&str] = &[
+    "tiles", "ceil_div", "exp", "log", "sqrt", "rsqrt", "recip", "abs", "floor", "ceil", "trunc", "rint", "tanh", "erf",
+    "sin", "cos", "min", "max", "clamp", "select", "rowsum", "rowmax", "rowmin", "colsum", "colmax", "colmin", "matmul",
+    "transpose", "iota", "bytes", "size", "rank", "col", "sum", "print", "static_assert", "assert", "atomic_add",
+    "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_exchange", "atomic_cas",
+];
+
+/// A word with a fixed meaning that is no function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// A dtype, `index` aside.
+    DType(DType),
+    /// `index`
+    Index,
+    /// `block`
+    Block,
+    /// A location.
+    Loc(Loc),
+    /// `inf`
+    Inf,
+    /// `nan`
+    Nan,
+    /// `none`
+    None,
+    /// `EQ`, ... of TCMP.
+    Cmp(CmpOp),
+    /// `Rint`, ... of TCVT.
+    Round(RoundMode),
+    /// `Clamp`, ... of MGATHER.
+    Oob(Oob),
+    /// Known, but of a later version.
+    NotYet(&'static str),
+}
+
+/// The word `name`.
+pub fn word(name: &str) -> Option<Word> {
+    if let Some(d) = DType::from_name(name) {
+        return Some(Word::DType(d));
+    }
+    if let Some(l) = Loc::from_name(name) {
+        return Some(Word::Loc(l));
+    }
+    Some(match name {
+        "index" => Word::Index,
+        "block" => Word::Block,
+        "inf" => Word::Inf,
+        "nan" => Word::Nan,
+        "none" => Word::None,
+        "EQ" => Word::Cmp(CmpOp::Eq),
+        "NE" => Word::Cmp(CmpOp::Ne),
+        "LT" => Word::Cmp(CmpOp::Lt),
+        "LE" => Word::Cmp(CmpOp::Le),
+        "GT" => Word::Cmp(CmpOp::Gt),
+        "GE" => Word::Cmp(CmpOp::Ge),
+        "Rint" => Word::Round(RoundMode::Rint),
+        "Round" => Word::Round(RoundMode::Round),
+        "Floor" => Word::Round(RoundMode::Floor),
+        "Ceil" => Word::Round(RoundMode::Ceil),
+        "Trunc" => Word::Round(RoundMode::Trunc),
+        "Odd" => Word::Round(RoundMode::Odd),
+        "Undefined" => Word::Oob(Oob::Undefined),
+        "Clamp" => Word::Oob(Oob::Clamp),
+        "Wrap" => Word::Oob(Oob::Wrap),
+        "Zero" => Word::Oob(Oob::Zero),
+        "GrfA" | "GrfB" | "Buf" | "Bank" | "unit" | "TSAMPLE" => Word::NotYet("PIM targets"),
+        "view" | "layout" => Word::NotYet("layouts as values"),
+        "MTE1" | "MTE2" | "MTE3" | "FIX" | "V" | "M" | "S" => Word::NotYet("explicit synchronisation (events, flags, rings)"),
+        "u4" | "i4" | "f8e4m3" | "f8e5m2" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit and 8-bit float dtypes"),
+        _ => return None,
+    })
+}
+
+/// Words for suggestions.
+pub const WORD_NAMES: &[&str] = &["index", "block", "inf", "nan", "none"];

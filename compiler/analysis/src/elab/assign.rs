@@ -1,0 +1,324 @@
+//! Assignments: to variables, tiles, elements; and TASSIGN, which assigns an address.
+
+use super::env::Binding;
+use super::inst::instr_for;
+use super::tileops::tile;
+use super::{Elab, PlaceMode, R, Reported};
+use crate::value::{TileVal, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{AddrKind, CheckData, InstAttrs, Op, Tile, Ty};
+use ptoc_isa::{BinOp, CmpOp, Loc, Sem, TileType};
+use ptoc_syntax::ast::*;
+
+impl Elab<'_> {
+    /// `target = value;`
+    pub fn assign(&mut self, target: &Expr, value: &Expr, span: Span) -> R<()> {
+        if let ExprKind::Name(n) = &*target.kind {
+            match self.env.get(n).map(|(b, s)| (b.clone(), s)) {
+                Some((Binding::Var(var, ty), _)) => {
+                    let v = self.expr(value)?;
+                    let x = self.scalar_of(&v, ty, value.span)?;
+                    self.b.set(var, x, span);
+                    return Ok(());
+                }
+                Some((Binding::Let(Val::Tile(t)), _)) => return self.assign_tile(&t, value, span),
+                Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
+                Some((Binding::Let(v), at)) => {
+                    let mut d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, format!("`{n}` is {} and never changes", v.describe()))
+                        .with_secondary(at, "defined here");
+                    d = match v {
+                        Val::View(_) => d.with_help("store a tile to it: `TSTORE(window, tile);`"),
+                        _ => d.with_help(format!("declare it with `var {n} = ..`")),
+                    };
+                    return self.report(d);
+                }
+                None => {}
+            }
+        }
+        match self.place(target, None)? {
+            Val::Tile(t) => self.assign_tile(&t, value, span),
+            Val::View(v) if v.modes.is_empty() => {
+                self.writable(&v, target.span)?;
+                self.outside_prologue(span)?;
+                let x = self.expr(value)?;
+                let x = self.scalar_of(&x, Ty::D(v.dtype), value.span)?;
+                self.emit(Op::Store { tensor: v.tensor, offset: v.offset, value: x }, span);
+                Ok(())
+            }
+            Val::View(_) => {
+                let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a window of a tensor is written by TSTORE")
+                    .with_help("`TSTORE(window, tile);`");
+                self.report(d)
+            }
+            Val::Scalar(_) => self.assign_element(target, value, span),
+            other => {
+                let message = format!("{} cannot be assigned to", other.describe());
+                self.error(codes::NOT_ASSIGNABLE, target.span, message)
+            }
+        }
+    }
+
+    /// `t[i, j] = x;`
+    fn assign_element(&mut self, target: &Expr, value: &Expr, span: Span) -> R<()> {
+        let not = |s: &mut Self| s.error(codes::NOT_ASSIGNABLE, target.span, "this is a value, not a place");
+        let ExprKind::Index(base, args) = &*target.kind else { return not(self) };
+        let Val::Tile(t) = self.expr(base)? else { return not(self) };
+        let parts = self.exactly(args, 2, "t[row, column]", span)?;
+        let valid = self.valid_of(&t, target.span)?;
+        let (i, j) = (self.expr(parts[0])?, self.expr(parts[1])?);
+        let (i, j) = (self.index_of(&i, parts[0].span)?, self.index_of(&j, parts[1].span)?);
+        let v = self.expr(value)?;
+        let x = self.scalar_of(&v, Ty::D(t.ty.dtype), value.span)?;
+        let r = self.tile_ref(&t, valid);
+        self.emit(Op::TileSet { tile: r, row: i, col: j, value: x }, span);
+        Ok(())
+    }
+
+    /// `t = value;`: the value is computed into `t`'s storage.
+    pub fn assign_tile(&mut self, t: &TileVal, value: &Expr, span: Span) -> R<()> {
+        // The last instruction may write `t` directly unless `t` is a window of something else it reads.
+        let v = self.expr_into(value, Some(*t))?;
+        self.write_tile(t, v, span, value.span)
+    }
+
+    fn write_tile(&mut self, t: &TileVal, v: Val, span: Span, at: Span) -> R<()> {
+        match v {
+            Val::Tile(x) if x.tile == t.tile && x.element == t.element && x.origin == t.origin => Ok(()),
+            Val::Tile(x) => {
+                if x.ty.dtype != t.ty.dtype {
+                    let d = Diagnostic::error(codes::DTYPE_MISMATCH, at, format!("the tile holds `{}`, the value is `{}`", t.ty.dtype, x.ty.dtype))
+                        .with_help(format!("convert it by name: `{}(..)`", t.ty.dtype));
+                    return self.report(d);
+                }
+                if (x.rows, x.cols) != (t.rows, t.cols) {
+                    let message = format!("the tile is {} x {}, the value {} x {}", t.rows, t.cols, x.rows, x.cols);
+                    return self.error(codes::CAPACITY_MISMATCH, at, message);
+                }
+                let x = if x.ty.loc == t.ty.loc || matches!((x.ty.loc, t.ty.loc), (Loc::Mat, _)) {
+                    x
+                } else {
+                    let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), span, at)? else { return Err(Reported) };
+                    x
+                };
+                let id = instr_for(Sem::Move).ok_or(Reported)?;
+                self.apply(id, vec![tile(*t, span), tile(x, at)], InstAttrs::default(), span)
+            }
+            Val::Scalar(_) | Val::Int(_) | Val::Float(_) => {
+                // `acc = 0.0` is the start of an accumulation: TEXPANDS is for Vec and Mat only, so Acc takes it as
+                // the product with nothing that it is.
+                self.expand_into(t, v, at, span)
+            }
+            Val::View(_) => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a window of a tensor is loaded by TLOAD")
+                    .with_help("`TLOAD(t, window);` or `t = Vec(window);`");
+                self.report(d)
+            }
+            Val::Poison => Err(Reported),
+            other => self.error(codes::TYPE_MISMATCH, at, format!("a tile cannot become {}", other.describe())),
+        }
+    }
+
+    fn expand_into(&mut self, t: &TileVal, v: Val, at: Span, span: Span) -> R<()> {
+        if t.ty.loc == Loc::Acc {
+            let zero = match &v {
+                Val::Float(f) => *f == 0.0,
+                Val::Int(i) => *i == 0,
+                Val::Scalar(x) => self.b.const_of(*x).is_some_and(|c| c.bits == 0),
+                _ => false,
+            };
+            if !zero {
+                let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, "an accumulator can only be started at zero")
+                    .with_help("`acc = 0.0;`, or TMATMUL_BIAS for another start");
+                return self.report(d);
+            }
+        }
+        self.expand_scalar(t, v, at, span)
+    }
+
+    /// `target op= value;`
+    pub fn op_assign(&mut self, target: &Expr, op: BinaryOp, value: &Expr, span: Span) -> R<()> {
+        if let ExprKind::Name(n) = &*target.kind
+            && let Some((Binding::Var(var, ty), _)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
+        {
+            let v = self.expr(value)?;
+            let now = Val::Scalar(self.b.get(var, target.span));
+            let r = self.binary(op, now, v, None, span, (target.span, value.span))?;
+            let x = self.scalar_of(&r, ty, span)?;
+            self.b.set(var, x, span);
+            return Ok(());
+        }
+        match self.place(target, None)? {
+            Val::Tile(t) => {
+                let v = self.expr(value)?;
+                let r = self.binary(op, Val::Tile(t), v, Some(t), span, (target.span, value.span))?;
+                self.write_tile(&t, r, span, span)
+            }
+            Val::View(view) if view.modes.is_empty() => {
+                self.writable(&view, target.span)?;
+                self.readable(&view, target.span)?;
+                let now = self.element(Val::View(view.clone()), target.span)?;
+                let v = self.expr(value)?;
+                let r = self.binary(op, now, v, None, span, (target.span, value.span))?;
+                let x = self.scalar_of(&r, Ty::D(view.dtype), span)?;
+                self.emit(Op::Store { tensor: view.tensor, offset: view.offset, value: x }, span);
+                Ok(())
+            }
+            Val::Poison => Err(Reported),
+            _ => {
+                let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "the left side of an assignment is a `var`, a tile or an element")
+                    .with_help("a scalar that changes is declared with `var`");
+                self.report(d)
+            }
+        }
+    }
+
+    /// `TASSIGN(tile, address);`
+    pub fn tassign(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let e = self.exactly(args, 2, "TASSIGN(tile, address)", span)?;
+        match self.expr(e[0])? {
+            Val::Tile(t) => {
+                if t.origin.is_some() || t.valid.is_some() && t.element.is_none() {
+                    return self.error(codes::OPERAND_KIND, e[0].span, "TASSIGN places whole tiles, not windows");
+                }
+                let a = self.expr(e[1])?;
+                match t.element {
+                    None => self.place_tile(t.tile, t.ty, None, &a, e[1].span, span)?,
+                    Some(k) => match self.const_index(k) {
+                        Some(k) => self.place_tile(t.tile, t.ty, Some(k as u32), &a, e[1].span, span)?,
+                        None => return self.not_yet(e[0].span, "TASSIGN of a tile array's element that is chosen at run time"),
+                    },
+                }
+                Ok(Val::Unit)
+            }
+            Val::View(_) => {
+                let d = Diagnostic::error(codes::TASSIGN_ON_TENSOR, e[0].span, "TASSIGN places tiles, this is a global tensor")
+                    .with_note("tensors are bound by the launch; the language has no pointers")
+                    .with_help("declare a tile and TLOAD the window into it");
+                self.report(d)
+            }
+            Val::Poison => Err(Reported),
+            other => {
+                let message = format!("TASSIGN places tiles, this is {}", other.describe());
+                self.error(codes::OPERAND_KIND, e[0].span, message)
+            }
+        }
+    }
+
+    /// Binds (an element of) a tile to an address.
+    pub fn place_tile(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {
+        let known = self.int_const(a);
+        if let Some(addr) = known {
+            let violations = ptoc_isa::check_address(self.target, ty, addr);
+            if !violations.is_empty() {
+                let data = &self.b.kernel().tiles[t];
+                let (name, declared) = (data.name.to_string(), data.span);
+                for v in violations {
+                    let d = v.diagnostic(&format!("tile `{name}`"), at).with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
+                    self.diags.push(d);
+                }
+                return Err(Reported);
+            }
+        }
+        match a {
+            Val::Int(_) => {}
+            Val::Scalar(v) if self.ty(*v) == Ty::Index => {}
+            Val::Scalar(v) if matches!(self.ty(*v), Ty::D(d) if d.is_int()) => {}
+            Val::Poison => return Err(Reported),
+            other => {
+                let what = self.scalar_ty(other).map_or_else(|| other.describe().to_string(), |t| format!("`{t}`"));
+                let d = Diagnostic::error(codes::ADDRESS_TYPE, at, format!("an address is an integer, this is {what}"))
+                    .with_label("byte offset in the tile's memory");
+                return self.report(d);
+            }
+        }
+        if self.place == PlaceMode::Auto {
+            return Ok(());
+        }
+        self.outside_prologue(span)?;
+        let count = self.b.kernel().tiles[t].count as usize;
+        let straight = self.loops.is_empty() && self.b.region_depth() <= 2;
+        match known {
+            Some(addr) if straight => {
+                let data = &mut self.b.kernel_mut().tiles[t];
+                let k = element.unwrap_or(0) as usize;
+                match &mut data.addr {
+                    AddrKind::Fixed(list) if k < list.len() && list[k] == u64::MAX => list[k] = addr as u64,
+                    AddrKind::Auto => {
+                        let mut list = vec![u64::MAX; count];
+                        list[k] = addr as u64;
+                        data.addr = AddrKind::Fixed(list);
+                    }
+                    // A second address: the binding changes while the kernel runs.
+                    _ => return self.rebind(t, ty, element, a, at, span),
+                }
+                Ok(())
+            }
+            _ => self.rebind(t, ty, element, a, at, span),
+        }
+    }
+
+    fn rebind(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {
+        let addr = match a {
+            Val::Scalar(v) if self.ty(*v) != Ty::Index => self.convert_scalar(*v, Ty::Index, at),
+            a => self.index_of(a, at)?,
+        };
+        let count = self.b.kernel().tiles[t].count;
+        let earlier = self.b.kernel().tiles[t].addr.clone();
+        self.b.kernel_mut().tiles[t].addr = AddrKind::Dynamic;
+        // Constant bindings made before become bindings of the same kind.
+        if let AddrKind::Fixed(list) = earlier {
+            for (k, old) in list.into_iter().enumerate().filter(|(_, a)| *a != u64::MAX) {
+                let addr = self.idx(old as i64);
+                let element = if count > 1 { Some(self.idx(k as i64)) } else { None };
+                self.emit(Op::Assign { tile: t, element, addr }, span);
+            }
+        }
+        // Range, alignment: PTO leaves them unchecked in this form; we do not.
+        let capacity = self.target.capacity(ty.loc);
+        let align = self.target.memory(ty.loc).align;
+        let name = self.b.kernel().tiles[t].name.clone();
+        let (zero, align_v) = (self.idx(0), self.idx(align as i64));
+        let message = format!("the address {{1}} of `{name}` is negative");
+        self.require_le(zero, addr, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
+        let bytes = self.idx(ty.bytes() as i64);
+        let end = self.bin(BinOp::Add, addr, bytes, at);
+        let cap = self.idx(capacity as i64);
+        let message = format!("`{name}` would end at {{0}}, {} has {{1}} bytes on {}", self.target.memory(ty.loc).name, self.target.name);
+        self.require_le(end, cap, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
+        let rest = self.bin(BinOp::Rem, addr, align_v, at);
+        let cond = self.compare(CmpOp::Eq, rest, zero, at);
+        let data = CheckData {
+            code: codes::ADDRESS_MISALIGNED,
+            message: format!("the address {{0}} of `{name}` is not a multiple of {align}"),
+            span: at,
+            help: None,
+        };
+        self.check(cond, data, vec![addr], at)?;
+        let element = element.map(|k| self.idx(i64::from(k)));
+        self.emit(Op::Assign { tile: t, element, addr }, span);
+        Ok(())
+    }
+
+    /// After the walk: tiles that a `#[place(manual)]` kernel left without an address, arrays placed in part.
+    pub fn finish_places(&mut self) {
+        let mut found = Vec::new();
+        for (t, data) in &self.b.kernel().tiles {
+            let missing = match &data.addr {
+                AddrKind::Auto => self.place == PlaceMode::Manual && !data.hidden,
+                AddrKind::Fixed(l) => l.contains(&u64::MAX),
+                AddrKind::Dynamic => false,
+            };
+            if missing {
+                found.push((t, data.name.clone(), data.span));
+            }
+        }
+        for (t, name, span) in found {
+            self.diags.push(
+                Diagnostic::error(codes::MISSING_TASSIGN, span, format!("`{name}` has no address"))
+                    .with_note("`#[place(manual)]` and tile arrays with TASSIGN need one for every tile")
+                    .with_help(format!("add `TASSIGN({name}, ..);`")),
+            );
+            self.b.kernel_mut().tiles[t].addr = AddrKind::Auto;
+        }
+    }
+}

@@ -1,0 +1,622 @@
+//! Calls: built-in functions, methods, conversions, inlined functions.
+
+use super::env::Binding;
+use super::{Elab, Inlined, MAX_CALLS, R, Reported};
+use crate::builtins::{Builtin, Word};
+use crate::modules::ItemId;
+use crate::value::{TileVal, Tiles, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Op, PrintPart, Scope, Ty, Value};
+use ptoc_isa::{AtomicOp, BinOp};
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+
+impl Elab<'_> {
+    /// `callee(args)`
+    pub fn call(&mut self, callee: &Expr, args: &[Arg], dest: Option<TileVal>, span: Span) -> R<Val> {
+        if let ExprKind::Field(base, method) = &*callee.kind {
+            return self.method(base, method, args, span);
+        }
+        let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
+            ExprKind::Static(b, s) => (b, s),
+            _ => (callee, &[]),
+        };
+        let f = self.expr(base)?;
+        if !statics.is_empty() && !matches!(f, Val::Fn(_) | Val::Builtin(Builtin::Sum)) {
+            let message = format!("{} takes no static arguments", f.describe());
+            return self.error(codes::UNKNOWN_STATIC, callee.span, message);
+        }
+        match f {
+            Val::Poison => Err(Reported),
+            Val::Instr(id) => self.instruction(id, args, span, base.span),
+            Val::Fn(id) => self.inline(id, statics, args, dest, span),
+            Val::Builtin(b) => self.builtin(b, args, dest, span, base.span),
+            Val::Word(Word::DType(d)) => {
+                let e = self.exactly(args, 1, &format!("{d}(x)"), span)?[0];
+                let v = self.expr(e)?;
+                self.convert_to(Ty::D(d), v, dest, span, e.span)
+            }
+            Val::Word(Word::Index) => {
+                let e = self.exactly(args, 1, "index(x)", span)?[0];
+                let v = self.expr(e)?;
+                self.convert_to(Ty::Index, v, dest, span, e.span)
+            }
+            Val::Word(Word::Loc(l)) => {
+                let e = self.exactly(args, 1, &format!("{l}(x)"), span)?[0];
+                let v = self.expr(e)?;
+                self.to_location(l, v, span, e.span)
+            }
+            other => {
+                let message = format!("{} cannot be called", other.describe());
+                self.error(codes::NOT_CALLABLE, base.span, message)
+            }
+        }
+    }
+
+    fn method(&mut self, base: &Expr, method: &Ident, args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        let v = self.expr(base)?;
+        match (&v, method.name.as_str()) {
+            (Val::Poison, _) => Err(Reported),
+            (Val::View(view), "tile") => self.tile_view(&view.clone(), args, span),
+            (Val::Tile(t), "tile") => self.tile_window(&t.clone(), args, span),
+            (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
+            (_, "acquire" | "commit" | "wait" | "release") => self.not_yet(span, "rings"),
+            (_, "tile") => {
+                let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, format!("{} has no `.tile`", v.describe()))
+                    .with_note("`.tile(i, j)` takes a window of a tensor or of a tile");
+                self.report(d)
+            }
+            (_, name) => {
+                let message = format!("{} has no method `{name}`", v.describe());
+                self.error(codes::UNKNOWN_MEMBER, method.span, message)
+            }
+        }
+    }
+
+    fn builtin(&mut self, b: Builtin, args: &[Arg], dest: Option<TileVal>, span: Span, name: Span) -> R<Val> {
+        match b {
+            Builtin::NotYet(what) => self.not_yet(name, what),
+            Builtin::Print => self.print(args, span),
+            Builtin::StaticAssert => self.static_assert(args, span),
+            Builtin::Assert => self.run_time_assert(args, span),
+            Builtin::Tiles => {
+                let e = self.exactly(args, 2, "tiles(n, size)", span)?;
+                let n = self.length(e[0])?;
+                let v = self.expr(e[1])?;
+                let size = self.static_extent(&v, e[1].span, "the size of a block")?;
+                let by = self.idx(i64::from(size));
+                let count = self.ceil_div(n, by, span);
+                Ok(Val::Tiles(Tiles { n, size, count }.into()))
+            }
+            Builtin::CeilDiv => {
+                let e = self.exactly(args, 2, "ceil_div(a, b)", span)?;
+                let (a, b) = (self.expr(e[0])?, self.expr(e[1])?);
+                if let (Some(x), Some(y)) = (self.int_const(&a), self.int_const(&b)) {
+                    if y == 0 {
+                        return self.error(codes::DIVISION_BY_ZERO, span, "`ceil_div` by zero");
+                    }
+                    let q = x.checked_neg().and_then(|n| super::consts::int(BinaryOp::Div, n, y).ok()).and_then(i128::checked_neg);
+                    return match q {
+                        Some(q) => Ok(Val::Int(q)),
+                        None => self.error(codes::CONSTANT_OVERFLOW, span, "`ceil_div` overflows"),
+                    };
+                }
+                let (x, y) = (self.index_of(&a, e[0].span)?, self.index_of(&b, e[1].span)?);
+                Ok(Val::Scalar(self.ceil_div(x, y, span)))
+            }
+            Builtin::Unary(op) => {
+                let e = self.exactly(args, 1, &format!("{op}(x)"), span)?[0];
+                match self.expr(e)? {
+                    Val::Tile(t) => self.tile_unary(op, t, dest, span, e.span),
+                    v => self.scalar_unary(op, &v, span, e.span),
+                }
+            }
+            Builtin::Binary(op) => {
+                let e = self.exactly(args, 2, &format!("{op}(a, b)"), span)?;
+                let (a, b) = (self.expr(e[0])?, self.expr(e[1])?);
+                self.min_max(op, a, b, dest, span, (e[0].span, e[1].span))
+            }
+            Builtin::Clamp => {
+                let e = self.exactly(args, 3, "clamp(x, lo, hi)", span)?;
+                let (x, lo, hi) = (self.expr(e[0])?, self.expr(e[1])?, self.expr(e[2])?);
+                let up = self.min_max(BinOp::Max, x, lo, None, span, (e[0].span, e[1].span))?;
+                self.min_max(BinOp::Min, up, hi, dest, span, (e[0].span, e[2].span))
+            }
+            Builtin::Select => {
+                let e = self.exactly(args, 3, "select(condition, a, b)", span)?;
+                let (c, a, b) = (self.expr(e[0])?, self.expr(e[1])?, self.expr(e[2])?);
+                let at = (e[1].span, e[2].span);
+                match c {
+                    Val::Mask(m, negated) => self.tile_select((m, negated), a, b, dest, span, at),
+                    Val::Bool(c) => Ok(if c { a } else { b }),
+                    c => {
+                        let c = self.bool_of(&c, e[0].span)?;
+                        let ty = self.scalar_ty(&a).or_else(|| self.scalar_ty(&b)).unwrap_or(Ty::Index);
+                        let (x, y) = (self.scalar_of(&a, ty, at.0)?, self.scalar_of(&b, ty, at.1)?);
+                        Ok(Val::Scalar(self.b.select(c, x, y, span)))
+                    }
+                }
+            }
+            Builtin::RowReduce(op) | Builtin::ColReduce(op) => {
+                let by_row = matches!(b, Builtin::RowReduce(_));
+                let e = self.exactly(args, 1, if by_row { "rowsum(t)" } else { "colsum(t)" }, span)?[0];
+                match self.expr(e)? {
+                    Val::Tile(t) => self.tile_reduce(by_row, op, t, dest, span, e.span),
+                    Val::Poison => Err(Reported),
+                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("a reduction takes a tile, found {}", other.describe())),
+                }
+            }
+            Builtin::Matmul => {
+                let e = self.exactly(args, 2, "matmul(left, right)", span)?;
+                match (self.expr(e[0])?, self.expr(e[1])?) {
+                    (Val::Tile(a), Val::Tile(b)) => self.tile_matmul(a, b, span, (e[0].span, e[1].span)),
+                    (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
+                    (a, b) => {
+                        let bad = if matches!(a, Val::Tile(_)) { (&b, e[1]) } else { (&a, e[0]) };
+                        let d = Diagnostic::error(codes::TYPE_MISMATCH, bad.1.span, format!("`matmul` takes tiles, found {}", bad.0.describe()))
+                            .with_help("bring the operands to the cube: `matmul(Left(..), Right(..))`");
+                        self.report(d)
+                    }
+                }
+            }
+            Builtin::Transpose => {
+                let e = self.exactly(args, 1, "transpose(t)", span)?[0];
+                match self.expr(e)? {
+                    Val::Tile(t) => self.tile_transpose(t, dest, span, e.span),
+                    Val::View(v) => self.transpose_view(&v, span),
+                    Val::Poison => Err(Reported),
+                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`transpose` takes a tile, found {}", other.describe())),
+                }
+            }
+            Builtin::Iota => self.iota(args, span),
+            Builtin::Bytes => {
+                let e = self.exactly(args, 1, "bytes(tile)", span)?[0];
+                let ty = match self.expr(e)? {
+                    Val::Tile(t) => t.ty,
+                    Val::TileArray(a) => a.ty,
+                    Val::TileType(t) => t.ty,
+                    Val::Poison => return Err(Reported),
+                    other => return self.error(codes::TYPE_MISMATCH, e.span, format!("`bytes` takes a tile, found {}", other.describe())),
+                };
+                Ok(Val::Int(i128::from(ty.bytes())))
+            }
+            Builtin::Size => {
+                let e = self.exactly(args, 1, "size(x)", span)?[0];
+                match self.expr(e)? {
+                    Val::Tuple(l) => {
+                        let mut n = 1i128;
+                        for v in &l {
+                            let i = self.static_int(v, e.span, "an extent")?;
+                            n = n.checked_mul(i).ok_or(()).or_else(|()| self.error(codes::CONSTANT_OVERFLOW, span, "the product overflows"))?;
+                        }
+                        Ok(Val::Int(n))
+                    }
+                    Val::Int(i) => Ok(Val::Int(i)),
+                    Val::View(v) => {
+                        let mut n = self.idx(1);
+                        for m in v.modes.clone() {
+                            n = self.bin(BinOp::Mul, n, m.extent, span);
+                        }
+                        Ok(Val::Scalar(n))
+                    }
+                    Val::Poison => Err(Reported),
+                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`size` is not defined on {}", other.describe())),
+                }
+            }
+            Builtin::Rank => {
+                let e = self.exactly(args, 1, "rank(x)", span)?[0];
+                match self.expr(e)? {
+                    Val::Tuple(l) => Ok(Val::Int(l.len() as i128)),
+                    Val::View(v) => Ok(Val::Int(v.modes.len() as i128)),
+                    Val::Poison => Err(Reported),
+                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`rank` is not defined on {}", other.describe())),
+                }
+            }
+            Builtin::Col => {
+                let e = self.exactly(args, 1, "col(v)", span)?[0];
+                match self.expr(e)? {
+                    Val::View(v) => self.column_view(&v, span),
+                    Val::Poison => Err(Reported),
+                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`col` takes a vector of a tensor, found {}", other.describe())),
+                }
+            }
+            Builtin::Sum => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, name, "`sum<k>(..)` belongs to `ensures`")
+                    .with_help("on tiles use `rowsum` or `colsum`");
+                self.report(d)
+            }
+            Builtin::Atomic(op) => self.atomic(op, args, span),
+        }
+    }
+
+    /// `ceil(a / b)` of `index` values.
+    pub fn ceil_div(&mut self, a: Value, b: Value, span: Span) -> Value {
+        // (a + b - 1) / b: the spelling whose bounds the facts can follow.
+        let Some(c) = self.const_index(b).filter(|c| *c > 0) else {
+            return self.b.ceil_div(a, b, span);
+        };
+        if c == 1 {
+            return a;
+        }
+        let add = self.idx(c - 1);
+        let up = self.bin(BinOp::Add, a, add, span);
+        self.bin(BinOp::Div, up, b, span)
+    }
+
+    fn min_max(&mut self, op: BinOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        match (&a, &b) {
+            (Val::Tile(_), _) | (_, Val::Tile(_)) => return self.tile_arith(op, a, b, dest, span, at),
+            (Val::Int(x), Val::Int(y)) => return Ok(Val::Int(if op == BinOp::Max { *x.max(y) } else { *x.min(y) })),
+            (Val::Float(x), Val::Float(y)) => return Ok(Val::Float(if op == BinOp::Max { x.max(*y) } else { x.min(*y) })),
+            _ => {}
+        }
+        let ty = match (self.scalar_ty(&a), self.scalar_ty(&b)) {
+            (Some(t), _) | (None, Some(t)) => t,
+            (None, None) => Ty::D(DType::F32),
+        };
+        if ty == Ty::BOOL {
+            return self.error(codes::UNDEFINED_OPERATION, span, format!("`{op}` is not defined on `bool`"));
+        }
+        let (x, y) = (self.scalar_of(&a, ty, at.0)?, self.scalar_of(&b, ty, at.1)?);
+        Ok(Val::Scalar(self.bin(op, x, y, span)))
+    }
+
+    /// `iota(q, 1)`: the indices of block `q` as a column of i32; `iota(1, k)`: as a row.
+    fn iota(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let e = self.exactly(args, 2, "iota(block, 1) or iota(1, block)", span)?;
+        let (r, c) = (self.expr(e[0])?, self.expr(e[1])?);
+        let (b, column) = match (&r, &c) {
+            (Val::Block(b), Val::Int(1)) => (b.clone(), true),
+            (Val::Int(1), Val::Block(b)) => (b.clone(), false),
+            (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
+            _ => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "`iota` takes a block and 1")
+                    .with_help("`iota(q, 1)` is a column of q's indices, `iota(1, k)` a row of k's");
+                return self.report(d);
+            }
+        };
+        let Some(p) = &b.place else {
+            return self.error(codes::TYPE_MISMATCH, span, "this extent has no place: it only sizes tiles");
+        };
+        let one = self.idx(1);
+        let (caps, shape) = if column { ((b.cap, 1), (b.len, one)) } else { ((1, b.cap), (one, b.len)) };
+        let t = self.temp(DType::I32, caps, shape, span)?;
+        let r = self.tile_ref(&t, shape);
+        let (zero, start, len) = (self.idx(0), p.start, b.len);
+        self.b.for_loop("iota", (zero, len), 1, span, |b, _, i| {
+            let at = b.add(start, i, span);
+            let value = b.convert(at, Ty::D(DType::I32), ptoc_isa::RoundMode::Rint, false, span);
+            let (row, col) = if column { (i, zero) } else { (zero, i) };
+            b.emit(Op::TileSet { tile: r, row, col, value }, span);
+        });
+        Ok(Val::Tile(t))
+    }
+
+    fn atomic(&mut self, op: AtomicOp, args: &[Arg], span: Span) -> R<Val> {
+        let cas = op == AtomicOp::Cas;
+        let usage = if cas { "atomic_cas(x[i], expected, new)" } else { "atomic_add(x[i], value)" };
+        let e = self.exactly(args, if cas { 3 } else { 2 }, usage, span)?;
+        let Val::View(view) = self.place(e[0], None)? else {
+            return self.error(codes::NOT_ASSIGNABLE, e[0].span, "an atomic works on an element of a tensor");
+        };
+        if !view.modes.is_empty() {
+            return self.error(codes::RANK_MISMATCH, e[0].span, "an atomic works on one element: give every index");
+        }
+        self.writable(&view, e[0].span)?;
+        self.outside_prologue(span)?;
+        let ty = Ty::D(view.dtype);
+        let float_ok = view.dtype == DType::F32 && op == AtomicOp::Add;
+        if !(float_ok || matches!(view.dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64)) {
+            let message = format!("no atomic `{op}` on `{}`", view.dtype);
+            return self.error(codes::UNDEFINED_OPERATION, span, message);
+        }
+        let expected = if cas {
+            let v = self.expr(e[1])?;
+            Some(self.scalar_of(&v, ty, e[1].span)?)
+        } else {
+            None
+        };
+        let last = e[e.len() - 1];
+        let v = self.expr(last)?;
+        let value = self.scalar_of(&v, ty, last.span)?;
+        let dst = self.b.new_value(ty, None, span);
+        self.emit(Op::Atomic { dst, op, tensor: view.tensor, offset: view.offset, expected, value }, span);
+        Ok(Val::Scalar(dst))
+    }
+
+    fn print(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        self.outside_prologue(span)?;
+        let mut parts = Vec::new();
+        for (k, a) in args.iter().enumerate() {
+            if k > 0 {
+                parts.push(PrintPart::Text(" ".into()));
+            }
+            let v = self.expr(&a.value)?;
+            match v {
+                Val::Str(s) => {
+                    let text = self.interpolate(&s);
+                    parts.push(PrintPart::Text(text));
+                }
+                Val::Tile(t) => {
+                    let shape = self.valid_of(&t, a.value.span)?;
+                    parts.push(PrintPart::Tile(self.tile_ref(&t, shape)));
+                }
+                Val::Scalar(x) => parts.push(PrintPart::Scalar(x)),
+                Val::View(_) => {
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, a.value.span, "only tiles and scalars can be printed")
+                        .with_help("load the window: `print(Vec(..))`");
+                    return self.report(d);
+                }
+                v => parts.push(PrintPart::Text(self.show(&v))),
+            }
+        }
+        parts.push(PrintPart::Text("\n".into()));
+        self.emit(Op::Print { parts }, span);
+        Ok(Val::Unit)
+    }
+
+    fn static_assert(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        let Some(cond) = args.first() else {
+            return self.error(codes::WRONG_ARGUMENTS, span, "`static_assert` needs a condition");
+        };
+        let text = match args.get(1).map(|a| self.expr(&a.value)).transpose()? {
+            Some(Val::Str(s)) => Some(self.interpolate(&s)),
+            Some(_) => return self.error(codes::TYPE_MISMATCH, args[1].value.span, "the message is a text"),
+            None => None,
+        };
+        match self.expr(&cond.value)? {
+            Val::Bool(true) => Ok(Val::Unit),
+            Val::Bool(false) => {
+                let mut d = Diagnostic::error(codes::STATIC_ASSERT, cond.value.span, text.clone().unwrap_or_else(|| "static assertion failed".into()))
+                    .with_label("this is false");
+                if let ExprKind::Binary(op, a, b) = &*cond.value.kind
+                    && let (Ok(x), Ok(y)) = (self.expr(a), self.expr(b))
+                {
+                    d = d.with_note(format!("it says {} {} {}", self.show(&x), op.symbol(), self.show(&y)));
+                }
+                self.report(d)
+            }
+            Val::Poison => Err(Reported),
+            Val::Scalar(v) if self.ty(v) == Ty::BOOL => {
+                // Dimensions that are known only at launch: checked there.
+                self.launch_check(v, text.unwrap_or_else(|| "static assertion failed".into()), cond.value.span)?;
+                Ok(Val::Unit)
+            }
+            other => {
+                let message = format!("a condition is `bool`, this is {}", other.describe());
+                self.error(codes::CONDITION_NOT_BOOL, cond.value.span, message)
+            }
+        }
+    }
+
+    /// A condition on dimensions, checked when the kernel is launched (or when a block starts).
+    pub fn launch_check(&mut self, cond: Value, message: String, span: Span) -> R<()> {
+        let data = ptoc_ir::tile::CheckData { code: codes::WHERE_FAILED, message, span, help: None };
+        self.check(cond, data, Vec::new(), span)
+    }
+
+    fn run_time_assert(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        let Some(cond) = args.first() else {
+            return self.error(codes::WRONG_ARGUMENTS, span, "`assert` needs a condition");
+        };
+        let message = match args.get(1).map(|a| self.expr(&a.value)).transpose()? {
+            Some(Val::Str(s)) => self.interpolate(&s),
+            _ => "assertion failed".into(),
+        };
+        let c = self.expr(&cond.value)?;
+        let c = self.bool_of(&c, cond.value.span)?;
+        let data = ptoc_ir::tile::CheckData { code: codes::ASSERTION_FAILED, message, span: cond.value.span, help: None };
+        self.check(c, data, Vec::new(), span)?;
+        Ok(Val::Unit)
+    }
+
+    /// A call of a function of the program: its body, here.
+    fn inline(&mut self, id: ItemId, statics: &[Arg], args: &[Arg], dest: Option<TileVal>, span: Span) -> R<Val> {
+        self.step(span)?;
+        let modules = self.modules;
+        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(Reported) };
+        if self.calls.contains(&id) || self.calls.len() >= MAX_CALLS {
+            let d = Diagnostic::error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name))
+                .with_secondary(f.name.span, "functions are inlined, so this would never end");
+            return self.report(d);
+        }
+        let statics = self.eval_statics(&f.statics, statics, &f.name)?;
+        let mut values: Vec<Option<(Val, Span)>> = vec![None; f.params.len()];
+        for (k, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => k,
+                Some(n) => match f.params.iter().position(|p| p.name.name == n.name) {
+                    Some(s) => s,
+                    None => return self.error(codes::WRONG_ARGUMENTS, n.span, format!("`{}` has no parameter `{}`", f.name.name, n.name)),
+                },
+            };
+            if slot >= f.params.len() || values[slot].is_some() {
+                return self.arity(f, args.len(), span);
+            }
+            values[slot] = Some((self.expr(&a.value)?, a.value.span));
+        }
+        if values.iter().zip(&f.params).any(|(v, p)| v.is_none() && p.default.is_none()) {
+            return self.arity(f, args.len(), span);
+        }
+        self.calls.push(id);
+        let module = std::mem::replace(&mut self.module, id.module);
+        let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
+        self.env.push_frame();
+        for (name, v, at) in statics {
+            self.env.define(name, Binding::Let(v), at);
+        }
+        let r = self.bind_and_run(f, values, dest, span);
+        self.env.pop_frame();
+        self.loops = loops;
+        self.stages = stages;
+        self.module = module;
+        self.calls.pop();
+        r
+    }
+
+    fn arity<T>(&mut self, f: &FnItem, given: usize, span: Span) -> R<T> {
+        let params: Vec<&str> = f.params.iter().map(|p| p.name.name.as_str()).collect();
+        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` takes {} arguments, {given} given", f.name.name, params.len()))
+            .with_secondary(f.name.span, format!("{}({})", f.name.name, params.join(", ")));
+        self.report(d)
+    }
+
+    fn bind_and_run(&mut self, f: &FnItem, values: Vec<Option<(Val, Span)>>, dest: Option<TileVal>, span: Span) -> R<Val> {
+        for (p, v) in f.params.iter().zip(values) {
+            let (v, at) = match v {
+                Some(v) => v,
+                None => {
+                    let e = p.default.as_ref().ok_or(Reported)?;
+                    (self.expr(e)?, e.span)
+                }
+            };
+            let v = self.bind_param(p, v, at)?;
+            self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
+        }
+        if !returns_early(&f.body, true) {
+            self.inlined.push(Inlined { label: None, slots: Vec::new(), result: None, left: false });
+            let tail = self.block_value(&f.body, dest);
+            let frame = self.inlined.pop();
+            let v = match frame.and_then(|i| i.result) {
+                Some(v) => v,
+                None => tail?,
+            };
+            return self.returned(f, v, span);
+        }
+        // Early returns: the body is a scope, results travel in variables.
+        let types = match &f.ret {
+            None => Vec::new(),
+            Some(t) => match &*t.kind {
+                ExprKind::Tuple(l) => l.iter().map(|t| self.scalar_type(t)).collect::<R<_>>()?,
+                _ => vec![self.scalar_type(t)?],
+            },
+        };
+        let slots: Vec<_> = types.iter().map(|t| self.b.var(f.name.name.as_str(), *t)).collect();
+        for (slot, ty) in slots.iter().zip(&types) {
+            let zero = self.constant(ptoc_ir::tile::Const { ty: *ty, bits: 0 });
+            self.b.set(*slot, zero, span);
+        }
+        let label = self.b.label(span);
+        self.inlined.push(Inlined { label: Some(label), slots: slots.clone(), result: None, left: false });
+        let before = self.valid.clone();
+        let (body, r) = self.region(|s| {
+            let v = s.block_value(&f.body, None)?;
+            if f.body.tail.is_some() {
+                s.store_results(&v, span)?;
+            }
+            Ok(())
+        });
+        self.inlined.pop();
+        let after = std::mem::replace(&mut self.valid, before.clone());
+        self.merge_valid(after, &before, span);
+        self.emit(Op::Scope(Box::new(Scope { label, body })), span);
+        r?;
+        let mut out: Vec<Val> = slots.iter().map(|s| Val::Scalar(self.b.get(*s, span))).collect();
+        Ok(match (out.len(), &f.ret) {
+            (0, _) => Val::Unit,
+            (1, Some(t)) if !matches!(&*t.kind, ExprKind::Tuple(_)) => out.remove(0),
+            _ => Val::Tuple(out),
+        })
+    }
+
+    /// Stores the value of an early `return`.
+    pub fn store_results(&mut self, v: &Val, span: Span) -> R<()> {
+        let slots = self.inlined.last().map(|i| i.slots.clone()).unwrap_or_default();
+        let parts = match v {
+            Val::Tuple(l) => l.clone(),
+            Val::Unit => Vec::new(),
+            v => vec![v.clone()],
+        };
+        if parts.len() != slots.len() {
+            let message = format!("{} value{} returned, {} declared", parts.len(), if parts.len() == 1 { "" } else { "s" }, slots.len());
+            return self.error(codes::BAD_RETURN, span, message);
+        }
+        for (p, s) in parts.iter().zip(slots) {
+            let ty = self.b.kernel().vars[s].ty;
+            let x = self.scalar_of(p, ty, span)?;
+            self.b.set(s, x, span);
+        }
+        Ok(())
+    }
+
+    /// The value of a call, checked against the declared type.
+    fn returned(&mut self, f: &FnItem, v: Val, span: Span) -> R<Val> {
+        let Some(ret) = &f.ret else {
+            return match v {
+                Val::Unit => Ok(Val::Unit),
+                v => {
+                    let d = Diagnostic::error(codes::BAD_RETURN, f.name.span, format!("`{}` returns {}, and declares nothing", f.name.name, v.describe()))
+                        .with_help("write `-> type` after the parameters, or end the last statement with `;`");
+                    self.report(d)
+                }
+            };
+        };
+        self.typed_result(ret, v, span)
+    }
+
+    fn typed_result(&mut self, ret: &Expr, v: Val, span: Span) -> R<Val> {
+        match (&*ret.kind, v) {
+            (_, Val::Poison) => Err(Reported),
+            (ExprKind::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
+                let parts = types.iter().zip(values).map(|(t, v)| self.typed_result(t, v, span)).collect::<R<_>>()?;
+                Ok(Val::Tuple(parts))
+            }
+            (ExprKind::Tuple(_), v) => {
+                let message = format!("expected a tuple, the function returns {}", v.describe());
+                self.error(codes::BAD_RETURN, ret.span, message)
+            }
+            (ExprKind::Static(..), Val::Tile(t)) => {
+                let want = self.tile_spec(ret)?;
+                if want.ty.loc != t.ty.loc || want.ty.dtype != t.ty.dtype || want.ty.rows != t.rows || want.ty.cols != t.cols {
+                    let message = format!("the function returns `{}`, and declares `{}`", t.ty, want.ty);
+                    return self.error(codes::BAD_RETURN, ret.span, message);
+                }
+                let have = self.valid_of(&t, span)?;
+                self.same_shape(want.valid, have, span, None)?;
+                Ok(Val::Tile(t))
+            }
+            (_, Val::View(v)) => Ok(Val::View(v)),
+            (_, v) => {
+                let ty = self.scalar_type(ret)?;
+                match v {
+                    Val::Tile(t) if Ty::D(t.ty.dtype) == ty || (ty == Ty::Index && t.ty.dtype.is_int()) => Ok(Val::Tile(t)),
+                    Val::Mask(m, n) if ty == Ty::BOOL => Ok(Val::Mask(m, n)),
+                    Val::Tile(t) => {
+                        let message = format!("the function returns a tile of `{}`, and declares `{ty}`", t.ty.dtype);
+                        self.error(codes::BAD_RETURN, ret.span, message)
+                    }
+                    Val::Int(i) if ty == Ty::Index => Ok(Val::Int(i)),
+                    Val::Unit => self.error(codes::BAD_RETURN, ret.span, "the function declares a value and returns none"),
+                    v => {
+                        let x = self.scalar_of(&v, ty, span)?;
+                        Ok(self.fold(x))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Is there a `return` that is not the function's last statement?
+fn returns_early(b: &Block, top: bool) -> bool {
+    let last = b.stmts.len().wrapping_sub(1);
+    b.stmts.iter().enumerate().any(|(i, s)| match &s.kind {
+        StmtKind::Return(_) => !(top && i == last && b.tail.is_none()),
+        StmtKind::If(s) => if_returns(s),
+        StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => returns_early(body, false),
+        _ => false,
+    }) || b.tail.as_ref().is_some_and(|t| matches!(&*t.kind, ExprKind::If(i) if if_returns(i)))
+}
+
+fn if_returns(i: &IfStmt) -> bool {
+    returns_early(&i.then, false)
+        || match i.els.as_deref() {
+            Some(Else::Block(b)) => returns_early(b, false),
+            Some(Else::If(i, _)) => if_returns(i),
+            None => false,
+        }
+}

@@ -1,0 +1,303 @@
+//! Control flow, and what happens to valid shapes where paths meet.
+
+use super::env::Binding;
+use super::{Elab, R, Reported, Valid};
+use crate::builtins::Word;
+use crate::value::{Block as BlockVal, Place, Tiles, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While};
+use ptoc_isa::{BinOp, CmpOp};
+use ptoc_syntax::ast::*;
+use rustc_hash::FxHashMap;
+
+type Shapes = FxHashMap<Tile, Valid>;
+
+impl Elab<'_> {
+    /// A block of statements in a scope of its own. Statements after an error are still checked.
+    pub fn block(&mut self, b: &Block) -> R<()> {
+        self.env.push();
+        let mut failed = false;
+        for s in &b.stmts {
+            failed |= self.stmt(s).is_err();
+        }
+        if let Some(e) = &b.tail {
+            failed |= match self.expr(e) {
+                Ok(Val::Unit) => false,
+                Ok(v) => {
+                    let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this block gives {}, and nothing takes it", v.describe()))
+                        .with_help("end it with `;`, or assign it");
+                    self.report::<()>(d).is_err()
+                }
+                Err(_) => true,
+            };
+        }
+        self.env.pop();
+        if failed { Err(Reported) } else { Ok(()) }
+    }
+
+    /// Two paths meet: what they disagree on is no longer known.
+    pub fn merge_valid(&mut self, other: Shapes, before: &Shapes, span: Span) {
+        for t in before.keys() {
+            let (Some(a), Some(b)) = (self.valid.get(t).copied(), other.get(t).copied()) else { continue };
+            if a != b {
+                self.valid.insert(*t, Valid::Unknown(span));
+            }
+        }
+        // Tiles declared on one path are out of scope.
+        self.valid.retain(|t, _| before.contains_key(t));
+    }
+
+    /// `if`
+    pub fn if_stmt(&mut self, i: &IfStmt, span: Span) -> R<()> {
+        let cond = self.expr(&i.cond)?;
+        let cond = match cond {
+            Val::Bool(true) => return self.block(&i.then),
+            Val::Bool(false) => return self.else_stmt(i, span),
+            Val::Mask(..) => {
+                let d = Diagnostic::error(codes::CONDITION_NOT_BOOL, i.cond.span, "this condition differs from element to element")
+                    .with_help("select values: `x = if mask { a } else { b };`");
+                return self.report(d);
+            }
+            Val::Poison => return Err(Reported),
+            c => self.bool_of(&c, i.cond.span)?,
+        };
+        let before = self.valid.clone();
+        let (then, a) = self.region(|s| s.block(&i.then));
+        let after_then = std::mem::replace(&mut self.valid, before.clone());
+        let (els, b) = self.region(|s| s.else_stmt(i, span));
+        self.merge_valid(after_then, &before, span);
+        self.emit(Op::If(Box::new(If { cond, then, els })), span);
+        a.and(b)
+    }
+
+    fn else_stmt(&mut self, i: &IfStmt, _: Span) -> R<()> {
+        match i.els.as_deref() {
+            Some(Else::Block(b)) => self.block(b),
+            Some(Else::If(i, s)) => self.if_stmt(i, *s),
+            None => Ok(()),
+        }
+    }
+
+    /// Number `i` of `tiles(n, size)`.
+    pub fn block_at(&mut self, t: &Tiles, i: Value, span: Span) -> Val {
+        let size = i64::from(t.size);
+        let by = self.idx(size);
+        let start = self.bin(BinOp::Mul, i, by, span);
+        let whole = self.const_index(t.n).is_some_and(|n| n % size == 0);
+        let len = if whole {
+            by
+        } else {
+            let rest = self.bin(BinOp::Sub, t.n, start, span);
+            self.bin(BinOp::Min, by, rest, span)
+        };
+        let end = self.bin(BinOp::Add, start, len, span);
+        // 0 <= i < count, so the block begins inside the domain and is not empty.
+        self.facts.ge_const(start, 0);
+        if self.const_index(start).is_none() {
+            self.facts.le(start, t.n, -1);
+        }
+        self.facts.ge_const(len, 1);
+        self.facts.le_const(len, size);
+        if self.const_index(end).is_none() {
+            self.facts.le(end, t.n, 0);
+            self.facts.le(start, end, -1);
+        }
+        let zero = self.idx(0);
+        let first = self.compare(CmpOp::Eq, i, zero, span);
+        Val::Block(
+            BlockVal { cap: t.size, len, place: Some(Place { start, end, index: i, first, domain: t.n }) }.into(),
+        )
+    }
+
+    /// `for` and `pipeline`.
+    pub fn for_stmt(&mut self, var: &Ident, range: &Expr, body: &Block, stages: u32, span: Span) -> R<()> {
+        match self.range(range)? {
+            Val::List(items) => {
+                if stages > 1 {
+                    return self.error(codes::TYPE_MISMATCH, range.span, "a pipeline runs over a range or blocks");
+                }
+                self.unrolled(var, items, body, span)
+            }
+            Val::Range(lo, hi) => self.counted(var, lo, hi, body, stages, span, |_, i| Val::Scalar(i)),
+            Val::Tiles(t) => {
+                let (lo, hi) = (self.idx(0), t.count);
+                self.counted(var, lo, hi, body, stages, span, |s, i| s.block_at(&t, i, span))
+            }
+            Val::Block(b) => match &b.place {
+                Some(p) => self.counted(var, p.start, p.end, body, stages, span, |_, i| Val::Scalar(i)),
+                None => {
+                    let lo = self.idx(0);
+                    self.counted(var, lo, b.len, body, stages, span, |_, i| Val::Scalar(i))
+                }
+            },
+            other => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, range.span, format!("cannot loop over {}", other.describe()))
+                    .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
+                self.report(d)
+            }
+        }
+    }
+
+    fn range(&mut self, e: &Expr) -> R<Val> {
+        match self.expr(e)? {
+            Val::Poison => Err(Reported),
+            v => Ok(v),
+        }
+    }
+
+    fn unrolled(&mut self, var: &Ident, items: Vec<Val>, body: &Block, span: Span) -> R<()> {
+        if contains_jump(body) {
+            let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "a loop over a list is unrolled, so it has no `break` or `continue`")
+                .with_help("loop over a range");
+            return self.report(d);
+        }
+        let mut failed = false;
+        for v in items {
+            self.step(span)?;
+            self.env.push();
+            self.env.define(var.name.clone(), Binding::Let(v), var.span);
+            failed |= self.block(body).is_err();
+            self.env.pop();
+            if failed {
+                return Err(Reported);
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a loop and its parts")]
+    fn counted(
+        &mut self,
+        var: &Ident,
+        lo: Value,
+        hi: Value,
+        body: &Block,
+        stages: u32,
+        span: Span,
+        bind: impl FnOnce(&mut Self, Value) -> Val,
+    ) -> R<()> {
+        self.outside_prologue(span)?;
+        let label = self.b.label(span);
+        let index = self.b.new_value(Ty::Index, Some(var.name.clone()), var.span);
+        if let Some(c) = self.facts.min_of(lo) {
+            self.facts.ge_const(index, c);
+        }
+        self.facts.le(lo, index, 0);
+        self.facts.le(index, hi, -1);
+        let outer = self.stages;
+        if stages > 1 {
+            self.stages = stages;
+        }
+        let (body, r) = self.loop_body(label, |s| {
+            s.b.define_here(index);
+            let v = bind(s, index);
+            s.env.push();
+            s.env.define(var.name.clone(), Binding::Let(v), var.span);
+            let r = s.block(body);
+            s.env.pop();
+            r
+        }, span);
+        self.stages = outer;
+        self.emit(Op::For(Box::new(For { label, index, lo, hi, stages, body })), span);
+        r
+    }
+
+    /// The body of a loop: valid shapes at its end must be those that its reads assumed at its beginning.
+    fn loop_body(&mut self, label: Label, f: impl FnOnce(&mut Self) -> R<()>, span: Span) -> (ptoc_ir::tile::Region, R<()>) {
+        let before = self.valid.clone();
+        let outer_reads = std::mem::take(&mut self.valid_reads);
+        self.loops.push(label);
+        let (region, mut r) = self.region(f);
+        self.loops.pop();
+        let reads = std::mem::replace(&mut self.valid_reads, outer_reads);
+        for (t, was) in &before {
+            let now = self.valid.get(t).copied();
+            if now == Some(*was) {
+                continue;
+            }
+            if let Some((_, _, at)) = reads.iter().find(|(x, v, _)| x == t && v == was) {
+                let name = self.b.kernel().tiles[*t].name.clone();
+                let d = Diagnostic::error(codes::VALID_SHAPE_UNKNOWN, *at, format!("the valid shape of `{name}` changes from one iteration to the next"))
+                    .with_label("read here with the shape from before the loop")
+                    .with_secondary(span, "the loop leaves it with another")
+                    .with_help("load it at the beginning of each iteration, or declare it inside the loop");
+                r = self.report(d);
+            }
+            self.valid.insert(*t, Valid::Unknown(span));
+        }
+        self.valid.retain(|t, _| before.contains_key(t));
+        self.valid_reads.extend(reads.into_iter().filter(|(t, ..)| before.contains_key(t)));
+        (region, r)
+    }
+
+    /// `while`
+    pub fn while_stmt(&mut self, cond: &Expr, body: &Block, span: Span) -> R<()> {
+        self.outside_prologue(span)?;
+        let label = self.b.label(span);
+        let before = self.valid.clone();
+        let mark = self.facts.mark();
+        self.b.push_region();
+        let c = match self.expr(cond).and_then(|c| match c {
+            Val::Word(Word::None) => Err(Reported),
+            c => self.bool_of(&c, cond.span),
+        }) {
+            Ok(c) => c,
+            Err(e) => {
+                self.b.pop_region();
+                self.facts.forget(mark);
+                return Err(e);
+            }
+        };
+        let head = self.b.take_region();
+        self.loops.push(label);
+        let r = self.block(body);
+        self.loops.pop();
+        let region = self.b.pop_region();
+        self.facts.forget(mark);
+        let after = std::mem::replace(&mut self.valid, before.clone());
+        self.merge_valid(after, &before, span);
+        self.emit(Op::While(Box::new(While { label, head, cond: c, body: region })), span);
+        r
+    }
+
+    /// `pipeline(stages = n)`
+    pub fn pipeline_stages(&mut self, args: &[Arg], span: Span) -> R<u32> {
+        let mut stages = 1;
+        for a in args {
+            match &a.name {
+                Some(n) if n.name == "stages" => {
+                    let v = self.expr(&a.value)?;
+                    stages = self.static_extent(&v, a.value.span, "the number of stages")?;
+                    if stages > 64 {
+                        return self.error(codes::BAD_EXTENT, a.value.span, format!("{stages} stages are more than the 64 that make sense"));
+                    }
+                }
+                _ => {
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, "`pipeline` takes `stages = n`")
+                        .with_help("for example `pipeline(stages = 2) for k in tiles(K, BK) { .. }`");
+                    return self.report(d);
+                }
+            }
+        }
+        if args.is_empty() {
+            return self.error(codes::WRONG_ARGUMENTS, span, "`pipeline` needs `stages = n`");
+        }
+        Ok(stages)
+    }
+}
+
+fn contains_jump(b: &Block) -> bool {
+    fn in_if(i: &IfStmt) -> bool {
+        contains_jump(&i.then)
+            || match i.els.as_deref() {
+                Some(Else::Block(b)) => contains_jump(b),
+                Some(Else::If(i, _)) => in_if(i),
+                None => false,
+            }
+    }
+    b.stmts.iter().any(|s| match &s.kind {
+        StmtKind::Break | StmtKind::Continue => true,
+        StmtKind::If(i) => in_if(i),
+        _ => false,
+    })
+}

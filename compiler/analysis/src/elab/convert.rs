@@ -1,0 +1,235 @@
+//! Dtypes and locations applied to values: `f32(x)`, `index(i)`, `Left(view)`, `Vec(acc)`.
+
+use super::inst::{Opnd, instr_for};
+use super::tileops::tile;
+use super::{Elab, R, Reported};
+use crate::builtins::Word;
+use crate::value::{TileVal, Val, View};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{InstAttrs, Ty};
+use ptoc_isa::{Hop, Loc, Order, Place, Sem, TileType};
+
+impl Elab<'_> {
+    /// `f32(x)`, `index(x)`
+    pub fn convert_to(&mut self, ty: Ty, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+        match v {
+            Val::Poison => Err(Reported),
+            Val::Int(_) | Val::Float(_) => {
+                let v = match (&v, ty) {
+                    // An explicit conversion of a float literal to an integer truncates and saturates.
+                    (Val::Float(f), Ty::D(d)) if d.is_int() => Val::Int(saturate(*f, super::scalars::int_range(d))),
+                    (Val::Float(f), Ty::Index) => Val::Int(saturate(*f, (i64::MIN.into(), i64::MAX.into()))),
+                    _ => v,
+                };
+                Ok(Val::Scalar(self.scalar_of(&v, ty, at)?))
+            }
+            Val::Bool(_) => {
+                let b = self.bool_of(&v, at)?;
+                Ok(Val::Scalar(self.convert_scalar(b, ty, span)))
+            }
+            Val::Word(Word::Inf) => self.convert_to(ty, Val::Float(f64::INFINITY), dest, span, at),
+            Val::Word(Word::Nan) => self.convert_to(ty, Val::Float(f64::NAN), dest, span, at),
+            Val::Scalar(x) => Ok(Val::Scalar(self.convert_scalar(x, ty, span))),
+            Val::Tile(t) => {
+                let Ty::D(d) = ty else {
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a tile cannot become an `index`")
+                        .with_help("read one element with `t[i, j]` and convert that");
+                    return self.report(d);
+                };
+                if t.ty.dtype == d {
+                    return Ok(Val::Tile(t));
+                }
+                if t.ty.loc != Loc::Vec {
+                    let e = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("TCVT works in Vec, this tile is in {}", t.ty.loc))
+                        .with_help(format!("`{d}(Vec(..))`"));
+                    return self.report(e);
+                }
+                let shape = self.valid_of(&t, at)?;
+                let id = instr_for(Sem::Convert).ok_or(Reported)?;
+                // Where the target has no direct pair, the shortest exact chain; none: TCVT itself reports it.
+                let chain = ptoc_isa::conversion_path(self.target, t.ty.dtype, d).unwrap_or_default();
+                let mut here = t;
+                let steps: Vec<_> = if chain.is_empty() { vec![(d, None)] } else { chain.iter().map(|h| (h.to, h.saturate)).collect() };
+                for (k, (to, saturate)) in steps.iter().enumerate() {
+                    let dest = dest.filter(|x| x.tile != here.tile && k + 1 == steps.len());
+                    let r = self.result(*to, (here.rows, here.cols), shape, dest, span)?;
+                    let attrs = InstAttrs { saturate: *saturate, ..InstAttrs::default() };
+                    self.apply(id, vec![tile(r, span), tile(here, at)], attrs, span)?;
+                    here = r;
+                }
+                Ok(Val::Tile(here))
+            }
+            Val::View(view) => {
+                let v = self.element(Val::View(view), at)?;
+                if let Val::Scalar(_) = v {
+                    return self.convert_to(ty, v, dest, span, at);
+                }
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("a window of a tensor cannot become `{ty}` in place"))
+                    .with_help(format!("load it first: `{ty}(Vec(..))`"));
+                self.report(d)
+            }
+            Val::Block(_) => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number").with_help("use `.start`, `.index` or `.len`");
+                self.report(d)
+            }
+            other => {
+                let message = format!("{} cannot become `{ty}`", other.describe());
+                self.error(codes::TYPE_MISMATCH, at, message)
+            }
+        }
+    }
+
+    /// `Left(x)`: the target's shortest legal path, through hidden tiles.
+    pub fn to_location(&mut self, loc: Loc, v: Val, span: Span, at: Span) -> R<Val> {
+        self.outside_prologue(span)?;
+        match v {
+            Val::Poison => Err(Reported),
+            Val::View(view) => {
+                self.readable(&view, at)?;
+                let view = self.matrix(&view, at)?;
+                self.load_view(loc, view, span, at)
+            }
+            Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
+            Val::Tile(t) => self.move_tile(loc, t, span, at),
+            other => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{loc}(..)` takes a window of a tensor or a tile, found {}", other.describe()))
+                    .with_help("a window is `x.tile(i, j)` or `x[b, _, _]`");
+                self.report(d)
+            }
+        }
+    }
+
+    fn load_view(&mut self, loc: Loc, view: View, span: Span, at: Span) -> R<Val> {
+        let (rows, cols) = self.view_caps(&view, at)?;
+        let shape = (view.modes[0].extent, view.modes[1].extent);
+        let path = self.path(Place::Gm, loc, view.dtype, span)?;
+        let load = instr_for(Sem::Load).ok_or(Reported)?;
+        let mut here: Option<TileVal> = None;
+        for hop in path {
+            here = Some(match (hop.to, here) {
+                (Place::Tile(l), None) => {
+                    // Vec keeps the order of memory: a transposed window is loaded as it lies, and turned around.
+                    if l == Loc::Vec && self.lies_transposed(&view, rows, cols) {
+                        let mut straight = view.clone();
+                        straight.modes.swap(0, 1);
+                        let ty = self.hidden_type(l, view.dtype, cols, rows);
+                        let t = self.named_hidden(l, ty, (cols, rows), (shape.1, shape.0), span)?;
+                        self.apply(load, vec![tile(t, span), Opnd::View(straight, at)], InstAttrs::default(), span)?;
+                        let Val::Tile(t) = self.tile_transpose(t, None, span, at)? else { return Err(Reported) };
+                        t
+                    } else {
+                        let ty = self.sized_for(l, loc, view.dtype, rows, cols);
+                        let t = self.named_hidden(l, ty, (rows, cols), shape, span)?;
+                        self.apply(load, vec![tile(t, span), Opnd::View(view.clone(), at)], InstAttrs::default(), span)?;
+                        t
+                    }
+                }
+                (_, Some(t)) => self.hop(hop, t, loc, span, at)?,
+                (Place::Gm, None) => return Err(Reported),
+            });
+        }
+        here.map(Val::Tile).ok_or(Reported)
+    }
+
+    fn lies_transposed(&self, view: &View, rows: u32, cols: u32) -> bool {
+        rows != 1
+            && cols != 1
+            && self.const_index(view.modes[1].stride) != Some(1)
+            && self.const_index(view.modes[0].stride) == Some(1)
+    }
+
+    fn move_tile(&mut self, loc: Loc, t: TileVal, span: Span, at: Span) -> R<Val> {
+        let path = self.path(Place::Tile(t.ty.loc), loc, t.ty.dtype, span)?;
+        let mut here = t;
+        for hop in path {
+            here = self.hop(hop, here, loc, span, at)?;
+        }
+        Ok(Val::Tile(here))
+    }
+
+    /// The target's shortest path; a detour through global memory is said.
+    fn path(&mut self, from: Place, to: Loc, dtype: ptoc_tensor::DType, span: Span) -> R<Vec<Hop>> {
+        match ptoc_isa::shortest_path(self.target, from, to, dtype) {
+            Some(path) => {
+                if path.iter().any(|h| h.to == Place::Gm) {
+                    let message = format!("{} has no move {from} -> {to}: this goes through global memory", self.target.name);
+                    let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message);
+                    if !self.diags.contains(&note) {
+                        self.diags.push(note);
+                    }
+                }
+                Ok(path)
+            }
+            None => {
+                let d = match ptoc_isa::check_move(self.target, from, to, dtype, dtype) {
+                    Err(v) => v.diagnostic(span),
+                    Ok(_) => Diagnostic::error(codes::NO_MOVE_PATH, span, format!("no way from {from} to {to}")),
+                };
+                self.report(d)
+            }
+        }
+    }
+
+    fn named_hidden(&mut self, loc: Loc, ty: TileType, caps: (u32, u32), shape: super::tiles::Shape, span: Span) -> R<TileVal> {
+        self.check_tile_type(ty, span)?;
+        Ok(self.new_tile(&format!("{loc}(..)"), ty, caps, shape, span))
+    }
+
+    /// A stop on the way to `end` is sized so that the last tile is legal and equal to it.
+    fn sized_for(&self, loc: Loc, end: Loc, dtype: ptoc_tensor::DType, rows: u32, cols: u32) -> TileType {
+        let last = self.hidden_type(end, dtype, rows, cols);
+        if loc == end {
+            return last;
+        }
+        let mut ty = self.hidden_type(loc, dtype, last.rows, last.cols);
+        ty.order = Order::Nd;
+        ty
+    }
+
+    fn hop(&mut self, hop: Hop, t: TileVal, end: Loc, span: Span, at: Span) -> R<TileVal> {
+        let shape = self.valid_of(&t, at)?;
+        let dtype = t.ty.dtype;
+        match (hop.from, hop.to) {
+            (Place::Tile(_), Place::Tile(loc)) => {
+                let ty = self.sized_for(loc, end, dtype, t.rows, t.cols);
+                let d = self.named_hidden(loc, ty, (t.rows, t.cols), shape, span)?;
+                let id = instr_for(Sem::Move).ok_or(Reported)?;
+                self.apply(id, vec![tile(d, span), tile(t, at)], InstAttrs::default(), span)?;
+                Ok(d)
+            }
+            (_, Place::Gm) => {
+                let g = self.scratch_tensor(dtype, t.rows, t.cols, span);
+                let view = self.scratch_view(g, dtype, &t, shape);
+                let id = instr_for(Sem::Store).ok_or(Reported)?;
+                self.apply(id, vec![Opnd::View(view.clone(), span), tile(t, at)], InstAttrs::default(), span)?;
+                self.pending_gm = Some(view);
+                Ok(t)
+            }
+            (Place::Gm, Place::Tile(loc)) => {
+                let view = self.pending_gm.take().ok_or(Reported)?;
+                let ty = self.sized_for(loc, end, dtype, t.rows, t.cols);
+                let d = self.named_hidden(loc, ty, (t.rows, t.cols), shape, span)?;
+                let id = instr_for(Sem::Load).ok_or(Reported)?;
+                self.apply(id, vec![tile(d, span), Opnd::View(view, span)], InstAttrs::default(), span)?;
+                Ok(d)
+            }
+        }
+    }
+
+    fn scratch_view(&mut self, g: ptoc_ir::tile::TensorId, dtype: ptoc_tensor::DType, t: &TileVal, shape: super::tiles::Shape) -> View {
+        let (zero, one, width) = (self.idx(0), self.idx(1), self.idx(i64::from(t.cols)));
+        View {
+            tensor: g,
+            dtype,
+            offset: zero,
+            modes: vec![
+                crate::value::Mode { extent: shape.0, cap: Some(t.rows), stride: width },
+                crate::value::Mode { extent: shape.1, cap: Some(t.cols), stride: one },
+            ],
+        }
+    }
+}
+
+fn saturate(f: f64, (lo, hi): (i128, i128)) -> i128 {
+    if f.is_nan() { 0 } else { (f as i128).clamp(lo, hi) }
+}

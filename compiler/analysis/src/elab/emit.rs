@@ -1,0 +1,138 @@
+//! Emission of scalar IR: thin wrappers of the builder that feed [`super::facts`].
+
+use super::{Elab, R};
+use ptoc_diagnostics::{Code, Span};
+use ptoc_ir::tile::{CheckData, Const, Op, Ty, Value};
+use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
+use ptoc_tensor::DType;
+
+impl Elab<'_> {
+    /// An `index` constant.
+    pub fn idx(&mut self, c: i64) -> Value {
+        let v = self.b.index_const(c);
+        self.facts.constant(v, c);
+        v
+    }
+
+    /// A typed constant.
+    pub fn constant(&mut self, c: Const) -> Value {
+        let v = self.b.constant(c);
+        self.note_const(v);
+        v
+    }
+
+    fn note_const(&mut self, v: Value) {
+        if let Some(c) = self.b.const_of(v).and_then(Const::as_index) {
+            self.facts.constant(v, c);
+        }
+    }
+
+    /// The value, if it is a constant `index`.
+    pub fn const_index(&self, v: Value) -> Option<i64> {
+        self.b.const_of(v).and_then(Const::as_index)
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, v: Value) -> Ty {
+        self.b.ty(v)
+    }
+
+    /// `a op b`, both of one type.
+    pub fn bin(&mut self, op: BinOp, a: Value, b: Value, span: Span) -> Value {
+        if self.ty(a) == Ty::Index {
+            // Identities that keep equal shapes equal.
+            match (op, self.const_index(a), self.const_index(b)) {
+                (BinOp::Add, Some(0), _) | (BinOp::Mul, Some(1), _) => return b,
+                (BinOp::Add | BinOp::Sub, _, Some(0)) | (BinOp::Mul | BinOp::Div, _, Some(1)) => return a,
+                (BinOp::Mul, Some(0), _) => return a,
+                (BinOp::Mul, _, Some(0)) => return b,
+                (BinOp::Min, ..) if self.facts.le_certain(a, b, 0) => return a,
+                (BinOp::Min, ..) if self.facts.le_certain(b, a, 0) => return b,
+                (BinOp::Max, ..) if self.facts.le_certain(a, b, 0) => return b,
+                (BinOp::Max, ..) if self.facts.le_certain(b, a, 0) => return a,
+                (BinOp::Sub, ..) if a == b => return self.idx(0),
+                _ => {}
+            }
+        }
+        let v = self.b.binary(op, a, b, span);
+        self.note_const(v);
+        if self.ty(v) == Ty::Index && self.const_index(v).is_none() {
+            self.facts.defined(v, op, a, b);
+        }
+        v
+    }
+
+    /// `op a`
+    pub fn un(&mut self, op: UnOp, a: Value, span: Span) -> Value {
+        let v = self.b.unary(op, a, span);
+        self.note_const(v);
+        v
+    }
+
+    /// `a op b` as a truth value.
+    pub fn compare(&mut self, op: CmpOp, a: Value, b: Value, span: Span) -> Value {
+        self.b.compare(op, a, b, span)
+    }
+
+    /// A truth value known at compile time.
+    pub fn const_bool(&self, v: Value) -> Option<bool> {
+        self.b.const_of(v).filter(|c| c.ty == Ty::BOOL).map(|c| c.bits != 0)
+    }
+
+    /// Conversion to `ty`.
+    pub fn convert_scalar(&mut self, a: Value, ty: Ty, span: Span) -> Value {
+        if self.ty(a) == ty {
+            return a;
+        }
+        let from_float = matches!(self.ty(a), Ty::D(d) if d.is_float());
+        let to_float = matches!(ty, Ty::D(d) if d.is_float());
+        let round = if from_float && !to_float { RoundMode::Trunc } else { RoundMode::Rint };
+        let v = self.b.convert(a, ty, round, from_float && !to_float, span);
+        self.note_const(v);
+        if ty == Ty::Index && matches!(self.ty(a), Ty::D(DType::U8 | DType::U16 | DType::U32 | DType::Bool)) {
+            self.facts.ge_const(v, 0);
+        }
+        v
+    }
+
+    /// Emits a statement.
+    pub fn emit(&mut self, op: Op, span: Span) {
+        self.b.emit(op, span);
+    }
+
+    /// Ends the launch with `code` unless `cond`; constants are decided here: false is an error now.
+    pub fn check(&mut self, cond: Value, data: CheckData, args: Vec<Value>, span: Span) -> R<()> {
+        if let Some(known) = self.const_bool(cond) {
+            if known {
+                return Ok(());
+            }
+            let text = |s: &str| {
+                let mut s = s.to_string();
+                for (i, a) in args.iter().enumerate() {
+                    let shown = self.const_index(*a).map_or_else(|| "?".to_string(), |c| c.to_string());
+                    s = s.replace(&format!("{{{i}}}"), &shown);
+                }
+                s
+            };
+            let mut d = ptoc_diagnostics::Diagnostic::error(data.code, data.span, text(&data.message));
+            if let Some(h) = &data.help {
+                d = d.with_help(text(h));
+            }
+            return self.report(d);
+        }
+        let check = self.b.check_data(data);
+        self.emit(Op::Check { cond, check, args }, span);
+        Ok(())
+    }
+
+    /// `a <= b` must hold: proved, refuted here, or checked at run time. `message` speaks of `{0}` and `{1}`.
+    pub fn require_le(&mut self, a: Value, b: Value, code: Code, message: String, span: Span) -> R<()> {
+        if self.facts.le_certain(a, b, 0) {
+            return Ok(());
+        }
+        let cond = self.compare(CmpOp::Le, a, b, span);
+        self.check(cond, CheckData { code, message, span, help: None }, vec![a, b], span)?;
+        self.facts.le_scoped(a, b, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,453 @@
+//! Expressions.
+
+use super::env::Binding;
+use super::{Elab, R, Reported};
+use crate::builtins::{self, Word};
+use crate::modules::ItemId;
+use crate::value::{TileVal, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{If, Op, Region, Ty};
+use ptoc_isa::{BinOp, UnOp};
+use ptoc_syntax::ast::*;
+
+impl Elab<'_> {
+    /// The value of an expression.
+    pub fn expr(&mut self, e: &Expr) -> R<Val> {
+        self.expr_into(e, None)
+    }
+
+    /// The value of an expression; a tile result may be written to `dest` instead of a temporary.
+    pub fn expr_into(&mut self, e: &Expr, dest: Option<TileVal>) -> R<Val> {
+        let v = self.place(e, dest)?;
+        self.element(v, e.span)
+    }
+
+    /// Like [`Elab::expr_into`], but an element of a tensor stays a place.
+    pub fn place(&mut self, e: &Expr, dest: Option<TileVal>) -> R<Val> {
+        self.step(e.span)?;
+        match &*e.kind {
+            ExprKind::Name(n) => self.name(n, e.span),
+            ExprKind::Int(i) => Ok(Val::Int(*i)),
+            ExprKind::Float(f, _) => Ok(Val::Float(*f)),
+            ExprKind::Bool(b) => Ok(Val::Bool(*b)),
+            ExprKind::Str(s) => Ok(Val::Str(s.clone())),
+            ExprKind::Hole => Ok(Val::Hole),
+            ExprKind::Paren(a) => self.place(a, dest),
+            ExprKind::Tuple(l) => Ok(Val::Tuple(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
+            ExprKind::List(l) => Ok(Val::List(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
+            ExprKind::Tiler(_) => self.not_yet(e.span, "tilers (the layout algebra)"),
+            ExprKind::Layout(..) => self.not_yet(e.span, "layouts as values"),
+            ExprKind::Basis(..) => self.not_yet(e.span, "basis strides (the layout algebra)"),
+            ExprKind::Unary(op, a) => self.unary(*op, a, dest, e.span),
+            ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, e.span),
+            ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, e.span),
+            ExprKind::Binary(op, a, b) => {
+                let (x, y) = (self.expr(a)?, self.expr(b)?);
+                self.binary(*op, x, y, dest, e.span, (a.span, b.span))
+            }
+            ExprKind::Index(base, args) => self.index(base, args, e.span),
+            ExprKind::Call(callee, args) => self.call(callee, args, dest, e.span),
+            ExprKind::Field(base, name) => self.field(base, name),
+            ExprKind::TupleField(base, k, at) => match self.expr(base)? {
+                Val::Tuple(l) if (*k as usize) < l.len() => Ok(l[*k as usize].clone()),
+                Val::Tuple(l) => self.error(codes::UNKNOWN_MEMBER, *at, format!("the tuple has {} parts, no `.{k}`", l.len())),
+                Val::Poison => Err(Reported),
+                other => self.error(codes::UNKNOWN_MEMBER, *at, format!("{} has no `.{k}`", other.describe())),
+            },
+            ExprKind::Static(base, args) => match self.expr(base)? {
+                Val::Word(Word::Loc(l)) => Ok(Val::TileType(self.tile_type(l, args, e.span)?.into())),
+                Val::Poison => Err(Reported),
+                other => {
+                    let message = format!("`<..>` belongs to tile types and calls, not to {}", other.describe());
+                    self.error(codes::BAD_TILE_TYPE, e.span, message)
+                }
+            },
+            ExprKind::Range(lo, hi) => {
+                let (a, b) = (self.expr(lo)?, self.expr(hi)?);
+                let (a, b) = (self.index_of(&a, lo.span)?, self.index_of(&b, hi.span)?);
+                Ok(Val::Range(a, b))
+            }
+            ExprKind::If(i) => self.if_value(i, dest, e.span),
+            ExprKind::Tile { ty, at } => {
+                let spec = self.tile_spec(ty)?;
+                let mut made = self.make_tiles(&spec, at.as_ref(), &["tile".into()], e.span)?;
+                made.pop().ok_or(Reported)
+            }
+            ExprKind::Tensor { .. } => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, e.span, "a kernel has no tensors of its own")
+                    .with_help("declare it in a `program` and pass it as an argument");
+                self.report(d)
+            }
+            ExprKind::Error => Err(Reported),
+        }
+    }
+
+    /// What a name stands for.
+    pub fn name(&mut self, n: &Name, span: Span) -> R<Val> {
+        match self.env.get(n) {
+            Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
+            Some((Binding::Let(v), _)) => return Ok(v.clone()),
+            Some((Binding::Var(var, _), _)) => {
+                let var = *var;
+                return Ok(Val::Scalar(self.b.get(var, span)));
+            }
+            None => {}
+        }
+        if let Some(&id) = self.modules.get(self.module).scope.get(n) {
+            return self.item(id, span);
+        }
+        if let Some(w) = builtins::word(n) {
+            return match w {
+                Word::NotYet(what) => self.not_yet(span, what),
+                Word::Inf => Ok(Val::Float(f64::INFINITY)),
+                Word::Nan => Ok(Val::Float(f64::NAN)),
+                Word::None => Ok(Val::Nothing),
+                w => Ok(Val::Word(w)),
+            };
+        }
+        if let Some(b) = builtins::function(n) {
+            return Ok(Val::Builtin(b));
+        }
+        if let Some(i) = ptoc_isa::lookup(n) {
+            return Ok(Val::Instr(i));
+        }
+        // Reported when names were resolved.
+        Err(Reported)
+    }
+
+    fn item(&mut self, id: ItemId, span: Span) -> R<Val> {
+        let modules = self.modules;
+        match &modules.item(id).kind {
+            ItemKind::Fn(_) => Ok(Val::Fn(id)),
+            ItemKind::Const(c) => {
+                if self.calls.contains(&id) {
+                    return self.error(codes::RECURSION, span, format!("constant `{}` is defined by itself", c.name.name));
+                }
+                self.calls.push(id);
+                let module = std::mem::replace(&mut self.module, id.module);
+                self.env.push_frame();
+                let v = self.const_value(c);
+                self.env.pop_frame();
+                self.module = module;
+                self.calls.pop();
+                v
+            }
+            ItemKind::Kernel(_) | ItemKind::Program(_) => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "a kernel is no value").with_help("kernels are launched from a `program`");
+                self.report(d)
+            }
+            ItemKind::Atom(_) => self.not_yet(span, "MMA atoms"),
+            ItemKind::Use(_) | ItemKind::Error => Err(Reported),
+        }
+    }
+
+    /// The value of a `const`, with its declared type.
+    pub fn const_value(&mut self, c: &ConstItem) -> R<Val> {
+        let v = self.expr(&c.value)?;
+        let constant = match &v {
+            Val::Scalar(x) => self.b.const_of(*x).is_some(),
+            Val::Tile(_) | Val::View(_) | Val::Mask(..) => false,
+            _ => true,
+        };
+        if !constant {
+            let d = Diagnostic::error(codes::NOT_CONSTANT, c.value.span, "a `const` must be known at compile time")
+                .with_help("use `let` for what is known when the kernel runs");
+            return self.report(d);
+        }
+        match &c.ty {
+            None => Ok(v),
+            Some(t) => {
+                let ty = self.scalar_type(t)?;
+                Ok(Val::Scalar(self.scalar_of(&v, ty, c.value.span)?))
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: &Expr, dest: Option<TileVal>, span: Span) -> R<Val> {
+        let v = self.expr(a)?;
+        let un = match op {
+            UnaryOp::Neg => UnOp::Neg,
+            UnaryOp::Not => UnOp::Not,
+        };
+        match v {
+            Val::Tile(t) => self.tile_unary(un, t, dest, span, a.span),
+            Val::Mask(t, negated) if un == UnOp::Not => Ok(Val::Mask(t, !negated)),
+            v => self.scalar_unary(un, &v, span, a.span),
+        }
+    }
+
+    /// `a op b` on scalars or tiles.
+    pub fn binary(&mut self, op: BinaryOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        for (v, at) in [(&a, at.0), (&b, at.1)] {
+            match v {
+                Val::View(_) => {
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "operators work on tiles and scalars, this is a window of a tensor")
+                        .with_help("load it: `Vec(..)`");
+                    return self.report(d);
+                }
+                Val::Block(_) => {
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number")
+                        .with_help("use `.start`, `.index`, `.len` or `.end`");
+                    return self.report(d);
+                }
+                Val::Nothing => return self.not_yet(at, "optional arguments (`none`)"),
+                _ => {}
+            }
+        }
+        match (&a, &b) {
+            (Val::Tile(_) | Val::Mask(..), _) | (_, Val::Tile(_) | Val::Mask(..)) => self.tile_binary(op, a, b, dest, span, at),
+            _ => self.scalar_binary(op, &a, &b, span, at),
+        }
+    }
+
+    /// `a && b`, `a || b`: the right side is evaluated only if it decides.
+    fn logic(&mut self, and: bool, a: &Expr, b: &Expr, span: Span) -> R<Val> {
+        let x = self.expr(a)?;
+        match x {
+            Val::Bool(v) if v == and => {
+                let y = self.expr(b)?;
+                return match y {
+                    Val::Bool(_) | Val::Mask(..) => Ok(y),
+                    y => Ok(Val::Scalar(self.bool_of(&y, b.span)?)),
+                };
+            }
+            // The left side decides, but the right one must still be a condition.
+            Val::Bool(v) => return Ok(Val::Bool(v)),
+            Val::Mask(..) | Val::Tile(_) => return self.not_yet(span, "`&&` and `||` of masks (nest the `if`s)"),
+            _ => {}
+        }
+        let left = self.bool_of(&x, a.span)?;
+        let (region, right) = self.region(|s| {
+            let y = s.expr(b)?;
+            s.bool_of(&y, b.span)
+        });
+        let right = right?;
+        if region.is_empty() {
+            let op = if and { BinOp::And } else { BinOp::Or };
+            let v = self.bin(op, left, right, span);
+            return Ok(self.fold(v));
+        }
+        let var = self.b.var(if and { "and" } else { "or" }, Ty::BOOL);
+        self.b.set(var, left, span);
+        let mut inner = region;
+        inner.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: right }, span });
+        let (then, els) = if and { (inner, Region::new()) } else { (Region::new(), inner) };
+        self.emit(Op::If(Box::new(If { cond: left, then, els })), span);
+        Ok(Val::Scalar(self.b.get(var, span)))
+    }
+
+    /// Runs `f` in a new region; facts that were checked in it are forgotten after it.
+    pub fn region<T>(&mut self, f: impl FnOnce(&mut Self) -> R<T>) -> (Region, R<T>) {
+        let mark = self.facts.mark();
+        self.b.push_region();
+        let r = f(self);
+        let region = self.b.pop_region();
+        self.facts.forget(mark);
+        (region, r)
+    }
+
+    fn index(&mut self, base: &Expr, args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        match self.expr(base)? {
+            Val::View(v) => self.index_view(&v, args, span),
+            Val::Tile(t) => self.index_tile(&t, args, span),
+            Val::TileArray(a) => self.index_array(&a, args, span),
+            Val::TileType(t) => {
+                let e = self.exactly(args, 1, "tile T[count]", span)?;
+                let v = self.expr(e[0])?;
+                let count = self.static_extent(&v, e[0].span, "the number of tiles")?;
+                let mut spec = (*t).clone();
+                spec.count = count;
+                Ok(Val::TileType(spec.into()))
+            }
+            Val::Tiles(t) => {
+                let e = self.exactly(args, 1, "blocks[number]", span)?;
+                let v = self.expr(e[0])?;
+                let i = self.index_of(&v, e[0].span)?;
+                self.check_index(i, t.count, "the set of blocks", e[0].span)?;
+                Ok(self.block_at(&t, i, span))
+            }
+            Val::Tuple(l) | Val::List(l) => {
+                let e = self.exactly(args, 1, "list[number]", span)?;
+                let v = self.expr(e[0])?;
+                let i = self.static_int(&v, e[0].span, "the position in a list")?;
+                match usize::try_from(i).ok().and_then(|i| l.get(i)) {
+                    Some(v) => Ok(v.clone()),
+                    None => self.error(codes::INDEX_OUT_OF_BOUNDS, e[0].span, format!("position {i} of {} elements", l.len())),
+                }
+            }
+            Val::Poison => Err(Reported),
+            Val::Word(Word::DType(_) | Word::Index) => {
+                self.error(codes::TYPE_MISMATCH, span, "a tensor type stands only in a parameter or after `tensor`")
+            }
+            other => self.error(codes::TYPE_MISMATCH, base.span, format!("{} cannot be indexed", other.describe())),
+        }
+    }
+
+    fn field(&mut self, base: &Expr, name: &Ident) -> R<Val> {
+        let v = self.expr(base)?;
+        let list = match &v {
+            Val::Poison => return Err(Reported),
+            Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
+            Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
+            Val::Tile(t) if name.name == "T" => return self.tile_transpose(*t, None, name.span, base.span),
+            Val::Tiles(t) if name.name == "count" => return Ok(Val::Scalar(t.count)),
+            Val::Tile(t) if name.name == "rows" => return Ok(Val::Scalar(self.valid_of(t, name.span)?.0)),
+            Val::Tile(t) if name.name == "cols" => return Ok(Val::Scalar(self.valid_of(t, name.span)?.1)),
+            Val::View(_) => ".T, .tile(..)",
+            Val::Tile(_) => ".T, .rows, .cols, .tile(..), .valid(..)",
+            Val::Tiles(_) => ".count",
+            _ => "no members",
+        };
+        let d = Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, format!("{} has no `.{}`", v.describe(), name.name))
+            .with_note(format!("it has: {list}"));
+        self.report(d)
+    }
+
+    /// `if c { a } else { b }` for its value.
+    fn if_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> R<Val> {
+        let cond = self.expr(&i.cond)?;
+        match cond {
+            Val::Bool(true) => self.block_value(&i.then, dest),
+            Val::Bool(false) => self.else_value(i, dest, span),
+            Val::Mask(m, negated) => {
+                let a = self.block_value(&i.then, None)?;
+                let b = self.else_value(i, None, span)?;
+                let other = i.els.as_deref().map_or(span, else_span);
+                self.tile_select((m, negated), a, b, dest, span, (i.then.span, other))
+            }
+            Val::Poison => Err(Reported),
+            cond => {
+                let c = self.bool_of(&cond, i.cond.span)?;
+                self.if_scalar(c, i, span)
+            }
+        }
+    }
+
+    fn else_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> R<Val> {
+        match i.els.as_deref() {
+            Some(Else::Block(b)) => self.block_value(b, dest),
+            Some(Else::If(i, s)) => self.if_value(i, dest, *s),
+            None => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "an `if` that gives a value needs an `else`");
+                self.report(d)
+            }
+        }
+    }
+
+    /// Both arms are scalars; the condition is known when the kernel runs.
+    fn if_scalar(&mut self, cond: ptoc_ir::tile::Value, i: &IfStmt, span: Span) -> R<Val> {
+        let before = self.valid.clone();
+        let (mut then, a) = self.region(|s| s.block_value(&i.then, None));
+        let after_then = std::mem::replace(&mut self.valid, before.clone());
+        let (mut els, b) = self.region(|s| s.else_value(i, None, span));
+        self.merge_valid(after_then, &before, span);
+        let (a, b) = (a?, b?);
+        let (sa, sb) = (i.then.tail.as_ref().map_or(i.then.span, |e| e.span), i.els.as_deref().map_or(span, else_span));
+        if let (Val::Unit, Val::Unit) = (&a, &b) {
+            self.emit(Op::If(Box::new(If { cond, then, els })), span);
+            return Ok(Val::Unit);
+        }
+        for (v, at) in [(&a, sa), (&b, sb)] {
+            if matches!(v, Val::Tile(_) | Val::View(_) | Val::Block(_) | Val::Tuple(_) | Val::Mask(..)) {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("a run-time `if` gives a scalar, this arm is {}", v.describe()))
+                    .with_help("assign to a tile in both arms instead");
+                return self.report(d);
+            }
+        }
+        let ty = self.scalar_ty(&a).or_else(|| self.scalar_ty(&b)).unwrap_or(match (&a, &b) {
+            (Val::Float(_), _) | (_, Val::Float(_)) => Ty::D(ptoc_tensor::DType::F32),
+            _ => Ty::Index,
+        });
+        let (x, y) = (self.scalar_of(&a, ty, sa)?, self.scalar_of(&b, ty, sb)?);
+        if then.is_empty() && els.is_empty() {
+            let v = self.b.select(cond, x, y, span);
+            if ty == Ty::Index {
+                self.select_facts(v, x, y);
+            }
+            return Ok(Val::Scalar(v));
+        }
+        let var = self.b.var("if", ty);
+        then.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: x }, span });
+        els.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: y }, span });
+        self.emit(Op::If(Box::new(If { cond, then, els })), span);
+        Ok(Val::Scalar(self.b.get(var, span)))
+    }
+
+    fn select_facts(&mut self, v: ptoc_ir::tile::Value, x: ptoc_ir::tile::Value, y: ptoc_ir::tile::Value) {
+        if let (Some(a), Some(b)) = (self.facts.min_of(x), self.facts.min_of(y)) {
+            self.facts.ge_const(v, a.min(b));
+        }
+        if let (Some(a), Some(b)) = (self.facts.max_of(x), self.facts.max_of(y)) {
+            self.facts.le_const(v, a.max(b));
+        }
+        if self.facts.le_certain(x, y, 0) {
+            self.facts.le(v, y, 0);
+        } else if self.facts.le_certain(y, x, 0) {
+            self.facts.le(v, x, 0);
+        }
+    }
+
+    /// A block for the value of its tail.
+    pub fn block_value(&mut self, b: &Block, dest: Option<TileVal>) -> R<Val> {
+        self.env.push();
+        let mut failed = false;
+        for s in &b.stmts {
+            failed |= self.stmt(s).is_err();
+        }
+        let r = match &b.tail {
+            Some(e) => self.expr_into(e, dest),
+            None => Ok(Val::Unit),
+        };
+        self.env.pop();
+        if failed { Err(Reported) } else { r }
+    }
+
+    /// A text with `{name}` replaced by the values of constants.
+    pub fn interpolate(&mut self, text: &str) -> String {
+        let mut out = text.to_string();
+        for path in text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n)) {
+            let mut parts = path.split('.').map(str::trim);
+            let Some(first) = parts.next() else { continue };
+            let Some((Binding::Let(v), _)) = self.env.get(first).map(|(b, s)| (b.clone(), s)) else { continue };
+            let mut v = v;
+            for p in parts {
+                v = match (v, p.parse::<usize>()) {
+                    (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
+                    (v, _) => v,
+                };
+            }
+            let shown = self.show(&v);
+            out = out.replace(&format!("{{{path}}}"), &shown);
+        }
+        out
+    }
+
+    /// A constant as text.
+    pub fn show(&self, v: &Val) -> String {
+        match v {
+            Val::Int(i) => i.to_string(),
+            Val::Float(f) => format!("{f}"),
+            Val::Bool(b) => b.to_string(),
+            Val::Str(s) => s.clone(),
+            Val::Scalar(x) => match (self.int_const(v), self.b.const_of(*x)) {
+                (Some(i), _) => i.to_string(),
+                (None, Some(c)) => match c.ty {
+                    Ty::D(d) => ptoc_tensor::scalar::format_bits(d, c.bits),
+                    Ty::Index => (c.bits as i64).to_string(),
+                },
+                _ => "?".into(),
+            },
+            Val::Tuple(l) => format!("({})", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
+            Val::List(l) => format!("[{}]", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
+            other => other.describe().into(),
+        }
+    }
+}
+
+fn else_span(e: &Else) -> Span {
+    match e {
+        Else::Block(b) => b.tail.as_ref().map_or(b.span, |t| t.span),
+        Else::If(_, s) => *s,
+    }
+}

@@ -1,0 +1,223 @@
+//! What is known about `index` values, enough to prove most bounds: constants, upper bounds by other values, and how a
+//! value was computed. What is not proved here is checked at run time, so this may be weak but never wrong.
+
+use ptoc_ir::tile::Value;
+use ptoc_isa::BinOp;
+use rustc_hash::FxHashMap;
+
+/// Steps that one proof may take.
+const DEPTH: u32 = 10;
+
+#[derive(Default)]
+pub(crate) struct Facts {
+    consts: FxHashMap<Value, i64>,
+    /// `v <= u + c`
+    upper: FxHashMap<Value, Vec<(Value, i64)>>,
+    /// `v >= u + c`
+    lower: FxHashMap<Value, Vec<(Value, i64)>>,
+    /// `v >= c`
+    at_least: FxHashMap<Value, i64>,
+    /// `v <= c`
+    at_most: FxHashMap<Value, i64>,
+    /// Sums and differences.
+    defs: FxHashMap<Value, (BinOp, Value, Value)>,
+    /// Facts that hold only until the region ends (a check was made in it).
+    scoped: Vec<(Value, Value)>,
+}
+
+impl Facts {
+    /// `v` is the constant `c`.
+    pub fn constant(&mut self, v: Value, c: i64) {
+        self.consts.insert(v, c);
+    }
+
+    /// `v <= u + c` from here on.
+    pub fn le(&mut self, v: Value, u: Value, c: i64) {
+        self.upper.entry(v).or_default().push((u, c));
+        self.lower.entry(u).or_default().push((v, -c));
+    }
+
+    /// `v <= u + c` until [`Facts::forget`].
+    pub fn le_scoped(&mut self, v: Value, u: Value, c: i64) {
+        self.le(v, u, c);
+        self.scoped.push((v, u));
+    }
+
+    /// A region begins.
+    pub fn mark(&self) -> usize {
+        self.scoped.len()
+    }
+
+    /// The region ends: what was checked in it is not known after it.
+    pub fn forget(&mut self, mark: usize) {
+        while self.scoped.len() > mark {
+            let Some((v, u)) = self.scoped.pop() else { return };
+            self.upper.entry(v).or_default().pop();
+            self.lower.entry(u).or_default().pop();
+        }
+    }
+
+    /// `v >= c`
+    pub fn ge_const(&mut self, v: Value, c: i64) {
+        let e = self.at_least.entry(v).or_insert(c);
+        *e = (*e).max(c);
+    }
+
+    /// `v <= c`
+    pub fn le_const(&mut self, v: Value, c: i64) {
+        let e = self.at_most.entry(v).or_insert(c);
+        *e = (*e).min(c);
+    }
+
+    /// `v = a op b`
+    pub fn defined(&mut self, v: Value, op: BinOp, a: Value, b: Value) {
+        self.defs.entry(v).or_insert((op, a, b));
+    }
+
+    /// How `v` was computed.
+    pub fn definition(&self, v: Value) -> Option<(BinOp, Value, Value)> {
+        self.defs.get(&v).copied()
+    }
+
+    /// Least value that is certain.
+    pub fn min_of(&self, v: Value) -> Option<i64> {
+        self.min_at(v, DEPTH)
+    }
+
+    fn min_at(&self, v: Value, depth: u32) -> Option<i64> {
+        if let Some(c) = self.consts.get(&v) {
+            return Some(*c);
+        }
+        let mut best = self.at_least.get(&v).copied();
+        if depth == 0 {
+            return best;
+        }
+        let mut offer = |c: Option<i64>| best = best.max(c);
+        for (u, c) in self.lower.get(&v).into_iter().flatten() {
+            offer(self.min_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
+        }
+        if let Some((op, a, b)) = self.defs.get(&v) {
+            let (x, y) = (self.min_at(*a, depth - 1), self.min_at(*b, depth - 1));
+            match op {
+                BinOp::Add => offer(x.zip(y).and_then(|(x, y)| x.checked_add(y))),
+                BinOp::Mul => offer(x.zip(y).filter(|(x, y)| *x >= 0 && *y >= 0).and_then(|(x, y)| x.checked_mul(y))),
+                BinOp::Div => offer(x.zip(y).filter(|(x, y)| *x >= 0 && *y > 0).map(|_| 0)),
+                BinOp::Rem => offer(y.filter(|y| *y > 0).map(|_| 0)),
+                BinOp::Max => offer(x.max(y)),
+                BinOp::Min => offer(x.zip(y).map(|(x, y)| x.min(y))),
+                BinOp::Sub => {
+                    let top = self.max_at(*b, depth - 1);
+                    offer(x.zip(top).and_then(|(x, t)| x.checked_sub(t)));
+                    if self.le_at(*b, *a, 0, depth - 1) {
+                        offer(Some(0));
+                    }
+                }
+                _ => {}
+            }
+        }
+        best
+    }
+
+    /// Greatest value that is certain.
+    pub fn max_of(&self, v: Value) -> Option<i64> {
+        self.max_at(v, DEPTH)
+    }
+
+    fn max_at(&self, v: Value, depth: u32) -> Option<i64> {
+        if let Some(c) = self.consts.get(&v) {
+            return Some(*c);
+        }
+        let mut best = self.at_most.get(&v).copied();
+        if depth == 0 {
+            return best;
+        }
+        let mut offer = |c: Option<i64>| {
+            if let Some(c) = c {
+                best = Some(best.map_or(c, |b| b.min(c)));
+            }
+        };
+        for (u, c) in self.upper.get(&v).into_iter().flatten() {
+            offer(self.max_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
+        }
+        if let Some((op, a, b)) = self.defs.get(&v) {
+            let (x, y) = (self.max_at(*a, depth - 1), self.max_at(*b, depth - 1));
+            match op {
+                BinOp::Add => offer(x.zip(y).and_then(|(x, y)| x.checked_add(y))),
+                BinOp::Min => {
+                    offer(x);
+                    offer(y);
+                }
+                BinOp::Max => offer(x.zip(y).map(|(x, y)| x.max(y))),
+                BinOp::Sub => offer(x.zip(self.min_at(*b, depth - 1)).and_then(|(x, m)| x.checked_sub(m))),
+                BinOp::Rem => offer(y.filter(|_| self.min_at(*b, depth - 1).is_some_and(|m| m > 0)).map(|y| y - 1)),
+                BinOp::Div => {
+                    let below = self.min_at(*b, depth - 1).filter(|m| *m > 0);
+                    let positive = self.min_at(*a, depth - 1).is_some_and(|m| m >= 0);
+                    offer(x.zip(below).filter(|_| positive).map(|(x, m)| x / m));
+                }
+                _ => {}
+            }
+        }
+        best
+    }
+
+    /// Is `a <= b + c` certain?
+    pub fn le_certain(&self, a: Value, b: Value, c: i64) -> bool {
+        self.le_at(a, b, c, DEPTH)
+    }
+
+    fn le_at(&self, a: Value, b: Value, c: i64, depth: u32) -> bool {
+        if a == b && c >= 0 {
+            return true;
+        }
+        if let (Some(x), Some(y)) = (self.max_at(a, depth.min(3)), self.min_at(b, depth.min(3)))
+            && y.checked_add(c).is_some_and(|s| x <= s)
+        {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        let d = depth - 1;
+        if self.upper.get(&a).into_iter().flatten().any(|(u, k)| c.checked_sub(*k).is_some_and(|r| self.le_at(*u, b, r, d))) {
+            return true;
+        }
+        if let Some((op, x, y)) = self.defs.get(&a) {
+            let shifted = match op {
+                BinOp::Add => {
+                    self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*x, b, r, d)))
+                        || self.consts.get(x).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*y, b, r, d)))
+                }
+                BinOp::Sub => self.min_at(*y, d.min(3)).is_some_and(|k| c.checked_add(k).is_some_and(|r| self.le_at(*x, b, r, d))),
+                BinOp::Min => self.le_at(*x, b, c, d) || self.le_at(*y, b, c, d),
+                BinOp::Max => self.le_at(*x, b, c, d) && self.le_at(*y, b, c, d),
+                BinOp::Div => {
+                    self.min_at(*y, d.min(3)).is_some_and(|m| m >= 1)
+                        && self.min_at(*x, d.min(3)).is_some_and(|m| m >= 0)
+                        && self.le_at(*x, b, c, d)
+                }
+                // x % y < y for positive y
+                BinOp::Rem => self.min_at(*y, d.min(3)).is_some_and(|m| m >= 1) && self.le_at(*y, b, c.saturating_add(1), d),
+                _ => false,
+            };
+            if shifted {
+                return true;
+            }
+        }
+        if let Some((op, x, y)) = self.defs.get(&b) {
+            let shifted = match op {
+                BinOp::Add => {
+                    self.consts.get(y).is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *x, r, d)))
+                        || self.consts.get(x).is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *y, r, d)))
+                }
+                BinOp::Sub => self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(a, *x, r, d))),
+                BinOp::Max => self.le_at(a, *x, c, d) || self.le_at(a, *y, c, d),
+                _ => false,
+            };
+            if shifted {
+                return true;
+            }
+        }
+        self.lower.get(&b).into_iter().flatten().any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
+    }
+}

@@ -1,0 +1,457 @@
+//! One instruction: operands against the table, legality on the target, shapes, emission. Both `TADD(z, x, y)` and
+//! `z = x + y` end in [`Elab::apply`].
+
+use super::tiles::Shape;
+use super::{Elab, R, Reported};
+use crate::builtins::Word;
+use crate::value::{TileVal, Val, View};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
+use ptoc_isa::{BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Role, Scratch, Sem, ShapeRule, TileType};
+use ptoc_syntax::ast::{Arg, Expr};
+use ptoc_tensor::DType;
+
+/// An operand before it is IR.
+#[derive(Clone, Debug)]
+pub(crate) enum Opnd {
+    Tile(TileVal, Span),
+    View(View, Span),
+    Scalar(Val, Span),
+}
+
+impl Opnd {
+    fn span(&self) -> Span {
+        match self {
+            Opnd::Tile(_, s) | Opnd::View(_, s) | Opnd::Scalar(_, s) => *s,
+        }
+    }
+
+    fn dtype(&self) -> Option<DType> {
+        match self {
+            Opnd::Tile(t, _) => Some(t.ty.dtype),
+            Opnd::View(v, _) => Some(v.dtype),
+            Opnd::Scalar(..) => None,
+        }
+    }
+
+    fn tile(&self) -> Option<&TileVal> {
+        match self {
+            Opnd::Tile(t, _) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+/// The instruction with that meaning.
+pub(crate) fn instr_for(sem: Sem) -> Option<InstrId> {
+    ptoc_isa::TABLE.iter().position(|i| i.sem == sem).map(|i| InstrId(i as u16))
+}
+
+impl Elab<'_> {
+    /// `TADD(z, x, y);`
+    pub fn instruction(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
+        let instr = id.get();
+        if instr.sem == Sem::Assign {
+            return self.tassign(args, span);
+        }
+        let mut attrs = InstAttrs::default();
+        let mut operands = Vec::new();
+        let mut words = Vec::new();
+        for a in args {
+            match (&a.name, self.expr(&a.value)?) {
+                (_, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_)))) => words.push((w, a.value.span)),
+                (Some(n), v) => self.named_mode(&n.name.clone(), n.span, &v, &mut attrs)?,
+                (None, v) => operands.push((v, &a.value)),
+            }
+        }
+        for (w, at) in words {
+            self.mode_word(instr.sem, w, at, &mut attrs)?;
+        }
+        if operands.len() != instr.operands.len() {
+            let d = Diagnostic::error(
+                codes::WRONG_ARGUMENTS,
+                span,
+                format!("`{}` takes {} operands, {} given", instr.name, instr.operands.len(), operands.len()),
+            )
+            .with_note(format!("usage: `{}`", usage(id)))
+            .with_secondary(name_span, instr.doc);
+            return self.report(d);
+        }
+        if instr.sem == Sem::Compare && attrs.cmp.is_none() {
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`TCMP` needs a comparison")
+                .with_help("add EQ, NE, LT, LE, GT or GE: `TCMP(m, a, b, LT)`");
+            return self.report(d);
+        }
+        let mut ops = Vec::new();
+        for (k, (v, e)) in operands.into_iter().enumerate() {
+            ops.push(self.operand(id, k, v, e, &mut attrs)?);
+        }
+        self.apply(id, ops, attrs, span)?;
+        Ok(Val::Unit)
+    }
+
+    /// The value as operand `k`.
+    fn operand(&mut self, id: InstrId, k: usize, v: Val, e: &Expr, attrs: &mut InstAttrs) -> R<Opnd> {
+        let instr = id.get();
+        let spec = instr.operands[k];
+        match (spec.kind, v) {
+            (_, Val::Poison) => Err(Reported),
+            (OperandKind::Tile(_), Val::Tile(t)) => Ok(Opnd::Tile(t, e.span)),
+            (OperandKind::Tile(_), Val::Mask(t, false)) => Ok(Opnd::Tile(t, e.span)),
+            (OperandKind::View, Val::View(view)) => {
+                if spec.role == Role::Dst { self.writable(&view, e.span)? } else { self.readable(&view, e.span)? }
+                let view = if instr.sem == Sem::Gather { (*view).clone() } else { self.matrix(&view, e.span)? };
+                Ok(Opnd::View(view, e.span))
+            }
+            (OperandKind::Scalar, v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => Ok(Opnd::Scalar(v, e.span)),
+            (OperandKind::Scalar, Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
+            // PTO's TDIVS takes its scalar on either side.
+            (OperandKind::Tile(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_)))
+                if instr.sem == Sem::BinaryScalar(BinOp::Div) && k == 1 =>
+            {
+                attrs.reversed = true;
+                Ok(Opnd::Scalar(v, e.span))
+            }
+            (OperandKind::Scalar, Val::Tile(t)) if attrs.reversed => Ok(Opnd::Tile(t, e.span)),
+            (kind, other) => {
+                let want = match kind {
+                    OperandKind::Tile(_) => "a tile",
+                    OperandKind::View => "a window of a tensor",
+                    OperandKind::Scalar => "a scalar",
+                    OperandKind::Address => "an address",
+                };
+                let message = format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
+                let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message).with_note(format!("usage: `{}`", usage(id)));
+                if let (OperandKind::Tile(_), Val::View(_)) = (kind, &other) {
+                    d = d.with_help("load it: `Vec(x.tile(i, j))`, or TLOAD into a tile first");
+                }
+                self.report(d)
+            }
+        }
+    }
+
+    fn named_mode(&mut self, name: &str, at: Span, v: &Val, attrs: &mut InstAttrs) -> R<()> {
+        match (name, v) {
+            ("saturate" | "sat", Val::Bool(b)) => attrs.saturate = Some(*b),
+            ("atomic", Val::Bool(b)) => attrs.atomic_add = *b,
+            _ => {
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("no mode `{name}` with this value"))
+                    .with_note("modes are: a comparison (EQ ..), a rounding (Rint ..), oob = Clamp .., saturate = true");
+                return self.report(d);
+            }
+        }
+        Ok(())
+    }
+
+    fn mode_word(&mut self, sem: Sem, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
+        match (sem, w) {
+            (Sem::Compare, Word::Cmp(c)) => attrs.cmp = Some(c),
+            (Sem::Convert, Word::Round(r)) => attrs.round = Some(r),
+            (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
+            // `Round`-like words double as nothing else; what is left is misplaced.
+            _ => return self.error(codes::WRONG_ARGUMENTS, at, "this mode does not belong to the instruction"),
+        }
+        Ok(())
+    }
+
+    /// Checks and emits one instruction; the destination's valid shape follows.
+    pub fn apply(&mut self, id: InstrId, mut ops: Vec<Opnd>, mut attrs: InstAttrs, span: Span) -> R<()> {
+        let instr = id.get();
+        self.outside_prologue(span)?;
+        if attrs.reversed {
+            // In IR the tile stands before the scalar; the mode says which side it is on.
+            if matches!(ops[1], Opnd::Scalar(..)) {
+                ops.swap(1, 2);
+            }
+        }
+        self.locations(id, &ops)?;
+        self.dtypes(id, &ops, &attrs, span)?;
+        if instr.sem == Sem::Convert {
+            let to_int = ops[0].dtype().is_some_and(DType::is_int);
+            let from_float = ops[1].dtype().is_some_and(DType::is_float);
+            attrs.round.get_or_insert(if to_int && from_float { ptoc_isa::RoundMode::Trunc } else { ptoc_isa::RoundMode::Rint });
+            attrs.saturate.get_or_insert(to_int && from_float);
+        }
+        if instr.sem == Sem::Gather {
+            attrs.oob.get_or_insert(ptoc_isa::Oob::Undefined);
+        }
+        let shapes = self.shapes(id, &ops, span)?;
+        self.limits(id, &ops, span)?;
+        let mut out = Vec::new();
+        let scalar_ty = ops.iter().find_map(|o| o.tile().map(|t| Ty::D(t.ty.dtype)));
+        for (op, shape) in ops.iter().zip(&shapes) {
+            out.push(match op {
+                Opnd::Tile(t, _) => Operand::Tile(self.tile_ref(t, shape.expect("tiles have shapes"))),
+                Opnd::View(v, _) => {
+                    let mut r = self.view_ref(v);
+                    if let Some(s) = shape {
+                        r.shape = vec![s.0, s.1];
+                    }
+                    Operand::View(r)
+                }
+                Opnd::Scalar(v, at) => {
+                    let ty = scalar_ty.expect("an instruction with a scalar has a tile");
+                    Operand::Scalar(self.scalar_of(v, ty, *at)?)
+                }
+            });
+        }
+        let scratch = self.scratch(id, &ops, span)?;
+        self.b.inst(Inst { instr: id, operands: out, scratch, attrs }, span);
+        Ok(())
+    }
+
+    fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
+        let instr = id.get();
+        for (spec, op) in instr.operands.iter().zip(ops) {
+            let (OperandKind::Tile(legal), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
+            if legal.contains(&t.ty.loc) {
+                continue;
+            }
+            let list = legal.iter().map(|l| l.name()).collect::<Vec<_>>().join(" or ");
+            let message = format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
+            let mut d = Diagnostic::error(codes::LOCATION_MISMATCH, *at, message)
+                .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
+            if instr.sem == Sem::Load {
+                d = d.with_help(format!("`{}(view)` goes GM -> L1 -> {} by the target's legal path", t.ty.loc, t.ty.loc));
+            } else if spec.role == Role::Src {
+                d = d.with_help(format!("convert it by name: `{}(..)`", legal[0]));
+            }
+            return self.report(d);
+        }
+        Ok(())
+    }
+
+    fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+        let instr = id.get();
+        let found: Vec<DType> = ops.iter().filter_map(Opnd::dtype).collect();
+        if let Sem::Move = instr.sem {
+            let (Some(d), Some(s)) = (ops[0].tile(), ops[1].tile()) else { return Err(Reported) };
+            return match ptoc_isa::check_move_tiles(self.target, s.ty, d.ty) {
+                Ok(_) => Ok(()),
+                Err(v) => {
+                    let d = v.diagnostic(span);
+                    self.report(d)
+                }
+            };
+        }
+        if matches!(instr.sem, Sem::Load | Sem::Store) {
+            let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(Reported) };
+            let (a, b) = match (&ops[0], &ops[1]) {
+                (Opnd::Tile(t, _), _) => (Place::Gm, Place::Tile(t.ty.loc)),
+                (_, Opnd::Tile(t, _)) => (Place::Tile(t.ty.loc), Place::Gm),
+                _ => return Err(Reported),
+            };
+            return match ptoc_isa::check_move(self.target, a, b, from, to) {
+                Ok(_) => Ok(()),
+                Err(v) => {
+                    let d = v
+                        .diagnostic(span)
+                        .with_secondary(ops[0].span(), format!("`{to}`"))
+                        .with_secondary(ops[1].span(), format!("`{from}`"));
+                    self.report(d)
+                }
+            };
+        }
+        match ptoc_isa::check_dtypes(self.target, id, &found, attrs.cmp) {
+            None => Ok(()),
+            Some(v) => {
+                let mut d = v.diagnostic(span);
+                for op in ops {
+                    if let Some(t) = op.dtype() {
+                        d = d.with_secondary(op.span(), format!("`{t}`"));
+                    }
+                }
+                self.report(d)
+            }
+        }
+    }
+
+    /// The valid shape of each operand; the destination's is set.
+    fn shapes(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<Option<Shape>>> {
+        let instr = id.get();
+        let one = self.idx(1);
+        let mut shapes: Vec<Option<Shape>> = Vec::new();
+        for (k, op) in ops.iter().enumerate() {
+            let written = instr.operands[k].role == Role::Dst && matches!(op, Opnd::Tile(..));
+            shapes.push(match op {
+                Opnd::Tile(t, at) if !written => Some(self.valid_of(t, *at)?),
+                Opnd::View(v, _) if instr.sem != Sem::Gather => Some((v.modes[0].extent, v.modes[1].extent)),
+                _ => None,
+            });
+        }
+        let at = |k: usize| ops[k].span();
+        let source = |k: usize, shapes: &[Option<Shape>]| shapes[k].ok_or(Reported);
+        let dst = match instr.shape {
+            ShapeRule::Free => None,
+            ShapeRule::Same => {
+                let known: Vec<usize> = (0..ops.len()).filter(|k| shapes[*k].is_some()).collect();
+                match known.first() {
+                    Some(&first) => {
+                        let s = source(first, &shapes)?;
+                        for &k in &known[1..] {
+                            let other = source(k, &shapes)?;
+                            self.same_shape(s, other, span, Some((at(first), at(k))))?;
+                            shapes[k] = Some(s);
+                        }
+                        Some(s)
+                    }
+                    // Only scalars: the destination keeps its shape.
+                    None => match &ops[0] {
+                        Opnd::Tile(t, at) => Some(self.valid_of(t, *at)?),
+                        _ => None,
+                    },
+                }
+            }
+            ShapeRule::RowReduce => Some((source(1, &shapes)?.0, one)),
+            ShapeRule::ColReduce => Some((one, source(1, &shapes)?.1)),
+            ShapeRule::RowExpand | ShapeRule::ColExpand => {
+                let by_row = instr.shape == ShapeRule::RowExpand;
+                let last = ops.len() - 1;
+                let big = if last == 1 {
+                    let Opnd::Tile(t, at) = &ops[0] else { return Err(Reported) };
+                    self.valid_of(t, *at)?
+                } else {
+                    source(1, &shapes)?
+                };
+                let small = source(last, &shapes)?;
+                let spans = Some((at(last - 1), at(last)));
+                if by_row {
+                    self.same_length(big.0, small.0, "rows", span, spans)?;
+                    self.same_length(small.1, one, "columns of the narrow operand", at(last), None)?;
+                    shapes[last] = Some((big.0, one));
+                } else {
+                    self.same_length(big.1, small.1, "columns", span, spans)?;
+                    self.same_length(small.0, one, "rows of the flat operand", at(last), None)?;
+                    shapes[last] = Some((one, big.1));
+                }
+                Some(big)
+            }
+            ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
+            ShapeRule::Matmul => Some(self.matmul_shapes(instr.sem, ops, &mut shapes, span)?),
+            ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
+        };
+        if let (Some(d), Opnd::Tile(t, at)) = (dst, &ops[0]) {
+            shapes[0] = Some(self.write_valid(t, d, *at)?);
+            // Operands carry the very same values where the rule says equal.
+            if instr.shape == ShapeRule::Same {
+                for s in shapes.iter_mut().flatten() {
+                    *s = d;
+                }
+                shapes[0] = Some(d);
+            }
+        }
+        Ok(shapes)
+    }
+
+    fn matmul_shapes(&mut self, sem: Sem, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+        let (a, b) = if sem == Sem::MatmulAcc { (2, 3) } else { (1, 2) };
+        let (sa, sb) = (shapes[a].ok_or(Reported)?, shapes[b].ok_or(Reported)?);
+        let at = |k: usize| ops[k].span();
+        self.same_length(sa.1, sb.0, "depths (columns of the left, rows of the right operand)", span, Some((at(a), at(b))))?;
+        shapes[b] = Some((sa.1, sb.1));
+        let d = (sa.0, sb.1);
+        if sem == Sem::MatmulAcc {
+            let c = shapes[1].ok_or(Reported)?;
+            self.same_shape(c, d, span, Some((at(1), at(a))))?;
+            shapes[1] = Some(d);
+        }
+        if sem == Sem::MatmulBias {
+            let bias = shapes[3].ok_or(Reported)?;
+            self.same_length(bias.1, d.1, "columns", span, Some((at(3), at(b))))?;
+            let one = self.idx(1);
+            self.same_length(bias.0, one, "rows of the bias", at(3), None)?;
+            shapes[3] = Some((one, d.1));
+        }
+        let (ta, tb, td) = (ops[a].tile(), ops[b].tile(), ops[0].tile());
+        let (Some(ta), Some(tb), Some(td)) = (ta, tb, td) else { return Err(Reported) };
+        let pairs = [
+            (ta.ty.cols, tb.ty.rows, "depth", at(a), at(b)),
+            (td.ty.rows, ta.ty.rows, "rows", at(0), at(a)),
+            (td.ty.cols, tb.ty.cols, "columns", at(0), at(b)),
+        ];
+        for (x, y, what, p, q) in pairs {
+            if x != y {
+                let d = Diagnostic::error(codes::CAPACITY_MISMATCH, span, format!("capacities of a matrix product must agree: {what} {x} and {y}"))
+                    .with_secondary(p, format!("capacity {x}"))
+                    .with_secondary(q, format!("capacity {y}"))
+                    .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
+                return self.report(d);
+            }
+        }
+        Ok(d)
+    }
+
+    /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
+    fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<()> {
+        let instr = id.get();
+        let tiles: Vec<TileType> = ops
+            .iter()
+            .filter_map(|o| o.tile().map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty }))
+            .collect();
+        if let Some(v) = ptoc_isa::check_limits(self.target, id, &tiles).first() {
+            let d = v.diagnostic(span);
+            return self.report(d);
+        }
+        // Copies between GM and Vec keep the order of the elements.
+        let (view, tile) = match instr.sem {
+            Sem::Load => (&ops[1], &ops[0]),
+            Sem::Store => (&ops[0], &ops[1]),
+            _ => return Ok(()),
+        };
+        let (Opnd::View(v, at), Opnd::Tile(t, _)) = (view, tile) else { return Ok(()) };
+        if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 {
+            return Ok(());
+        }
+        let unit = |m: &crate::value::Mode| self.const_index(m.stride) == Some(1) || m.cap == Some(1);
+        let straight = if t.ty.order == Order::Nd { unit(&v.modes[1]) } else { unit(&v.modes[0]) };
+        if straight {
+            return Ok(());
+        }
+        let d = Diagnostic::error(codes::TRANSPOSING_LOAD, *at, format!("`{}` cannot transpose or stride on the way", instr.name))
+            .with_label("consecutive columns are not adjacent in memory")
+            .with_help("load the untransposed window and TTRANS it, or use `Vec(view)`, which does both");
+        self.report(d)
+    }
+
+    fn scratch(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<TileRef>> {
+        let instr = id.get();
+        if instr.scratch == Scratch::None || self.target.family != Family::A2A3 {
+            return Ok(Vec::new());
+        }
+        let Some(src) = ops.get(1).and_then(Opnd::tile) else { return Ok(Vec::new()) };
+        let (rows, cols) = match instr.scratch {
+            Scratch::None => return Ok(Vec::new()),
+            Scratch::LikeSource => (src.rows, src.cols),
+            Scratch::Transpose => {
+                let step = if src.ty.dtype.size() == 1 { 32 } else { 16 };
+                (src.cols, src.rows.div_ceil(step) * step)
+            }
+        };
+        let valid = (self.idx(i64::from(rows)), self.idx(i64::from(cols)));
+        let ty = self.hidden_type(Loc::Vec, src.ty.dtype, rows, cols);
+        let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
+        Ok(vec![self.tile_ref(&t, valid)])
+    }
+}
+
+trait Swapped {
+    fn into_swapped(self) -> Option<Shape>;
+}
+
+impl Swapped for Shape {
+    fn into_swapped(self) -> Option<Shape> {
+        Some((self.1, self.0))
+    }
+}
+
+/// `TADD(dst, a, b)`
+pub(crate) fn usage(id: InstrId) -> String {
+    let i = id.get();
+    let mut names: Vec<&str> = i.operands.iter().map(|o| o.name).collect();
+    match i.sem {
+        Sem::Compare => names.push("EQ | NE | LT | LE | GT | GE"),
+        Sem::Convert => names.push("[Rint | Round | Floor | Ceil | Trunc | Odd]"),
+        _ => {}
+    }
+    format!("{}({})", i.name, names.join(", "))
+}

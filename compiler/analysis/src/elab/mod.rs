@@ -1,0 +1,159 @@
+//! Elaboration: one instance of a kernel, from syntax tree to tile IR in one walk.
+//!
+//! Static things are evaluated ([`crate::value::Val`]), scalars and tiles become IR, functions are inlined. An error is
+//! reported once and turns into [`Val::Poison`] or [`Reported`]; what uses it stays silent.
+
+mod assign;
+mod calls;
+mod consts;
+mod control;
+mod convert;
+mod emit;
+mod env;
+mod expr;
+mod facts;
+mod inst;
+mod oracle;
+mod program;
+mod scalars;
+mod signature;
+mod stmt;
+mod tiles;
+mod tileops;
+mod types;
+mod views;
+
+pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
+pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
+
+use crate::modules::{ItemId, ModuleId, Modules};
+use crate::{Bindings, value::Val};
+use env::Env;
+use facts::Facts;
+use ptoc_diagnostics::{Code, Diagnostic, Span};
+use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
+use ptoc_isa::Target;
+use ptoc_syntax::ast::Name;
+use rustc_hash::FxHashMap;
+
+/// The problem was reported (or the code waits for a dimension): unwind to the statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reported;
+
+/// Result of everything that can fail with a diagnostic.
+pub(crate) type R<T> = Result<T, Reported>;
+
+/// Steps of compile-time evaluation (unrolled iterations, inlined calls) before we give up.
+const FUEL: u32 = 200_000;
+
+/// Depth of inlined calls.
+const MAX_CALLS: usize = 64;
+
+/// What the valid shape of a tile is at this point of the program.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Valid {
+    /// These rows and columns.
+    Known(Value, Value),
+    /// It depends on the path; the span is where the paths met.
+    Unknown(Span),
+}
+
+/// Where `return` goes while a function is inlined.
+pub(crate) struct Inlined {
+    /// Leaves here.
+    pub label: Option<Label>,
+    /// Results are stored here.
+    pub slots: Vec<Var>,
+    /// The value of a `return` that was the last statement.
+    pub result: Option<Val>,
+    /// Was `label` used?
+    pub left: bool,
+}
+
+/// The state of one elaboration.
+pub(crate) struct Elab<'a> {
+    pub modules: &'a Modules,
+    pub target: &'a Target,
+    pub bindings: &'a Bindings,
+    pub b: Builder,
+    pub diags: Vec<Diagnostic>,
+    pub env: Env,
+    pub facts: Facts,
+    /// Valid shapes of tiles, by storage.
+    pub valid: FxHashMap<Tile, Valid>,
+    /// Reads of valid shapes since the innermost loop began: for the back-edge check.
+    pub valid_reads: Vec<(Tile, Valid, Span)>,
+    /// The module whose text is elaborated.
+    pub module: ModuleId,
+    /// Functions being inlined.
+    pub calls: Vec<ItemId>,
+    pub inlined: Vec<Inlined>,
+    /// Loops around, innermost last.
+    pub loops: Vec<Label>,
+    /// `stages` of the pipeline whose body's tiles are being declared.
+    pub stages: u32,
+    pub grid_done: bool,
+    /// Work on tiles or memory was emitted: `grid` can no longer come.
+    pub worked: bool,
+    pub in_prologue: bool,
+    pub fuel: u32,
+    /// Dimensions that were needed statically, with their values.
+    pub specialised: Vec<(Name, i64)>,
+    /// A dimension that was needed and is not known: elaboration goes on, but nothing is produced.
+    pub waits: Vec<(Name, Span)>,
+    pub dims: FxHashMap<Value, Name>,
+    pub place: PlaceMode,
+    /// Global memory that a hop of a path has written and the next one reads.
+    pub pending_gm: Option<crate::value::View>,
+}
+
+/// `#[place(..)]`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PlaceMode {
+    /// TASSIGN and automatic placement together.
+    Mixed,
+    /// Every tile has a TASSIGN.
+    Manual,
+    /// TASSIGN is checked, then ignored.
+    Auto,
+}
+
+impl<'a> Elab<'a> {
+    /// Reports an error.
+    pub fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> R<T> {
+        self.diags.push(Diagnostic::error(code, span, message));
+        Err(Reported)
+    }
+
+    /// Reports a prepared diagnostic.
+    pub fn report<T>(&mut self, d: Diagnostic) -> R<T> {
+        self.diags.push(d);
+        Err(Reported)
+    }
+
+    /// "Not yet".
+    pub fn not_yet<T>(&mut self, span: Span, what: &str) -> R<T> {
+        let d = Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
+            .with_label("not available in this version")
+            .with_note("nothing is compiled in its place");
+        self.report(d)
+    }
+
+    /// Uses up a step of compile-time evaluation.
+    pub fn step(&mut self, span: Span) -> R<()> {
+        if self.fuel == 0 {
+            return Err(Reported);
+        }
+        self.fuel -= 1;
+        if self.fuel == 0 {
+            let d = Diagnostic::error(
+                ptoc_diagnostics::codes::OUT_OF_FUEL,
+                span,
+                format!("compile-time evaluation took more than {FUEL} steps"),
+            )
+            .with_help("bound the loop, or make it a run-time loop over an `index` range");
+            return self.report(d);
+        }
+        Ok(())
+    }
+}

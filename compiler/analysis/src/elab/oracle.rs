@@ -1,0 +1,580 @@
+//! `ensures`, and `where` over the contents of tensors: from syntax to the oracle's expressions.
+//!
+//! These are mathematics: no dtypes round, functions are substituted, `sum<k>` runs over the extent that `k` indexes.
+//! Launch integers are numbered: the kernel's dimensions in order, then every scalar argument in order.
+
+use super::env::Binding;
+use super::signature::TensorArg;
+use super::{Elab, MAX_CALLS, R, Reported};
+use crate::builtins::{self, Builtin, Word};
+use crate::modules::ItemId;
+use crate::value::Val;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
+use ptoc_ir::tile::{Ty, Value};
+use ptoc_isa::{BinOp, UnOp};
+use ptoc_syntax::ast::*;
+
+/// What an expression is to the oracle.
+#[derive(Clone, Debug)]
+enum Math {
+    Int(IntExpr),
+    Real(OracleExpr),
+    /// Element of a tensor: a number, or an index if the tensor holds integers.
+    Elem(usize, Vec<IntExpr>),
+    Bool(bool),
+    Tensor(usize),
+    Fn(ItemId),
+    Builtin(Builtin),
+    Word(Word),
+}
+
+#[derive(Default)]
+struct State {
+    /// Frames of functions, each a list of names.
+    frames: Vec<Vec<(Name, Math)>>,
+    vars: usize,
+    slots: usize,
+    /// Values bound so far in the innermost branch or reduction.
+    lets: Vec<Vec<(usize, OracleExpr)>>,
+    calls: Vec<ItemId>,
+    /// Ranges of index variables, from their first use as an index.
+    ranges: Vec<(usize, IntExpr)>,
+}
+
+impl State {
+    fn define(&mut self, name: &Name, m: Math) {
+        if let Some(f) = self.frames.last_mut() {
+            f.push((name.clone(), m));
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Math> {
+        self.frames.last()?.iter().rev().find(|(n, _)| n == name).map(|(_, m)| m)
+    }
+
+    fn fresh_var(&mut self) -> usize {
+        self.vars += 1;
+        self.vars - 1
+    }
+
+    /// A number that is used more than once is computed once.
+    fn share(&mut self, m: Math) -> Math {
+        match m {
+            Math::Real(e) if !matches!(e, OracleExpr::Const(_) | OracleExpr::Local(_) | OracleExpr::Scalar(_)) => {
+                let slot = self.slots;
+                self.slots += 1;
+                match self.lets.last_mut() {
+                    Some(l) => l.push((slot, e)),
+                    None => return Math::Real(e),
+                }
+                Math::Real(OracleExpr::Local(slot))
+            }
+            m => m,
+        }
+    }
+
+    fn wrap(&mut self, body: OracleExpr) -> OracleExpr {
+        let lets = self.lets.pop().unwrap_or_default();
+        lets.into_iter().rev().fold(body, |body, (slot, value)| OracleExpr::Let {
+            slot,
+            value: Box::new(value),
+            body: Box::new(body),
+        })
+    }
+}
+
+impl Elab<'_> {
+    /// All `ensures` of a kernel.
+    pub fn ensures(&mut self, k: &KernelItem, tensors: &[TensorArg]) -> R<Vec<Equation>> {
+        let mut out = Vec::new();
+        let mut failed = false;
+        for e in &k.ensures {
+            match self.equation(e, tensors) {
+                Ok(eq) => out.push(eq),
+                Err(_) => failed = true,
+            }
+        }
+        if failed { Err(Reported) } else { Ok(out) }
+    }
+
+    fn equation(&mut self, e: &Expr, tensors: &[TensorArg]) -> R<Equation> {
+        let shape = "an `ensures` says what each element of an output is: `c[i, j] == a[i, j] + b[i, j]`";
+        let ExprKind::Binary(BinaryOp::Eq, lhs, rhs) = &*e.kind else {
+            return self.error(codes::TYPE_MISMATCH, e.span, shape);
+        };
+        let ExprKind::Index(base, args) = &*lhs.kind else {
+            return self.error(codes::TYPE_MISMATCH, lhs.span, shape);
+        };
+        let mut st = State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
+        let Math::Tensor(tensor) = self.math(base, &mut st)? else {
+            return self.error(codes::TYPE_MISMATCH, base.span, "the left side is an element of a tensor argument");
+        };
+        let mut vars = Vec::new();
+        for a in args {
+            let ExprKind::Name(n) = &*a.value.kind else {
+                return self.error(codes::TYPE_MISMATCH, a.value.span, "the indices on the left side are names");
+            };
+            let v = st.fresh_var();
+            st.define(n, Math::Int(IntExpr::Var(v)));
+            vars.push(v);
+        }
+        let Some(arg) = tensors.iter().find(|t| t.id.as_u32() as usize == tensor) else { return Err(Reported) };
+        if arg.dims.len() != vars.len() {
+            let message = format!("`{}` has {} modes, {} indices given", arg.name, arg.dims.len(), vars.len());
+            return self.error(codes::RANK_MISMATCH, lhs.span, message);
+        }
+        let m = self.math(rhs, &mut st)?;
+        let body = self.real(m, rhs.span)?;
+        let expr = st.wrap(body);
+        let exact = arg.dtype.is_int() || arg.dtype == ptoc_tensor::DType::Bool;
+        let mut eq = Equation { tensor, vars, expr, exact };
+        if let Err(first) = Oracle::new(eq.clone()) {
+            eq.exact = false;
+            if Oracle::new(eq.clone()).is_err() {
+                return self.error(codes::TYPE_MISMATCH, e.span, format!("this cannot be evaluated: {first}"));
+            }
+        }
+        Ok(eq)
+    }
+
+    /// A `where` over contents: it holds for all values of its free index names.
+    pub fn condition(&mut self, e: &Expr) -> R<Condition> {
+        let mut names = Vec::new();
+        crate::names::index_names(e, &mut names);
+        let mut st = State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
+        let mut free = Vec::new();
+        for n in names {
+            if self.env.get(&n.name).is_none() && !self.modules.get(self.module).scope.contains_key(&n.name) {
+                let v = st.fresh_var();
+                st.define(&n.name, Math::Int(IntExpr::Var(v)));
+                free.push((v, n));
+            }
+        }
+        let m = self.math(e, &mut st)?;
+        let body = self.real(m, e.span)?;
+        let cond = st.wrap(body);
+        let mut vars = Vec::new();
+        for (v, n) in free {
+            match st.ranges.iter().find(|(x, _)| *x == v) {
+                Some((_, hi)) => vars.push((v, IntExpr::Const(0), hi.clone())),
+                None => return self.error(codes::TYPE_MISMATCH, n.span, format!("`{}` indexes nothing directly, so it has no range", n.name)),
+            }
+        }
+        let c = Condition { vars, cond, exact: false };
+        if let Err(why) = Predicate::new(&c) {
+            return self.error(codes::TYPE_MISMATCH, e.span, format!("this cannot be evaluated: {why}"));
+        }
+        Ok(c)
+    }
+
+    fn math(&mut self, e: &Expr, st: &mut State) -> R<Math> {
+        self.step(e.span)?;
+        Ok(match &*e.kind {
+            ExprKind::Int(i) => match i64::try_from(*i) {
+                Ok(i) => Math::Int(IntExpr::Const(i)),
+                Err(_) => Math::Real(OracleExpr::Const(*i as f64)),
+            },
+            ExprKind::Float(f, _) => Math::Real(OracleExpr::Const(*f)),
+            ExprKind::Bool(b) => Math::Bool(*b),
+            ExprKind::Paren(a) => self.math(a, st)?,
+            ExprKind::Name(n) => self.math_name(n, e.span, st)?,
+            ExprKind::Unary(op, a) => {
+                let m = self.math(a, st)?;
+                match (op, m) {
+                    (UnaryOp::Neg, Math::Int(i)) => Math::Int(IntExpr::binary(IntOp::Sub, IntExpr::Const(0), i)),
+                    (UnaryOp::Neg, Math::Real(OracleExpr::Const(c))) => Math::Real(OracleExpr::Const(-c)),
+                    (UnaryOp::Not, Math::Bool(b)) => Math::Bool(!b),
+                    (op, m) => {
+                        let x = self.real(m, a.span)?;
+                        Math::Real(OracleExpr::unary(if *op == UnaryOp::Neg { UnOp::Neg } else { UnOp::Not }, x))
+                    }
+                }
+            }
+            ExprKind::Binary(op, a, b) => {
+                let x = self.math(a, st)?;
+                let y = self.math_branch_if(matches!(op, BinaryOp::And | BinaryOp::Or), b, st)?;
+                self.math_binary(*op, x, y, (a.span, b.span))?
+            }
+            ExprKind::Index(base, args) => {
+                let Math::Tensor(t) = self.math(base, st)? else {
+                    return self.error(codes::TYPE_MISMATCH, base.span, "only tensor arguments have elements here");
+                };
+                let mut index = Vec::new();
+                for (mode, a) in args.iter().enumerate() {
+                    let m = self.math(&a.value, st)?;
+                    let i = self.int(m, a.value.span)?;
+                    if let IntExpr::Var(v) = i
+                        && !st.ranges.iter().any(|(x, _)| *x == v)
+                    {
+                        st.ranges.push((v, IntExpr::Extent { tensor: t, mode }));
+                    }
+                    index.push(i);
+                }
+                let rank = self.b.kernel().tensors.values().nth(t).map_or(0, |d| d.shape.len());
+                if rank != index.len() {
+                    return self.error(codes::RANK_MISMATCH, e.span, format!("the tensor has {rank} modes, {} indices given", index.len()));
+                }
+                Math::Elem(t, index)
+            }
+            ExprKind::Call(callee, args) => self.math_call(callee, args, e.span, st)?,
+            ExprKind::If(i) => self.math_if(i, e.span, st)?,
+            ExprKind::Error => return Err(Reported),
+            _ => return self.not_yet(e.span, "this kind of expression in `ensures` and `where`"),
+        })
+    }
+
+    fn math_name(&mut self, n: &Name, span: Span, st: &State) -> R<Math> {
+        if let Some(m) = st.get(n) {
+            return Ok(m.clone());
+        }
+        if st.frames.len() == 1
+            && let Some((Binding::Let(v), _)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
+        {
+            return self.from_val(&v, span);
+        }
+        match self.name(n, span)? {
+            Val::Fn(id) => Ok(Math::Fn(id)),
+            Val::Builtin(b) => Ok(Math::Builtin(b)),
+            v => self.from_val(&v, span),
+        }
+    }
+
+    fn from_val(&mut self, v: &Val, span: Span) -> R<Math> {
+        Ok(match v {
+            Val::Poison => return Err(Reported),
+            Val::Int(i) => match i64::try_from(*i) {
+                Ok(i) => Math::Int(IntExpr::Const(i)),
+                Err(_) => Math::Real(OracleExpr::Const(*i as f64)),
+            },
+            Val::Float(f) => Math::Real(OracleExpr::Const(*f)),
+            Val::Bool(b) => Math::Bool(*b),
+            Val::Word(w) => Math::Word(*w),
+            Val::Fn(id) => Math::Fn(*id),
+            Val::Builtin(b) => Math::Builtin(*b),
+            Val::View(view) => Math::Tensor(view.tensor.as_u32() as usize),
+            Val::Scalar(x) => self.launch_scalar(*x, span)?,
+            other => {
+                let message = format!("{} has no meaning in `ensures` and `where`", other.describe());
+                return self.error(codes::TYPE_MISMATCH, span, message);
+            }
+        })
+    }
+
+    fn launch_scalar(&mut self, x: Value, span: Span) -> R<Math> {
+        if let Some(c) = self.b.const_of(x) {
+            return Ok(match c.ty {
+                Ty::Index => Math::Int(IntExpr::Const(c.bits as i64)),
+                Ty::D(d) if d.is_int() => Math::Int(IntExpr::Const(ptoc_tensor::scalar::bits_to_i128(d, c.bits) as i64)),
+                Ty::D(d) => Math::Real(OracleExpr::Const(ptoc_tensor::scalar::bits_to_f64(d, c.bits))),
+            });
+        }
+        let kernel = self.b.kernel();
+        if let Some(i) = kernel.dims.values().position(|d| d.value == x) {
+            return Ok(Math::Int(IntExpr::Input(i)));
+        }
+        if let Some(i) = kernel.scalars.iter().position(|s| s.value == x) {
+            let dims = kernel.dims.len();
+            return Ok(if self.ty(x) == Ty::Index { Math::Int(IntExpr::Input(dims + i)) } else { Math::Real(OracleExpr::Scalar(i)) });
+        }
+        self.error(codes::TYPE_MISMATCH, span, "only dimensions, arguments and constants are known here")
+    }
+
+    /// As a number.
+    fn real(&mut self, m: Math, span: Span) -> R<OracleExpr> {
+        match m {
+            Math::Int(i) => Ok(OracleExpr::Int(i)),
+            Math::Real(r) => Ok(r),
+            Math::Elem(tensor, index) => Ok(OracleExpr::Elem { tensor, index }),
+            Math::Bool(b) => Ok(OracleExpr::int(i64::from(b))),
+            Math::Word(Word::Inf) => Ok(OracleExpr::Const(f64::INFINITY)),
+            Math::Word(Word::Nan) => Ok(OracleExpr::Const(f64::NAN)),
+            Math::Tensor(_) => self.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices"),
+            Math::Fn(_) | Math::Builtin(_) => self.error(codes::TYPE_MISMATCH, span, "a function is no number: call it"),
+            Math::Word(_) => self.error(codes::TYPE_MISMATCH, span, "this is no number"),
+        }
+    }
+
+    /// As an index.
+    fn int(&mut self, m: Math, span: Span) -> R<IntExpr> {
+        match m {
+            Math::Int(i) => Ok(i),
+            Math::Elem(tensor, index) => {
+                let int = self.b.kernel().tensors.values().nth(tensor).is_some_and(|t| t.dtype.is_int());
+                if int {
+                    return Ok(IntExpr::Elem { tensor, index });
+                }
+                self.error(codes::TYPE_MISMATCH, span, "an index is an integer, this tensor holds floats")
+            }
+            Math::Real(OracleExpr::Int(i)) => Ok(i),
+            _ => self.error(codes::TYPE_MISMATCH, span, "an index is computed from dimensions, indices and integer tensors"),
+        }
+    }
+
+    fn math_branch_if(&mut self, branch: bool, e: &Expr, st: &mut State) -> R<Math> {
+        if !branch {
+            return self.math(e, st);
+        }
+        let r = self.math_branch(e, st)?;
+        Ok(Math::Real(r))
+    }
+
+    /// An expression that may not be evaluated: what it shares stays inside.
+    fn math_branch(&mut self, e: &Expr, st: &mut State) -> R<OracleExpr> {
+        st.lets.push(Vec::new());
+        let r = self.math(e, st).and_then(|m| self.real(m, e.span));
+        match r {
+            Ok(r) => Ok(st.wrap(r)),
+            Err(x) => {
+                st.lets.pop();
+                Err(x)
+            }
+        }
+    }
+
+    fn math_binary(&mut self, op: BinaryOp, x: Math, y: Math, at: (Span, Span)) -> R<Math> {
+        if matches!(op, BinaryOp::And | BinaryOp::Or) {
+            let (a, b) = (self.real(x, at.0)?, self.real(y, at.1)?);
+            return Ok(Math::Real(if op == BinaryOp::And {
+                OracleExpr::select(a, b, OracleExpr::int(0))
+            } else {
+                OracleExpr::select(a, OracleExpr::int(1), b)
+            }));
+        }
+        if let (Math::Bool(a), Math::Bool(b)) = (&x, &y)
+            && let Some(r) = super::consts::compare(op, *a, *b)
+        {
+            return Ok(Math::Bool(r));
+        }
+        if let (Math::Int(IntExpr::Const(a)), Math::Int(IntExpr::Const(b))) = (&x, &y)
+            && let Some(r) = super::consts::compare(op, *a, *b)
+        {
+            return Ok(Math::Bool(r));
+        }
+        if let (Math::Int(a), Math::Int(b)) = (&x, &y) {
+            let int = match op {
+                BinaryOp::Add => Some(IntOp::Add),
+                BinaryOp::Sub => Some(IntOp::Sub),
+                BinaryOp::Mul => Some(IntOp::Mul),
+                BinaryOp::Div => Some(IntOp::Div),
+                BinaryOp::Rem => Some(IntOp::Rem),
+                _ => None,
+            };
+            if let Some(int) = int {
+                return Ok(Math::Int(IntExpr::binary(int, a.clone(), b.clone())));
+            }
+        }
+        let (a, b) = (self.real(x, at.0)?, self.real(y, at.1)?);
+        if let Some(cmp) = super::scalars::comparison(op) {
+            return Ok(Math::Real(OracleExpr::compare(cmp, a, b)));
+        }
+        let op = super::scalars::arith(op).ok_or(Reported)?;
+        Ok(Math::Real(OracleExpr::binary(op, a, b)))
+    }
+
+    fn math_if(&mut self, i: &IfStmt, span: Span, st: &mut State) -> R<Math> {
+        let cond = self.math(&i.cond, st)?;
+        if let Math::Bool(c) = cond {
+            return match (c, i.els.as_deref()) {
+                (true, _) => self.math_block(&i.then, st),
+                (false, Some(Else::Block(b))) => self.math_block(b, st),
+                (false, Some(Else::If(i, s))) => self.math_if(i, *s, st),
+                (false, None) => self.error(codes::TYPE_MISMATCH, span, "an `if` that gives a value needs an `else`"),
+            };
+        }
+        let c = self.real(cond, i.cond.span)?;
+        let arm = |s: &mut Self, st: &mut State, f: &mut dyn FnMut(&mut Self, &mut State) -> R<Math>| -> R<OracleExpr> {
+            st.lets.push(Vec::new());
+            let m = f(s, st).and_then(|m| s.real(m, span));
+            match m {
+                Ok(r) => Ok(st.wrap(r)),
+                Err(e) => {
+                    st.lets.pop();
+                    Err(e)
+                }
+            }
+        };
+        let a = arm(self, st, &mut |s, st| s.math_block(&i.then, st))?;
+        let b = arm(self, st, &mut |s, st| match i.els.as_deref() {
+            Some(Else::Block(b)) => s.math_block(b, st),
+            Some(Else::If(i, at)) => s.math_if(i, *at, st),
+            None => s.error(codes::TYPE_MISMATCH, span, "an `if` that gives a value needs an `else`"),
+        })?;
+        Ok(Math::Real(OracleExpr::select(c, a, b)))
+    }
+
+    fn math_block(&mut self, b: &Block, st: &mut State) -> R<Math> {
+        let depth = st.frames.last().map_or(0, Vec::len);
+        for s in &b.stmts {
+            match &s.kind {
+                StmtKind::Let { names, value, .. } => {
+                    for n in names {
+                        let m = self.math(value, st)?;
+                        let m = st.share(m);
+                        st.define(&n.name, m);
+                    }
+                }
+                StmtKind::Const(c) => {
+                    let m = self.math(&c.value, st)?;
+                    st.define(&c.name.name, m);
+                }
+                StmtKind::Return(Some(e)) => return self.math(e, st),
+                _ => return self.not_yet(s.span, "statements other than `let` in functions that `ensures` uses"),
+            }
+        }
+        let r = match &b.tail {
+            Some(e) => self.math(e, st),
+            None => self.error(codes::TYPE_MISMATCH, b.span, "this block gives no value"),
+        };
+        if let Some(f) = st.frames.last_mut() {
+            f.truncate(depth);
+        }
+        r
+    }
+
+    fn math_call(&mut self, callee: &Expr, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+        if let ExprKind::Static(base, vars) = &*callee.kind
+            && let ExprKind::Name(n) = &*base.kind
+            && builtins::function(n) == Some(Builtin::Sum)
+            && st.get(n).is_none()
+        {
+            return self.math_sum(vars, args, span, st);
+        }
+        let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
+            ExprKind::Static(b, s) => (b, s),
+            _ => (callee, &[]),
+        };
+        let f = self.math(base, st)?;
+        match f {
+            Math::Fn(id) => self.math_inline(id, statics, args, span, st),
+            Math::Word(Word::DType(_)) => {
+                let e = self.exactly(args, 1, "f32(x)", span)?[0];
+                let m = self.math(e, st)?;
+                Ok(Math::Real(self.real(m, e.span)?))
+            }
+            Math::Word(Word::Index) => {
+                let e = self.exactly(args, 1, "index(x)", span)?[0];
+                let m = self.math(e, st)?;
+                Ok(Math::Int(self.int(m, e.span)?))
+            }
+            Math::Builtin(b) => self.math_builtin(b, args, span, st),
+            _ => self.error(codes::NOT_CALLABLE, base.span, "this is no function"),
+        }
+    }
+
+    fn math_builtin(&mut self, b: Builtin, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+        let exprs: Vec<&Expr> = args.iter().map(|a| &a.value).collect();
+        let ms = exprs.iter().map(|e| self.math(e, st)).collect::<R<Vec<_>>>()?;
+        match (b, &exprs[..]) {
+            (Builtin::Unary(op), [e]) => {
+                let x = self.real(ms[0].clone(), e.span)?;
+                Ok(Math::Real(OracleExpr::unary(op, x)))
+            }
+            (Builtin::Binary(op), [a, b]) => {
+                if let (Math::Int(x), Math::Int(y)) = (&ms[0], &ms[1]) {
+                    let int = if op == BinOp::Max { IntOp::Max } else { IntOp::Min };
+                    return Ok(Math::Int(IntExpr::binary(int, x.clone(), y.clone())));
+                }
+                let (x, y) = (self.real(ms[0].clone(), a.span)?, self.real(ms[1].clone(), b.span)?);
+                Ok(Math::Real(OracleExpr::binary(op, x, y)))
+            }
+            (Builtin::Clamp, [a, b, c]) => {
+                if let [Math::Int(x), Math::Int(lo), Math::Int(hi)] = &ms[..] {
+                    let up = IntExpr::binary(IntOp::Max, x.clone(), lo.clone());
+                    return Ok(Math::Int(IntExpr::binary(IntOp::Min, up, hi.clone())));
+                }
+                let (x, lo, hi) = (self.real(ms[0].clone(), a.span)?, self.real(ms[1].clone(), b.span)?, self.real(ms[2].clone(), c.span)?);
+                Ok(Math::Real(OracleExpr::binary(BinOp::Min, OracleExpr::binary(BinOp::Max, x, lo), hi)))
+            }
+            (Builtin::CeilDiv, [a, b]) => {
+                let (x, y) = (self.int(ms[0].clone(), a.span)?, self.int(ms[1].clone(), b.span)?);
+                let neg = IntExpr::binary(IntOp::Sub, IntExpr::Const(0), x);
+                let q = IntExpr::binary(IntOp::Div, neg, y);
+                Ok(Math::Int(IntExpr::binary(IntOp::Sub, IntExpr::Const(0), q)))
+            }
+            (Builtin::Select, [c, a, b]) => {
+                let (c, x, y) = (self.real(ms[0].clone(), c.span)?, self.real(ms[1].clone(), a.span)?, self.real(ms[2].clone(), b.span)?);
+                Ok(Math::Real(OracleExpr::select(c, x, y)))
+            }
+            (Builtin::Sum, _) => {
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`sum` names its variable").with_help("write `sum<k>(..)`");
+                self.report(d)
+            }
+            (Builtin::NotYet(what), _) => self.not_yet(span, what),
+            _ => self.error(codes::TYPE_MISMATCH, span, "this function has no meaning in `ensures` and `where`"),
+        }
+    }
+
+    fn math_sum(&mut self, vars: &[Arg], args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+        let e = self.exactly(args, 1, "sum<k>(expression)", span)?[0];
+        let depth = st.frames.last().map_or(0, Vec::len);
+        let mut bound = Vec::new();
+        for v in vars {
+            let ExprKind::Name(n) = &*v.value.kind else {
+                return self.error(codes::WRONG_ARGUMENTS, v.value.span, "`sum<..>` takes names");
+            };
+            let slot = st.fresh_var();
+            st.define(n, Math::Int(IntExpr::Var(slot)));
+            bound.push((slot, n.clone(), v.value.span));
+        }
+        st.lets.push(Vec::new());
+        let r = self.math(e, st).and_then(|m| self.real(m, e.span));
+        if let Some(f) = st.frames.last_mut() {
+            f.truncate(depth);
+        }
+        let mut body = match r {
+            Ok(r) => st.wrap(r),
+            Err(x) => {
+                st.lets.pop();
+                return Err(x);
+            }
+        };
+        for (slot, name, at) in bound.into_iter().rev() {
+            let Some((_, hi)) = st.ranges.iter().find(|(v, _)| *v == slot).cloned() else {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{name}` indexes no tensor directly, so its range is unknown"))
+                    .with_help(format!("use `{name}` by itself as an index somewhere in the sum"));
+                return self.report(d);
+            };
+            body = OracleExpr::Reduce { kind: ReduceKind::Sum, var: slot, lo: IntExpr::Const(0), hi, body: Box::new(body) };
+        }
+        Ok(Math::Real(body))
+    }
+
+    fn math_inline(&mut self, id: ItemId, statics: &[Arg], args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+        let modules = self.modules;
+        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(Reported) };
+        if st.calls.contains(&id) || st.calls.len() >= MAX_CALLS {
+            return self.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
+        }
+        if args.len() != f.params.len() {
+            let message = format!("`{}` takes {} arguments, {} given", f.name.name, f.params.len(), args.len());
+            return self.error(codes::WRONG_ARGUMENTS, span, message);
+        }
+        let mut frame = Vec::new();
+        for (name, v, at) in self.eval_statics(&f.statics, statics, &f.name)? {
+            frame.push((name, self.from_val(&v, at)?));
+        }
+        for (p, a) in f.params.iter().zip(args) {
+            let m = self.math(&a.value, st)?;
+            // An element is read once, too.
+            let m = match m {
+                Math::Elem(tensor, index) if !matches!(&*p.ty.kind, ExprKind::Name(n) if n == "index") => {
+                    Math::Real(OracleExpr::Elem { tensor, index })
+                }
+                m => m,
+            };
+            let m = st.share(m);
+            frame.push((p.name.name.clone(), m));
+        }
+        st.frames.push(frame);
+        st.calls.push(id);
+        let module = std::mem::replace(&mut self.module, id.module);
+        self.env.push_frame();
+        let r = self.math_block(&f.body, st);
+        self.env.pop_frame();
+        self.module = module;
+        st.calls.pop();
+        st.frames.pop();
+        r
+    }
+}

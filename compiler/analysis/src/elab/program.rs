@@ -1,0 +1,393 @@
+//! Programs: kernels launched in order, over the program's arguments and tensors of its own. Everything about a launch
+//! but the contents is known here: extents are constants, so a program is elaborated for given dimensions.
+
+use super::env::Binding;
+use super::signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
+use super::{Elab, R, Reported};
+use crate::modules::{ItemId, Modules};
+use crate::value::{Val, View};
+use crate::{Bindings, Outcome};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{TensorDir, TensorId};
+use ptoc_isa::Target;
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+
+/// A tensor that a program makes.
+#[derive(Clone, Debug)]
+pub struct ProgramTensor {
+    /// The name.
+    pub name: Name,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<i64>,
+    /// Every element's first value, as bits; `None`: written before it is read.
+    pub fill: Option<u64>,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// What a launch gets for a tensor argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TensorSource {
+    /// An argument of the program, by position in [`ProgramInstance::tensors`].
+    Arg(usize),
+    /// A tensor of the program, by position in [`ProgramInstance::locals`].
+    Local(usize),
+}
+
+/// One launch.
+#[derive(Debug)]
+pub struct ProgramStep {
+    /// The kernel.
+    pub instance: Instance,
+    /// One source for each of the instance's tensors.
+    pub tensors: Vec<TensorSource>,
+    /// Scalar arguments that are given, as bits.
+    pub scalars: Vec<(Name, u64)>,
+    /// The call.
+    pub span: Span,
+}
+
+/// A program for given dimensions.
+#[derive(Debug)]
+pub struct ProgramInstance {
+    /// The name.
+    pub name: Name,
+    /// Tensor arguments.
+    pub tensors: Vec<TensorArg>,
+    /// Scalar arguments.
+    pub scalars: Vec<ScalarArg>,
+    /// Tensors of its own, in order of declaration.
+    pub locals: Vec<ProgramTensor>,
+    /// Launches in order.
+    pub steps: Vec<ProgramStep>,
+    /// Dimensions that it was elaborated for.
+    pub fixed: Vec<(Name, i64)>,
+}
+
+#[derive(Default)]
+struct Parts {
+    sources: Vec<(TensorId, TensorSource, TensorDir, Name)>,
+    locals: Vec<ProgramTensor>,
+    steps: Vec<ProgramStep>,
+}
+
+/// Elaborates the program `id` and every kernel that it launches.
+pub fn instantiate_program(modules: &Modules, id: ItemId, target: &Target, bindings: &Bindings) -> Outcome<ProgramInstance> {
+    let mut bindings = bindings.clone();
+    for (n, v) in bindings.dims.clone() {
+        bindings.fixed.insert(n, v);
+    }
+    let mut e = Elab::new(modules, target, &bindings, id);
+    let result = e.program(id);
+    let waits = std::mem::take(&mut e.waits);
+    let mut diagnostics = std::mem::take(&mut e.diags);
+    let errors = diagnostics.iter().any(Diagnostic::is_error);
+    if !errors && let Some((_, at)) = waits.first() {
+        let list = waits.iter().map(|w| format!("-D {}=..", w.0)).collect::<Vec<_>>().join(" ");
+        diagnostics.push(
+            Diagnostic::note(codes::DEPENDS_ON_DIMENSION, *at, "a program is checked for given dimensions")
+                .with_label("not checked beyond here")
+                .with_help(format!("give them: `{list}`")),
+        );
+    }
+    let result = if errors || !waits.is_empty() { None } else { result.ok() };
+    Outcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect() }
+}
+
+impl Elab<'_> {
+    fn program(&mut self, id: ItemId) -> R<ProgramInstance> {
+        let modules = self.modules;
+        let ItemKind::Program(k) = &modules.item(id).kind else { return Err(Reported) };
+        self.env.push_frame();
+        self.kernel_statics(k)?;
+        let (tensors, scalars) = self.arguments(k)?;
+        // Scalars are constants here: from `-D`, or the default.
+        for s in &scalars {
+            let bits = s.given.or_else(|| {
+                let p = self.b.kernel().scalars.iter().find(|p| p.name == s.name)?;
+                self.b.const_of(p.default?).map(|c| c.bits)
+            });
+            match bits {
+                Some(bits) => {
+                    let v = self.constant(ptoc_ir::tile::Const { ty: s.ty, bits });
+                    self.env.define(s.name.clone(), Binding::Let(Val::Scalar(v)), s.span);
+                }
+                None => self.waits.push((s.name.clone(), s.span)),
+            }
+        }
+        self.wheres(k)?;
+        let mut parts = Parts::default();
+        for (i, t) in tensors.iter().enumerate() {
+            parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
+        }
+        self.env.push();
+        let mut failed = false;
+        for s in &k.body.stmts {
+            failed |= self.program_stmt(s, &mut parts).is_err();
+        }
+        if let Some(e) = &k.body.tail {
+            failed |= self.launch(e, &mut parts).is_err();
+        }
+        self.env.pop();
+        self.env.pop_frame();
+        if failed {
+            return Err(Reported);
+        }
+        let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
+        Ok(ProgramInstance { name: k.name.name.clone(), tensors, scalars, locals: parts.locals, steps: parts.steps, fixed })
+    }
+
+    fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> R<()> {
+        match &s.kind {
+            StmtKind::Let { names, value, .. } if matches!(&*value.kind, ExprKind::Tensor { .. }) => {
+                for n in names {
+                    let v = self.local_tensor(n, value, parts);
+                    self.env.define(n.name.clone(), Binding::Let(v.as_ref().map_or(Val::Poison, Clone::clone)), n.span);
+                    v?;
+                }
+                Ok(())
+            }
+            StmtKind::Let { .. } | StmtKind::LetTuple { .. } | StmtKind::Const(_) => self.stmt(s),
+            StmtKind::Expr(e) => self.launch(e, parts),
+            StmtKind::Error => Err(Reported),
+            _ => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, s.span, "a program declares tensors and launches kernels")
+                    .with_help("put this into a kernel");
+                self.report(d)
+            }
+        }
+    }
+
+    fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> R<Val> {
+        let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(Reported) };
+        if let Some(at) = at {
+            return self.not_yet(at.span, "placement of tensors (`at`, for PIM targets)");
+        }
+        if let Some(o) = over {
+            return self.not_yet(o.span, "replication of tensors (`over`, for PIM targets)");
+        }
+        let ExprKind::Index(base, dims) = &*ty.kind else {
+            let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type").with_help("for example `tensor f32[M, N]`");
+            return self.report(d);
+        };
+        let dtype = self.dtype(base)?;
+        let mut shape = Vec::new();
+        let mut values = Vec::new();
+        for d in dims {
+            let v = self.expr(&d.value)?;
+            let i = self.static_int(&v, d.value.span, "an extent of a tensor")?;
+            let Ok(i) = i64::try_from(i).map_err(|_| ()).and_then(|i| if i < 0 { Err(()) } else { Ok(i) }) else {
+                return self.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {i}"));
+            };
+            shape.push(i);
+            values.push(self.idx(i));
+        }
+        if shape.iter().try_fold(1i64, |a, b| a.checked_mul(*b)).is_none_or(|n| n > 1 << 40) {
+            return self.error(codes::BAD_EXTENT, ty.span, "the tensor has more elements than memory could hold");
+        }
+        let fill = match fill {
+            None => None,
+            Some(f) => {
+                let v = self.expr(f)?;
+                let x = self.scalar_of(&v, ptoc_ir::tile::Ty::D(dtype), f.span)?;
+                match self.b.const_of(x) {
+                    Some(c) => Some(c.bits),
+                    None => return self.error(codes::NOT_CONSTANT, f.span, "`fill` must be a constant"),
+                }
+            }
+        };
+        let id = self.b.tensor(ptoc_ir::tile::TensorData {
+            name: n.name.clone(),
+            dtype,
+            dir: TensorDir::InOut,
+            shape: values.clone(),
+            optional: false,
+            disjoint: false,
+            span: n.span,
+        });
+        parts.sources.push((id, TensorSource::Local(parts.locals.len()), TensorDir::InOut, n.name.clone()));
+        parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, span: n.span });
+        Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
+    }
+
+    /// `kernel<..>(..);`
+    fn launch(&mut self, e: &Expr, parts: &mut Parts) -> R<()> {
+        let modules = self.modules;
+        let target = |s: &Self, callee: &Expr| match &*callee.kind {
+            ExprKind::Name(n) => s.modules.get(s.module).scope.get(n).copied(),
+            _ => None,
+        };
+        let ExprKind::Call(callee, args) = &*e.kind else {
+            let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, "this has no effect").with_help("a program launches kernels: `kernel(a, b);`");
+            return self.report(d);
+        };
+        let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
+            ExprKind::Static(b, s) => (b, s),
+            _ => (callee, &[]),
+        };
+        let kernel = target(self, base).and_then(|id| match &modules.item(id).kind {
+            ItemKind::Kernel(k) => Some((id, k)),
+            _ => None,
+        });
+        let Some((id, k)) = kernel else {
+            if let Some(id) = target(self, base)
+                && matches!(modules.item(id).kind, ItemKind::Program(_))
+            {
+                return self.not_yet(e.span, "programs that launch programs");
+            }
+            return match self.expr(e)? {
+                Val::Unit => Ok(()),
+                other => {
+                    let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this computes {} and drops it", other.describe()));
+                    self.report(d)
+                }
+            };
+        };
+        let mut bindings = Bindings::default();
+        for (i, a) in statics.iter().enumerate() {
+            let p = match &a.name {
+                None => k.statics.get(i),
+                Some(n) => k.statics.iter().find(|p| p.name.name == n.name),
+            };
+            let Some(p) = p else {
+                let n = a.name.clone().unwrap_or(Ident { name: "?".into(), span: a.value.span });
+                return self.unknown_static(&k.statics, &n, &k.name);
+            };
+            let v = self.expr(&a.value)?;
+            let v = self.portable(v, a.value.span)?;
+            bindings.statics.insert(p.name.name.clone(), v);
+        }
+        let mut given: Vec<Option<(Val, Span)>> = vec![None; k.params.len()];
+        for (i, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => Some(i),
+                Some(n) => k.params.iter().position(|p| p.name.name == n.name),
+            };
+            match slot {
+                Some(s) if s < given.len() && given[s].is_none() => given[s] = Some((self.expr(&a.value)?, a.value.span)),
+                _ => return self.kernel_arity(k, args.len(), e.span),
+            }
+        }
+        let mut sources: Vec<(TensorSource, Span, DType)> = Vec::new();
+        let mut scalars = Vec::new();
+        for (p, v) in k.params.iter().zip(&given) {
+            match (super::signature::is_tensor(&p.ty), v) {
+                (true, Some((Val::View(view), at))) => {
+                    let source = self.tensor_source(view, p, *at, parts)?;
+                    if sources.iter().any(|(s, ..)| *s == source.0) {
+                        return self.aliasing(p, *at, &source.1);
+                    }
+                    self.bind_dims(p, view, *at, &mut bindings)?;
+                    sources.push((source.0, *at, view.dtype));
+                }
+                (true, Some((other, at))) => {
+                    let message = format!("`{}` is a tensor, this is {}", p.name.name, other.describe());
+                    return self.error(codes::TYPE_MISMATCH, *at, message);
+                }
+                (false, Some((v, at))) => {
+                    let ty = self.scalar_type(&p.ty)?;
+                    let x = self.scalar_of(v, ty, *at)?;
+                    match self.b.const_of(x) {
+                        Some(c) => scalars.push((p.name.name.clone(), c.bits)),
+                        None => {
+                            self.static_int(v, *at, "a scalar argument of a launch")?;
+                        }
+                    }
+                }
+                (false, None) if p.default.is_some() => {}
+                (_, None) => return self.kernel_arity(k, args.len(), e.span),
+            }
+        }
+        let outcome = instantiate(self.modules, id, self.target, &bindings);
+        self.diags.extend(outcome.diagnostics);
+        let instance = outcome.result.ok_or(Reported)?;
+        for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
+            if t.dtype != *dtype {
+                let d = Diagnostic::error(codes::DTYPE_MISMATCH, *at, format!("`{}` of `{}` holds `{}`, this holds `{dtype}`", t.name, k.name.name, t.dtype))
+                    .with_secondary(t.span, "the parameter");
+                return self.report(d);
+            }
+        }
+        let tensors = sources.into_iter().map(|(s, ..)| s).collect();
+        parts.steps.push(ProgramStep { instance, tensors, scalars, span: e.span });
+        Ok(())
+    }
+
+    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> R<(TensorSource, Name)> {
+        let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
+            return Err(Reported);
+        };
+        let whole = self.b.kernel().tensors[view.tensor].shape.len() == view.modes.len();
+        if !whole || self.const_index(view.offset) != Some(0) {
+            return self.not_yet(at, "windows of tensors as arguments of a launch");
+        }
+        let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
+        if writes && dir == TensorDir::In {
+            let d = Diagnostic::error(codes::NOT_WRITABLE, at, format!("`{name}` is `in`, and `{}` is written", p.name.name))
+                .with_help("declare it `inout`, or pass a tensor of the program");
+            return self.report(d);
+        }
+        Ok((source, name))
+    }
+
+    fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> R<T> {
+        let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, at, format!("`{name}` is passed twice, the second time for `{}`", p.name.name))
+            .with_note("arguments of a launch never alias");
+        self.report(d)
+    }
+
+    fn bind_dims(&mut self, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
+        let ExprKind::Index(_, dims) = &*p.ty.kind else { return Ok(()) };
+        if dims.len() != view.modes.len() {
+            let message = format!("`{}` has {} modes, this tensor {}", p.name.name, dims.len(), view.modes.len());
+            return self.error(codes::RANK_MISMATCH, at, message);
+        }
+        for (d, m) in dims.iter().zip(&view.modes) {
+            let ExprKind::Name(n) = &*d.value.kind else { continue };
+            let i = self.static_int(&Val::Scalar(m.extent), at, "an extent")?;
+            let i = i64::try_from(i).map_err(|_| Reported)?;
+            match bindings.dims.insert(n.clone(), i) {
+                Some(old) if old != i => {
+                    let d = Diagnostic::error(codes::SHAPE_MISMATCH, at, format!("`{n}` is {old} from an earlier argument, and {i} here"))
+                        .with_secondary(p.span, "the parameter");
+                    return self.report(d);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A value without ties to this elaboration.
+    fn portable(&mut self, v: Val, at: Span) -> R<Val> {
+        match v {
+            Val::Scalar(_) => match self.int_const(&v) {
+                Some(i) => Ok(Val::Int(i)),
+                None => {
+                    let i = self.static_int(&v, at, "a static argument")?;
+                    Ok(Val::Int(i))
+                }
+            },
+            Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<R<_>>()?)),
+            v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
+            other => self.error(codes::NOT_CONSTANT, at, format!("a static argument is a constant, this is {}", other.describe())),
+        }
+    }
+
+    fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> R<T> {
+        let names: Vec<&str> = k.params.iter().map(|p| p.name.name.as_str()).collect();
+        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` takes {} arguments, {given} given", k.name.name, names.len()))
+            .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
+        self.report(d)
+    }
+}
+
+impl ArgDim {
+    /// Is it this dimension?
+    pub fn is_dim(&self, name: &str) -> bool {
+        matches!(self, ArgDim::Dim(n) if n == name)
+    }
+}

@@ -1,0 +1,247 @@
+//! Statements that declare or evaluate.
+
+use super::env::Binding;
+use super::{Elab, R, Reported};
+use crate::builtins::Builtin;
+use crate::value::{TileSpec, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Op, Ty};
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+
+impl Elab<'_> {
+    /// One statement. An error inside leaves the names that it defines poisoned.
+    pub fn stmt(&mut self, s: &Stmt) -> R<()> {
+        self.step(s.span)?;
+        match &s.kind {
+            StmtKind::Let { names, ty, value } => {
+                let r = self.let_stmt(names, ty.as_ref(), value);
+                if r.is_err() {
+                    self.poison(names);
+                }
+                r
+            }
+            StmtKind::LetTuple { names, value } => {
+                let r = self.let_tuple(names, value);
+                if r.is_err() {
+                    self.poison(names);
+                }
+                r
+            }
+            StmtKind::Var { name, ty, value } => {
+                let r = self.var_stmt(name, ty.as_ref(), value);
+                if r.is_err() {
+                    self.poison(std::slice::from_ref(name));
+                }
+                r
+            }
+            StmtKind::Const(c) => {
+                let v = self.const_value(c);
+                let r = v.as_ref().map(|_| ()).map_err(|_| Reported);
+                self.env.define(c.name.name.clone(), Binding::Let(v.unwrap_or(Val::Poison)), c.name.span);
+                r
+            }
+            StmtKind::Assign { target, value } => self.assign(target, value, s.span),
+            StmtKind::OpAssign { target, op, value, .. } => self.op_assign(target, *op, value, s.span),
+            StmtKind::Expr(e) => self.expr_stmt(e),
+            StmtKind::If(i) => self.if_stmt(i, s.span),
+            StmtKind::For { var, range, body, attrs } => {
+                if let Some(a) = attrs.first() {
+                    return self.not_yet(a.span, "attributes of loops");
+                }
+                self.for_stmt(var, range, body, 1, s.span)
+            }
+            StmtKind::Pipeline { args, var, range, body } => {
+                let stages = self.pipeline_stages(args, s.span)?;
+                self.for_stmt(var, range, body, stages, s.span)
+            }
+            StmtKind::While { cond, body } => self.while_stmt(cond, body, s.span),
+            StmtKind::Grid { .. } => {
+                let d = Diagnostic::error(codes::GRID_MISUSE, s.span, "`grid` stands at the top level of a kernel, once")
+                    .with_help("move it to the beginning of the kernel's body");
+                self.report(d)
+            }
+            StmtKind::Return(e) => self.return_stmt(e.as_ref(), s.span),
+            StmtKind::Break => match self.loops.last() {
+                Some(l) => {
+                    let l = *l;
+                    self.emit(Op::Break(l), s.span);
+                    Ok(())
+                }
+                None => self.error(codes::TYPE_MISMATCH, s.span, "`break` outside of a loop"),
+            },
+            StmtKind::Continue => match self.loops.last() {
+                Some(l) => {
+                    let l = *l;
+                    self.emit(Op::Continue(l), s.span);
+                    Ok(())
+                }
+                None => self.error(codes::TYPE_MISMATCH, s.span, "`continue` outside of a loop"),
+            },
+            StmtKind::Error => Err(Reported),
+        }
+    }
+
+    fn poison(&mut self, names: &[Ident]) {
+        for n in names {
+            self.env.define(n.name.clone(), Binding::Let(Val::Poison), n.span);
+        }
+    }
+
+    fn let_stmt(&mut self, names: &[Ident], ty: Option<&Expr>, value: &Expr) -> R<()> {
+        if let ExprKind::Tile { ty: spec, at } = &*value.kind {
+            let spec = self.tile_spec(spec)?;
+            let labels: Vec<Name> = names.iter().map(|n| n.name.clone()).collect();
+            let spans: Vec<Span> = names.iter().map(|n| n.span).collect();
+            let values = self.make_tiles_at(&spec, at.as_ref(), &labels, &spans)?;
+            for (n, v) in names.iter().zip(values) {
+                self.env.define(n.name.clone(), Binding::Let(v), n.span);
+            }
+            return Ok(());
+        }
+        for n in names {
+            let mut v = self.expr(value)?;
+            if let Some(t) = ty {
+                let ty = self.scalar_type(t)?;
+                v = Val::Scalar(self.scalar_of(&v, ty, value.span)?);
+            }
+            let v = self.named(v, n, value.span)?;
+            self.env.define(n.name.clone(), Binding::Let(v), n.span);
+        }
+        Ok(())
+    }
+
+    /// A value under its name.
+    fn named(&mut self, mut v: Val, n: &Ident, at: Span) -> R<Val> {
+        match &mut v {
+            Val::Tile(t) | Val::Mask(t, _) => self.adopt(t, &n.name, n.span),
+            Val::Scalar(x) => {
+                if self.b.const_of(*x).is_none() {
+                    self.b.name_value(*x, n.name.clone());
+                }
+            }
+            Val::Unit => return self.error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value: this gives none", n.name)),
+            Val::Hole => return self.error(codes::TYPE_MISMATCH, at, "`_` is no value"),
+            _ => {}
+        }
+        Ok(v)
+    }
+
+    fn let_tuple(&mut self, names: &[Ident], value: &Expr) -> R<()> {
+        let v = self.expr(value)?;
+        let parts = match v {
+            Val::Tuple(l) if l.len() == names.len() => l,
+            Val::Tuple(l) => {
+                let message = format!("{} names for a tuple of {}", names.len(), l.len());
+                return self.error(codes::TYPE_MISMATCH, value.span, message);
+            }
+            Val::Poison => return Err(Reported),
+            other => {
+                let message = format!("expected a tuple of {}, found {}", names.len(), other.describe());
+                return self.error(codes::TYPE_MISMATCH, value.span, message);
+            }
+        };
+        for (n, v) in names.iter().zip(parts) {
+            let v = self.named(v, n, value.span)?;
+            self.env.define(n.name.clone(), Binding::Let(v), n.span);
+        }
+        Ok(())
+    }
+
+    fn var_stmt(&mut self, name: &Ident, ty: Option<&Expr>, value: &Expr) -> R<()> {
+        let v = self.expr(value)?;
+        let ty = match ty {
+            Some(t) => self.scalar_type(t)?,
+            None => match &v {
+                Val::Int(_) => Ty::Index,
+                Val::Float(_) => Ty::D(DType::F32),
+                v => match self.scalar_ty(v) {
+                    Some(t) => t,
+                    None => {
+                        let d = Diagnostic::error(codes::TYPE_MISMATCH, value.span, format!("a `var` holds a scalar, this is {}", v.describe()))
+                            .with_help(if matches!(v, Val::Tile(_)) {
+                                "a tile is storage already: `let` names it, `=` writes it"
+                            } else {
+                                "use `let`"
+                            });
+                        return self.report(d);
+                    }
+                },
+            },
+        };
+        let x = self.scalar_of(&v, ty, value.span)?;
+        let var = self.b.var(name.name.clone(), ty);
+        self.b.set(var, x, name.span);
+        self.env.define(name.name.clone(), Binding::Var(var, ty), name.span);
+        Ok(())
+    }
+
+    /// The tiles of one `tile T at ..`, one for each name.
+    pub fn make_tiles(&mut self, spec: &TileSpec, at: Option<&Expr>, names: &[Name], span: Span) -> R<Vec<Val>> {
+        self.make_tiles_at(spec, at, names, &vec![span; names.len()])
+    }
+
+    fn make_tiles_at(&mut self, spec: &TileSpec, at: Option<&Expr>, names: &[Name], spans: &[Span]) -> R<Vec<Val>> {
+        let mut out = Vec::new();
+        for (n, s) in names.iter().zip(spans) {
+            out.push(self.declare_tile(n, spec, None, *s)?);
+        }
+        if let Some(at) = at {
+            let total = names.len() * spec.count as usize;
+            let addresses = self.addresses(at, total)?;
+            let mut it = addresses.into_iter();
+            for v in &out {
+                for k in 0..spec.count {
+                    let (a, s) = it.next().ok_or(Reported)?;
+                    let (tile, ty) = match v {
+                        Val::Tile(t) => (t.tile, t.ty),
+                        Val::TileArray(a) => (a.tile, a.ty),
+                        _ => continue,
+                    };
+                    self.place_tile(tile, ty, (spec.count > 1).then_some(k), &a, s, s)?;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn expr_stmt(&mut self, e: &Expr) -> R<()> {
+        let atomic = matches!(&*e.kind, ExprKind::Call(f, _)
+            if matches!(&*f.kind, ExprKind::Name(n) if matches!(crate::builtins::function(n), Some(Builtin::Atomic(_)))));
+        match self.expr(e)? {
+            Val::Unit => Ok(()),
+            _ if atomic => Ok(()),
+            Val::Poison => Err(Reported),
+            other => {
+                let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this computes {} and drops it", other.describe()))
+                    .with_help("assign it, or remove the statement");
+                self.report(d)
+            }
+        }
+    }
+
+    fn return_stmt(&mut self, e: Option<&Expr>, span: Span) -> R<()> {
+        let v = match e {
+            Some(e) => self.expr(e)?,
+            None => Val::Unit,
+        };
+        let Some(frame) = self.inlined.last() else {
+            return self.error(codes::BAD_RETURN, span, "`return` outside of a function");
+        };
+        match frame.label {
+            Some(label) => {
+                self.store_results(&v, span)?;
+                self.emit(Op::Leave(label), span);
+                if let Some(f) = self.inlined.last_mut() {
+                    f.left = true;
+                }
+            }
+            None => {
+                if let Some(f) = self.inlined.last_mut() {
+                    f.result = Some(v);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,426 @@
+//! Operators and functions on tiles: each becomes PTO instructions. `[R, 1]` and `[1, C]` operands broadcast.
+
+use super::inst::{Opnd, instr_for};
+use super::scalars::{arith, comparison, defined_on};
+use super::tiles::Shape;
+use super::{Elab, R, Reported};
+use crate::value::{TileVal, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{InstAttrs, Ty};
+use ptoc_isa::{BinOp, CmpOp, Loc, Order, Reduce, Sem, UnOp};
+use ptoc_syntax::ast::BinaryOp;
+use ptoc_tensor::DType;
+
+/// How two tile operands relate.
+enum Fit {
+    /// Equal shapes.
+    Same,
+    /// The second is a column of the first's height.
+    Column,
+    /// The second is a row of the first's width.
+    Row,
+}
+
+impl Elab<'_> {
+    /// `a op b` where at least one side is a tile.
+    pub fn tile_binary(&mut self, op: BinaryOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        if matches!(a, Val::Mask(..)) || matches!(b, Val::Mask(..)) {
+            return self.not_yet(span, "operators on masks (nest the `if`s)");
+        }
+        if let Some(cmp) = comparison(op) {
+            return self.tile_compare(cmp, a, b, span, at);
+        }
+        let Some(bin) = arith(op) else {
+            let message = format!("`{}` is not defined on tiles", op.symbol());
+            return self.error(codes::UNDEFINED_OPERATION, span, message);
+        };
+        self.tile_arith(bin, a, b, dest, span, at)
+    }
+
+    /// `a op b` by instructions.
+    pub fn tile_arith(&mut self, op: BinOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        match (a, b) {
+            (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
+            (Val::Tile(x), Val::Tile(y)) => {
+                let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
+                self.same_dtype(&x, &y, op.name(), span, at)?;
+                self.op_defined(op, x.ty.dtype, span)?;
+                self.tile_tile(op, x, y, dest, span, at)
+            }
+            (Val::Tile(x), s) => {
+                let x = self.in_vec(x, at.0)?;
+                self.op_defined(op, x.ty.dtype, span)?;
+                self.tile_scalar(op, x, s, false, dest, span, at)
+            }
+            (s, Val::Tile(y)) => {
+                let y = self.in_vec(y, at.1)?;
+                self.op_defined(op, y.ty.dtype, span)?;
+                self.tile_scalar(op, y, s, true, dest, span, (at.1, at.0))
+            }
+            (a, _) => {
+                let message = format!("`{op}` is not defined on {}", a.describe());
+                self.error(codes::UNDEFINED_OPERATION, at.0, message)
+            }
+        }
+    }
+
+    fn op_defined(&mut self, op: BinOp, dtype: DType, span: Span) -> R<()> {
+        if defined_on(op, Ty::D(dtype)) {
+            return Ok(());
+        }
+        self.error(codes::UNDEFINED_OPERATION, span, format!("`{op}` is not defined on tiles of `{dtype}`"))
+    }
+
+    fn same_dtype(&mut self, x: &TileVal, y: &TileVal, what: &str, span: Span, at: (Span, Span)) -> R<()> {
+        let (dx, dy) = (x.ty.dtype, y.ty.dtype);
+        if dx == dy {
+            return Ok(());
+        }
+        let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, format!("`{what}` needs one dtype on both sides"))
+            .with_secondary(at.0, format!("`{dx}`"))
+            .with_secondary(at.1, format!("`{dy}`"))
+            .with_help(format!("nothing is promoted: write `{dx}(..)` or `{dy}(..)`"));
+        self.report(d)
+    }
+
+    /// The operand of a vector operation must be in Vec; Acc results come there by name only.
+    fn in_vec(&mut self, t: TileVal, at: Span) -> R<TileVal> {
+        if t.ty.loc == Loc::Vec {
+            return Ok(t);
+        }
+        let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("operators work on Vec tiles, this one is in {}", t.ty.loc))
+            .with_help("bring it there by name: `Vec(..)`");
+        self.report(d)
+    }
+
+    fn fit(&mut self, x: &TileVal, y: &TileVal, span: Span, at: (Span, Span)) -> R<(Fit, bool)> {
+        let cap = |t: &TileVal| (t.rows, t.cols);
+        let ((xr, xc), (yr, yc)) = (cap(x), cap(y));
+        if (xr, xc) == (yr, yc) {
+            return Ok((Fit::Same, false));
+        }
+        let fit = if yc == 1 && xr == yr {
+            (Fit::Column, false)
+        } else if xc == 1 && xr == yr {
+            (Fit::Column, true)
+        } else if yr == 1 && xc == yc {
+            (Fit::Row, false)
+        } else if xr == 1 && xc == yc {
+            (Fit::Row, true)
+        } else {
+            let d = Diagnostic::error(codes::CANNOT_BROADCAST, span, format!("shapes {xr} x {xc} and {yr} x {yc} do not go together"))
+                .with_secondary(at.0, format!("{xr} x {xc}"))
+                .with_secondary(at.1, format!("{yr} x {yc}"))
+                .with_note("only [R, 1] and [1, C] tiles broadcast, in the dimension whose static extent is 1");
+            return self.report(d);
+        };
+        Ok(fit)
+    }
+
+    fn tile_tile(&mut self, op: BinOp, x: TileVal, y: TileVal, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        // A column and a row: the column is spread first.
+        if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
+            let x = self.spread_column(&x, y.cols, &y, span, at)?;
+            return self.tile_tile(op, x, y, dest, span, at);
+        }
+        if x.rows == 1 && y.cols == 1 && x.cols != 1 && y.rows != 1 {
+            let y = self.spread_column(&y, x.cols, &x, span, (at.1, at.0))?;
+            return self.tile_tile(op, x, y, dest, span, at);
+        }
+        let (fit, swapped) = self.fit(&x, &y, span, at)?;
+        let (big, small) = if swapped { (y, x) } else { (x, y) };
+        let (at_big, at_small) = if swapped { (at.1, at.0) } else { at };
+        let shape = self.valid_of(&big, at_big)?;
+        let caps = (big.rows, big.cols);
+        let dtype = x.ty.dtype;
+        match fit {
+            Fit::Same => {
+                let Some(id) = instr_for(Sem::Binary(op)) else { return self.no_instruction(op.name(), span) };
+                // [R, 1] operands may lie in either order in memory; the result follows the first.
+                let (x, y) = self.one_order(x, y, span, at)?;
+                let d = self.result_like(&x, dtype, caps, shape, dest, span)?;
+                self.apply(id, vec![tile(d, span), tile(x, at.0), tile(y, at.1)], InstAttrs::default(), span)?;
+                Ok(Val::Tile(d))
+            }
+            Fit::Column | Fit::Row => {
+                let sem = if matches!(fit, Fit::Column) { Sem::RowExpandBinary(op) } else { Sem::ColExpandBinary(op) };
+                let commutes = matches!(op, BinOp::Add | BinOp::Mul | BinOp::Max | BinOp::Min);
+                match instr_for(sem) {
+                    Some(id) if !swapped || commutes => {
+                        let d = self.result(dtype, caps, shape, dest, span)?;
+                        self.apply(id, vec![tile(d, span), tile(big, at_big), tile(small, at_small)], InstAttrs::default(), span)?;
+                        Ok(Val::Tile(d))
+                    }
+                    _ => {
+                        let wide = self.spread(&small, &big, matches!(fit, Fit::Column), span, at_small, at_big)?;
+                        let (l, r) = if swapped { (wide, big) } else { (big, wide) };
+                        self.tile_tile(op, l, r, dest, span, at)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Two operands of equal capacity but different element order: only vectors, whose order is a matter of naming.
+    fn one_order(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
+        if x.ty.order == y.ty.order || x.rows == 1 || x.cols == 1 {
+            return Ok((x, y));
+        }
+        let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, "one tile is row-major (ND), the other column-major (DN)")
+            .with_secondary(at.0, format!("{}", x.ty))
+            .with_secondary(at.1, format!("{}", y.ty))
+            .with_help("TTRANS one of them");
+        self.report(d)
+    }
+
+    /// A result of the same element order as `x`.
+    fn result_like(&mut self, x: &TileVal, dtype: DType, caps: (u32, u32), shape: Shape, dest: Option<TileVal>, span: Span) -> R<TileVal> {
+        if x.ty.order == Order::Dn && x.cols > 1 {
+            return self.not_yet(span, "operators on column-major (DN) tiles of several columns");
+        }
+        self.result(dtype, caps, shape, dest, span)
+    }
+
+    /// A [R, 1] tile as [R, C], the columns being those of `like`.
+    fn spread_column(&mut self, x: &TileVal, cols: u32, like: &TileVal, span: Span, at: (Span, Span)) -> R<TileVal> {
+        let (r, _) = self.valid_of(x, at.0)?;
+        let (_, c) = self.valid_of(like, at.1)?;
+        let d = self.temp(x.ty.dtype, (x.rows, cols), (r, c), span)?;
+        let id = instr_for(Sem::RowExpand).ok_or(Reported)?;
+        self.apply(id, vec![tile(d, span), tile(*x, at.0)], InstAttrs::default(), span)?;
+        Ok(d)
+    }
+
+    /// `small` in the shape of `big`.
+    fn spread(&mut self, small: &TileVal, big: &TileVal, column: bool, span: Span, at: Span, at_big: Span) -> R<TileVal> {
+        let shape = self.valid_of(big, at_big)?;
+        let d = self.temp(small.ty.dtype, (big.rows, big.cols), shape, span)?;
+        let id = instr_for(if column { Sem::RowExpand } else { Sem::ColExpand }).ok_or(Reported)?;
+        self.apply(id, vec![tile(d, span), tile(*small, at)], InstAttrs::default(), span)?;
+        Ok(d)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "an operator and its places")]
+    fn tile_scalar(&mut self, op: BinOp, x: TileVal, s: Val, scalar_left: bool, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        let shape = self.valid_of(&x, at.0)?;
+        let caps = (x.rows, x.cols);
+        let dtype = x.ty.dtype;
+        let s = Val::Scalar(self.scalar_of(&s, Ty::D(dtype), at.1)?);
+        let commutes = !matches!(op, BinOp::Sub | BinOp::Div | BinOp::Rem | BinOp::Shl | BinOp::Shr);
+        let id = instr_for(Sem::BinaryScalar(op));
+        match (id, scalar_left && !commutes, op) {
+            (Some(id), false, _) | (Some(id), true, BinOp::Div) => {
+                let d = self.result_like(&x, dtype, caps, shape, dest, span)?;
+                let attrs = InstAttrs { reversed: scalar_left && !commutes, ..InstAttrs::default() };
+                self.apply(id, vec![tile(d, span), tile(x, at.0), Opnd::Scalar(s, at.1)], attrs, span)?;
+                Ok(Val::Tile(d))
+            }
+            // s - x = -x + s, exactly.
+            (_, true, BinOp::Sub) if dtype.is_float() || dtype.is_signed_int() => {
+                let neg = self.tile_unary(UnOp::Neg, x, None, span, at.0)?;
+                self.tile_arith(BinOp::Add, neg, s, dest, span, at)
+            }
+            _ => {
+                let d = self.temp(dtype, caps, shape, span)?;
+                self.expand_scalar(&d, s, at.1, span)?;
+                let (l, r, places) = if scalar_left { (d, x, (at.1, at.0)) } else { (x, d, at) };
+                self.tile_tile(op, l, r, dest, span, places)
+            }
+        }
+    }
+
+    /// TEXPANDS: `d` = s everywhere in its valid shape.
+    pub fn expand_scalar(&mut self, d: &TileVal, s: Val, at: Span, span: Span) -> R<()> {
+        let id = instr_for(Sem::Expand).ok_or(Reported)?;
+        self.apply(id, vec![tile(*d, span), Opnd::Scalar(s, at)], InstAttrs::default(), span)
+    }
+
+    fn no_instruction<T>(&mut self, what: &str, span: Span) -> R<T> {
+        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, format!("there is no instruction for `{what}` on tiles"))
+            .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs");
+        self.report(d)
+    }
+
+    /// `op x`
+    pub fn tile_unary(&mut self, op: UnOp, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+        let x = self.in_vec(x, at)?;
+        let Some(id) = instr_for(Sem::Unary(op)) else { return self.no_instruction(op.name(), span) };
+        let shape = self.valid_of(&x, at)?;
+        let d = self.result_like(&x, x.ty.dtype, (x.rows, x.cols), shape, dest, span)?;
+        self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
+        Ok(Val::Tile(d))
+    }
+
+    /// `rowsum(x)`, `colmax(x)`, ...
+    pub fn tile_reduce(&mut self, by_row: bool, op: Reduce, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+        let x = self.in_vec(x, at)?;
+        let sem = if by_row { Sem::RowReduce(op) } else { Sem::ColReduce(op) };
+        let Some(id) = instr_for(sem) else { return self.no_instruction(op.name(), span) };
+        let (r, c) = self.valid_of(&x, at)?;
+        let one = self.idx(1);
+        let (caps, shape) = if by_row { ((x.rows, 1), (r, one)) } else { ((1, x.cols), (one, c)) };
+        let d = self.result(x.ty.dtype, caps, shape, dest.filter(|d| d.tile != x.tile), span)?;
+        self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
+        Ok(Val::Tile(d))
+    }
+
+    /// Comparison to a mask.
+    fn tile_compare(&mut self, op: CmpOp, a: Val, b: Val, span: Span, at: (Span, Span)) -> R<Val> {
+        let (x, y) = match (a, b) {
+            (Val::Tile(x), Val::Tile(y)) => {
+                let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
+                self.same_dtype(&x, &y, op.name(), span, at)?;
+                self.level(x, y, span, at)?
+            }
+            (Val::Tile(x), s) => (x, self.filled_like(&x, s, span, at)?),
+            (s, Val::Tile(y)) => (self.filled_like(&y, s, span, (at.1, at.0))?, y),
+            _ => return Err(Reported),
+        };
+        let dtype = x.ty.dtype;
+        let legal = |s: &Self, op| {
+            let id = instr_for(Sem::Compare)?;
+            ptoc_isa::check_dtypes(s.target, id, &[DType::Bool, dtype, dtype], Some(op)).is_none().then_some(())
+        };
+        if legal(self, op).is_some() || legal(self, CmpOp::Eq).is_none() || !dtype.is_int() {
+            let m = self.mask(op, x, y, span, at)?;
+            return Ok(Val::Mask(m, false));
+        }
+        // The target compares these integers for equality only: a <= b is max(a, b) == b, and so on.
+        let (which, negate) = match op {
+            CmpOp::Eq => (None, false),
+            CmpOp::Ne => (None, true),
+            CmpOp::Le => (Some(false), false),
+            CmpOp::Gt => (Some(false), true),
+            CmpOp::Ge => (Some(true), false),
+            CmpOp::Lt => (Some(true), true),
+        };
+        let (l, r) = match which {
+            None => (x, y),
+            Some(first) => {
+                let top = self.tile_tile(BinOp::Max, x, y, None, span, at)?;
+                let Val::Tile(top) = top else { return Err(Reported) };
+                (top, if first { x } else { y })
+            }
+        };
+        let m = self.mask(CmpOp::Eq, l, r, span, at)?;
+        Ok(Val::Mask(m, negate))
+    }
+
+    fn mask(&mut self, op: CmpOp, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<TileVal> {
+        let id = instr_for(Sem::Compare).ok_or(Reported)?;
+        let shape = self.valid_of(&x, at.0)?;
+        let m = self.temp(DType::Bool, (x.rows, x.cols), shape, span)?;
+        let attrs = InstAttrs { cmp: Some(op), ..InstAttrs::default() };
+        self.apply(id, vec![tile(m, span), tile(x, at.0), tile(y, at.1)], attrs, span)?;
+        Ok(m)
+    }
+
+    /// Both operands in the full shape.
+    fn level(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
+        if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
+            let x = self.spread_column(&x, y.cols, &y, span, at)?;
+            return self.level(x, y, span, at);
+        }
+        if x.rows == 1 && y.cols == 1 && x.cols != 1 && y.rows != 1 {
+            let y = self.spread_column(&y, x.cols, &x, span, (at.1, at.0))?;
+            return self.level(x, y, span, at);
+        }
+        match self.fit(&x, &y, span, at)? {
+            (Fit::Same, _) => Ok((x, y)),
+            (fit, swapped) => {
+                let column = matches!(fit, Fit::Column);
+                if swapped {
+                    let x = self.spread(&x, &y, column, span, at.0, at.1)?;
+                    Ok((x, y))
+                } else {
+                    let y = self.spread(&y, &x, column, span, at.1, at.0)?;
+                    Ok((x, y))
+                }
+            }
+        }
+    }
+
+    fn filled_like(&mut self, x: &TileVal, s: Val, span: Span, at: (Span, Span)) -> R<TileVal> {
+        let shape = self.valid_of(x, at.0)?;
+        let d = self.temp(x.ty.dtype, (x.rows, x.cols), shape, span)?;
+        self.expand_scalar(&d, s, at.1, span)?;
+        Ok(d)
+    }
+
+    /// `if mask { a } else { b }`
+    pub fn tile_select(&mut self, mask: (TileVal, bool), a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+        let dtype = match (&a, &b) {
+            (Val::Tile(t), _) | (_, Val::Tile(t)) => t.ty.dtype,
+            (Val::Scalar(v), _) | (_, Val::Scalar(v)) if matches!(self.ty(*v), Ty::D(_)) => {
+                let Ty::D(d) = self.ty(*v) else { return Err(Reported) };
+                d
+            }
+            (Val::Float(_), _) | (_, Val::Float(_)) => DType::F32,
+            _ => DType::I32,
+        };
+        let shape = self.valid_of(&mask.0, span)?;
+        let caps = (mask.0.rows, mask.0.cols);
+        let arm = |s: &mut Self, v: Val, at: Span| -> R<TileVal> {
+            match v {
+                Val::Tile(t) if (t.rows, t.cols) == caps => Ok(t),
+                Val::Tile(t) => {
+                    let like = TileVal { ty: t.ty, ..mask.0 };
+                    let (t, _) = s.level(t, like, span, (at, span))?;
+                    Ok(t)
+                }
+                v => {
+                    let d = s.temp(dtype, caps, shape, span)?;
+                    s.expand_scalar(&d, v, at, span)?;
+                    Ok(d)
+                }
+            }
+        };
+        let (x, y) = (arm(self, a, at.0)?, arm(self, b, at.1)?);
+        self.same_dtype(&x, &y, "if", span, at)?;
+        let (x, y) = if mask.1 { (y, x) } else { (x, y) };
+        let id = instr_for(Sem::Select).ok_or(Reported)?;
+        let d = self.result(dtype, caps, shape, dest, span)?;
+        self.apply(id, vec![tile(d, span), tile(mask.0, span), tile(x, at.0), tile(y, at.1)], InstAttrs::default(), span)?;
+        Ok(Val::Tile(d))
+    }
+
+    /// `transpose(x)`
+    pub fn tile_transpose(&mut self, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+        let x = self.in_vec(x, at)?;
+        let (r, c) = self.valid_of(&x, at)?;
+        let id = instr_for(Sem::Transpose).ok_or(Reported)?;
+        let d = self.result(x.ty.dtype, (x.cols, x.rows), (c, r), dest.filter(|d| d.tile != x.tile), span)?;
+        self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
+        Ok(Val::Tile(d))
+    }
+
+    /// `matmul(a, b)` into a new accumulator.
+    pub fn tile_matmul(&mut self, a: TileVal, b: TileVal, span: Span, at: (Span, Span)) -> R<Val> {
+        for (t, loc, at) in [(&a, Loc::Left, at.0), (&b, Loc::Right, at.1)] {
+            if t.ty.loc != loc {
+                let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("this operand of `matmul` lives in {loc}, not {}", t.ty.loc))
+                    .with_help(format!("convert it by name: `{loc}(..)`"));
+                return self.report(d);
+            }
+        }
+        let Some(acc) = self.target.accumulator_of(a.ty.dtype, b.ty.dtype) else {
+            let message = format!("{} multiplies no `{}` by `{}`", self.target.name, a.ty.dtype, b.ty.dtype);
+            let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, message)
+                .with_secondary(at.0, format!("`{}`", a.ty.dtype))
+                .with_secondary(at.1, format!("`{}`", b.ty.dtype));
+            return self.report(d);
+        };
+        let (m, n) = (self.valid_of(&a, at.0)?.0, self.valid_of(&b, at.1)?.1);
+        let mut ty = self.hidden_type(Loc::Acc, acc, a.rows, b.cols);
+        (ty.rows, ty.cols) = (a.ty.rows, b.ty.cols);
+        self.check_tile_type(ty, span)?;
+        let d = self.new_tile("matmul(..)", ty, (a.rows, b.cols), (m, n), span);
+        let id = instr_for(Sem::Matmul).ok_or(Reported)?;
+        self.apply(id, vec![tile(d, span), tile(a, at.0), tile(b, at.1)], InstAttrs::default(), span)?;
+        Ok(Val::Tile(d))
+    }
+}
+
+pub(crate) fn tile(t: TileVal, span: Span) -> Opnd {
+    Opnd::Tile(t, span)
+}

@@ -1,0 +1,299 @@
+//! Tiles as storage: making them, naming windows, following valid shapes through the program.
+
+use super::{Elab, R, Reported, Valid};
+use crate::value::{TileArray, TileSpec, TileVal, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{AddrKind, Op, TensorData, TensorDir, TileData, TileRef, Value};
+use ptoc_isa::{BinOp, CmpOp, Loc, TileType};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind};
+use ptoc_tensor::DType;
+
+/// Rows and columns.
+pub(crate) type Shape = (Value, Value);
+
+impl Elab<'_> {
+    /// New storage, alive from here.
+    pub fn new_tile(&mut self, name: &str, ty: TileType, (rows, cols): (u32, u32), valid: Shape, span: Span) -> TileVal {
+        let tile = self.b.tile(TileData {
+            name: name.into(),
+            ty,
+            count: 1,
+            stages: 1,
+            addr: AddrKind::Auto,
+            hidden: true,
+            span,
+        });
+        self.emit(Op::Alloc { tile }, span);
+        self.worked = true;
+        self.valid.insert(tile, Valid::Known(valid.0, valid.1));
+        TileVal { tile, ty, element: None, origin: None, rows, cols, valid: None, temp: true }
+    }
+
+    /// A Vec tile for an intermediate result.
+    pub fn temp(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, span: Span) -> R<TileVal> {
+        self.outside_prologue(span)?;
+        let ty = self.hidden_type(Loc::Vec, dtype, caps.0, caps.1);
+        self.check_tile_type(ty, span)?;
+        Ok(self.new_tile("temporary", ty, caps, valid, span))
+    }
+
+    /// Where a Vec result goes: `dest` if it fits, else a temporary.
+    pub fn result(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, dest: Option<TileVal>, span: Span) -> R<TileVal> {
+        match dest {
+            Some(d) if d.ty.loc == Loc::Vec && d.ty.dtype == dtype && d.rows == caps.0 && d.cols == caps.1 => Ok(d),
+            _ => self.temp(dtype, caps, valid, span),
+        }
+    }
+
+    /// `tile T`, once for each of `names` (at least one).
+    pub fn declare_tile(&mut self, name: &str, spec: &TileSpec, address: Option<u64>, span: Span) -> R<Val> {
+        self.outside_prologue(span)?;
+        let addr = match address {
+            Some(a) => AddrKind::Fixed(vec![a; spec.count as usize]),
+            None => AddrKind::Auto,
+        };
+        let data = TileData {
+            name: name.into(),
+            ty: spec.ty,
+            count: spec.count,
+            stages: self.stages,
+            addr,
+            hidden: false,
+            span,
+        };
+        let tile = self.b.tile(data);
+        self.emit(Op::Alloc { tile }, span);
+        self.valid.insert(tile, Valid::Known(spec.valid.0, spec.valid.1));
+        let (rows, cols) = (spec.ty.rows, spec.ty.cols);
+        Ok(if spec.count == 1 {
+            Val::Tile(TileVal { tile, ty: spec.ty, element: None, origin: None, rows, cols, valid: None, temp: false })
+        } else {
+            Val::TileArray(TileArray { tile, ty: spec.ty, rows, cols, count: spec.count })
+        })
+    }
+
+    /// A temporary gets the name that a `let` gives it.
+    pub fn adopt(&mut self, t: &mut TileVal, name: &str, span: Span) {
+        if !t.temp {
+            return;
+        }
+        t.temp = false;
+        let stages = self.stages;
+        let data = &mut self.b.kernel_mut().tiles[t.tile];
+        data.name = name.into();
+        data.hidden = false;
+        data.span = span;
+        data.stages = stages;
+    }
+
+    /// The valid shape with which `t` is read here.
+    pub fn valid_of(&mut self, t: &TileVal, span: Span) -> R<Shape> {
+        if let Some(v) = t.valid {
+            return Ok(v);
+        }
+        let state = self.valid.get(&t.tile).copied();
+        if let Some(state) = state {
+            self.valid_reads.push((t.tile, state, span));
+        }
+        match state {
+            Some(Valid::Known(r, c)) => Ok((r, c)),
+            Some(Valid::Unknown(met)) => {
+                let name = self.b.kernel().tiles[t.tile].name.clone();
+                let message = format!("the valid shape of `{name}` depends on the path taken");
+                let d = Diagnostic::error(codes::VALID_SHAPE_UNKNOWN, span, message)
+                    .with_label("used here")
+                    .with_secondary(met, "the paths meet here with different shapes")
+                    .with_help("load it again here, or use one tile for each shape");
+                self.report(d)
+            }
+            None => Err(Reported),
+        }
+    }
+
+    /// `t` is written with this valid shape.
+    pub fn write_valid(&mut self, t: &TileVal, shape: Shape, span: Span) -> R<Shape> {
+        if let Some(fixed) = t.valid {
+            self.same_shape(fixed, shape, span, None)?;
+            return Ok(fixed);
+        }
+        // The planner and the emitters rely on it: valid <= capacity.
+        self.require_valid(shape.0, t.rows, "rows", span)?;
+        self.require_valid(shape.1, t.cols, "columns", span)?;
+        self.valid.insert(t.tile, Valid::Known(shape.0, shape.1));
+        Ok(shape)
+    }
+
+    /// Two lengths must be equal: identical, refuted, or checked.
+    pub fn same_length(&mut self, a: Value, b: Value, what: &str, span: Span, spans: Option<(Span, Span)>) -> R<()> {
+        if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) {
+            return Ok(());
+        }
+        if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b)) {
+            let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, span, format!("valid {what} differ: {x} and {y}"));
+            if let Some((sa, sb)) = spans {
+                d = d.with_secondary(sa, format!("{x} {what}")).with_secondary(sb, format!("{y} {what}"));
+            }
+            return self.report(d);
+        }
+        if self.facts.le_certain(a, b, -1) || self.facts.le_certain(b, a, -1) {
+            let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, span, format!("valid {what} always differ"));
+            if let Some((sa, sb)) = spans {
+                d = d.with_secondary(sa, "one shape").with_secondary(sb, "the other");
+            }
+            return self.report(d);
+        }
+        let cond = self.compare(CmpOp::Eq, a, b, span);
+        let data = ptoc_ir::tile::CheckData {
+            code: codes::SHAPES_DIFFER,
+            message: format!("valid {what} differ: {{0}} and {{1}}"),
+            span,
+            help: None,
+        };
+        self.check(cond, data, vec![a, b], span)?;
+        self.facts.le_scoped(a, b, 0);
+        self.facts.le_scoped(b, a, 0);
+        Ok(())
+    }
+
+    /// Two shapes must be equal.
+    pub fn same_shape(&mut self, a: Shape, b: Shape, span: Span, spans: Option<(Span, Span)>) -> R<()> {
+        self.same_length(a.0, b.0, "rows", span, spans)?;
+        self.same_length(a.1, b.1, "columns", span, spans)
+    }
+
+    /// The IR operand, with the given valid shape.
+    pub fn tile_ref(&self, t: &TileVal, valid: Shape) -> TileRef {
+        TileRef { tile: t.tile, element: t.element, origin: t.origin, rows: t.rows, cols: t.cols, valid }
+    }
+
+    /// `t.tile(e, _)`: a window by blocks.
+    pub fn tile_window(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+        let parts = self.exactly(args, 2, "t.tile(rows, columns)", span)?;
+        let valid = self.valid_of(t, span)?;
+        let zero = self.idx(0);
+        let mut origin = t.origin.unwrap_or((zero, zero));
+        let (mut rows, mut cols, mut shape) = (t.rows, t.cols, valid);
+        for (k, e) in parts.into_iter().enumerate() {
+            match self.expr(e)? {
+                Val::Hole => {}
+                Val::Block(b) => {
+                    let Some(p) = &b.place else {
+                        return self.error(codes::TYPE_MISMATCH, e.span, "this extent has no place: it only sizes tiles");
+                    };
+                    let whole = if k == 0 { valid.0 } else { valid.1 };
+                    let message = "the block ends at {0}, the tile's valid shape at {1}".to_string();
+                    self.require_le(p.end, whole, codes::VIEW_OUT_OF_BOUNDS, message, e.span)?;
+                    if k == 0 {
+                        origin.0 = self.bin(BinOp::Add, origin.0, p.start, span);
+                        (rows, shape.0) = (b.cap, b.len);
+                    } else {
+                        origin.1 = self.bin(BinOp::Add, origin.1, p.start, span);
+                        (cols, shape.1) = (b.cap, b.len);
+                    }
+                }
+                Val::Poison => return Err(Reported),
+                other => {
+                    let message = format!("`.tile` takes blocks and `_`, found {}", other.describe());
+                    return self.error(codes::TYPE_MISMATCH, e.span, message);
+                }
+            }
+        }
+        Ok(Val::Tile(TileVal { origin: Some(origin), rows, cols, valid: Some(shape), temp: false, ..*t }))
+    }
+
+    /// `t[i, j]`: an element; `t[i, _]`: a row.
+    pub fn index_tile(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+        let parts = self.exactly(args, 2, "t[row, column]", span)?;
+        let valid = self.valid_of(t, span)?;
+        let (row, col) = (self.expr(parts[0])?, self.expr(parts[1])?);
+        let zero = self.idx(0);
+        let one = self.idx(1);
+        let origin = t.origin.unwrap_or((zero, zero));
+        match (row, col) {
+            (Val::Hole, Val::Hole) => Ok(Val::Tile(*t)),
+            (r, Val::Hole) => {
+                let i = self.index_of(&r, parts[0].span)?;
+                self.check_index(i, valid.0, "the tile's rows", parts[0].span)?;
+                let first = self.bin(BinOp::Add, origin.0, i, span);
+                Ok(Val::Tile(TileVal { origin: Some((first, origin.1)), rows: 1, valid: Some((one, valid.1)), temp: false, ..*t }))
+            }
+            (Val::Hole, _) => self.not_yet(parts[1].span, "a single column of a tile as a window"),
+            (r, c) => {
+                let i = self.index_of(&r, parts[0].span)?;
+                let j = self.index_of(&c, parts[1].span)?;
+                self.check_index(i, valid.0, "the tile's rows", parts[0].span)?;
+                self.check_index(j, valid.1, "the tile's columns", parts[1].span)?;
+                self.outside_prologue(span)?;
+                let r = self.tile_ref(t, valid);
+                Ok(Val::Scalar(self.b.tile_get(r, i, j, span)))
+            }
+        }
+    }
+
+    /// `arr[b]`
+    pub fn index_array(&mut self, a: &TileArray, args: &[Arg], span: Span) -> R<Val> {
+        let parts = self.exactly(args, 1, "tiles[number]", span)?;
+        let v = self.expr(parts[0])?;
+        let i = self.index_of(&v, parts[0].span)?;
+        let n = self.idx(i64::from(a.count));
+        self.check_index(i, n, "the array of tiles", parts[0].span)?;
+        let valid = match self.valid.get(&a.tile) {
+            Some(Valid::Known(r, c)) => Some((*r, *c)),
+            _ => None,
+        };
+        Ok(Val::Tile(TileVal {
+            tile: a.tile,
+            ty: a.ty,
+            element: Some(i),
+            origin: None,
+            rows: a.rows,
+            cols: a.cols,
+            valid,
+            temp: false,
+        }))
+    }
+
+    /// `t.valid(r, c)`: the same storage with another valid shape.
+    pub fn revalid(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+        let parts = self.exactly(args, 2, "t.valid(rows, columns)", span)?;
+        let (r, c) = (self.length(parts[0])?, self.length(parts[1])?);
+        self.require_valid(r, t.rows, "rows", parts[0].span)?;
+        self.require_valid(c, t.cols, "columns", parts[1].span)?;
+        Ok(Val::Tile(TileVal { valid: Some((r, c)), temp: false, ..*t }))
+    }
+
+    /// Global memory of the running block, for a move that has to go through it.
+    pub fn scratch_tensor(&mut self, dtype: DType, rows: u32, cols: u32, span: Span) -> ptoc_ir::tile::TensorId {
+        let n = self.b.kernel().tensors.values().filter(|t| t.dir == TensorDir::Scratch).count();
+        let shape = vec![self.idx(i64::from(rows)), self.idx(i64::from(cols))];
+        self.b.tensor(TensorData {
+            name: format!("gm{n}").into(),
+            dtype,
+            dir: TensorDir::Scratch,
+            shape,
+            optional: false,
+            disjoint: false,
+            span,
+        })
+    }
+
+    /// The literal list of addresses of `at`.
+    pub fn addresses(&mut self, at: &Expr, n: usize) -> R<Vec<(Val, Span)>> {
+        let one = |s: &mut Self, e: &Expr| -> R<(Val, Span)> { Ok((s.expr(e)?, e.span)) };
+        match &*at.kind {
+            ExprKind::List(l) => {
+                if l.len() != n {
+                    let message = format!("{n} address{} needed, {} given", if n == 1 { "" } else { "es" }, l.len());
+                    return self.error(codes::WRONG_ARGUMENTS, at.span, message);
+                }
+                l.iter().map(|e| one(self, e)).collect()
+            }
+            _ if n == 1 => Ok(vec![one(self, at)?]),
+            _ => {
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at.span, format!("{n} tiles need {n} addresses"))
+                    .with_help("write a list: `at [0x0000, 0x1000]`");
+                self.report(d)
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Types as written: dtypes, tile types, extents; and constants that must be known now.
+
+use super::{Elab, R, Reported};
+use crate::builtins::Word;
+use crate::value::{Block, TileSpec, Val};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Ty, Value};
+use ptoc_isa::{BinOp, Loc, Order, TileType};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
+use ptoc_tensor::DType;
+use std::rc::Rc;
+
+impl Elab<'_> {
+    /// A dtype.
+    pub fn dtype(&mut self, e: &Expr) -> R<DType> {
+        match self.expr(e)? {
+            Val::Word(Word::DType(d)) => Ok(d),
+            Val::Poison => Err(Reported),
+            other => self.error(codes::TYPE_MISMATCH, e.span, format!("expected a dtype such as `f32`, found {}", other.describe())),
+        }
+    }
+
+    /// A scalar type: a dtype or `index`.
+    pub fn scalar_type(&mut self, e: &Expr) -> R<Ty> {
+        match self.expr(e)? {
+            Val::Word(Word::DType(d)) => Ok(Ty::D(d)),
+            Val::Word(Word::Index) => Ok(Ty::Index),
+            Val::Poison => Err(Reported),
+            other => self.error(codes::TYPE_MISMATCH, e.span, format!("expected a type, found {}", other.describe())),
+        }
+    }
+
+    /// The value that `v` has once the dimensions that the caller fixed are put in.
+    pub fn known_index(&self, v: Value) -> Option<i64> {
+        self.known_at(v, 32)
+    }
+
+    fn known_at(&self, v: Value, depth: u32) -> Option<i64> {
+        if let Some(c) = self.const_index(v) {
+            return Some(c);
+        }
+        if let Some(name) = self.dims.get(&v) {
+            return self.bindings.dims.get(name).copied();
+        }
+        if depth == 0 {
+            return None;
+        }
+        let (op, a, b) = self.facts.definition(v)?;
+        let (a, b) = (self.known_at(a, depth - 1)?, self.known_at(b, depth - 1)?);
+        Some(match op {
+            BinOp::Add => a.checked_add(b)?,
+            BinOp::Sub => a.checked_sub(b)?,
+            BinOp::Mul => a.checked_mul(b)?,
+            BinOp::Div if b != 0 => a.checked_div_euclid(b).map(|q| if b < 0 && a % b != 0 { q - 1 } else { q })?,
+            BinOp::Rem if b > 0 => a.rem_euclid(b),
+            BinOp::Min => a.min(b),
+            BinOp::Max => a.max(b),
+            _ => return None,
+        })
+    }
+
+    /// The dimensions that `v` is computed from; `None` if it depends on something else as well.
+    fn dims_of(&self, v: Value, out: &mut Vec<Name>, depth: u32) -> Option<()> {
+        if self.const_index(v).is_some() {
+            return Some(());
+        }
+        if let Some(n) = self.dims.get(&v) {
+            if !out.contains(n) {
+                out.push(n.clone());
+            }
+            return Some(());
+        }
+        if depth == 0 {
+            return None;
+        }
+        let (_, a, b) = self.facts.definition(v)?;
+        self.dims_of(a, out, depth - 1)?;
+        self.dims_of(b, out, depth - 1)
+    }
+
+    /// An integer that must be known at compile time; `what` says for what ("the number of rows").
+    pub fn static_int(&mut self, v: &Val, span: Span, what: &str) -> R<i128> {
+        if let Some(i) = self.int_const(v) {
+            return Ok(i);
+        }
+        match v {
+            Val::Poison => Err(Reported),
+            Val::Scalar(x) if self.ty(*x) == Ty::Index => {
+                let mut names = Vec::new();
+                if self.dims_of(*x, &mut names, 32).is_none() {
+                    let d = Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"))
+                        .with_label("this is known when the kernel runs");
+                    return self.report(d);
+                }
+                match self.known_index(*x) {
+                    Some(i) => {
+                        for n in names {
+                            if let Some(value) = self.bindings.dims.get(&n)
+                                && !self.specialised.iter().any(|(s, _)| *s == n)
+                            {
+                                self.specialised.push((n, *value));
+                            }
+                        }
+                        Ok(i128::from(i))
+                    }
+                    None => {
+                        for n in names {
+                            if !self.bindings.dims.contains_key(&n) && !self.waits.iter().any(|(w, _)| *w == n) {
+                                self.waits.push((n, span));
+                            }
+                        }
+                        Err(Reported)
+                    }
+                }
+            }
+            other => {
+                let message = format!("{what} must be an integer constant, found {}", other.describe());
+                self.error(codes::NOT_CONSTANT, span, message)
+            }
+        }
+    }
+
+    /// A capacity in 1..2^31.
+    pub fn static_extent(&mut self, v: &Val, span: Span, what: &str) -> R<u32> {
+        let i = self.static_int(v, span, what)?;
+        if (1..=i128::from(i32::MAX)).contains(&i) {
+            return Ok(i as u32);
+        }
+        self.error(codes::BAD_EXTENT, span, format!("{what} is {i}, and must be 1 to {}", i32::MAX))
+    }
+
+    /// An extent of a tile type: capacity and valid length.
+    pub fn extent(&mut self, e: &Expr, what: &str) -> R<(u32, Value)> {
+        let v = self.expr(e)?;
+        if let Val::Block(b) = &v {
+            return Ok((b.cap, b.len));
+        }
+        let n = self.static_extent(&v, e.span, what)?;
+        Ok((n, self.idx(i64::from(n))))
+    }
+
+    /// `Loc<dtype, rows, cols, ..>`
+    pub fn tile_type(&mut self, loc: Loc, args: &[Arg], span: Span) -> R<TileSpec> {
+        let mut positional = Vec::new();
+        let mut valid = None;
+        for a in args {
+            match &a.name {
+                None => positional.push(&a.value),
+                Some(n) if n.name == "valid" => valid = Some(&a.value),
+                Some(n) if n.name == "layout" || n.name == "pad" => {
+                    return self.not_yet(n.span.to(a.value.span), &format!("`{} =` in tile types", n.name));
+                }
+                Some(n) => {
+                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, n.span, format!("a tile type has no argument `{}`", n.name))
+                        .with_note("it has `valid`, `layout` and `pad`");
+                    return self.report(d);
+                }
+            }
+        }
+        let [dtype, rows, cols] = positional[..] else {
+            let d = Diagnostic::error(codes::BAD_TILE_TYPE, span, format!("`{loc}<..>` takes a dtype, rows and columns"))
+                .with_label(format!("{} given", positional.len()))
+                .with_help(format!("for example `{loc}<f32, 16, 64>`"));
+            return self.report(d);
+        };
+        let dtype = self.dtype(dtype)?;
+        let (rows, len_r) = self.extent(rows, "the number of rows")?;
+        let (cols, len_c) = self.extent(cols, "the number of columns")?;
+        let valid = match valid {
+            None => (len_r, len_c),
+            Some(e) => {
+                let ExprKind::Tuple(parts) = &*e.kind else {
+                    return self.error(codes::BAD_TILE_TYPE, e.span, "`valid` is a pair (rows, columns)");
+                };
+                let [r, c] = &parts[..] else {
+                    return self.error(codes::BAD_TILE_TYPE, e.span, "`valid` is a pair (rows, columns)");
+                };
+                let (rv, cv) = (self.length(r)?, self.length(c)?);
+                self.require_valid(rv, rows, "rows", r.span)?;
+                self.require_valid(cv, cols, "columns", c.span)?;
+                (rv, cv)
+            }
+        };
+        let order = ptoc_isa::default_order(loc, dtype, rows, cols);
+        let ty = TileType { loc, dtype, rows, cols, order };
+        self.check_tile_type(ty, span)?;
+        Ok(TileSpec { ty, valid, count: 1 })
+    }
+
+    /// A valid length: a block's or an `index`.
+    pub fn length(&mut self, e: &Expr) -> R<Value> {
+        match self.expr(e)? {
+            Val::Block(b) => Ok(b.len),
+            v => self.index_of(&v, e.span),
+        }
+    }
+
+    /// `0 <= len <= cap` must hold.
+    pub fn require_valid(&mut self, len: Value, cap: u32, what: &str, span: Span) -> R<()> {
+        let (zero, cap) = (self.idx(0), self.idx(i64::from(cap)));
+        if self.facts.min_of(len).is_none_or(|m| m < 0) {
+            let message = format!("a valid shape of {{1}} {what} is negative");
+            self.require_le(zero, len, codes::EXCEEDS_CAPACITY, message, span)?;
+        }
+        let message = format!("{{0}} valid {what} exceed the capacity of {{1}}");
+        self.require_le(len, cap, codes::EXCEEDS_CAPACITY, message, span)
+    }
+
+    /// PTO's rules for the shape and dtype of a tile on the target.
+    pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
+        let violations = ptoc_isa::check_tile_type(self.target, ty);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let subject = format!("`{ty}`");
+        for v in violations {
+            self.diags.push(v.diagnostic(&subject, span));
+        }
+        Err(Reported)
+    }
+
+    /// The tile type that `e` denotes, perhaps an array `T[n]`.
+    pub fn tile_spec(&mut self, e: &Expr) -> R<TileSpec> {
+        match self.expr(e)? {
+            Val::TileType(t) => Ok((*t).clone()),
+            Val::Poison => Err(Reported),
+            other => {
+                let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("expected a tile type, found {}", other.describe()))
+                    .with_help("a tile type is `Location<dtype, rows, cols>`, for example `Vec<f32, 16, 64>`");
+                self.report(d)
+            }
+        }
+    }
+
+    /// A tile type that the compiler chooses: rounded up to a legal one.
+    pub fn hidden_type(&self, loc: Loc, dtype: DType, rows: u32, cols: u32) -> TileType {
+        let (r, c) = ptoc_isa::round_up_to_legal(self.target, loc, dtype, rows, cols);
+        TileType { loc, dtype, rows: r, cols: c, order: self.hidden_order(loc, dtype, rows, cols) }
+    }
+
+    fn hidden_order(&self, loc: Loc, dtype: DType, rows: u32, cols: u32) -> Order {
+        if loc == Loc::Vec && cols == 1 { ptoc_isa::default_order(loc, dtype, rows.max(2), 1) } else { Order::Nd }
+    }
+
+    /// A block without a place: an extent.
+    pub fn extent_val(&self, cap: u32, len: Value) -> Val {
+        Val::Block(Rc::new(Block { cap, len, place: None }))
+    }
+}

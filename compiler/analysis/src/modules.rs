@@ -1,0 +1,225 @@
+//! Source files and what they import from each other. Reading a file is the caller's: see [`Loader`].
+
+use indexmap::IndexMap;
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
+use ptoc_syntax::ast::{self, Ident, Item, ItemKind, Name};
+use rustc_hash::FxHashMap;
+
+/// Gives the text of imported modules.
+pub trait Loader {
+    /// The module at `path` (`["std", "scan"]`), imported by the file `from`. `Err` says what was looked for.
+    fn load(&mut self, path: &[Name], from: FileId) -> Result<(FileId, String), String>;
+}
+
+/// A loader for a file that imports nothing.
+pub struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, path: &[Name], _: FileId) -> Result<(FileId, String), String> {
+        Err(format!("no module `{}` here", join(path)))
+    }
+}
+
+/// Index of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ModuleId(pub u32);
+
+/// An item of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ItemId {
+    /// The module.
+    pub module: ModuleId,
+    /// Index into its items.
+    pub index: u32,
+}
+
+/// One file, parsed.
+#[derive(Debug)]
+pub struct Module {
+    /// The import path; empty for the root.
+    pub path: Vec<Name>,
+    /// The file.
+    pub file: FileId,
+    /// The tree.
+    pub ast: ast::File,
+    /// What the file's own names and imports mean.
+    pub scope: IndexMap<Name, ItemId>,
+    /// Uses, with the span of the imported name, for "unused" warnings.
+    pub imports: Vec<(Ident, ItemId)>,
+}
+
+/// All files of a compilation; the root is the first.
+#[derive(Debug, Default)]
+pub struct Modules {
+    list: Vec<Module>,
+}
+
+impl Modules {
+    /// Parses `text` and, through `loader`, everything that it imports.
+    pub fn load(file: FileId, text: &str, loader: &mut dyn Loader, out: &mut Vec<Diagnostic>) -> Modules {
+        let mut modules = Modules::default();
+        let mut open = Vec::new();
+        let mut known = FxHashMap::default();
+        modules.add(Vec::new(), file, text, loader, out, &mut open, &mut known);
+        modules
+    }
+
+    /// The file that was asked for.
+    pub fn root(&self) -> &Module {
+        &self.list[0]
+    }
+
+    /// All modules, the root first.
+    pub fn all(&self) -> impl Iterator<Item = (ModuleId, &Module)> {
+        self.list.iter().enumerate().map(|(i, m)| (ModuleId(i as u32), m))
+    }
+
+    /// A module.
+    pub fn get(&self, id: ModuleId) -> &Module {
+        &self.list[id.0 as usize]
+    }
+
+    /// An item.
+    pub fn item(&self, id: ItemId) -> &Item {
+        &self.get(id.module).ast.items[id.index as usize]
+    }
+
+    /// Kernels and programs of the root, in source order.
+    pub fn entries(&self) -> impl Iterator<Item = (ItemId, &ast::KernelItem)> {
+        self.root().ast.items.iter().enumerate().filter_map(|(i, item)| match &item.kind {
+            ItemKind::Kernel(k) | ItemKind::Program(k) => Some((ItemId { module: ModuleId(0), index: i as u32 }, k)),
+            _ => None,
+        })
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one recursive walk with its state")]
+    fn add(
+        &mut self,
+        path: Vec<Name>,
+        file: FileId,
+        text: &str,
+        loader: &mut dyn Loader,
+        out: &mut Vec<Diagnostic>,
+        open: &mut Vec<Vec<Name>>,
+        known: &mut FxHashMap<Vec<Name>, ModuleId>,
+    ) -> ModuleId {
+        let parsed = ptoc_syntax::parse(file, text);
+        out.extend(parsed.diagnostics);
+        let id = ModuleId(self.list.len() as u32);
+        let mut scope: IndexMap<Name, ItemId> = IndexMap::new();
+        let mut spans: FxHashMap<Name, Span> = FxHashMap::default();
+        for (i, item) in parsed.file.items.iter().enumerate() {
+            let Some(name) = item_name(item) else { continue };
+            if let Some(first) = spans.get(&name.name) {
+                out.push(
+                    Diagnostic::error(codes::DUPLICATE_NAME, name.span, format!("`{}` is defined twice", name.name))
+                        .with_label("second definition")
+                        .with_secondary(*first, "first definition"),
+                );
+                continue;
+            }
+            spans.insert(name.name.clone(), name.span);
+            scope.insert(name.name.clone(), ItemId { module: id, index: i as u32 });
+        }
+        let uses: Vec<Vec<Ident>> = parsed
+            .file
+            .items
+            .iter()
+            .filter_map(|i| if let ItemKind::Use(p) = &i.kind { Some(p.clone()) } else { None })
+            .collect();
+        self.list.push(Module { path: path.clone(), file, ast: parsed.file, scope, imports: Vec::new() });
+        known.insert(path.clone(), id);
+        open.push(path);
+        for segments in uses {
+            self.import(id, &segments, &spans, loader, out, open, known);
+        }
+        open.pop();
+        id
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one recursive walk with its state")]
+    fn import(
+        &mut self,
+        into: ModuleId,
+        segments: &[Ident],
+        spans: &FxHashMap<Name, Span>,
+        loader: &mut dyn Loader,
+        out: &mut Vec<Diagnostic>,
+        open: &mut Vec<Vec<Name>>,
+        known: &mut FxHashMap<Vec<Name>, ModuleId>,
+    ) {
+        let Some((item, module_path)) = segments.split_last() else { return };
+        let whole = segments[0].span.to(item.span);
+        if module_path.is_empty() {
+            out.push(
+                Diagnostic::error(codes::UNKNOWN_MODULE, whole, format!("`use {}` names no item of a module", item.name))
+                    .with_help("write `use module::item;`"),
+            );
+            return;
+        }
+        let path: Vec<Name> = module_path.iter().map(|i| i.name.clone()).collect();
+        let module_span = module_path[0].span.to(module_path[module_path.len() - 1].span);
+        if open.contains(&path) {
+            out.push(Diagnostic::error(codes::IMPORT_CYCLE, whole, format!("module `{}` imports itself", join(&path))));
+            return;
+        }
+        let target = match known.get(&path) {
+            Some(id) => *id,
+            None => match loader.load(&path, self.get(into).file) {
+                Ok((file, text)) => self.add(path.clone(), file, &text, loader, out, open, known),
+                Err(why) => {
+                    out.push(
+                        Diagnostic::error(codes::UNKNOWN_MODULE, module_span, format!("no module `{}`", join(&path)))
+                            .with_note(why),
+                    );
+                    return;
+                }
+            },
+        };
+        let found = self.get(target).scope.get(&item.name).copied().filter(|i| i.module == target);
+        let Some(found) = found else {
+            let names: Vec<&str> = self.get(target).scope.keys().map(|n| n.as_str()).collect();
+            let mut d = Diagnostic::error(
+                codes::UNKNOWN_ITEM,
+                item.span,
+                format!("module `{}` has no item `{}`", join(&path), item.name),
+            );
+            if let Some(s) = suggest(&item.name, names.iter().copied()) {
+                d = d.with_fix(format!("did you mean `{s}`?"), item.span, s);
+            } else {
+                d = d.with_note(format!("it defines: {}", names.join(", ")));
+            }
+            out.push(d);
+            return;
+        };
+        let clash = spans.get(&item.name).copied().or_else(|| {
+            self.get(into).imports.iter().find(|(i, _)| i.name == item.name).map(|(i, _)| i.span)
+        });
+        if let Some(first) = clash {
+            out.push(
+                Diagnostic::error(codes::DUPLICATE_NAME, item.span, format!("`{}` is defined twice", item.name))
+                    .with_label("imported here")
+                    .with_secondary(first, "first definition"),
+            );
+            return;
+        }
+        let module = &mut self.list[into.0 as usize];
+        module.scope.insert(item.name.clone(), found);
+        module.imports.push((item.clone(), found));
+    }
+}
+
+/// The name that an item defines.
+pub fn item_name(item: &Item) -> Option<&Ident> {
+    match &item.kind {
+        ItemKind::Const(c) => Some(&c.name),
+        ItemKind::Fn(f) => Some(&f.name),
+        ItemKind::Kernel(k) | ItemKind::Program(k) => Some(&k.name),
+        ItemKind::Atom(a) => Some(&a.name),
+        ItemKind::Use(_) | ItemKind::Error => None,
+    }
+}
+
+fn join(path: &[Name]) -> String {
+    path.iter().map(|n| n.as_str()).collect::<Vec<_>>().join("::")
+}

@@ -1,0 +1,445 @@
+//! Every name in every item is looked up here, also in code that nothing instantiates. Elaboration repeats the look-up
+//! with values and stays silent about what was reported here.
+
+use crate::builtins;
+use crate::modules::{Module, Modules};
+use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
+use ptoc_isa as isa;
+use ptoc_syntax::ast::*;
+use rustc_hash::FxHashSet;
+
+/// Checks the names of all modules.
+pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
+    for (id, module) in modules.all() {
+        let mut walk = Walk { module, scopes: Vec::new(), out, open: false };
+        for item in &module.ast.items {
+            walk.item(item);
+        }
+        if id.0 == 0 {
+            unused_imports(module, out);
+        }
+    }
+}
+
+fn unused_imports(module: &Module, out: &mut Vec<Diagnostic>) {
+    if module.imports.is_empty() {
+        return;
+    }
+    let text = format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
+    for (name, _) in &module.imports {
+        if !text.contains(&format!("{:?}", name.name)) {
+            out.push(Diagnostic::warning(codes::UNUSED_NAME, name.span, format!("`{}` is imported and never used", name.name)));
+        }
+    }
+}
+
+struct Local {
+    name: Name,
+    span: Span,
+    used: bool,
+    /// Parameters and loop variables may stay unused without remark.
+    warn: bool,
+}
+
+struct Walk<'a> {
+    module: &'a Module,
+    scopes: Vec<Vec<Local>>,
+    out: &'a mut Vec<Diagnostic>,
+    /// Unknown names bind themselves (parameter types, index variables of `ensures`).
+    open: bool,
+}
+
+impl Walk<'_> {
+    fn item(&mut self, item: &Item) {
+        match &item.kind {
+            ItemKind::Const(c) => {
+                self.reserved(&c.name);
+                self.scopes.push(Vec::new());
+                self.opt(&c.ty);
+                self.expr(&c.value);
+                self.pop();
+            }
+            ItemKind::Fn(f) => {
+                self.reserved(&f.name);
+                self.scopes.push(Vec::new());
+                self.statics(&f.statics);
+                self.params(&f.params);
+                self.open = true;
+                self.opt(&f.ret);
+                self.open = false;
+                self.block(&f.body);
+                self.pop();
+            }
+            ItemKind::Kernel(k) | ItemKind::Program(k) => {
+                self.reserved(&k.name);
+                self.scopes.push(Vec::new());
+                self.statics(&k.statics);
+                self.params(&k.params);
+                for e in &k.wheres {
+                    self.scopes.push(Vec::new());
+                    self.free_indices(e);
+                    self.expr(e);
+                    self.pop();
+                }
+                for e in &k.ensures {
+                    self.scopes.push(Vec::new());
+                    self.free_indices(e);
+                    self.expr(e);
+                    self.pop();
+                }
+                self.block(&k.body);
+                self.pop();
+            }
+            ItemKind::Atom(_) | ItemKind::Use(_) | ItemKind::Error => {}
+        }
+    }
+
+    fn reserved(&mut self, name: &Ident) {
+        let what = match builtins::word(&name.name) {
+            Some(builtins::Word::DType(_) | builtins::Word::Index) => "a dtype",
+            Some(builtins::Word::Loc(_)) => "a location",
+            _ if isa::lookup(&name.name).is_some() => "an instruction",
+            _ => return,
+        };
+        self.out.push(
+            Diagnostic::error(codes::RESERVED_NAME, name.span, format!("`{}` is the name of {what}", name.name))
+                .with_help("choose another name"),
+        );
+    }
+
+    fn statics(&mut self, params: &[StaticParam]) {
+        for p in params {
+            match &p.kind {
+                StaticKind::Const { ty, default, tune } => {
+                    if let Some(t) = ty {
+                        self.expr(t);
+                    }
+                    self.opt(default);
+                    tune.iter().for_each(|e| self.expr(e));
+                }
+                StaticKind::Type { default } => self.opt(default),
+                StaticKind::Fn { default } => {
+                    if let Some(name) = default {
+                        self.name(&name.name, name.span);
+                    }
+                }
+            }
+            self.define(&p.name, false);
+        }
+    }
+
+    fn params(&mut self, params: &[Param]) {
+        // Names first: a type may mention a later scalar parameter.
+        for p in params {
+            self.define(&p.name, false);
+        }
+        for p in params {
+            self.open = true;
+            self.expr(&p.ty);
+            self.open = false;
+        }
+        for p in params {
+            self.opt(&p.default);
+            if let Some(at) = &p.at {
+                self.open = true;
+                self.expr(at);
+                self.open = false;
+            }
+        }
+    }
+
+    /// Bare names used as tensor indices in `where` and `ensures` are variables that range over the extents.
+    fn free_indices(&mut self, e: &Expr) {
+        let mut found = Vec::new();
+        index_names(e, &mut found);
+        for name in found {
+            if !self.known(&name.name) {
+                self.define(&name, false);
+            }
+        }
+    }
+
+    fn define(&mut self, name: &Ident, warn: bool) {
+        self.reserved(name);
+        let scope = self.scopes.last_mut().expect("a scope is open");
+        if let Some(first) = scope.iter().find(|l| l.name == name.name && !l.warn) {
+            let d = Diagnostic::error(codes::DUPLICATE_NAME, name.span, format!("`{}` is defined twice", name.name))
+                .with_label("second definition")
+                .with_secondary(first.span, "first definition");
+            self.out.push(d);
+            return;
+        }
+        scope.push(Local { name: name.name.clone(), span: name.span, used: false, warn });
+    }
+
+    fn pop(&mut self) {
+        for l in self.scopes.pop().unwrap_or_default() {
+            if l.warn && !l.used && !l.name.starts_with('_') {
+                self.out.push(
+                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
+                        .with_fix(format!("if this is intended, call it `_{}`", l.name), l.span, format!("_{}", l.name)),
+                );
+            }
+        }
+    }
+
+    fn known(&mut self, name: &str) -> bool {
+        for scope in self.scopes.iter_mut().rev() {
+            if let Some(l) = scope.iter_mut().rev().find(|l| l.name == name) {
+                l.used = true;
+                return true;
+            }
+        }
+        self.module.scope.contains_key(name)
+            || builtins::word(name).is_some()
+            || builtins::function(name).is_some()
+            || isa::lookup(name).is_some()
+    }
+
+    fn name(&mut self, name: &Name, span: Span) {
+        if self.known(name) {
+            return;
+        }
+        if self.open {
+            let ident = Ident { name: name.clone(), span };
+            self.scopes.first_mut().expect("the item's scope").push(Local {
+                name: ident.name,
+                span,
+                used: true,
+                warn: false,
+            });
+            return;
+        }
+        self.unknown(name, span);
+        // Reported once: from here on the name is known.
+        self.scopes.first_mut().expect("the item's scope").push(Local { name: name.clone(), span, used: true, warn: false });
+    }
+
+    fn unknown(&mut self, name: &Name, span: Span) {
+        let upper = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        if matches!(isa::find(name), isa::Lookup::NotYet(_)) {
+            self.out.push(
+                Diagnostic::error(codes::NOT_YET, span, format!("ptoc does not have the PTO instruction `{name}` yet"))
+                    .with_label("not available"),
+            );
+            return;
+        }
+        let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(|l| l.name.as_str()).collect();
+        candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
+        candidates.extend(builtins::FUNCTION_NAMES);
+        candidates.extend(builtins::WORD_NAMES);
+        candidates.extend(ptoc_tensor::DType::ALL.iter().map(|d| d.name()));
+        candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
+        candidates.extend(isa::TABLE.iter().map(|i| i.name));
+        let best = suggest(name, candidates);
+        let (code, what) = if upper && name.starts_with('T') && !name.contains('_') || best.is_some_and(|b| isa::lookup(b).is_some()) {
+            (codes::UNKNOWN_INSTRUCTION, "no instruction")
+        } else {
+            (codes::UNKNOWN_NAME, "unknown name")
+        };
+        let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label("nothing of this name is in scope");
+        if let Some(b) = best {
+            d = d.with_fix(format!("did you mean `{b}`?"), span, b);
+        }
+        self.out.push(d);
+    }
+
+    fn opt(&mut self, e: &Option<Expr>) {
+        if let Some(e) = e {
+            self.expr(e);
+        }
+    }
+
+    fn args(&mut self, args: &[Arg]) {
+        args.iter().for_each(|a| self.expr(&a.value));
+    }
+
+    fn block(&mut self, b: &Block) {
+        self.scopes.push(Vec::new());
+        for s in &b.stmts {
+            self.stmt(s);
+        }
+        if let Some(e) = &b.tail {
+            self.expr(e);
+        }
+        self.pop();
+    }
+
+    fn stmt(&mut self, s: &Stmt) {
+        match &s.kind {
+            StmtKind::Let { names, ty, value } => {
+                self.opt(ty);
+                self.expr(value);
+                names.iter().for_each(|n| self.define(n, true));
+            }
+            StmtKind::LetTuple { names, value } => {
+                self.expr(value);
+                names.iter().for_each(|n| self.define(n, true));
+            }
+            StmtKind::Var { name, ty, value } => {
+                self.opt(ty);
+                self.expr(value);
+                self.define(name, true);
+            }
+            StmtKind::Const(c) => {
+                self.opt(&c.ty);
+                self.expr(&c.value);
+                self.define(&c.name, true);
+            }
+            StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
+                self.expr(target);
+                self.expr(value);
+            }
+            StmtKind::Expr(e) => self.expr(e),
+            StmtKind::If(i) => self.if_stmt(i),
+            StmtKind::For { var, range, body, .. } | StmtKind::Pipeline { var, range, body, .. } => {
+                if let StmtKind::Pipeline { args, .. } = &s.kind {
+                    self.args(args);
+                }
+                self.expr(range);
+                self.scopes.push(Vec::new());
+                self.define(var, false);
+                self.block(body);
+                self.pop();
+            }
+            StmtKind::While { cond, body } => {
+                self.expr(cond);
+                self.block(body);
+            }
+            StmtKind::Grid { vars, clauses } => {
+                for (name, range) in vars {
+                    self.expr(range);
+                    self.define(name, false);
+                }
+                for c in clauses {
+                    match c {
+                        GridClause::On(_) => {}
+                        GridClause::Option(_, args) => self.args(args),
+                    }
+                }
+            }
+            StmtKind::Return(e) => self.opt(e),
+            StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}
+        }
+    }
+
+    fn if_stmt(&mut self, i: &IfStmt) {
+        self.expr(&i.cond);
+        self.block(&i.then);
+        match i.els.as_deref() {
+            Some(Else::Block(b)) => self.block(b),
+            Some(Else::If(i, _)) => self.if_stmt(i),
+            None => {}
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        match &*e.kind {
+            ExprKind::Name(n) => self.name(n, e.span),
+            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole | ExprKind::Error => {}
+            ExprKind::Str(text) => interpolated(text).for_each(|n| {
+                self.known(n);
+            }),
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => self.expr(a),
+            // Basis names (`1@row`) belong to the target.
+            ExprKind::Basis(a, _) => self.expr(a),
+            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
+            ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Static(base, args) => {
+                if matches!(&*base.kind, ExprKind::Name(n) if n == "sum") {
+                    return;
+                }
+                self.expr(base);
+                self.args(args);
+            }
+            ExprKind::Call(callee, args) => {
+                if let ExprKind::Static(base, vars) = &*callee.kind
+                    && matches!(&*base.kind, ExprKind::Name(n) if n == "sum")
+                {
+                    self.scopes.push(Vec::new());
+                    for v in vars {
+                        if let ExprKind::Name(n) = &*v.value.kind {
+                            let ident = Ident { name: n.clone(), span: v.value.span };
+                            self.define(&ident, false);
+                        }
+                    }
+                    self.args(args);
+                    self.pop();
+                    return;
+                }
+                self.expr(callee);
+                self.args(args);
+            }
+            ExprKind::Index(base, args) => {
+                self.expr(base);
+                self.args(args);
+            }
+            ExprKind::If(i) => self.if_stmt(i),
+            ExprKind::Tile { ty, at } => {
+                self.expr(ty);
+                self.opt(at);
+            }
+            ExprKind::Tensor { ty, fill, .. } => {
+                self.expr(ty);
+                self.opt(fill);
+            }
+        }
+    }
+}
+
+/// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.
+pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
+    let mut bound = FxHashSet::default();
+    collect(e, &mut bound, out);
+
+    fn collect(e: &Expr, bound: &mut FxHashSet<Name>, out: &mut Vec<Ident>) {
+        match &*e.kind {
+            ExprKind::Index(base, args) => {
+                collect(base, bound, out);
+                for a in args {
+                    if let ExprKind::Name(n) = &*a.value.kind {
+                        if !bound.contains(n) && !out.iter().any(|i| i.name == *n) {
+                            out.push(Ident { name: n.clone(), span: a.value.span });
+                        }
+                    } else {
+                        collect(&a.value, bound, out);
+                    }
+                }
+            }
+            ExprKind::Call(callee, args) => {
+                let mut inner = bound.clone();
+                if let ExprKind::Static(_, vars) = &*callee.kind {
+                    for v in vars {
+                        if let ExprKind::Name(n) = &*v.value.kind {
+                            inner.insert(n.clone());
+                        }
+                    }
+                }
+                args.iter().for_each(|a| collect(&a.value, &mut inner, out));
+            }
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => collect(a, bound, out),
+            ExprKind::Binary(_, a, b) | ExprKind::Range(a, b) | ExprKind::Layout(a, b) => {
+                collect(a, bound, out);
+                collect(b, bound, out);
+            }
+            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| collect(e, bound, out)),
+            ExprKind::If(i) => {
+                collect(&i.cond, bound, out);
+                for b in [Some(&i.then), i.els.as_deref().and_then(|e| if let Else::Block(b) = e { Some(b) } else { None })] {
+                    if let Some(t) = b.and_then(|b| b.tail.as_ref()) {
+                        collect(t, bound, out);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Names in braces: `"got {KS}"`.
+pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))
+}

@@ -1,0 +1,200 @@
+//! What an expression denotes while a kernel is elaborated.
+
+use crate::builtins::{Builtin, Word};
+use crate::modules::ItemId;
+use ptoc_ir::tile::{TensorId, Tile, Value};
+use ptoc_isa::{InstrId, TileType};
+use ptoc_tensor::DType;
+use std::rc::Rc;
+
+/// The meaning of an expression.
+#[derive(Clone, Debug)]
+pub enum Val {
+    /// Something about it was reported already (or waits for a dimension); whatever uses it stays silent.
+    Poison,
+    /// No value.
+    Unit,
+    /// An integer constant without a type: adopts the type that its context has.
+    Int(i128),
+    /// A float constant without a type.
+    Float(f64),
+    /// A truth value known at compile time.
+    Bool(bool),
+    /// A text.
+    Str(String),
+    /// A scalar in IR (constants with a type are scalars too).
+    Scalar(Value),
+    /// A dtype, location, mode word.
+    Word(Word),
+    /// A function.
+    Fn(ItemId),
+    /// A built-in function.
+    Builtin(Builtin),
+    /// An instruction.
+    Instr(InstrId),
+    /// `(a, b)`
+    Tuple(Vec<Val>),
+    /// `[a, b]`
+    List(Vec<Val>),
+    /// A block index, or an extent bound from a tile's type.
+    Block(Rc<Block>),
+    /// `tiles(n, size)`
+    Tiles(Rc<Tiles>),
+    /// `lo .. hi`
+    Range(Value, Value),
+    /// A window of a tensor.
+    View(Rc<View>),
+    /// A tile.
+    Tile(TileVal),
+    /// `tile T[n]`
+    TileArray(TileArray),
+    /// The result of a comparison of tiles: a packed mask, perhaps to be read the other way round.
+    Mask(TileVal, bool),
+    /// `Vec<f32, i, j>` used as a type.
+    TileType(Rc<TileSpec>),
+    /// `_`
+    Hole,
+    /// `none`
+    Nothing,
+}
+
+/// `i in tiles(n, size)`: a dimension of at most `cap`, `len` of them valid.
+#[derive(Debug)]
+pub struct Block {
+    /// Capacity.
+    pub cap: u32,
+    /// Valid length, at most `cap`.
+    pub len: Value,
+    /// Place in the domain; absent for an extent that only sizes tiles.
+    pub place: Option<Place>,
+}
+
+/// Where a block lies.
+#[derive(Debug)]
+pub struct Place {
+    /// First index.
+    pub start: Value,
+    /// One past the last index.
+    pub end: Value,
+    /// Number of the block.
+    pub index: Value,
+    /// Is it the first?
+    pub first: Value,
+    /// One past the domain's last index.
+    pub domain: Value,
+}
+
+/// `tiles(n, size)`
+#[derive(Debug)]
+pub struct Tiles {
+    /// Length of the domain.
+    pub n: Value,
+    /// Block size.
+    pub size: u32,
+    /// Number of blocks.
+    pub count: Value,
+}
+
+/// One mode of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// Valid extent.
+    pub extent: Value,
+    /// Static bound of the extent, where one is known (a block's size, a constant).
+    pub cap: Option<u32>,
+    /// Elements from one index to the next.
+    pub stride: Value,
+}
+
+/// A strided window of a tensor.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// Element type.
+    pub dtype: DType,
+    /// First element.
+    pub offset: Value,
+    /// Modes, slowest first as numpy counts them.
+    pub modes: Vec<Mode>,
+}
+
+/// A tile, or a window of one.
+#[derive(Clone, Copy, Debug)]
+pub struct TileVal {
+    /// The storage.
+    pub tile: Tile,
+    /// Type of the storage.
+    pub ty: TileType,
+    /// Element of a tile array.
+    pub element: Option<Value>,
+    /// Origin of the window.
+    pub origin: Option<(Value, Value)>,
+    /// Rows as the program sees them (storage may be rounded up).
+    pub rows: u32,
+    /// Columns as the program sees them.
+    pub cols: u32,
+    /// Valid shape, where it is not the storage's current one.
+    pub valid: Option<(Value, Value)>,
+    /// A result that nothing names yet.
+    pub temp: bool,
+}
+
+/// `let src = tile T[2]`
+#[derive(Clone, Copy, Debug)]
+pub struct TileArray {
+    /// The storage.
+    pub tile: Tile,
+    /// Type of an element.
+    pub ty: TileType,
+    /// Rows as the program sees them.
+    pub rows: u32,
+    /// Columns.
+    pub cols: u32,
+    /// Number of elements.
+    pub count: u32,
+}
+
+/// A tile type as written, evaluated.
+#[derive(Clone, Debug)]
+pub struct TileSpec {
+    /// The type of the storage.
+    pub ty: TileType,
+    /// Declared valid shape.
+    pub valid: (Value, Value),
+    /// Array length.
+    pub count: u32,
+}
+
+impl Val {
+    /// What kind of thing it is, for messages ("a tile").
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Val::Poison => "an erroneous value",
+            Val::Unit => "no value",
+            Val::Int(_) => "an integer",
+            Val::Float(_) => "a float",
+            Val::Bool(_) => "a truth value",
+            Val::Str(_) => "a text",
+            Val::Scalar(_) => "a scalar",
+            Val::Word(Word::DType(_) | Word::Index) => "a dtype",
+            Val::Word(Word::Loc(_)) => "a location",
+            Val::Word(_) => "a keyword",
+            Val::Fn(_) => "a function",
+            Val::Builtin(_) => "a built-in function",
+            Val::Instr(_) => "an instruction",
+            Val::Tuple(_) => "a tuple",
+            Val::List(_) => "a list",
+            Val::Block(_) => "a block",
+            Val::Tiles(_) => "a set of blocks",
+            Val::Range(..) => "a range",
+            Val::View(_) => "a window of a tensor",
+            Val::Tile(_) => "a tile",
+            Val::TileArray(_) => "an array of tiles",
+            Val::Mask(..) => "a mask",
+            Val::TileType(_) => "a tile type",
+            Val::Hole => "`_`",
+            Val::Nothing => "`none`",
+        }
+    }
+}
