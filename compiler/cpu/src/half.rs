@@ -1,7 +1,8 @@
 //! f16 and bf16 by integer arithmetic on the f32's bits, the same instructions for one value or four.
 //!
-//! All conversions round to nearest even, keep subnormals and overflow to infinity. A NaN stays a NaN with its sign; it
-//! becomes quiet and keeps the payload bits that fit. So the results are, bit for bit, those of IEEE 754 hardware.
+//! All conversions round to nearest even, keep subnormals and overflow to infinity. A NaN stays a NaN with its sign and
+//! the payload bits that fit, and becomes quiet (only bf16 to f32, a mere shift, keeps a signalling NaN). So the
+//! results are, bit for bit, those of IEEE 754 hardware.
 
 use crate::func::Emit;
 use crate::shape::Shape;
