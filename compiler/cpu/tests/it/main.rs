@@ -1,6 +1,8 @@
 //! Cranelift's code against the evaluator of loop IR.
 
 mod generate;
+mod launch;
 mod make;
+mod products;
 mod property;
 mod scalars;

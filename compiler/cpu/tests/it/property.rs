@@ -31,7 +31,7 @@ fn input(len: i64, seed: u32) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::make::cases(96), max_shrink_iters: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn machine_code_agrees_with_the_evaluator(choices in proptest::collection::vec(any::<u8>(), 0..500), seed in any::<u32>()) {
