@@ -4,7 +4,7 @@
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{
-    Addr, BinOp, Cast, CmpOp, Entry, For, Func, If, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
+    Addr, BinOp, Cast, CmpOp, Entry, For, Func, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
     VarData, VarId,
 };
 use rustc_hash::FxHashMap;
@@ -262,16 +262,5 @@ impl Code {
         self.lanes = outer;
         let body = self.pop();
         self.emit(Op::Lanes(Box::new(Lanes { lane, count, body })));
-    }
-
-    /// `if cond { then } else { els }`
-    pub(super) fn if_else(&mut self, cond: Reg, then: impl FnOnce(&mut Code), els: impl FnOnce(&mut Code)) {
-        self.push();
-        then(self);
-        let then = self.pop();
-        self.push();
-        els(self);
-        let els = self.pop();
-        self.emit(Op::If(Box::new(If { cond, then, els })));
     }
 }

@@ -1,8 +1,8 @@
 //! Builds small kernels and runs them twice: tile IR on the interpreter, loop IR on its evaluator.
 
 use ptoc_diagnostics::{FileId, Span};
-use ptoc_ir::loops::eval::{self, Memory};
 use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use ptoc_ir::loops::eval::{self, Memory};
 use ptoc_ir::loops::{self, Module};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::verify::verify;

@@ -1,8 +1,8 @@
 //! Every instruction on every dtype, tails and windows included: the lowered code gives the interpreter's bits.
 
 use crate::harness::*;
-use ptoc_ir::tile::{AddrKind, InstAttrs, Op, Operand, TensorDir, TileRef, Ty, Value};
-use ptoc_isa::{CmpOp, InstrId, Loc, Oob, Order, RoundMode, Sem, TileType};
+use ptoc_ir::tile::{InstAttrs, Operand, TensorDir, Ty, Value};
+use ptoc_isa::{CmpOp, InstrId, Loc, Order, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 const TILES: [DType; 11] = [
@@ -53,8 +53,7 @@ impl Shape {
 
 fn run_case(case: &Case, (rows, cols, known): (i64, i64, bool), order: Order, seed: u64) {
     let mut k = K::new(case.name);
-    let (r, c): (Value, Value) =
-        if known { (k.c(rows), k.c(cols)) } else { (k.dim("R"), k.dim("C")) };
+    let (r, c): (Value, Value) = if known { (k.c(rows), k.c(cols)) } else { (k.dim("R"), k.dim("C")) };
     let one = k.c(1);
     let scalar = case.scalar.map(|(d, _)| {
         let span = k.span();

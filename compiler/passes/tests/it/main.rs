@@ -2,3 +2,5 @@
 
 mod harness;
 mod lowering;
+mod memory;
+mod scalars;
