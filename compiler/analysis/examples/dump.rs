@@ -18,7 +18,7 @@ fn main() {
         if let Ok(i) = v.parse() { bindings.dims.insert(n.into(), i); }
         let f = map.add(format!("<-D {n}>"), v);
         let (e, _) = ptoc_syntax::parse_expr(f, v);
-        bindings.defs.insert(n.into(), e.expect("an expression"));
+        bindings.defs.insert(n.into(), e);
     }
     let target = ptoc_isa::Target::builtin(&target).unwrap();
     for (id, k) in modules.entries() {
@@ -32,8 +32,8 @@ fn main() {
         diags.extend(o.diagnostics);
         println!("// {} {:?}", k.name.name, o.waits);
         if let Some(i) = o.result {
-            println!("{}", ptoc_ir::tile::print(&i.kernel));
-            if let Err(e) = ptoc_ir::tile::verify(&i.kernel) {
+            println!("{}", ptoc_ir::tile::text::print(&i.kernel, ptoc_ir::tile::text::Spans::Omit));
+            if let Err(e) = ptoc_ir::tile::verify::verify(&i.kernel) {
                 for e in e { println!("VERIFY: {e:?}"); }
             }
         }

@@ -182,7 +182,6 @@ pub fn word(name: &str) -> Option<Word> {
         "Zero" => Word::Oob(Oob::Zero),
         "GrfA" | "GrfB" | "Buf" | "Bank" | "unit" | "TSAMPLE" => Word::NotYet("PIM targets"),
         "view" | "layout" => Word::NotYet("layouts as values"),
-        "MTE1" | "MTE2" | "MTE3" | "FIX" | "V" | "M" | "S" => Word::NotYet("explicit synchronisation (events, flags, rings)"),
         "u4" | "i4" | "f8e4m3" | "f8e5m2" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit and 8-bit float dtypes"),
         _ => return None,
     })

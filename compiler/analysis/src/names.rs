@@ -353,7 +353,9 @@ impl Walk<'_> {
                     return;
                 }
                 self.expr(base);
-                self.args(args);
+                if !not_yet(base) {
+                    self.args(args);
+                }
             }
             ExprKind::Call(callee, args) => {
                 if let ExprKind::Static(base, vars) = &*callee.kind
@@ -371,7 +373,14 @@ impl Walk<'_> {
                     return;
                 }
                 self.expr(callee);
-                self.args(args);
+                let base = match &*callee.kind {
+                    ExprKind::Static(b, _) => b,
+                    _ => callee,
+                };
+                // Arguments of what is not there yet may use names of its own (`MTE2`).
+                if !not_yet(base) {
+                    self.args(args);
+                }
             }
             ExprKind::Index(base, args) => {
                 self.expr(base);
@@ -388,6 +397,12 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+fn not_yet(callee: &Expr) -> bool {
+    matches!(&*callee.kind, ExprKind::Name(n)
+        if matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
+            || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
 }
 
 /// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.
