@@ -2,5 +2,7 @@
 
 mod harness;
 mod lowering;
+mod init;
 mod memory;
+mod placement;
 mod scalars;
