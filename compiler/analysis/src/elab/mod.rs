@@ -103,6 +103,8 @@ pub(crate) struct Elab<'a> {
     pub waits: Vec<(Name, Span)>,
     pub dims: FxHashMap<Value, Name>,
     pub place: PlaceMode,
+    /// Accumulator dtypes that were refused: what follows from them is not reported again.
+    pub refused: Vec<ptoc_tensor::DType>,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
 }

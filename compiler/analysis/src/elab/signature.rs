@@ -143,6 +143,7 @@ impl<'a> Elab<'a> {
             waits: Vec::new(),
             dims: FxHashMap::default(),
             place: PlaceMode::Mixed,
+            refused: Vec::new(),
             pending_gm: None,
         }
     }

@@ -213,6 +213,9 @@ impl Elab<'_> {
             return Ok(());
         }
         let subject = format!("`{ty}`");
+        if ty.loc == Loc::Acc {
+            self.refused.push(ty.dtype);
+        }
         for v in violations {
             self.diags.push(v.diagnostic(&subject, span));
         }
