@@ -14,8 +14,13 @@ fn main() {
     let mut target = "a2a3".to_string();
     for a in args {
         let (n, v) = a.split_once('=').expect("NAME=VALUE");
-        if n == "target" { target = v.into(); continue; }
-        if let Ok(i) = v.parse() { bindings.dims.insert(n.into(), i); }
+        if n == "target" {
+            target = v.into();
+            continue;
+        }
+        if let Ok(i) = v.parse() {
+            bindings.dims.insert(n.into(), i);
+        }
         let f = map.add(format!("<-D {n}>"), v);
         let (e, _) = ptoc_syntax::parse_expr(f, v);
         bindings.defs.insert(n.into(), e);
@@ -34,9 +39,13 @@ fn main() {
         if let Some(i) = o.result {
             println!("{}", ptoc_ir::tile::text::print(&i.kernel, ptoc_ir::tile::text::Spans::Omit));
             if let Err(e) = ptoc_ir::tile::verify::verify(&i.kernel) {
-                for e in e { println!("VERIFY: {e:?}"); }
+                for e in e {
+                    println!("VERIFY: {e:?}");
+                }
             }
         }
     }
-    for d in &diags { eprint!("{}", render::terminal(d, &map, false, 100)); }
+    for d in &diags {
+        eprint!("{}", render::terminal(d, &map, false, 100));
+    }
 }

@@ -152,8 +152,12 @@ impl Modules {
         let whole = segments[0].span.to(item.span);
         if module_path.is_empty() {
             out.push(
-                Diagnostic::error(codes::UNKNOWN_MODULE, whole, format!("`use {}` names no item of a module", item.name))
-                    .with_help("write `use module::item;`"),
+                Diagnostic::error(
+                    codes::UNKNOWN_MODULE,
+                    whole,
+                    format!("`use {}` names no item of a module", item.name),
+                )
+                .with_help("write `use module::item;`"),
             );
             return;
         }
@@ -192,9 +196,10 @@ impl Modules {
             out.push(d);
             return;
         };
-        let clash = spans.get(&item.name).copied().or_else(|| {
-            self.get(into).imports.iter().find(|(i, _)| i.name == item.name).map(|(i, _)| i.span)
-        });
+        let clash = spans
+            .get(&item.name)
+            .copied()
+            .or_else(|| self.get(into).imports.iter().find(|(i, _)| i.name == item.name).map(|(i, _)| i.span));
         if let Some(first) = clash {
             out.push(
                 Diagnostic::error(codes::DUPLICATE_NAME, item.span, format!("`{}` is defined twice", item.name))

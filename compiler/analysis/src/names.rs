@@ -25,10 +25,15 @@ fn unused_imports(module: &Module, out: &mut Vec<Diagnostic>) {
     if module.imports.is_empty() {
         return;
     }
-    let text = format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
+    let text =
+        format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
     for (name, _) in &module.imports {
         if !text.contains(&format!("{:?}", name.name)) {
-            out.push(Diagnostic::warning(codes::UNUSED_NAME, name.span, format!("`{}` is imported and never used", name.name)));
+            out.push(Diagnostic::warning(
+                codes::UNUSED_NAME,
+                name.span,
+                format!("`{}` is imported and never used", name.name),
+            ));
         }
     }
 }
@@ -176,8 +181,11 @@ impl Walk<'_> {
         for l in self.scopes.pop().unwrap_or_default() {
             if l.warn && !l.used && !l.name.starts_with('_') {
                 self.out.push(
-                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
-                        .with_fix(format!("if this is intended, call it `_{}`", l.name), l.span, format!("_{}", l.name)),
+                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name)).with_fix(
+                        format!("if this is intended, call it `_{}`", l.name),
+                        l.span,
+                        format!("_{}", l.name),
+                    ),
                 );
             }
         }
@@ -212,7 +220,12 @@ impl Walk<'_> {
         }
         self.unknown(name, span);
         // Reported once: from here on the name is known.
-        self.scopes.first_mut().expect("the item's scope").push(Local { name: name.clone(), span, used: true, warn: false });
+        self.scopes.first_mut().expect("the item's scope").push(Local {
+            name: name.clone(),
+            span,
+            used: true,
+            warn: false,
+        });
     }
 
     fn unknown(&mut self, name: &Name, span: Span) {
@@ -232,12 +245,15 @@ impl Walk<'_> {
         candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
         candidates.extend(isa::TABLE.iter().map(|i| i.name));
         let best = suggest(name, candidates);
-        let (code, what) = if upper && name.starts_with('T') && !name.contains('_') || best.is_some_and(|b| isa::lookup(b).is_some()) {
+        let (code, what) = if upper && name.starts_with('T') && !name.contains('_')
+            || best.is_some_and(|b| isa::lookup(b).is_some())
+        {
             (codes::UNKNOWN_INSTRUCTION, "no instruction")
         } else {
             (codes::UNKNOWN_NAME, "unknown name")
         };
-        let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label("nothing of this name is in scope");
+        let mut d =
+            Diagnostic::error(code, span, format!("{what} `{name}`")).with_label("nothing of this name is in scope");
         if let Some(b) = best {
             d = d.with_fix(format!("did you mean `{b}`?"), span, b);
         }
@@ -340,7 +356,9 @@ impl Walk<'_> {
             ExprKind::Str(text) => interpolated(text).for_each(|n| {
                 self.known(n);
             }),
-            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => self.expr(a),
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => {
+                self.expr(a)
+            }
             // Basis names (`1@row`) belong to the target.
             ExprKind::Basis(a, _) => self.expr(a),
             ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
@@ -435,15 +453,21 @@ pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
                 }
                 args.iter().for_each(|a| collect(&a.value, &mut inner, out));
             }
-            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => collect(a, bound, out),
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => {
+                collect(a, bound, out)
+            }
             ExprKind::Binary(_, a, b) | ExprKind::Range(a, b) | ExprKind::Layout(a, b) => {
                 collect(a, bound, out);
                 collect(b, bound, out);
             }
-            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| collect(e, bound, out)),
+            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => {
+                l.iter().for_each(|e| collect(e, bound, out))
+            }
             ExprKind::If(i) => {
                 collect(&i.cond, bound, out);
-                for b in [Some(&i.then), i.els.as_deref().and_then(|e| if let Else::Block(b) = e { Some(b) } else { None })] {
+                for b in
+                    [Some(&i.then), i.els.as_deref().and_then(|e| if let Else::Block(b) = e { Some(b) } else { None })]
+                {
                     if let Some(t) = b.and_then(|b| b.tail.as_ref()) {
                         collect(t, bound, out);
                     }

@@ -24,8 +24,12 @@ impl Elab<'_> {
                 Some((Binding::Let(Val::Tile(t)), _)) => return self.assign_tile(&t, value, span),
                 Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
                 Some((Binding::Let(v), at)) => {
-                    let mut d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, format!("`{n}` is {} and never changes", v.describe()))
-                        .with_secondary(at, "defined here");
+                    let mut d = Diagnostic::error(
+                        codes::NOT_ASSIGNABLE,
+                        target.span,
+                        format!("`{n}` is {} and never changes", v.describe()),
+                    )
+                    .with_secondary(at, "defined here");
                     d = match v {
                         Val::View(_) => d.with_help("store a tile to it: `TSTORE(window, tile);`"),
                         _ => d.with_help(format!("declare it with `var {n} = ..`")),
@@ -46,8 +50,9 @@ impl Elab<'_> {
                 Ok(())
             }
             Val::View(_) => {
-                let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a window of a tensor is written by TSTORE")
-                    .with_help("`TSTORE(window, tile);`");
+                let d =
+                    Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a window of a tensor is written by TSTORE")
+                        .with_help("`TSTORE(window, tile);`");
                 self.report(d)
             }
             Val::Scalar(_) => self.assign_element(target, value, span),
@@ -86,8 +91,12 @@ impl Elab<'_> {
             Val::Tile(x) if x.tile == t.tile && x.element == t.element && x.origin == t.origin => Ok(()),
             Val::Tile(x) => {
                 if x.ty.dtype != t.ty.dtype {
-                    let d = Diagnostic::error(codes::DTYPE_MISMATCH, at, format!("the tile holds `{}`, the value is `{}`", t.ty.dtype, x.ty.dtype))
-                        .with_help(format!("convert it by name: `{}(..)`", t.ty.dtype));
+                    let d = Diagnostic::error(
+                        codes::DTYPE_MISMATCH,
+                        at,
+                        format!("the tile holds `{}`, the value is `{}`", t.ty.dtype, x.ty.dtype),
+                    )
+                    .with_help(format!("convert it by name: `{}(..)`", t.ty.dtype));
                     return self.report(d);
                 }
                 if (x.rows, x.cols) != (t.rows, t.cols) {
@@ -97,7 +106,9 @@ impl Elab<'_> {
                 let x = if x.ty.loc == t.ty.loc || matches!((x.ty.loc, t.ty.loc), (Loc::Mat, _)) {
                     x
                 } else {
-                    let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), span, at)? else { return Err(Reported) };
+                    let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), span, at)? else {
+                        return Err(Reported);
+                    };
                     x
                 };
                 let id = instr_for(Sem::Move).ok_or(Reported)?;
@@ -165,8 +176,12 @@ impl Elab<'_> {
             }
             Val::Poison => Err(Reported),
             _ => {
-                let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "the left side of an assignment is a `var`, a tile or an element")
-                    .with_help("a scalar that changes is declared with `var`");
+                let d = Diagnostic::error(
+                    codes::NOT_ASSIGNABLE,
+                    target.span,
+                    "the left side of an assignment is a `var`, a tile or an element",
+                )
+                .with_help("a scalar that changes is declared with `var`");
                 self.report(d)
             }
         }
@@ -185,15 +200,22 @@ impl Elab<'_> {
                     None => self.place_tile(t.tile, t.ty, None, &a, e[1].span, span)?,
                     Some(k) => match self.const_index(k) {
                         Some(k) => self.place_tile(t.tile, t.ty, Some(k as u32), &a, e[1].span, span)?,
-                        None => return self.not_yet(e[0].span, "TASSIGN of a tile array's element that is chosen at run time"),
+                        None => {
+                            return self
+                                .not_yet(e[0].span, "TASSIGN of a tile array's element that is chosen at run time");
+                        }
                     },
                 }
                 Ok(Val::Unit)
             }
             Val::View(_) => {
-                let d = Diagnostic::error(codes::TASSIGN_ON_TENSOR, e[0].span, "TASSIGN places tiles, this is a global tensor")
-                    .with_note("tensors are bound by the launch; the language has no pointers")
-                    .with_help("declare a tile and TLOAD the window into it");
+                let d = Diagnostic::error(
+                    codes::TASSIGN_ON_TENSOR,
+                    e[0].span,
+                    "TASSIGN places tiles, this is a global tensor",
+                )
+                .with_note("tensors are bound by the launch; the language has no pointers")
+                .with_help("declare a tile and TLOAD the window into it");
                 self.report(d)
             }
             Val::Poison => Err(Reported),
@@ -213,7 +235,9 @@ impl Elab<'_> {
                 let data = &self.b.kernel().tiles[t];
                 let (name, declared) = (data.name.to_string(), data.span);
                 for v in violations {
-                    let d = v.diagnostic(&format!("tile `{name}`"), at).with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
+                    let d = v
+                        .diagnostic(&format!("tile `{name}`"), at)
+                        .with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
                     self.diags.push(d);
                 }
                 return Err(Reported);
@@ -283,7 +307,11 @@ impl Elab<'_> {
         let bytes = self.idx(ty.bytes() as i64);
         let end = self.bin(BinOp::Add, addr, bytes, at);
         let cap = self.idx(capacity as i64);
-        let message = format!("`{name}` would end at {{0}}, {} has {{1}} bytes on {}", self.target.memory(ty.loc).name, self.target.name);
+        let message = format!(
+            "`{name}` would end at {{0}}, {} has {{1}} bytes on {}",
+            self.target.memory(ty.loc).name,
+            self.target.name
+        );
         self.require_le(end, cap, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
         let rest = self.bin(BinOp::Rem, addr, align_v, at);
         let cond = self.compare(CmpOp::Eq, rest, zero, at);

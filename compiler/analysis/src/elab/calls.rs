@@ -63,8 +63,9 @@ impl Elab<'_> {
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
             (_, "acquire" | "commit" | "wait" | "release") => self.not_yet(span, "rings"),
             (_, "tile") => {
-                let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, format!("{} has no `.tile`", v.describe()))
-                    .with_note("`.tile(i, j)` takes a window of a tensor or of a tile");
+                let d =
+                    Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, format!("{} has no `.tile`", v.describe()))
+                        .with_note("`.tile(i, j)` takes a window of a tensor or of a tile");
                 self.report(d)
             }
             (_, name) => {
@@ -96,7 +97,10 @@ impl Elab<'_> {
                     if y == 0 {
                         return self.error(codes::DIVISION_BY_ZERO, span, "`ceil_div` by zero");
                     }
-                    let q = x.checked_neg().and_then(|n| super::consts::int(BinaryOp::Div, n, y).ok()).and_then(i128::checked_neg);
+                    let q = x
+                        .checked_neg()
+                        .and_then(|n| super::consts::int(BinaryOp::Div, n, y).ok())
+                        .and_then(i128::checked_neg);
                     return match q {
                         Some(q) => Ok(Val::Int(q)),
                         None => self.error(codes::CONSTANT_OVERFLOW, span, "`ceil_div` overflows"),
@@ -144,7 +148,11 @@ impl Elab<'_> {
                 match self.expr(e)? {
                     Val::Tile(t) => self.tile_reduce(by_row, op, t, dest, span, e.span),
                     Val::Poison => Err(Reported),
-                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("a reduction takes a tile, found {}", other.describe())),
+                    other => self.error(
+                        codes::TYPE_MISMATCH,
+                        e.span,
+                        format!("a reduction takes a tile, found {}", other.describe()),
+                    ),
                 }
             }
             Builtin::Matmul => {
@@ -154,8 +162,12 @@ impl Elab<'_> {
                     (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
                     (a, b) => {
                         let bad = if matches!(a, Val::Tile(_)) { (&b, e[1]) } else { (&a, e[0]) };
-                        let d = Diagnostic::error(codes::TYPE_MISMATCH, bad.1.span, format!("`matmul` takes tiles, found {}", bad.0.describe()))
-                            .with_help("bring the operands to the cube: `matmul(Left(..), Right(..))`");
+                        let d = Diagnostic::error(
+                            codes::TYPE_MISMATCH,
+                            bad.1.span,
+                            format!("`matmul` takes tiles, found {}", bad.0.describe()),
+                        )
+                        .with_help("bring the operands to the cube: `matmul(Left(..), Right(..))`");
                         self.report(d)
                     }
                 }
@@ -166,7 +178,11 @@ impl Elab<'_> {
                     Val::Tile(t) => self.tile_transpose(t, dest, span, e.span),
                     Val::View(v) => self.transpose_view(&v, span),
                     Val::Poison => Err(Reported),
-                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`transpose` takes a tile, found {}", other.describe())),
+                    other => self.error(
+                        codes::TYPE_MISMATCH,
+                        e.span,
+                        format!("`transpose` takes a tile, found {}", other.describe()),
+                    ),
                 }
             }
             Builtin::Iota => self.iota(args, span),
@@ -177,7 +193,13 @@ impl Elab<'_> {
                     Val::TileArray(a) => a.ty,
                     Val::TileType(t) => t.ty,
                     Val::Poison => return Err(Reported),
-                    other => return self.error(codes::TYPE_MISMATCH, e.span, format!("`bytes` takes a tile, found {}", other.describe())),
+                    other => {
+                        return self.error(
+                            codes::TYPE_MISMATCH,
+                            e.span,
+                            format!("`bytes` takes a tile, found {}", other.describe()),
+                        );
+                    }
                 };
                 Ok(Val::Int(i128::from(ty.bytes())))
             }
@@ -188,7 +210,10 @@ impl Elab<'_> {
                         let mut n = 1i128;
                         for v in &l {
                             let i = self.static_int(v, e.span, "an extent")?;
-                            n = n.checked_mul(i).ok_or(()).or_else(|()| self.error(codes::CONSTANT_OVERFLOW, span, "the product overflows"))?;
+                            n = n
+                                .checked_mul(i)
+                                .ok_or(())
+                                .or_else(|()| self.error(codes::CONSTANT_OVERFLOW, span, "the product overflows"))?;
                         }
                         Ok(Val::Int(n))
                     }
@@ -201,7 +226,11 @@ impl Elab<'_> {
                         Ok(Val::Scalar(n))
                     }
                     Val::Poison => Err(Reported),
-                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`size` is not defined on {}", other.describe())),
+                    other => self.error(
+                        codes::TYPE_MISMATCH,
+                        e.span,
+                        format!("`size` is not defined on {}", other.describe()),
+                    ),
                 }
             }
             Builtin::Rank => {
@@ -210,7 +239,11 @@ impl Elab<'_> {
                     Val::Tuple(l) => Ok(Val::Int(l.len() as i128)),
                     Val::View(v) => Ok(Val::Int(v.modes.len() as i128)),
                     Val::Poison => Err(Reported),
-                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`rank` is not defined on {}", other.describe())),
+                    other => self.error(
+                        codes::TYPE_MISMATCH,
+                        e.span,
+                        format!("`rank` is not defined on {}", other.describe()),
+                    ),
                 }
             }
             Builtin::Col => {
@@ -218,7 +251,11 @@ impl Elab<'_> {
                 match self.expr(e)? {
                     Val::View(v) => self.column_view(&v, span),
                     Val::Poison => Err(Reported),
-                    other => self.error(codes::TYPE_MISMATCH, e.span, format!("`col` takes a vector of a tensor, found {}", other.describe())),
+                    other => self.error(
+                        codes::TYPE_MISMATCH,
+                        e.span,
+                        format!("`col` takes a vector of a tensor, found {}", other.describe()),
+                    ),
                 }
             }
             Builtin::Sum => {
@@ -248,7 +285,9 @@ impl Elab<'_> {
         match (&a, &b) {
             (Val::Tile(_), _) | (_, Val::Tile(_)) => return self.tile_arith(op, a, b, dest, span, at),
             (Val::Int(x), Val::Int(y)) => return Ok(Val::Int(if op == BinOp::Max { *x.max(y) } else { *x.min(y) })),
-            (Val::Float(x), Val::Float(y)) => return Ok(Val::Float(if op == BinOp::Max { x.max(*y) } else { x.min(*y) })),
+            (Val::Float(x), Val::Float(y)) => {
+                return Ok(Val::Float(if op == BinOp::Max { x.max(*y) } else { x.min(*y) }));
+            }
             _ => {}
         }
         let ty = match (self.scalar_ty(&a), self.scalar_ty(&b)) {
@@ -345,8 +384,9 @@ impl Elab<'_> {
                 }
                 Val::Scalar(x) => parts.push(PrintPart::Scalar(x)),
                 Val::View(_) => {
-                    let d = Diagnostic::error(codes::TYPE_MISMATCH, a.value.span, "only tiles and scalars can be printed")
-                        .with_help("load the window: `print(Vec(..))`");
+                    let d =
+                        Diagnostic::error(codes::TYPE_MISMATCH, a.value.span, "only tiles and scalars can be printed")
+                            .with_help("load the window: `print(Vec(..))`");
                     return self.report(d);
                 }
                 v => parts.push(PrintPart::Text(self.show(&v))),
@@ -370,8 +410,12 @@ impl Elab<'_> {
         match self.expr(&cond.value)? {
             Val::Bool(true) => Ok(Val::Unit),
             Val::Bool(false) => {
-                let mut d = Diagnostic::error(codes::STATIC_ASSERT, cond.value.span, text.clone().unwrap_or_else(|| "static assertion failed".into()))
-                    .with_label("this is false");
+                let mut d = Diagnostic::error(
+                    codes::STATIC_ASSERT,
+                    cond.value.span,
+                    text.clone().unwrap_or_else(|| "static assertion failed".into()),
+                )
+                .with_label("this is false");
                 if let ExprKind::Binary(op, a, b) = &*cond.value.kind
                     && let (Ok(x), Ok(y)) = (self.expr(a), self.expr(b))
                 {
@@ -409,7 +453,8 @@ impl Elab<'_> {
         };
         let c = self.expr(&cond.value)?;
         let c = self.bool_of(&c, cond.value.span)?;
-        let data = ptoc_ir::tile::CheckData { code: codes::ASSERTION_FAILED, message, span: cond.value.span, help: None };
+        let data =
+            ptoc_ir::tile::CheckData { code: codes::ASSERTION_FAILED, message, span: cond.value.span, help: None };
         self.check(c, data, Vec::new(), span)?;
         Ok(Val::Unit)
     }
@@ -431,7 +476,13 @@ impl Elab<'_> {
                 None => k,
                 Some(n) => match f.params.iter().position(|p| p.name.name == n.name) {
                     Some(s) => s,
-                    None => return self.error(codes::WRONG_ARGUMENTS, n.span, format!("`{}` has no parameter `{}`", f.name.name, n.name)),
+                    None => {
+                        return self.error(
+                            codes::WRONG_ARGUMENTS,
+                            n.span,
+                            format!("`{}` has no parameter `{}`", f.name.name, n.name),
+                        );
+                    }
                 },
             };
             if slot >= f.params.len() || values[slot].is_some() {
@@ -460,12 +511,22 @@ impl Elab<'_> {
 
     fn arity<T>(&mut self, f: &FnItem, given: usize, span: Span) -> R<T> {
         let params: Vec<&str> = f.params.iter().map(|p| p.name.name.as_str()).collect();
-        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` takes {} arguments, {given} given", f.name.name, params.len()))
-            .with_secondary(f.name.span, format!("{}({})", f.name.name, params.join(", ")));
+        let d = Diagnostic::error(
+            codes::WRONG_ARGUMENTS,
+            span,
+            format!("`{}` takes {} arguments, {given} given", f.name.name, params.len()),
+        )
+        .with_secondary(f.name.span, format!("{}({})", f.name.name, params.join(", ")));
         self.report(d)
     }
 
-    fn bind_and_run(&mut self, f: &FnItem, values: Vec<Option<(Val, Span)>>, dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn bind_and_run(
+        &mut self,
+        f: &FnItem,
+        values: Vec<Option<(Val, Span)>>,
+        dest: Option<TileVal>,
+        span: Span,
+    ) -> R<Val> {
         for (p, v) in f.params.iter().zip(values) {
             let (v, at) = match v {
                 Some(v) => v,
@@ -532,7 +593,12 @@ impl Elab<'_> {
             v => vec![v.clone()],
         };
         if parts.len() != slots.len() {
-            let message = format!("{} value{} returned, {} declared", parts.len(), if parts.len() == 1 { "" } else { "s" }, slots.len());
+            let message = format!(
+                "{} value{} returned, {} declared",
+                parts.len(),
+                if parts.len() == 1 { "" } else { "s" },
+                slots.len()
+            );
             return self.error(codes::BAD_RETURN, span, message);
         }
         for (p, s) in parts.iter().zip(slots) {
@@ -549,8 +615,12 @@ impl Elab<'_> {
             return match v {
                 Val::Unit => Ok(Val::Unit),
                 v => {
-                    let d = Diagnostic::error(codes::BAD_RETURN, f.name.span, format!("`{}` returns {}, and declares nothing", f.name.name, v.describe()))
-                        .with_help("write `-> type` after the parameters, or end the last statement with `;`");
+                    let d = Diagnostic::error(
+                        codes::BAD_RETURN,
+                        f.name.span,
+                        format!("`{}` returns {}, and declares nothing", f.name.name, v.describe()),
+                    )
+                    .with_help("write `-> type` after the parameters, or end the last statement with `;`");
                     self.report(d)
                 }
             };
@@ -571,7 +641,11 @@ impl Elab<'_> {
             }
             (ExprKind::Static(..), Val::Tile(t)) => {
                 let want = self.tile_spec(ret)?;
-                if want.ty.loc != t.ty.loc || want.ty.dtype != t.ty.dtype || want.ty.rows != t.rows || want.ty.cols != t.cols {
+                if want.ty.loc != t.ty.loc
+                    || want.ty.dtype != t.ty.dtype
+                    || want.ty.rows != t.rows
+                    || want.ty.cols != t.cols
+                {
                     let message = format!("the function returns `{}`, and declares `{}`", t.ty, want.ty);
                     return self.error(codes::BAD_RETURN, ret.span, message);
                 }
@@ -583,14 +657,18 @@ impl Elab<'_> {
             (_, v) => {
                 let ty = self.scalar_type(ret)?;
                 match v {
-                    Val::Tile(t) if Ty::D(t.ty.dtype) == ty || (ty == Ty::Index && t.ty.dtype.is_int()) => Ok(Val::Tile(t)),
+                    Val::Tile(t) if Ty::D(t.ty.dtype) == ty || (ty == Ty::Index && t.ty.dtype.is_int()) => {
+                        Ok(Val::Tile(t))
+                    }
                     Val::Mask(m, n) if ty == Ty::BOOL => Ok(Val::Mask(m, n)),
                     Val::Tile(t) => {
                         let message = format!("the function returns a tile of `{}`, and declares `{ty}`", t.ty.dtype);
                         self.error(codes::BAD_RETURN, ret.span, message)
                     }
                     Val::Int(i) if ty == Ty::Index => Ok(Val::Int(i)),
-                    Val::Unit => self.error(codes::BAD_RETURN, ret.span, "the function declares a value and returns none"),
+                    Val::Unit => {
+                        self.error(codes::BAD_RETURN, ret.span, "the function declares a value and returns none")
+                    }
                     v => {
                         let x = self.scalar_of(&v, ty, span)?;
                         Ok(self.fold(x))
@@ -607,7 +685,9 @@ fn returns_early(b: &Block, top: bool) -> bool {
     b.stmts.iter().enumerate().any(|(i, s)| match &s.kind {
         StmtKind::Return(_) => !(top && i == last && b.tail.is_none()),
         StmtKind::If(s) => if_returns(s),
-        StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => returns_early(body, false),
+        StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => {
+            returns_early(body, false)
+        }
         _ => false,
     }) || b.tail.as_ref().is_some_and(|t| matches!(&*t.kind, ExprKind::If(i) if if_returns(i)))
 }

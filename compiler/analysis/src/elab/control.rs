@@ -24,8 +24,12 @@ impl Elab<'_> {
             failed |= match self.expr(e) {
                 Ok(Val::Unit) => false,
                 Ok(v) => {
-                    let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this block gives {}, and nothing takes it", v.describe()))
-                        .with_help("end it with `;`, or assign it");
+                    let d = Diagnostic::error(
+                        codes::UNUSED_VALUE,
+                        e.span,
+                        format!("this block gives {}, and nothing takes it", v.describe()),
+                    )
+                    .with_help("end it with `;`, or assign it");
                     self.report::<()>(d).is_err()
                 }
                 Err(_) => true,
@@ -54,8 +58,12 @@ impl Elab<'_> {
             Val::Bool(true) => return self.block(&i.then),
             Val::Bool(false) => return self.else_stmt(i, span),
             Val::Mask(..) => {
-                let d = Diagnostic::error(codes::CONDITION_NOT_BOOL, i.cond.span, "this condition differs from element to element")
-                    .with_help("select values: `x = if mask { a } else { b };`");
+                let d = Diagnostic::error(
+                    codes::CONDITION_NOT_BOOL,
+                    i.cond.span,
+                    "this condition differs from element to element",
+                )
+                .with_help("select values: `x = if mask { a } else { b };`");
                 return self.report(d);
             }
             Val::Poison => return Err(Reported),
@@ -131,8 +139,12 @@ impl Elab<'_> {
                 }
             },
             other => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, range.span, format!("cannot loop over {}", other.describe()))
-                    .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    range.span,
+                    format!("cannot loop over {}", other.describe()),
+                )
+                .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
                 self.report(d)
             }
         }
@@ -147,8 +159,12 @@ impl Elab<'_> {
 
     fn unrolled(&mut self, var: &Ident, items: Vec<Val>, body: &Block, span: Span) -> R<()> {
         if contains_jump(body) {
-            let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "a loop over a list is unrolled, so it has no `break` or `continue`")
-                .with_help("loop over a range");
+            let d = Diagnostic::error(
+                codes::TYPE_MISMATCH,
+                span,
+                "a loop over a list is unrolled, so it has no `break` or `continue`",
+            )
+            .with_help("loop over a range");
             return self.report(d);
         }
         let mut failed = false;
@@ -188,22 +204,31 @@ impl Elab<'_> {
         if stages > 1 {
             self.stages = stages;
         }
-        let (body, r) = self.loop_body(label, |s| {
-            s.b.define_here(index);
-            let v = bind(s, index);
-            s.env.push();
-            s.env.define(var.name.clone(), Binding::Let(v), var.span);
-            let r = s.block(body);
-            s.env.pop();
-            r
-        }, span);
+        let (body, r) = self.loop_body(
+            label,
+            |s| {
+                s.b.define_here(index);
+                let v = bind(s, index);
+                s.env.push();
+                s.env.define(var.name.clone(), Binding::Let(v), var.span);
+                let r = s.block(body);
+                s.env.pop();
+                r
+            },
+            span,
+        );
         self.stages = outer;
         self.emit(Op::For(Box::new(For { label, index, lo, hi, stages, body })), span);
         r
     }
 
     /// The body of a loop: valid shapes at its end must be those that its reads assumed at its beginning.
-    fn loop_body(&mut self, label: Label, f: impl FnOnce(&mut Self) -> R<()>, span: Span) -> (ptoc_ir::tile::Region, R<()>) {
+    fn loop_body(
+        &mut self,
+        label: Label,
+        f: impl FnOnce(&mut Self) -> R<()>,
+        span: Span,
+    ) -> (ptoc_ir::tile::Region, R<()>) {
         let before = self.valid.clone();
         let outer_reads = std::mem::take(&mut self.valid_reads);
         self.loops.push(label);
@@ -217,10 +242,14 @@ impl Elab<'_> {
             }
             if let Some((_, _, at)) = reads.iter().find(|(x, v, _)| x == t && v == was) {
                 let name = self.b.kernel().tiles[*t].name.clone();
-                let d = Diagnostic::error(codes::VALID_SHAPE_UNKNOWN, *at, format!("the valid shape of `{name}` changes from one iteration to the next"))
-                    .with_label("read here with the shape from before the loop")
-                    .with_secondary(span, "the loop leaves it with another")
-                    .with_help("load it at the beginning of each iteration, or declare it inside the loop");
+                let d = Diagnostic::error(
+                    codes::VALID_SHAPE_UNKNOWN,
+                    *at,
+                    format!("the valid shape of `{name}` changes from one iteration to the next"),
+                )
+                .with_label("read here with the shape from before the loop")
+                .with_secondary(span, "the loop leaves it with another")
+                .with_help("load it at the beginning of each iteration, or declare it inside the loop");
                 r = self.report(d);
             }
             self.valid.insert(*t, Valid::Unknown(span));
@@ -269,7 +298,11 @@ impl Elab<'_> {
                     let v = self.expr(&a.value)?;
                     stages = self.static_extent(&v, a.value.span, "the number of stages")?;
                     if stages > 64 {
-                        return self.error(codes::BAD_EXTENT, a.value.span, format!("{stages} stages are more than the 64 that make sense"));
+                        return self.error(
+                            codes::BAD_EXTENT,
+                            a.value.span,
+                            format!("{stages} stages are more than the 64 that make sense"),
+                        );
                     }
                 }
                 _ => {

@@ -40,8 +40,12 @@ impl Elab<'_> {
                     return Ok(Val::Tile(t));
                 }
                 if t.ty.loc != Loc::Vec {
-                    let e = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("TCVT works in Vec, this tile is in {}", t.ty.loc))
-                        .with_help(format!("`{d}(Vec(..))`"));
+                    let e = Diagnostic::error(
+                        codes::LOCATION_MISMATCH,
+                        at,
+                        format!("TCVT works in Vec, this tile is in {}", t.ty.loc),
+                    )
+                    .with_help(format!("`{d}(Vec(..))`"));
                     return self.report(e);
                 }
                 let shape = self.valid_of(&t, at)?;
@@ -49,7 +53,8 @@ impl Elab<'_> {
                 // Where the target has no direct pair, the shortest exact chain; none: TCVT itself reports it.
                 let chain = ptoc_isa::conversion_path(self.target, t.ty.dtype, d).unwrap_or_default();
                 let mut here = t;
-                let steps: Vec<_> = if chain.is_empty() { vec![(d, None)] } else { chain.iter().map(|h| (h.to, h.saturate)).collect() };
+                let steps: Vec<_> =
+                    if chain.is_empty() { vec![(d, None)] } else { chain.iter().map(|h| (h.to, h.saturate)).collect() };
                 for (k, (to, saturate)) in steps.iter().enumerate() {
                     let dest = dest.filter(|x| x.tile != here.tile && k + 1 == steps.len());
                     let r = self.result(*to, (here.rows, here.cols), shape, dest, span)?;
@@ -64,12 +69,17 @@ impl Elab<'_> {
                 if let Val::Scalar(_) = v {
                     return self.convert_to(ty, v, dest, span, at);
                 }
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("a window of a tensor cannot become `{ty}` in place"))
-                    .with_help(format!("load it first: `{ty}(Vec(..))`"));
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    at,
+                    format!("a window of a tensor cannot become `{ty}` in place"),
+                )
+                .with_help(format!("load it first: `{ty}(Vec(..))`"));
                 self.report(d)
             }
             Val::Block(_) => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number").with_help("use `.start`, `.index` or `.len`");
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number")
+                    .with_help("use `.start`, `.index` or `.len`");
                 self.report(d)
             }
             other => {
@@ -92,8 +102,12 @@ impl Elab<'_> {
             Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
             Val::Tile(t) => self.move_tile(loc, t, span, at),
             other => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{loc}(..)` takes a window of a tensor or a tile, found {}", other.describe()))
-                    .with_help("a window is `x.tile(i, j)` or `x[b, _, _]`");
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    at,
+                    format!("`{loc}(..)` takes a window of a tensor or a tile, found {}", other.describe()),
+                )
+                .with_help("a window is `x.tile(i, j)` or `x[b, _, _]`");
                 self.report(d)
             }
         }
@@ -120,7 +134,12 @@ impl Elab<'_> {
                     } else {
                         let ty = self.sized_for(l, loc, view.dtype, rows, cols);
                         let t = self.named_hidden(l, ty, (rows, cols), shape, span)?;
-                        self.apply(load, vec![tile(t, span), Opnd::View(view.clone(), at)], InstAttrs::default(), span)?;
+                        self.apply(
+                            load,
+                            vec![tile(t, span), Opnd::View(view.clone(), at)],
+                            InstAttrs::default(),
+                            span,
+                        )?;
                         t
                     }
                 }
@@ -152,7 +171,8 @@ impl Elab<'_> {
         match ptoc_isa::shortest_path(self.target, from, to, dtype) {
             Some(path) => {
                 if path.iter().any(|h| h.to == Place::Gm) {
-                    let message = format!("{} has no move {from} -> {to}: this goes through global memory", self.target.name);
+                    let message =
+                        format!("{} has no move {from} -> {to}: this goes through global memory", self.target.name);
                     let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message);
                     if !self.diags.contains(&note) {
                         self.diags.push(note);
@@ -172,7 +192,14 @@ impl Elab<'_> {
         }
     }
 
-    fn named_hidden(&mut self, loc: Loc, ty: TileType, caps: (u32, u32), shape: super::tiles::Shape, span: Span) -> R<TileVal> {
+    fn named_hidden(
+        &mut self,
+        loc: Loc,
+        ty: TileType,
+        caps: (u32, u32),
+        shape: super::tiles::Shape,
+        span: Span,
+    ) -> R<TileVal> {
         self.check_tile_type(ty, span)?;
         Ok(self.new_tile(&format!("{loc}(..)"), ty, caps, shape, span))
     }
@@ -218,7 +245,13 @@ impl Elab<'_> {
         }
     }
 
-    fn scratch_view(&mut self, g: ptoc_ir::tile::TensorId, dtype: ptoc_tensor::DType, t: &TileVal, shape: super::tiles::Shape) -> View {
+    fn scratch_view(
+        &mut self,
+        g: ptoc_ir::tile::TensorId,
+        dtype: ptoc_tensor::DType,
+        t: &TileVal,
+        shape: super::tiles::Shape,
+    ) -> View {
         let (zero, one, width) = (self.idx(0), self.idx(1), self.idx(i64::from(t.cols)));
         View {
             tensor: g,

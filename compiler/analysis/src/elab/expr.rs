@@ -50,7 +50,9 @@ impl Elab<'_> {
             ExprKind::Field(base, name) => self.field(base, name),
             ExprKind::TupleField(base, k, at) => match self.expr(base)? {
                 Val::Tuple(l) if (*k as usize) < l.len() => Ok(l[*k as usize].clone()),
-                Val::Tuple(l) => self.error(codes::UNKNOWN_MEMBER, *at, format!("the tuple has {} parts, no `.{k}`", l.len())),
+                Val::Tuple(l) => {
+                    self.error(codes::UNKNOWN_MEMBER, *at, format!("the tuple has {} parts, no `.{k}`", l.len()))
+                }
                 Val::Poison => Err(Reported),
                 other => self.error(codes::UNKNOWN_MEMBER, *at, format!("{} has no `.{k}`", other.describe())),
             },
@@ -121,7 +123,11 @@ impl Elab<'_> {
             ItemKind::Fn(_) => Ok(Val::Fn(id)),
             ItemKind::Const(c) => {
                 if self.calls.contains(&id) {
-                    return self.error(codes::RECURSION, span, format!("constant `{}` is defined by itself", c.name.name));
+                    return self.error(
+                        codes::RECURSION,
+                        span,
+                        format!("constant `{}` is defined by itself", c.name.name),
+                    );
                 }
                 self.calls.push(id);
                 let module = std::mem::replace(&mut self.module, id.module);
@@ -133,7 +139,8 @@ impl Elab<'_> {
                 v
             }
             ItemKind::Kernel(_) | ItemKind::Program(_) => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "a kernel is no value").with_help("kernels are launched from a `program`");
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "a kernel is no value")
+                    .with_help("kernels are launched from a `program`");
                 self.report(d)
             }
             ItemKind::Atom(_) => self.not_yet(span, "MMA atoms"),
@@ -177,12 +184,24 @@ impl Elab<'_> {
     }
 
     /// `a op b` on scalars or tiles.
-    pub fn binary(&mut self, op: BinaryOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn binary(
+        &mut self,
+        op: BinaryOp,
+        a: Val,
+        b: Val,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         for (v, at) in [(&a, at.0), (&b, at.1)] {
             match v {
                 Val::View(_) => {
-                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "operators work on tiles and scalars, this is a window of a tensor")
-                        .with_help("load it: `Vec(..)`");
+                    let d = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        at,
+                        "operators work on tiles and scalars, this is a window of a tensor",
+                    )
+                    .with_help("load it: `Vec(..)`");
                     return self.report(d);
                 }
                 Val::Block(_) => {
@@ -195,7 +214,9 @@ impl Elab<'_> {
             }
         }
         match (&a, &b) {
-            (Val::Tile(_) | Val::Mask(..), _) | (_, Val::Tile(_) | Val::Mask(..)) => self.tile_binary(op, a, b, dest, span, at),
+            (Val::Tile(_) | Val::Mask(..), _) | (_, Val::Tile(_) | Val::Mask(..)) => {
+                self.tile_binary(op, a, b, dest, span, at)
+            }
             _ => self.scalar_binary(op, &a, &b, span, at),
         }
     }
@@ -273,7 +294,11 @@ impl Elab<'_> {
                 let i = self.static_int(&v, e[0].span, "the position in a list")?;
                 match usize::try_from(i).ok().and_then(|i| l.get(i)) {
                     Some(v) => Ok(v.clone()),
-                    None => self.error(codes::INDEX_OUT_OF_BOUNDS, e[0].span, format!("position {i} of {} elements", l.len())),
+                    None => self.error(
+                        codes::INDEX_OUT_OF_BOUNDS,
+                        e[0].span,
+                        format!("position {i} of {} elements", l.len()),
+                    ),
                 }
             }
             Val::Poison => Err(Reported),
@@ -299,8 +324,9 @@ impl Elab<'_> {
             Val::Tiles(_) => ".count",
             _ => "no members",
         };
-        let d = Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, format!("{} has no `.{}`", v.describe(), name.name))
-            .with_note(format!("it has: {list}"));
+        let d =
+            Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, format!("{} has no `.{}`", v.describe(), name.name))
+                .with_note(format!("it has: {list}"));
         self.report(d)
     }
 
@@ -350,8 +376,12 @@ impl Elab<'_> {
         }
         for (v, at) in [(&a, sa), (&b, sb)] {
             if matches!(v, Val::Tile(_) | Val::View(_) | Val::Block(_) | Val::Tuple(_) | Val::Mask(..)) {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("a run-time `if` gives a scalar, this arm is {}", v.describe()))
-                    .with_help("assign to a tile in both arms instead");
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    at,
+                    format!("a run-time `if` gives a scalar, this arm is {}", v.describe()),
+                )
+                .with_help("assign to a tile in both arms instead");
                 return self.report(d);
             }
         }

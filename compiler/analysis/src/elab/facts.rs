@@ -179,16 +179,27 @@ impl Facts {
             return false;
         }
         let d = depth - 1;
-        if self.upper.get(&a).into_iter().flatten().any(|(u, k)| c.checked_sub(*k).is_some_and(|r| self.le_at(*u, b, r, d))) {
+        if self
+            .upper
+            .get(&a)
+            .into_iter()
+            .flatten()
+            .any(|(u, k)| c.checked_sub(*k).is_some_and(|r| self.le_at(*u, b, r, d)))
+        {
             return true;
         }
         if let Some((op, x, y)) = self.defs.get(&a) {
             let shifted = match op {
                 BinOp::Add => {
                     self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*x, b, r, d)))
-                        || self.consts.get(x).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*y, b, r, d)))
+                        || self
+                            .consts
+                            .get(x)
+                            .is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*y, b, r, d)))
                 }
-                BinOp::Sub => self.min_at(*y, d.min(3)).is_some_and(|k| c.checked_add(k).is_some_and(|r| self.le_at(*x, b, r, d))),
+                BinOp::Sub => {
+                    self.min_at(*y, d.min(3)).is_some_and(|k| c.checked_add(k).is_some_and(|r| self.le_at(*x, b, r, d)))
+                }
                 BinOp::Min => self.le_at(*x, b, c, d) || self.le_at(*y, b, c, d),
                 BinOp::Max => self.le_at(*x, b, c, d) && self.le_at(*y, b, c, d),
                 BinOp::Div => {
@@ -197,7 +208,9 @@ impl Facts {
                         && self.le_at(*x, b, c, d)
                 }
                 // x % y < y for positive y
-                BinOp::Rem => self.min_at(*y, d.min(3)).is_some_and(|m| m >= 1) && self.le_at(*y, b, c.saturating_add(1), d),
+                BinOp::Rem => {
+                    self.min_at(*y, d.min(3)).is_some_and(|m| m >= 1) && self.le_at(*y, b, c.saturating_add(1), d)
+                }
                 _ => false,
             };
             if shifted {
@@ -208,9 +221,14 @@ impl Facts {
             let shifted = match op {
                 BinOp::Add => {
                     self.consts.get(y).is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *x, r, d)))
-                        || self.consts.get(x).is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *y, r, d)))
+                        || self
+                            .consts
+                            .get(x)
+                            .is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *y, r, d)))
                 }
-                BinOp::Sub => self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(a, *x, r, d))),
+                BinOp::Sub => {
+                    self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(a, *x, r, d)))
+                }
                 BinOp::Max => self.le_at(a, *x, c, d) || self.le_at(a, *y, c, d),
                 _ => false,
             };
@@ -218,6 +236,10 @@ impl Facts {
                 return true;
             }
         }
-        self.lower.get(&b).into_iter().flatten().any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
+        self.lower
+            .get(&b)
+            .into_iter()
+            .flatten()
+            .any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
     }
 }

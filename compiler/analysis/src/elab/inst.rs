@@ -99,11 +99,17 @@ impl Elab<'_> {
             (OperandKind::Tile(_), Val::Tile(t)) => Ok(Opnd::Tile(t, e.span)),
             (OperandKind::Tile(_), Val::Mask(t, false)) => Ok(Opnd::Tile(t, e.span)),
             (OperandKind::View, Val::View(view)) => {
-                if spec.role == Role::Dst { self.writable(&view, e.span)? } else { self.readable(&view, e.span)? }
+                if spec.role == Role::Dst {
+                    self.writable(&view, e.span)?
+                } else {
+                    self.readable(&view, e.span)?
+                }
                 let view = if instr.sem == Sem::Gather { (*view).clone() } else { self.matrix(&view, e.span)? };
                 Ok(Opnd::View(view, e.span))
             }
-            (OperandKind::Scalar, v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => Ok(Opnd::Scalar(v, e.span)),
+            (OperandKind::Scalar, v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
+                Ok(Opnd::Scalar(v, e.span))
+            }
             (OperandKind::Scalar, Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
             // PTO's TDIVS takes its scalar on either side.
             (OperandKind::Tile(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_)))
@@ -120,8 +126,10 @@ impl Elab<'_> {
                     OperandKind::Scalar => "a scalar",
                     OperandKind::Address => "an address",
                 };
-                let message = format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
-                let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message).with_note(format!("usage: `{}`", usage(id)));
+                let message =
+                    format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
+                let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message)
+                    .with_note(format!("usage: `{}`", usage(id)));
                 if let (OperandKind::Tile(_), Val::View(_)) = (kind, &other) {
                     d = d.with_help("load it: `Vec(x.tile(i, j))`, or TLOAD into a tile first");
                 }
@@ -136,7 +144,9 @@ impl Elab<'_> {
             ("atomic", Val::Bool(b)) => attrs.atomic_add = *b,
             _ => {
                 let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("no mode `{name}` with this value"))
-                    .with_note("modes are: a comparison (EQ ..), a rounding (Rint ..), oob = Clamp .., saturate = true");
+                    .with_note(
+                        "modes are: a comparison (EQ ..), a rounding (Rint ..), oob = Clamp .., saturate = true",
+                    );
                 return self.report(d);
             }
         }
@@ -169,7 +179,11 @@ impl Elab<'_> {
         if instr.sem == Sem::Convert {
             let to_int = ops[0].dtype().is_some_and(DType::is_int);
             let from_float = ops[1].dtype().is_some_and(DType::is_float);
-            attrs.round.get_or_insert(if to_int && from_float { ptoc_isa::RoundMode::Trunc } else { ptoc_isa::RoundMode::Rint });
+            attrs.round.get_or_insert(if to_int && from_float {
+                ptoc_isa::RoundMode::Trunc
+            } else {
+                ptoc_isa::RoundMode::Rint
+            });
             attrs.saturate.get_or_insert(to_int && from_float);
         }
         if instr.sem == Sem::Gather {
@@ -208,11 +222,15 @@ impl Elab<'_> {
                 continue;
             }
             let list = legal.iter().map(|l| l.name()).collect::<Vec<_>>().join(" or ");
-            let message = format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
+            let message =
+                format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
             let mut d = Diagnostic::error(codes::LOCATION_MISMATCH, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             if instr.sem == Sem::Load {
-                d = d.with_help(format!("`{}(view)` goes GM -> L1 -> {} by the target's legal path", t.ty.loc, t.ty.loc));
+                d = d.with_help(format!(
+                    "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
+                    t.ty.loc, t.ty.loc
+                ));
             } else if spec.role == Role::Src {
                 d = d.with_help(format!("convert it by name: `{}(..)`", legal[0]));
             }
@@ -347,7 +365,13 @@ impl Elab<'_> {
         let (a, b) = if sem == Sem::MatmulAcc { (2, 3) } else { (1, 2) };
         let (sa, sb) = (shapes[a].ok_or(Reported)?, shapes[b].ok_or(Reported)?);
         let at = |k: usize| ops[k].span();
-        self.same_length(sa.1, sb.0, "depths (columns of the left, rows of the right operand)", span, Some((at(a), at(b))))?;
+        self.same_length(
+            sa.1,
+            sb.0,
+            "depths (columns of the left, rows of the right operand)",
+            span,
+            Some((at(a), at(b))),
+        )?;
         shapes[b] = Some((sa.1, sb.1));
         let d = (sa.0, sb.1);
         if sem == Sem::MatmulAcc {
@@ -371,10 +395,14 @@ impl Elab<'_> {
         ];
         for (x, y, what, p, q) in pairs {
             if x != y {
-                let d = Diagnostic::error(codes::CAPACITY_MISMATCH, span, format!("capacities of a matrix product must agree: {what} {x} and {y}"))
-                    .with_secondary(p, format!("capacity {x}"))
-                    .with_secondary(q, format!("capacity {y}"))
-                    .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
+                let d = Diagnostic::error(
+                    codes::CAPACITY_MISMATCH,
+                    span,
+                    format!("capacities of a matrix product must agree: {what} {x} and {y}"),
+                )
+                .with_secondary(p, format!("capacity {x}"))
+                .with_secondary(q, format!("capacity {y}"))
+                .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
                 return self.report(d);
             }
         }
@@ -384,10 +412,8 @@ impl Elab<'_> {
     /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
     fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<()> {
         let instr = id.get();
-        let tiles: Vec<TileType> = ops
-            .iter()
-            .filter_map(|o| o.tile().map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty }))
-            .collect();
+        let tiles: Vec<TileType> =
+            ops.iter().filter_map(|o| o.tile().map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty })).collect();
         if let Some(v) = ptoc_isa::check_limits(self.target, id, &tiles).first() {
             let d = v.diagnostic(span);
             return self.report(d);
@@ -407,9 +433,13 @@ impl Elab<'_> {
         if straight {
             return Ok(());
         }
-        let d = Diagnostic::error(codes::TRANSPOSING_LOAD, *at, format!("`{}` cannot transpose or stride on the way", instr.name))
-            .with_label("consecutive columns are not adjacent in memory")
-            .with_help("load the untransposed window and TTRANS it, or use `Vec(view)`, which does both");
+        let d = Diagnostic::error(
+            codes::TRANSPOSING_LOAD,
+            *at,
+            format!("`{}` cannot transpose or stride on the way", instr.name),
+        )
+        .with_label("consecutive columns are not adjacent in memory")
+        .with_help("load the untransposed window and TTRANS it, or use `Vec(view)`, which does both");
         self.report(d)
     }
 

@@ -13,13 +13,16 @@ mod env;
 mod expr;
 mod facts;
 mod inst;
+mod kernel;
 mod oracle;
+mod params;
 mod program;
 mod scalars;
 mod signature;
+mod statics;
 mod stmt;
-mod tiles;
 mod tileops;
+mod tiles;
 mod types;
 mod views;
 

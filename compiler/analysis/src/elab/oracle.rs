@@ -158,7 +158,13 @@ impl Elab<'_> {
         for (v, n) in free {
             match st.ranges.iter().find(|(x, _)| *x == v) {
                 Some((_, hi)) => vars.push((v, IntExpr::Const(0), hi.clone())),
-                None => return self.error(codes::TYPE_MISMATCH, n.span, format!("`{}` indexes nothing directly, so it has no range", n.name)),
+                None => {
+                    return self.error(
+                        codes::TYPE_MISMATCH,
+                        n.span,
+                        format!("`{}` indexes nothing directly, so it has no range", n.name),
+                    );
+                }
             }
         }
         let c = Condition { vars, cond, exact: false };
@@ -213,7 +219,11 @@ impl Elab<'_> {
                 }
                 let rank = self.b.kernel().tensors.values().nth(t).map_or(0, |d| d.shape.len());
                 if rank != index.len() {
-                    return self.error(codes::RANK_MISMATCH, e.span, format!("the tensor has {rank} modes, {} indices given", index.len()));
+                    return self.error(
+                        codes::RANK_MISMATCH,
+                        e.span,
+                        format!("the tensor has {rank} modes, {} indices given", index.len()),
+                    );
                 }
                 Math::Elem(t, index)
             }
@@ -265,7 +275,9 @@ impl Elab<'_> {
         if let Some(c) = self.b.const_of(x) {
             return Ok(match c.ty {
                 Ty::Index => Math::Int(IntExpr::Const(c.bits as i64)),
-                Ty::D(d) if d.is_int() => Math::Int(IntExpr::Const(ptoc_tensor::scalar::bits_to_i128(d, c.bits) as i64)),
+                Ty::D(d) if d.is_int() => {
+                    Math::Int(IntExpr::Const(ptoc_tensor::scalar::bits_to_i128(d, c.bits) as i64))
+                }
                 Ty::D(d) => Math::Real(OracleExpr::Const(ptoc_tensor::scalar::bits_to_f64(d, c.bits))),
             });
         }
@@ -275,7 +287,11 @@ impl Elab<'_> {
         }
         if let Some(i) = kernel.scalars.iter().position(|s| s.value == x) {
             let dims = kernel.dims.len();
-            return Ok(if self.ty(x) == Ty::Index { Math::Int(IntExpr::Input(dims + i)) } else { Math::Real(OracleExpr::Scalar(i)) });
+            return Ok(if self.ty(x) == Ty::Index {
+                Math::Int(IntExpr::Input(dims + i))
+            } else {
+                Math::Real(OracleExpr::Scalar(i))
+            });
         }
         self.error(codes::TYPE_MISMATCH, span, "only dimensions, arguments and constants are known here")
     }
@@ -290,7 +306,9 @@ impl Elab<'_> {
             Math::Word(Word::Inf) => Ok(OracleExpr::Const(f64::INFINITY)),
             Math::Word(Word::Nan) => Ok(OracleExpr::Const(f64::NAN)),
             Math::Tensor(_) => self.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices"),
-            Math::Fn(_) | Math::Builtin(_) => self.error(codes::TYPE_MISMATCH, span, "a function is no number: call it"),
+            Math::Fn(_) | Math::Builtin(_) => {
+                self.error(codes::TYPE_MISMATCH, span, "a function is no number: call it")
+            }
             Math::Word(_) => self.error(codes::TYPE_MISMATCH, span, "this is no number"),
         }
     }
@@ -307,7 +325,11 @@ impl Elab<'_> {
                 self.error(codes::TYPE_MISMATCH, span, "an index is an integer, this tensor holds floats")
             }
             Math::Real(OracleExpr::Int(i)) => Ok(i),
-            _ => self.error(codes::TYPE_MISMATCH, span, "an index is computed from dimensions, indices and integer tensors"),
+            _ => self.error(
+                codes::TYPE_MISMATCH,
+                span,
+                "an index is computed from dimensions, indices and integer tensors",
+            ),
         }
     }
 
@@ -383,17 +405,18 @@ impl Elab<'_> {
             };
         }
         let c = self.real(cond, i.cond.span)?;
-        let arm = |s: &mut Self, st: &mut State, f: &mut dyn FnMut(&mut Self, &mut State) -> R<Math>| -> R<OracleExpr> {
-            st.lets.push(Vec::new());
-            let m = f(s, st).and_then(|m| s.real(m, span));
-            match m {
-                Ok(r) => Ok(st.wrap(r)),
-                Err(e) => {
-                    st.lets.pop();
-                    Err(e)
+        let arm =
+            |s: &mut Self, st: &mut State, f: &mut dyn FnMut(&mut Self, &mut State) -> R<Math>| -> R<OracleExpr> {
+                st.lets.push(Vec::new());
+                let m = f(s, st).and_then(|m| s.real(m, span));
+                match m {
+                    Ok(r) => Ok(st.wrap(r)),
+                    Err(e) => {
+                        st.lets.pop();
+                        Err(e)
+                    }
                 }
-            }
-        };
+            };
         let a = arm(self, st, &mut |s, st| s.math_block(&i.then, st))?;
         let b = arm(self, st, &mut |s, st| match i.els.as_deref() {
             Some(Else::Block(b)) => s.math_block(b, st),
@@ -483,7 +506,11 @@ impl Elab<'_> {
                     let up = IntExpr::binary(IntOp::Max, x.clone(), lo.clone());
                     return Ok(Math::Int(IntExpr::binary(IntOp::Min, up, hi.clone())));
                 }
-                let (x, lo, hi) = (self.real(ms[0].clone(), a.span)?, self.real(ms[1].clone(), b.span)?, self.real(ms[2].clone(), c.span)?);
+                let (x, lo, hi) = (
+                    self.real(ms[0].clone(), a.span)?,
+                    self.real(ms[1].clone(), b.span)?,
+                    self.real(ms[2].clone(), c.span)?,
+                );
                 Ok(Math::Real(OracleExpr::binary(BinOp::Min, OracleExpr::binary(BinOp::Max, x, lo), hi)))
             }
             (Builtin::CeilDiv, [a, b]) => {
@@ -493,11 +520,16 @@ impl Elab<'_> {
                 Ok(Math::Int(IntExpr::binary(IntOp::Sub, IntExpr::Const(0), q)))
             }
             (Builtin::Select, [c, a, b]) => {
-                let (c, x, y) = (self.real(ms[0].clone(), c.span)?, self.real(ms[1].clone(), a.span)?, self.real(ms[2].clone(), b.span)?);
+                let (c, x, y) = (
+                    self.real(ms[0].clone(), c.span)?,
+                    self.real(ms[1].clone(), a.span)?,
+                    self.real(ms[2].clone(), b.span)?,
+                );
                 Ok(Math::Real(OracleExpr::select(c, x, y)))
             }
             (Builtin::Sum, _) => {
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`sum` names its variable").with_help("write `sum<k>(..)`");
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`sum` names its variable")
+                    .with_help("write `sum<k>(..)`");
                 self.report(d)
             }
             (Builtin::NotYet(what), _) => self.not_yet(span, what),
@@ -531,11 +563,21 @@ impl Elab<'_> {
         };
         for (slot, name, at) in bound.into_iter().rev() {
             let Some((_, hi)) = st.ranges.iter().find(|(v, _)| *v == slot).cloned() else {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{name}` indexes no tensor directly, so its range is unknown"))
-                    .with_help(format!("use `{name}` by itself as an index somewhere in the sum"));
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    at,
+                    format!("`{name}` indexes no tensor directly, so its range is unknown"),
+                )
+                .with_help(format!("use `{name}` by itself as an index somewhere in the sum"));
                 return self.report(d);
             };
-            body = OracleExpr::Reduce { kind: ReduceKind::Sum, var: slot, lo: IntExpr::Const(0), hi, body: Box::new(body) };
+            body = OracleExpr::Reduce {
+                kind: ReduceKind::Sum,
+                var: slot,
+                lo: IntExpr::Const(0),
+                hi,
+                body: Box::new(body),
+            };
         }
         Ok(Math::Real(body))
     }

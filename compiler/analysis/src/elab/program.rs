@@ -75,7 +75,12 @@ struct Parts {
 }
 
 /// Elaborates the program `id` and every kernel that it launches.
-pub fn instantiate_program(modules: &Modules, id: ItemId, target: &Target, bindings: &Bindings) -> Outcome<ProgramInstance> {
+pub fn instantiate_program(
+    modules: &Modules,
+    id: ItemId,
+    target: &Target,
+    bindings: &Bindings,
+) -> Outcome<ProgramInstance> {
     let mut bindings = bindings.clone();
     for (n, v) in bindings.dims.clone() {
         bindings.fixed.insert(n, v);
@@ -137,7 +142,14 @@ impl Elab<'_> {
             return Err(Reported);
         }
         let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
-        Ok(ProgramInstance { name: k.name.name.clone(), tensors, scalars, locals: parts.locals, steps: parts.steps, fixed })
+        Ok(ProgramInstance {
+            name: k.name.name.clone(),
+            tensors,
+            scalars,
+            locals: parts.locals,
+            steps: parts.steps,
+            fixed,
+        })
     }
 
     fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> R<()> {
@@ -154,8 +166,9 @@ impl Elab<'_> {
             StmtKind::Expr(e) => self.launch(e, parts),
             StmtKind::Error => Err(Reported),
             _ => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, s.span, "a program declares tensors and launches kernels")
-                    .with_help("put this into a kernel");
+                let d =
+                    Diagnostic::error(codes::TYPE_MISMATCH, s.span, "a program declares tensors and launches kernels")
+                        .with_help("put this into a kernel");
                 self.report(d)
             }
         }
@@ -170,7 +183,8 @@ impl Elab<'_> {
             return self.not_yet(o.span, "replication of tensors (`over`, for PIM targets)");
         }
         let ExprKind::Index(base, dims) = &*ty.kind else {
-            let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type").with_help("for example `tensor f32[M, N]`");
+            let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type")
+                .with_help("for example `tensor f32[M, N]`");
             return self.report(d);
         };
         let dtype = self.dtype(base)?;
@@ -221,7 +235,8 @@ impl Elab<'_> {
             _ => None,
         };
         let ExprKind::Call(callee, args) = &*e.kind else {
-            let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, "this has no effect").with_help("a program launches kernels: `kernel(a, b);`");
+            let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, "this has no effect")
+                .with_help("a program launches kernels: `kernel(a, b);`");
             return self.report(d);
         };
         let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
@@ -241,7 +256,11 @@ impl Elab<'_> {
             return match self.expr(e)? {
                 Val::Unit => Ok(()),
                 other => {
-                    let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this computes {} and drops it", other.describe()));
+                    let d = Diagnostic::error(
+                        codes::UNUSED_VALUE,
+                        e.span,
+                        format!("this computes {} and drops it", other.describe()),
+                    );
                     self.report(d)
                 }
             };
@@ -267,7 +286,9 @@ impl Elab<'_> {
                 Some(n) => k.params.iter().position(|p| p.name.name == n.name),
             };
             match slot {
-                Some(s) if s < given.len() && given[s].is_none() => given[s] = Some((self.expr(&a.value)?, a.value.span)),
+                Some(s) if s < given.len() && given[s].is_none() => {
+                    given[s] = Some((self.expr(&a.value)?, a.value.span))
+                }
                 _ => return self.kernel_arity(k, args.len(), e.span),
             }
         }
@@ -306,8 +327,12 @@ impl Elab<'_> {
         let instance = outcome.result.ok_or(Reported)?;
         for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
             if t.dtype != *dtype {
-                let d = Diagnostic::error(codes::DTYPE_MISMATCH, *at, format!("`{}` of `{}` holds `{}`, this holds `{dtype}`", t.name, k.name.name, t.dtype))
-                    .with_secondary(t.span, "the parameter");
+                let d = Diagnostic::error(
+                    codes::DTYPE_MISMATCH,
+                    *at,
+                    format!("`{}` of `{}` holds `{}`, this holds `{dtype}`", t.name, k.name.name, t.dtype),
+                )
+                .with_secondary(t.span, "the parameter");
                 return self.report(d);
             }
         }
@@ -326,16 +351,24 @@ impl Elab<'_> {
         }
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
         if writes && dir == TensorDir::In {
-            let d = Diagnostic::error(codes::NOT_WRITABLE, at, format!("`{name}` is `in`, and `{}` is written", p.name.name))
-                .with_help("declare it `inout`, or pass a tensor of the program");
+            let d = Diagnostic::error(
+                codes::NOT_WRITABLE,
+                at,
+                format!("`{name}` is `in`, and `{}` is written", p.name.name),
+            )
+            .with_help("declare it `inout`, or pass a tensor of the program");
             return self.report(d);
         }
         Ok((source, name))
     }
 
     fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> R<T> {
-        let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, at, format!("`{name}` is passed twice, the second time for `{}`", p.name.name))
-            .with_note("arguments of a launch never alias");
+        let d = Diagnostic::error(
+            codes::ALIASING_ARGUMENTS,
+            at,
+            format!("`{name}` is passed twice, the second time for `{}`", p.name.name),
+        )
+        .with_note("arguments of a launch never alias");
         self.report(d)
     }
 
@@ -351,8 +384,12 @@ impl Elab<'_> {
             let i = i64::try_from(i).map_err(|_| Reported)?;
             match bindings.dims.insert(n.clone(), i) {
                 Some(old) if old != i => {
-                    let d = Diagnostic::error(codes::SHAPE_MISMATCH, at, format!("`{n}` is {old} from an earlier argument, and {i} here"))
-                        .with_secondary(p.span, "the parameter");
+                    let d = Diagnostic::error(
+                        codes::SHAPE_MISMATCH,
+                        at,
+                        format!("`{n}` is {old} from an earlier argument, and {i} here"),
+                    )
+                    .with_secondary(p.span, "the parameter");
                     return self.report(d);
                 }
                 _ => {}
@@ -373,14 +410,22 @@ impl Elab<'_> {
             },
             Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<R<_>>()?)),
             v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
-            other => self.error(codes::NOT_CONSTANT, at, format!("a static argument is a constant, this is {}", other.describe())),
+            other => self.error(
+                codes::NOT_CONSTANT,
+                at,
+                format!("a static argument is a constant, this is {}", other.describe()),
+            ),
         }
     }
 
     fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> R<T> {
         let names: Vec<&str> = k.params.iter().map(|p| p.name.name.as_str()).collect();
-        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` takes {} arguments, {given} given", k.name.name, names.len()))
-            .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
+        let d = Diagnostic::error(
+            codes::WRONG_ARGUMENTS,
+            span,
+            format!("`{}` takes {} arguments, {given} given", k.name.name, names.len()),
+        )
+        .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
         self.report(d)
     }
 }

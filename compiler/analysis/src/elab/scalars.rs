@@ -130,8 +130,12 @@ impl Elab<'_> {
             Val::Scalar(x) if self.ty(*x) == Ty::BOOL => Ok(*x),
             other => {
                 let what = self.scalar_ty(other).map_or_else(|| other.describe().to_string(), |t| format!("`{t}`"));
-                let d = Diagnostic::error(codes::CONDITION_NOT_BOOL, span, format!("a condition is `bool`, this is {what}"))
-                    .with_help("compare it, as in `n != 0`");
+                let d = Diagnostic::error(
+                    codes::CONDITION_NOT_BOOL,
+                    span,
+                    format!("a condition is `bool`, this is {what}"),
+                )
+                .with_help("compare it, as in `n != 0`");
                 self.report(d)
             }
         }
@@ -185,10 +189,14 @@ impl Elab<'_> {
         let ty = match (self.scalar_ty(a), self.scalar_ty(b)) {
             (Some(x), Some(y)) if x == y => x,
             (Some(x), Some(y)) => {
-                let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, format!("`{}` needs one type on both sides", op.symbol()))
-                    .with_secondary(spans.0, format!("`{x}`"))
-                    .with_secondary(spans.1, format!("`{y}`"))
-                    .with_help(format!("nothing is promoted: write `{x}(..)` or `{y}(..)`"));
+                let d = Diagnostic::error(
+                    codes::DTYPE_MISMATCH,
+                    span,
+                    format!("`{}` needs one type on both sides", op.symbol()),
+                )
+                .with_secondary(spans.0, format!("`{x}`"))
+                .with_secondary(spans.1, format!("`{y}`"))
+                .with_help(format!("nothing is promoted: write `{x}(..)` or `{y}(..)`"));
                 return self.report(d);
             }
             (Some(x), None) | (None, Some(x)) => x,
@@ -291,7 +299,11 @@ impl Elab<'_> {
         };
         if !ok {
             let d = Diagnostic::error(codes::UNDEFINED_OPERATION, arg, format!("`{op}` is not defined on `{ty}`"))
-                .with_help(if op == UnOp::Not { "use `!` on `bool` and on integers" } else { "convert first, as in `f32(x)`" });
+                .with_help(if op == UnOp::Not {
+                    "use `!` on `bool` and on integers"
+                } else {
+                    "convert first, as in `f32(x)`"
+                });
             return self.report(d);
         }
         let r = self.un(op, v, span);

@@ -57,8 +57,9 @@ impl Elab<'_> {
             }
             StmtKind::While { cond, body } => self.while_stmt(cond, body, s.span),
             StmtKind::Grid { .. } => {
-                let d = Diagnostic::error(codes::GRID_MISUSE, s.span, "`grid` stands at the top level of a kernel, once")
-                    .with_help("move it to the beginning of the kernel's body");
+                let d =
+                    Diagnostic::error(codes::GRID_MISUSE, s.span, "`grid` stands at the top level of a kernel, once")
+                        .with_help("move it to the beginning of the kernel's body");
                 self.report(d)
             }
             StmtKind::Return(e) => self.return_stmt(e.as_ref(), s.span),
@@ -120,7 +121,9 @@ impl Elab<'_> {
                     self.b.name_value(*x, n.name.clone());
                 }
             }
-            Val::Unit => return self.error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value: this gives none", n.name)),
+            Val::Unit => {
+                return self.error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value: this gives none", n.name));
+            }
             Val::Hole => return self.error(codes::TYPE_MISMATCH, at, "`_` is no value"),
             _ => {}
         }
@@ -158,12 +161,16 @@ impl Elab<'_> {
                 v => match self.scalar_ty(v) {
                     Some(t) => t,
                     None => {
-                        let d = Diagnostic::error(codes::TYPE_MISMATCH, value.span, format!("a `var` holds a scalar, this is {}", v.describe()))
-                            .with_help(if matches!(v, Val::Tile(_)) {
-                                "a tile is storage already: `let` names it, `=` writes it"
-                            } else {
-                                "use `let`"
-                            });
+                        let d = Diagnostic::error(
+                            codes::TYPE_MISMATCH,
+                            value.span,
+                            format!("a `var` holds a scalar, this is {}", v.describe()),
+                        )
+                        .with_help(if matches!(v, Val::Tile(_)) {
+                            "a tile is storage already: `let` names it, `=` writes it"
+                        } else {
+                            "use `let`"
+                        });
                         return self.report(d);
                     }
                 },
@@ -213,8 +220,12 @@ impl Elab<'_> {
             _ if atomic => Ok(()),
             Val::Poison => Err(Reported),
             other => {
-                let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, format!("this computes {} and drops it", other.describe()))
-                    .with_help("assign it, or remove the statement");
+                let d = Diagnostic::error(
+                    codes::UNUSED_VALUE,
+                    e.span,
+                    format!("this computes {} and drops it", other.describe()),
+                )
+                .with_help("assign it, or remove the statement");
                 self.report(d)
             }
         }

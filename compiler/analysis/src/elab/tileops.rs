@@ -23,7 +23,15 @@ enum Fit {
 
 impl Elab<'_> {
     /// `a op b` where at least one side is a tile.
-    pub fn tile_binary(&mut self, op: BinaryOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn tile_binary(
+        &mut self,
+        op: BinaryOp,
+        a: Val,
+        b: Val,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         if matches!(a, Val::Mask(..)) || matches!(b, Val::Mask(..)) {
             return self.not_yet(span, "operators on masks (nest the `if`s)");
         }
@@ -38,7 +46,15 @@ impl Elab<'_> {
     }
 
     /// `a op b` by instructions.
-    pub fn tile_arith(&mut self, op: BinOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn tile_arith(
+        &mut self,
+        op: BinOp,
+        a: Val,
+        b: Val,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         match (a, b) {
             (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
             (Val::Tile(x), Val::Tile(y)) => {
@@ -88,8 +104,12 @@ impl Elab<'_> {
         if t.ty.loc == Loc::Vec {
             return Ok(t);
         }
-        let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("operators work on Vec tiles, this one is in {}", t.ty.loc))
-            .with_help("bring it there by name: `Vec(..)`");
+        let d = Diagnostic::error(
+            codes::LOCATION_MISMATCH,
+            at,
+            format!("operators work on Vec tiles, this one is in {}", t.ty.loc),
+        )
+        .with_help("bring it there by name: `Vec(..)`");
         self.report(d)
     }
 
@@ -108,16 +128,28 @@ impl Elab<'_> {
         } else if xr == 1 && xc == yc {
             (Fit::Row, true)
         } else {
-            let d = Diagnostic::error(codes::CANNOT_BROADCAST, span, format!("shapes {xr} x {xc} and {yr} x {yc} do not go together"))
-                .with_secondary(at.0, format!("{xr} x {xc}"))
-                .with_secondary(at.1, format!("{yr} x {yc}"))
-                .with_note("only [R, 1] and [1, C] tiles broadcast, in the dimension whose static extent is 1");
+            let d = Diagnostic::error(
+                codes::CANNOT_BROADCAST,
+                span,
+                format!("shapes {xr} x {xc} and {yr} x {yc} do not go together"),
+            )
+            .with_secondary(at.0, format!("{xr} x {xc}"))
+            .with_secondary(at.1, format!("{yr} x {yc}"))
+            .with_note("only [R, 1] and [1, C] tiles broadcast, in the dimension whose static extent is 1");
             return self.report(d);
         };
         Ok(fit)
     }
 
-    fn tile_tile(&mut self, op: BinOp, x: TileVal, y: TileVal, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    fn tile_tile(
+        &mut self,
+        op: BinOp,
+        x: TileVal,
+        y: TileVal,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         // A column and a row: the column is spread first.
         if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
             let x = self.spread_column(&x, y.cols, &y, span, at)?;
@@ -148,7 +180,12 @@ impl Elab<'_> {
                 match instr_for(sem) {
                     Some(id) if !swapped || commutes => {
                         let d = self.result(dtype, caps, shape, dest, span)?;
-                        self.apply(id, vec![tile(d, span), tile(big, at_big), tile(small, at_small)], InstAttrs::default(), span)?;
+                        self.apply(
+                            id,
+                            vec![tile(d, span), tile(big, at_big), tile(small, at_small)],
+                            InstAttrs::default(),
+                            span,
+                        )?;
                         Ok(Val::Tile(d))
                     }
                     _ => {
@@ -166,15 +203,24 @@ impl Elab<'_> {
         if x.ty.order == y.ty.order || x.rows == 1 || x.cols == 1 {
             return Ok((x, y));
         }
-        let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, "one tile is row-major (ND), the other column-major (DN)")
-            .with_secondary(at.0, format!("{}", x.ty))
-            .with_secondary(at.1, format!("{}", y.ty))
-            .with_help("TTRANS one of them");
+        let d =
+            Diagnostic::error(codes::SHAPE_MISMATCH, span, "one tile is row-major (ND), the other column-major (DN)")
+                .with_secondary(at.0, format!("{}", x.ty))
+                .with_secondary(at.1, format!("{}", y.ty))
+                .with_help("TTRANS one of them");
         self.report(d)
     }
 
     /// A result of the same element order as `x`.
-    fn result_like(&mut self, x: &TileVal, dtype: DType, caps: (u32, u32), shape: Shape, dest: Option<TileVal>, span: Span) -> R<TileVal> {
+    fn result_like(
+        &mut self,
+        x: &TileVal,
+        dtype: DType,
+        caps: (u32, u32),
+        shape: Shape,
+        dest: Option<TileVal>,
+        span: Span,
+    ) -> R<TileVal> {
         if x.ty.order == Order::Dn && x.cols > 1 {
             return self.not_yet(span, "operators on column-major (DN) tiles of several columns");
         }
@@ -192,7 +238,15 @@ impl Elab<'_> {
     }
 
     /// `small` in the shape of `big`.
-    fn spread(&mut self, small: &TileVal, big: &TileVal, column: bool, span: Span, at: Span, at_big: Span) -> R<TileVal> {
+    fn spread(
+        &mut self,
+        small: &TileVal,
+        big: &TileVal,
+        column: bool,
+        span: Span,
+        at: Span,
+        at_big: Span,
+    ) -> R<TileVal> {
         let shape = self.valid_of(big, at_big)?;
         let d = self.temp(small.ty.dtype, (big.rows, big.cols), shape, span)?;
         let id = instr_for(if column { Sem::RowExpand } else { Sem::ColExpand }).ok_or(Reported)?;
@@ -201,7 +255,16 @@ impl Elab<'_> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "an operator and its places")]
-    fn tile_scalar(&mut self, op: BinOp, x: TileVal, s: Val, scalar_left: bool, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    fn tile_scalar(
+        &mut self,
+        op: BinOp,
+        x: TileVal,
+        s: Val,
+        scalar_left: bool,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         let shape = self.valid_of(&x, at.0)?;
         let caps = (x.rows, x.cols);
         let dtype = x.ty.dtype;
@@ -236,8 +299,12 @@ impl Elab<'_> {
     }
 
     fn no_instruction<T>(&mut self, what: &str, span: Span) -> R<T> {
-        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, format!("there is no instruction for `{what}` on tiles"))
-            .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs");
+        let d = Diagnostic::error(
+            codes::UNDEFINED_OPERATION,
+            span,
+            format!("there is no instruction for `{what}` on tiles"),
+        )
+        .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs");
         self.report(d)
     }
 
@@ -252,7 +319,15 @@ impl Elab<'_> {
     }
 
     /// `rowsum(x)`, `colmax(x)`, ...
-    pub fn tile_reduce(&mut self, by_row: bool, op: Reduce, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    pub fn tile_reduce(
+        &mut self,
+        by_row: bool,
+        op: Reduce,
+        x: TileVal,
+        dest: Option<TileVal>,
+        span: Span,
+        at: Span,
+    ) -> R<Val> {
         let x = self.in_vec(x, at)?;
         let sem = if by_row { Sem::RowReduce(op) } else { Sem::ColReduce(op) };
         let Some(id) = instr_for(sem) else { return self.no_instruction(op.name(), span) };
@@ -348,7 +423,15 @@ impl Elab<'_> {
     }
 
     /// `if mask { a } else { b }`
-    pub fn tile_select(&mut self, mask: (TileVal, bool), a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn tile_select(
+        &mut self,
+        mask: (TileVal, bool),
+        a: Val,
+        b: Val,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<Val> {
         let dtype = match (&a, &b) {
             (Val::Tile(t), _) | (_, Val::Tile(t)) => t.ty.dtype,
             (Val::Scalar(v), _) | (_, Val::Scalar(v)) if matches!(self.ty(*v), Ty::D(_)) => {
@@ -380,7 +463,12 @@ impl Elab<'_> {
         let (x, y) = if mask.1 { (y, x) } else { (x, y) };
         let id = instr_for(Sem::Select).ok_or(Reported)?;
         let d = self.result(dtype, caps, shape, dest, span)?;
-        self.apply(id, vec![tile(d, span), tile(mask.0, span), tile(x, at.0), tile(y, at.1)], InstAttrs::default(), span)?;
+        self.apply(
+            id,
+            vec![tile(d, span), tile(mask.0, span), tile(x, at.0), tile(y, at.1)],
+            InstAttrs::default(),
+            span,
+        )?;
         Ok(Val::Tile(d))
     }
 
@@ -398,8 +486,12 @@ impl Elab<'_> {
     pub fn tile_matmul(&mut self, a: TileVal, b: TileVal, span: Span, at: (Span, Span)) -> R<Val> {
         for (t, loc, at) in [(&a, Loc::Left, at.0), (&b, Loc::Right, at.1)] {
             if t.ty.loc != loc {
-                let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, format!("this operand of `matmul` lives in {loc}, not {}", t.ty.loc))
-                    .with_help(format!("convert it by name: `{loc}(..)`"));
+                let d = Diagnostic::error(
+                    codes::LOCATION_MISMATCH,
+                    at,
+                    format!("this operand of `matmul` lives in {loc}, not {}", t.ty.loc),
+                )
+                .with_help(format!("convert it by name: `{loc}(..)`"));
                 return self.report(d);
             }
         }

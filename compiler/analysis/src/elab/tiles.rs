@@ -13,7 +13,14 @@ pub(crate) type Shape = (Value, Value);
 
 impl Elab<'_> {
     /// New storage, alive from here.
-    pub fn new_tile(&mut self, name: &str, ty: TileType, (rows, cols): (u32, u32), valid: Shape, span: Span) -> TileVal {
+    pub fn new_tile(
+        &mut self,
+        name: &str,
+        ty: TileType,
+        (rows, cols): (u32, u32),
+        valid: Shape,
+        span: Span,
+    ) -> TileVal {
         let tile = self.b.tile(TileData {
             name: name.into(),
             ty,
@@ -38,7 +45,14 @@ impl Elab<'_> {
     }
 
     /// Where a Vec result goes: `dest` if it fits, else a temporary.
-    pub fn result(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, dest: Option<TileVal>, span: Span) -> R<TileVal> {
+    pub fn result(
+        &mut self,
+        dtype: DType,
+        caps: (u32, u32),
+        valid: Shape,
+        dest: Option<TileVal>,
+        span: Span,
+    ) -> R<TileVal> {
         match dest {
             Some(d) if d.ty.loc == Loc::Vec && d.ty.dtype == dtype && d.rows == caps.0 && d.cols == caps.1 => Ok(d),
             _ => self.temp(dtype, caps, valid, span),
@@ -178,7 +192,11 @@ impl Elab<'_> {
                 Val::Hole => {}
                 Val::Block(b) => {
                     let Some(p) = &b.place else {
-                        return self.error(codes::TYPE_MISMATCH, e.span, "this extent has no place: it only sizes tiles");
+                        return self.error(
+                            codes::TYPE_MISMATCH,
+                            e.span,
+                            "this extent has no place: it only sizes tiles",
+                        );
                     };
                     let whole = if k == 0 { valid.0 } else { valid.1 };
                     let message = "the block ends at {0}, the tile's valid shape at {1}".to_string();
@@ -215,7 +233,13 @@ impl Elab<'_> {
                 let i = self.index_of(&r, parts[0].span)?;
                 self.check_index(i, valid.0, "the tile's rows", parts[0].span)?;
                 let first = self.bin(BinOp::Add, origin.0, i, span);
-                Ok(Val::Tile(TileVal { origin: Some((first, origin.1)), rows: 1, valid: Some((one, valid.1)), temp: false, ..*t }))
+                Ok(Val::Tile(TileVal {
+                    origin: Some((first, origin.1)),
+                    rows: 1,
+                    valid: Some((one, valid.1)),
+                    temp: false,
+                    ..*t
+                }))
             }
             (Val::Hole, _) => self.not_yet(parts[1].span, "a single column of a tile as a window"),
             (r, c) => {

@@ -16,7 +16,11 @@ impl Elab<'_> {
         match self.expr(e)? {
             Val::Word(Word::DType(d)) => Ok(d),
             Val::Poison => Err(Reported),
-            other => self.error(codes::TYPE_MISMATCH, e.span, format!("expected a dtype such as `f32`, found {}", other.describe())),
+            other => self.error(
+                codes::TYPE_MISMATCH,
+                e.span,
+                format!("expected a dtype such as `f32`, found {}", other.describe()),
+            ),
         }
     }
 
@@ -88,8 +92,9 @@ impl Elab<'_> {
             Val::Scalar(x) if self.ty(*x) == Ty::Index => {
                 let mut names = Vec::new();
                 if self.dims_of(*x, &mut names, 32).is_none() {
-                    let d = Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"))
-                        .with_label("this is known when the kernel runs");
+                    let d =
+                        Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"))
+                            .with_label("this is known when the kernel runs");
                     return self.report(d);
                 }
                 match self.known_index(*x) {
@@ -151,16 +156,21 @@ impl Elab<'_> {
                     return self.not_yet(n.span.to(a.value.span), &format!("`{} =` in tile types", n.name));
                 }
                 Some(n) => {
-                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, n.span, format!("a tile type has no argument `{}`", n.name))
-                        .with_note("it has `valid`, `layout` and `pad`");
+                    let d = Diagnostic::error(
+                        codes::BAD_TILE_TYPE,
+                        n.span,
+                        format!("a tile type has no argument `{}`", n.name),
+                    )
+                    .with_note("it has `valid`, `layout` and `pad`");
                     return self.report(d);
                 }
             }
         }
         let [dtype, rows, cols] = positional[..] else {
-            let d = Diagnostic::error(codes::BAD_TILE_TYPE, span, format!("`{loc}<..>` takes a dtype, rows and columns"))
-                .with_label(format!("{} given", positional.len()))
-                .with_help(format!("for example `{loc}<f32, 16, 64>`"));
+            let d =
+                Diagnostic::error(codes::BAD_TILE_TYPE, span, format!("`{loc}<..>` takes a dtype, rows and columns"))
+                    .with_label(format!("{} given", positional.len()))
+                    .with_help(format!("for example `{loc}<f32, 16, 64>`"));
             return self.report(d);
         };
         let dtype = self.dtype(dtype)?;
@@ -228,8 +238,12 @@ impl Elab<'_> {
             Val::TileType(t) => Ok((*t).clone()),
             Val::Poison => Err(Reported),
             other => {
-                let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("expected a tile type, found {}", other.describe()))
-                    .with_help("a tile type is `Location<dtype, rows, cols>`, for example `Vec<f32, 16, 64>`");
+                let d = Diagnostic::error(
+                    codes::BAD_TILE_TYPE,
+                    e.span,
+                    format!("expected a tile type, found {}", other.describe()),
+                )
+                .with_help("a tile type is `Location<dtype, rows, cols>`, for example `Vec<f32, 16, 64>`");
                 self.report(d)
             }
         }

@@ -73,8 +73,12 @@ impl Elab<'_> {
         }
         let name = self.tensor_name(view);
         let plural = if rank == 1 { "mode" } else { "modes" };
-        let d = Diagnostic::error(codes::RANK_MISMATCH, span, format!("`{name}` has {rank} {plural} here, and {given} given"))
-            .with_label(format!("one {what}, or `_`, for each mode"));
+        let d = Diagnostic::error(
+            codes::RANK_MISMATCH,
+            span,
+            format!("`{name}` has {rank} {plural} here, and {given} given"),
+        )
+        .with_label(format!("one {what}, or `_`, for each mode"));
         self.report(d)
     }
 
@@ -89,7 +93,11 @@ impl Elab<'_> {
                 Val::Hole => {}
                 Val::Block(b) => {
                     let Some(place) = &b.place else {
-                        return self.error(codes::TYPE_MISMATCH, at, "this extent has no place in a tensor: it only sizes tiles");
+                        return self.error(
+                            codes::TYPE_MISMATCH,
+                            at,
+                            "this extent has no place in a tensor: it only sizes tiles",
+                        );
                     };
                     let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
                     self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at)?;
@@ -100,8 +108,12 @@ impl Elab<'_> {
                 }
                 Val::Poison => return Err(Reported),
                 other => {
-                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`.tile` takes blocks and `_`, found {}", other.describe()))
-                        .with_help("a block comes from `i in tiles(n, size)`; a single index is written `x[i, _]`");
+                    let d = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        at,
+                        format!("`.tile` takes blocks and `_`, found {}", other.describe()),
+                    )
+                    .with_help("a block comes from `i in tiles(n, size)`; a single index is written `x[i, _]`");
                     return self.report(d);
                 }
             }
@@ -157,7 +169,9 @@ impl Elab<'_> {
     /// The capacities that a tile for this view needs.
     pub fn view_caps(&mut self, view: &View, span: Span) -> R<(u32, u32)> {
         let mut caps = [0; 2];
-        for (cap, (m, what)) in caps.iter_mut().zip(view.modes.iter().zip(["the number of rows", "the number of columns"])) {
+        for (cap, (m, what)) in
+            caps.iter_mut().zip(view.modes.iter().zip(["the number of rows", "the number of columns"]))
+        {
             *cap = match m.cap {
                 Some(c) => c,
                 None => self.static_extent(&Val::Scalar(m.extent), span, what)?,

@@ -1,0 +1,151 @@
+//! The body of a kernel and its `grid`.
+
+use super::env::Binding;
+use super::{Elab, R, Reported};
+use crate::value::Val;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_isa::BinOp;
+use ptoc_syntax::ast::*;
+
+impl Elab<'_> {
+    /// Statements of a kernel: those before `grid` belong to the launch, the rest to a block.
+    pub(crate) fn kernel_body(&mut self, body: &Block) -> R<()> {
+        let grid = body.stmts.iter().position(|s| matches!(s.kind, StmtKind::Grid { .. }));
+        self.env.push();
+        let mut failed = false;
+        if grid.is_none() {
+            self.b.begin_body();
+            self.in_prologue = false;
+        }
+        for (k, s) in body.stmts.iter().enumerate() {
+            failed |= match &s.kind {
+                StmtKind::Grid { vars, clauses } if Some(k) == grid => {
+                    let r = self.grid(vars, clauses, s.span);
+                    self.b.begin_body();
+                    self.in_prologue = false;
+                    if r.is_err() {
+                        for (v, _) in vars {
+                            self.env.define(v.name.clone(), Binding::Let(Val::Poison), v.span);
+                        }
+                    }
+                    r.is_err()
+                }
+                StmtKind::Return(None) => {
+                    let d = Diagnostic::error(codes::BAD_RETURN, s.span, "`return` in a kernel's body")
+                        .with_help("use `if` around the rest");
+                    self.report::<()>(d).is_err()
+                }
+                _ => self.stmt(s).is_err(),
+            };
+        }
+        if let Some(e) = &body.tail {
+            failed |= match self.expr(e) {
+                Ok(Val::Unit) => false,
+                Ok(v) => self
+                    .error::<()>(
+                        codes::BAD_RETURN,
+                        e.span,
+                        format!("a kernel gives no value, this is {}", v.describe()),
+                    )
+                    .is_err(),
+                Err(_) => true,
+            };
+        }
+        self.env.pop();
+        if failed { Err(Reported) } else { Ok(()) }
+    }
+
+    fn grid(&mut self, vars: &[(Ident, Expr)], clauses: &[GridClause], span: Span) -> R<()> {
+        if self.grid_done {
+            return self.error(codes::GRID_MISUSE, span, "a kernel has one `grid`");
+        }
+        self.grid_done = true;
+        let mut ranges = Vec::new();
+        for (name, e) in vars {
+            let (extent, v) = match self.expr(e)? {
+                Val::Tiles(t) => (t.count, Val::Tiles(t)),
+                Val::Range(lo, hi) => {
+                    let n = self.bin(BinOp::Sub, hi, lo, e.span);
+                    (n, Val::Range(lo, hi))
+                }
+                Val::Poison => return Err(Reported),
+                other => {
+                    let d = Diagnostic::error(
+                        codes::GRID_MISUSE,
+                        e.span,
+                        format!("`{}` runs over {}", name.name, other.describe()),
+                    )
+                    .with_help("a grid runs over `tiles(n, size)` or `0..n`");
+                    return self.report(d);
+                }
+            };
+            ranges.push((name, extent, v));
+        }
+        self.clauses(clauses, vars)?;
+        self.b.begin_body();
+        for (name, extent, v) in ranges {
+            let i = self.b.grid_dim(name.name.clone(), extent, name.span);
+            self.facts.ge_const(i, 0);
+            self.facts.le(i, extent, -1);
+            let v = match v {
+                Val::Tiles(t) => self.block_at(&t, i, name.span),
+                Val::Range(lo, hi) => {
+                    let at = self.bin(BinOp::Add, lo, i, name.span);
+                    if at != i {
+                        self.facts.le(lo, at, 0);
+                    }
+                    if self.const_index(at).is_none() {
+                        self.facts.le(at, hi, -1);
+                    }
+                    Val::Scalar(at)
+                }
+                _ => return Err(Reported),
+            };
+            self.env.define(name.name.clone(), Binding::Let(v), name.span);
+        }
+        Ok(())
+    }
+
+    /// `raster(along = N, swizzle = 4)`: checked, without effect yet.
+    fn clauses(&mut self, clauses: &[GridClause], vars: &[(Ident, Expr)]) -> R<()> {
+        for c in clauses {
+            match c {
+                GridClause::On(e) => {
+                    return self.not_yet(e.span, "`on` (assignment of blocks to units, for PIM targets)");
+                }
+                GridClause::Option(n, args) if n.name == "raster" => {
+                    for a in args {
+                        match a.name.as_ref().map(|n| n.name.as_str()) {
+                            Some("along") => {
+                                self.expr(&a.value)?;
+                            }
+                            Some("swizzle") => {
+                                let v = self.expr(&a.value)?;
+                                self.static_extent(&v, a.value.span, "the swizzle")?;
+                            }
+                            _ => {
+                                let d = Diagnostic::error(
+                                    codes::BAD_ATTRIBUTE,
+                                    a.value.span,
+                                    "`raster` takes `along = ..` and `swizzle = n`",
+                                )
+                                .with_help(format!(
+                                    "for example `raster(along = {}, swizzle = 4)`",
+                                    vars.first().map_or("N", |v| v.0.name.as_str())
+                                ));
+                                return self.report(d);
+                            }
+                        }
+                    }
+                }
+                GridClause::Option(n, _) => {
+                    let d =
+                        Diagnostic::error(codes::BAD_ATTRIBUTE, n.span, format!("`grid` has no clause `{}`", n.name))
+                            .with_note("it has `raster(along = .., swizzle = ..)` and `on ..`");
+                    return self.report(d);
+                }
+            }
+        }
+        Ok(())
+    }
+}

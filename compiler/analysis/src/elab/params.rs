@@ -1,0 +1,163 @@
+//! Parameters of inlined functions meet their arguments: types are patterns, and names in them that are not yet known are
+//! bound by what the argument has.
+
+use super::env::Binding;
+use super::{Elab, R, Reported};
+use crate::builtins::Word;
+use crate::value::{Val, View};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Ty, Value};
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+
+impl Elab<'_> {
+    /// A parameter of an inlined function meets its argument.
+    pub fn bind_param(&mut self, p: &Param, v: Val, at: Span) -> R<Val> {
+        if matches!(v, Val::Poison) {
+            return Err(Reported);
+        }
+        let mismatch = |s: &mut Self, want: &str, v: &Val| {
+            let d = Diagnostic::error(
+                codes::TYPE_MISMATCH,
+                at,
+                format!("`{}` is {want}, this is {}", p.name.name, v.describe()),
+            )
+            .with_secondary(p.span, "the parameter");
+            s.report(d)
+        };
+        match (&*p.ty.kind, v) {
+            (ExprKind::Name(n), v) if n == "block" => match v {
+                Val::Block(_) => Ok(v),
+                v => mismatch(self, "a block", &v),
+            },
+            (ExprKind::Static(loc, args), v) => {
+                let Val::Tile(t) = v else { return mismatch(self, "a tile", &v) };
+                self.bind_tile(loc, args, &t, p, at)?;
+                Ok(Val::Tile(t))
+            }
+            (ExprKind::Index(base, dims), v) => {
+                let Val::View(view) = v else { return mismatch(self, "a window of a tensor", &v) };
+                self.bind_view(base, dims, &view, p, at)?;
+                Ok(Val::View(view))
+            }
+            (_, v) => {
+                let ty = self.scalar_type(&p.ty)?;
+                match v {
+                    Val::Int(i) if ty == Ty::Index => Ok(Val::Int(i)),
+                    Val::Tile(t) if Ty::D(t.ty.dtype) == ty || (ty == Ty::Index && t.ty.dtype.is_int()) => {
+                        Ok(Val::Tile(t))
+                    }
+                    Val::Mask(m, n) if ty == Ty::BOOL => Ok(Val::Mask(m, n)),
+                    Val::Tile(t) => {
+                        let d = Diagnostic::error(
+                            codes::DTYPE_MISMATCH,
+                            at,
+                            format!("`{}` is `{ty}`, this is a tile of `{}`", p.name.name, t.ty.dtype),
+                        )
+                        .with_secondary(p.span, "the parameter")
+                        .with_help(format!("convert it by name: `{ty}(..)`"));
+                        self.report(d)
+                    }
+                    v => {
+                        let x = self.scalar_of(&v, ty, at)?;
+                        Ok(self.fold(x))
+                    }
+                }
+            }
+        }
+    }
+
+    fn bind_tile(&mut self, loc: &Expr, args: &[Arg], t: &crate::value::TileVal, p: &Param, at: Span) -> R<()> {
+        let Val::Word(Word::Loc(want)) = self.expr(loc)? else {
+            return self.error(codes::BAD_TILE_TYPE, loc.span, "expected a location such as `Vec`");
+        };
+        if want != t.ty.loc {
+            let d = Diagnostic::error(
+                codes::LOCATION_MISMATCH,
+                at,
+                format!("`{}` lives in {want}, this tile in {}", p.name.name, t.ty.loc),
+            )
+            .with_secondary(p.span, "the parameter");
+            return self.report(d);
+        }
+        let [dtype, rows, cols] = args else {
+            return self.error(codes::BAD_TILE_TYPE, p.ty.span, "a tile type is `Location<dtype, rows, cols>`");
+        };
+        self.bind_dtype(&dtype.value, t.ty.dtype, p, at)?;
+        let shape = self.valid_of(t, at)?;
+        self.bind_extent(&rows.value, t.rows, shape.0, "rows", p, at)?;
+        self.bind_extent(&cols.value, t.cols, shape.1, "columns", p, at)
+    }
+
+    fn bind_dtype(&mut self, e: &Expr, have: DType, p: &Param, at: Span) -> R<()> {
+        if let ExprKind::Name(n) = &*e.kind
+            && self.env.get(n).is_none()
+            && crate::builtins::word(n).is_none()
+        {
+            self.env.define_outer(n.clone(), Binding::Let(Val::Word(Word::DType(have))), e.span);
+            return Ok(());
+        }
+        let want = self.dtype(e)?;
+        if want == have {
+            return Ok(());
+        }
+        let d = Diagnostic::error(
+            codes::DTYPE_MISMATCH,
+            at,
+            format!("`{}` holds `{want}`, this holds `{have}`", p.name.name),
+        )
+        .with_secondary(p.span, "the parameter");
+        self.report(d)
+    }
+
+    fn bind_extent(&mut self, e: &Expr, cap: u32, len: Value, what: &str, p: &Param, at: Span) -> R<()> {
+        if let ExprKind::Name(n) = &*e.kind
+            && self.env.get(n).is_none()
+            && !self.modules.get(self.module).scope.contains_key(n)
+        {
+            let v = self.extent_val(cap, len);
+            self.env.define_outer(n.clone(), Binding::Let(v), e.span);
+            return Ok(());
+        }
+        let (want, want_len) = self.extent(e, "an extent")?;
+        if want != cap {
+            let d = Diagnostic::error(
+                codes::CAPACITY_MISMATCH,
+                at,
+                format!("`{}` has {want} {what}, this tile {cap}", p.name.name),
+            )
+            .with_secondary(p.span, "the parameter");
+            return self.report(d);
+        }
+        self.same_length(want_len, len, what, at, None)
+    }
+
+    fn bind_view(&mut self, base: &Expr, dims: &[Arg], view: &View, p: &Param, at: Span) -> R<()> {
+        self.bind_dtype(base, view.dtype, p, at)?;
+        if dims.len() != view.modes.len() {
+            let d = Diagnostic::error(
+                codes::RANK_MISMATCH,
+                at,
+                format!("`{}` has {} modes, this window {}", p.name.name, dims.len(), view.modes.len()),
+            )
+            .with_secondary(p.span, "the parameter");
+            return self.report(d);
+        }
+        for (d, m) in dims.iter().zip(&view.modes) {
+            if let ExprKind::Name(n) = &*d.value.kind
+                && self.env.get(n).is_none()
+                && !self.modules.get(self.module).scope.contains_key(n)
+            {
+                self.env.define_outer(n.clone(), Binding::Let(Val::Scalar(m.extent)), d.value.span);
+                continue;
+            }
+            let v = self.expr(&d.value)?;
+            let v = match v {
+                Val::Block(b) => b.len,
+                v => self.index_of(&v, d.value.span)?,
+            };
+            self.same_length(v, m.extent, "extents", at, None)?;
+        }
+        Ok(())
+    }
+}

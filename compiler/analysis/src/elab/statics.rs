@@ -1,0 +1,157 @@
+//! Static parameters: `const`, `type`, `fn` in `<..>`.
+
+use super::env::Binding;
+use super::{Elab, R, Reported};
+use crate::builtins::Word;
+use crate::value::Val;
+use indexmap::IndexMap;
+use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
+use ptoc_ir::tile::Ty;
+use ptoc_syntax::ast::*;
+
+impl Elab<'_> {
+    /// Static parameters from the bindings or their defaults.
+    pub(crate) fn kernel_statics(&mut self, k: &KernelItem) -> R<Vec<(Name, String)>> {
+        let mut shown = Vec::new();
+        for p in &k.statics {
+            let given = self.bindings.statics.get(&p.name.name).cloned();
+            let v = match given {
+                Some(v) => self.static_value(p, v, p.span)?,
+                None => match self.bindings.defs.get(&p.name.name) {
+                    Some(e) => {
+                        let e = e.clone();
+                        let v = self.expr(&e)?;
+                        self.static_value(p, v, e.span)?
+                    }
+                    None => self.static_default(p, &k.name)?,
+                },
+            };
+            if let StaticKind::Const { tune, .. } = &p.kind {
+                for t in tune {
+                    let v = self.expr(t)?;
+                    self.static_value(p, v, t.span)?;
+                }
+            }
+            shown.push((p.name.name.clone(), self.show_static(&v)));
+            self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
+        }
+        Ok(shown)
+    }
+
+    fn show_static(&self, v: &Val) -> String {
+        match v {
+            Val::Word(Word::DType(d)) => d.to_string(),
+            Val::Fn(id) => crate::modules::item_name(self.modules.item(*id)).map_or("?".into(), |n| n.name.to_string()),
+            v => self.show(v),
+        }
+    }
+
+    /// Static arguments of a call: positional, named, defaults.
+    pub fn eval_statics(&mut self, params: &[StaticParam], args: &[Arg], name: &Ident) -> R<Vec<(Name, Val, Span)>> {
+        let mut given: IndexMap<usize, (Val, Span)> = IndexMap::new();
+        for (k, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => k,
+                Some(n) => match params.iter().position(|p| p.name.name == n.name) {
+                    Some(s) => s,
+                    None => return self.unknown_static(params, n, name),
+                },
+            };
+            if slot >= params.len() {
+                let message = format!("`{}` has {} static parameters, {} given", name.name, params.len(), args.len());
+                return self.error(codes::UNKNOWN_STATIC, a.value.span, message);
+            }
+            let v = self.expr(&a.value)?;
+            given.insert(slot, (v, a.value.span));
+        }
+        let mut out = Vec::new();
+        for (k, p) in params.iter().enumerate() {
+            let v = match given.swap_remove(&k) {
+                Some((v, at)) => self.static_value(p, v, at)?,
+                None => self.static_default(p, name)?,
+            };
+            out.push((p.name.name.clone(), v, p.name.span));
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn unknown_static<T>(&mut self, params: &[StaticParam], n: &Ident, name: &Ident) -> R<T> {
+        let names: Vec<&str> = params.iter().map(|p| p.name.name.as_str()).collect();
+        let mut d = Diagnostic::error(
+            codes::UNKNOWN_STATIC,
+            n.span,
+            format!("`{}` has no static parameter `{}`", name.name, n.name),
+        );
+        d = match suggest(&n.name, names.iter().copied()) {
+            Some(s) => d.with_fix(format!("did you mean `{s}`?"), n.span, s),
+            None if names.is_empty() => d.with_note("it has none"),
+            None => d.with_note(format!("it has: {}", names.join(", "))),
+        };
+        self.report(d)
+    }
+
+    fn static_default(&mut self, p: &StaticParam, name: &Ident) -> R<Val> {
+        let default = match &p.kind {
+            StaticKind::Const { default: Some(e), .. } | StaticKind::Type { default: Some(e) } => {
+                let v = self.expr(e)?;
+                return self.static_value(p, v, e.span);
+            }
+            StaticKind::Fn { default: Some(n) } => self.name(&n.name, n.span)?,
+            _ => {
+                let n = &p.name.name;
+                let d = Diagnostic::error(
+                    codes::MISSING_STATIC,
+                    p.span,
+                    format!("`{}` needs a value for `{n}`", name.name),
+                )
+                .with_label("no default")
+                .with_help(format!("give it: `-D {n}=..`, or `{}<{n} = ..>(..)` in a call", name.name));
+                return self.report(d);
+            }
+        };
+        self.static_value(p, default, p.span)
+    }
+
+    /// The value of a static parameter must be of its kind.
+    fn static_value(&mut self, p: &StaticParam, v: Val, at: Span) -> R<Val> {
+        let n = &p.name.name;
+        match (&p.kind, v) {
+            (_, Val::Poison) => Err(Reported),
+            (StaticKind::Type { .. }, v @ Val::Word(Word::DType(_))) => Ok(v),
+            (StaticKind::Type { .. }, v) => {
+                self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a dtype, this is {}", v.describe()))
+            }
+            (StaticKind::Fn { .. }, v @ (Val::Fn(_) | Val::Builtin(_))) => Ok(v),
+            (StaticKind::Fn { .. }, v) => {
+                self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a function, this is {}", v.describe()))
+            }
+            (StaticKind::Const { ty: Some(t), .. }, v) => {
+                if matches!(&*t.kind, ExprKind::Name(w) if w == "layout") {
+                    return self.not_yet(t.span, "layouts as static parameters");
+                }
+                let ty = self.scalar_type(t)?;
+                if ty == Ty::Index {
+                    return Ok(Val::Int(self.static_int(&v, at, &format!("`{n}`"))?));
+                }
+                let x = self.scalar_of(&v, ty, at)?;
+                Ok(self.fold(x))
+            }
+            (
+                StaticKind::Const { .. },
+                v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Tuple(_) | Val::List(_)),
+            ) => Ok(v),
+            (StaticKind::Const { .. }, v @ Val::Scalar(_)) => {
+                if let Val::Scalar(x) = &v
+                    && matches!(self.ty(*x), Ty::D(d) if d.is_float())
+                    && self.b.const_of(*x).is_some()
+                {
+                    return Ok(v);
+                }
+                Ok(Val::Int(self.static_int(&v, at, &format!("`{n}`"))?))
+            }
+            (StaticKind::Const { .. }, v) => {
+                self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a constant, this is {}", v.describe()))
+            }
+        }
+    }
+}
