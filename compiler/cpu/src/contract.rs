@@ -3,7 +3,7 @@
 //! Each distinct [`Contract`] (strides, types, known extents) becomes one function of its own, compiled without the
 //! mid-end optimiser: that one would move all loads of an unrolled step in front of its multiplications and so spill.
 //!
-//! The accumulators of a block of `ROWS` rows and some vectors of columns stay in registers over the whole depth, k
+//! The accumulators of a block of some rows and some vectors of columns stay in registers over the whole depth, k
 //! ascending, one fused multiply-add a step; so every element has the documented chain of roundings whatever the
 //! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
 //! the columns of b are gathered.
@@ -18,10 +18,12 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Contract, Func, LTy, MemTy, Op, Reg, Region, Start};
 
-/// Rows of a full block.
-const ROWS: i64 = 4;
+/// Rows of the blocks, largest first. Four rows of two vectors give eight independent chains of multiply-adds, as many
+/// as two units with a latency of four cycles can hold; with operands and temporaries they fit 16 registers. (Larger
+/// blocks spill: Cranelift's multiply-add overwrites a factor, not the sum.)
+const ROWS: [i64; 3] = [4, 2, 1];
 /// Vectors of columns of a full block.
-const VECTORS: i64 = 3;
+const VECTORS: i64 = 2;
 /// Steps of k in a turn of the main loop.
 const UNROLL: i64 = 4;
 
@@ -179,7 +181,7 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
             let width = cols.map_or(1, |v| v * WIDTH);
             from = self.blocks(from, n, width, &mut |kernel, j| {
                 let mut from = Extent { value: kernel.e.b.ins().iconst(I64, 0), known: Some(0) };
-                for rows in [ROWS, 1] {
+                for rows in ROWS {
                     from = kernel.blocks(from, m, rows, &mut |kernel, i| kernel.block(rows, cols, i, j));
                 }
             });
@@ -221,11 +223,15 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
 
     /// `base + i * row + j * col`.
     fn at(&mut self, base: Value, (row, col): (i64, i64), i: Value, j: Value) -> Value {
-        let b = &mut self.e.b;
-        let rows = b.ins().imul_imm_s(i, row);
-        let cols = b.ins().imul_imm_s(j, col);
-        let sum = b.ins().iadd(base, rows);
-        b.ins().iadd(sum, cols)
+        let mut place = base;
+        for (index, stride) in [(i, row), (j, col)] {
+            if stride != 0 {
+                let b = &mut self.e.b;
+                let offset = b.ins().imul_imm_s(index, stride);
+                place = b.ins().iadd(place, offset);
+            }
+        }
+        place
     }
 
     /// One block of the result at (i, j).

@@ -23,8 +23,8 @@ pub(super) type Result<T> = std::result::Result<T, Diagnostic>;
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
-    /// Types of the function's registers as far as they are known.
-    regs: Vec<Option<LTy>>,
+    /// The function's registers: mentioned? and their types as far as they are known.
+    regs: Vec<(bool, Option<LTy>)>,
     pub(super) vars: usize,
     pub(super) labels: usize,
 }
@@ -122,8 +122,9 @@ impl<'a> Parser<'a> {
         // bound keeps the table as small as the text.
         let index = self.indexed('r', self.tokens.len(), "register")?;
         if self.regs.len() <= index {
-            self.regs.resize(index + 1, None);
+            self.regs.resize(index + 1, (false, None));
         }
+        self.regs[index].0 = true;
         Ok(Reg::new(index))
     }
 
@@ -165,7 +166,7 @@ impl<'a> Parser<'a> {
         let reg = self.reg()?;
         self.expect(":")?;
         let ty = self.ty()?;
-        match self.regs[reg.index()].replace(ty) {
+        match self.regs[reg.index()].1.replace(ty) {
             Some(other) if other != ty => Self::bad(token, format!("{reg} is both {other} and {ty}")),
             _ => Ok((reg, ty)),
         }
@@ -273,8 +274,9 @@ impl<'a> Parser<'a> {
         }
         let body = self.region(0)?;
         let mut regs = PrimaryMap::new();
-        for (index, ty) in self.regs.drain(..).enumerate() {
-            let Some(ty) = ty else {
+        for (index, (mentioned, ty)) in self.regs.drain(..).enumerate() {
+            // Numbers that hand-written text skips become registers that nothing uses.
+            let Some(ty) = ty.or((!mentioned).then_some(LTy::I32)) else {
                 return Self::bad(head, format!("r{index} is used in `{name}` but nothing says its type"));
             };
             regs.push(RegData { ty });
