@@ -1,1 +1,25 @@
-//! .tile modules
+//! The standard library: `.tile` modules, embedded so that the compiler works wherever it is installed.
+//!
+//! `use std::act::gelu;` imports `gelu` from the module `["act"]`.
+
+/// Every module: its path below `std`, the name that diagnostics use for its file, and its text.
+pub const MODULES: &[(&[&str], &str, &str)] = &[(&["act"], "<std>/act.tile", include_str!("../act.tile"))];
+
+/// The module at `path` (without the leading `std`): the name of its file and its text.
+pub fn module(path: &[&str]) -> Option<(&'static str, &'static str)> {
+    MODULES.iter().find(|(at, ..)| *at == path).map(|&(_, name, text)| (name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_found_by_path() {
+        let (name, text) = module(&["act"]).unwrap();
+        assert_eq!(name, "<std>/act.tile");
+        assert!(text.contains("fn gelu(x: f32)"));
+        assert_eq!(module(&["act", "gelu"]), None);
+        assert_eq!(module(&[]), None);
+    }
+}

@@ -37,26 +37,39 @@ pub(super) struct Machine<'k, 'l> {
 
 type Step<T = ()> = Result<T, Trap>;
 
+/// See [`super::prologue`].
+pub(super) fn prologue(k: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Step<Vec<u64>> {
+    let mut print = |_: &str| {};
+    let mut m = Machine::empty(k, Options::default(), &mut print);
+    m.bind(dims, scalars)?;
+    m.prologue(scalars)?;
+    Ok(m.values)
+}
+
 impl<'k, 'l> Machine<'k, 'l> {
     /// Binds arguments, runs the prologue, and takes the tensors out of the launch record.
     pub fn new(k: &'k Kernel, launch: &'l mut Launch<'_>) -> Step<Machine<'k, 'l>> {
-        let mut m = Machine {
+        let mut m = Machine::empty(k, launch.options.clone(), &mut *launch.print);
+        m.bind(&launch.dims, &launch.scalars)?;
+        m.prologue(&launch.scalars)?;
+        m.bind_tensors(&mut launch.tensors)?;
+        Ok(m)
+    }
+
+    fn empty(k: &'k Kernel, options: Options, print: &'l mut dyn FnMut(&str)) -> Machine<'k, 'l> {
+        Machine {
             k,
-            options: launch.options.clone(),
-            print: &mut *launch.print,
             values: vec![0; k.values.len()],
             vars: vec![0; k.vars.len()],
-            tiles: Tiles::new(launch.options.memory),
+            tiles: Tiles::new(options.memory),
+            options,
+            print,
             tensors: PrimaryMap::new(),
             stats: Stats::default(),
             block: 0,
             coordinates: None,
             span: k.span,
-        };
-        m.bind(&launch.dims, &launch.scalars)?;
-        m.prologue(&launch.scalars)?;
-        m.bind_tensors(&mut launch.tensors)?;
-        Ok(m)
+        }
     }
 
     pub fn trap<T>(&self, code: ptoc_diagnostics::Code, message: impl Into<String>) -> Step<T> {

@@ -44,5 +44,12 @@ pub fn run(kernel: &Kernel, launch: &mut Launch<'_>) -> Result<Outcome, Trap> {
     result
 }
 
+/// The bits of every value that the prologue defines, indexed by the value's number: extents of tensors, scalar
+/// arguments with their defaults, extents of the grid. Fails where a check of the prologue (a `where`) fails; no block
+/// runs.
+pub fn prologue(kernel: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Result<Vec<u64>, Trap> {
+    machine::prologue(kernel, dims, scalars)
+}
+
 #[cfg(test)]
 mod tests;
