@@ -136,7 +136,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         Ok(())
     }
 
-    fn bind_tensors(&mut self, args: &mut Vec<super::TensorArg>) -> Step {
+    fn bind_tensors(&mut self, args: &mut [super::TensorArg]) -> Step {
         let k = self.k;
         let count = k.tensors.values().filter(|t| t.dir != TensorDir::Scratch).count();
         if args.len() != count {

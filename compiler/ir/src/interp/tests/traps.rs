@@ -2,7 +2,7 @@
 
 use super::control::add_kernel;
 use super::*;
-use crate::tile::{AddrKind, CheckData, TileData, ViewRef};
+use crate::tile::{AddrKind, CheckData, TileData, TileRef, ViewRef};
 use ptoc_diagnostics::Code;
 use ptoc_isa::CmpOp;
 

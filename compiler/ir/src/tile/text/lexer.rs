@@ -41,11 +41,11 @@ fn word_char(c: char) -> bool {
 }
 
 /// All tokens with their places. The last is `End`.
-pub(super) fn lex(text: &str, file: FileId) -> Result<Vec<(Tok<'_>, Span)>, Diagnostic> {
+pub(super) fn lex(text: &str, file: FileId) -> Result<Vec<(Tok<'_>, Span)>, Box<Diagnostic>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     if u32::try_from(text.len()).is_err() {
-        return Err(Diagnostic::global(codes::IR_SYNTAX, "the text is larger than 4 GiB"));
+        return Err(Diagnostic::global(codes::IR_SYNTAX, "the text is larger than 4 GiB").into());
     }
     let span = |from: usize, to: usize| Span::new(file, from as u32, to as u32);
     while let Some(c) = text[at..].chars().next() {
@@ -96,7 +96,7 @@ pub(super) fn lex(text: &str, file: FileId) -> Result<Vec<(Tok<'_>, Span)>, Diag
             }
             _ => {
                 let place = span(start, start + c.len_utf8());
-                return Err(Diagnostic::error(codes::IR_SYNTAX, place, format!("{c:?} is no part of tile IR")));
+                return Err(Diagnostic::error(codes::IR_SYNTAX, place, format!("{c:?} is no part of tile IR")).into());
             }
         };
         tokens.push((tok, span(start, at)));

@@ -15,11 +15,15 @@ use smol_str::SmolStr;
 /// Parses the text form of a kernel. `file` is the text itself, for places in the diagnostic; spans inside the text
 /// are taken as they stand. The result is well-formed text, not verified IR.
 pub fn parse(text: &str, file: FileId) -> Result<Kernel, Diagnostic> {
-    let mut p = Parser { toks: lex(text, file)?, at: 0, values: FxHashMap::default(), max_ref: None };
-    p.kernel()
+    let run = || {
+        let toks = lex(text, file)?;
+        Parser { toks, at: 0, values: FxHashMap::default(), max_ref: None }.kernel()
+    };
+    run().map_err(|d: Box<Diagnostic>| *d)
 }
 
-pub(super) type Res<T> = Result<T, Diagnostic>;
+/// Boxed, so that the stack stays small where statements nest.
+pub(super) type Res<T> = Result<T, Box<Diagnostic>>;
 
 /// A definition whose span is still that of the line around it.
 pub(super) struct Def {
@@ -63,11 +67,11 @@ impl<'t> Parser<'t> {
 
     pub fn wanted<T>(&self, what: &str) -> Res<T> {
         let message = format!("expected {what}, found {}", self.peek().show());
-        Err(Diagnostic::error(codes::IR_SYNTAX, self.place(), message))
+        Err(Diagnostic::error(codes::IR_SYNTAX, self.place(), message).into())
     }
 
     pub fn unknown<T>(&self, place: Span, message: String) -> Res<T> {
-        Err(Diagnostic::error(codes::IR_UNKNOWN_NAME, place, message))
+        Err(Diagnostic::error(codes::IR_UNKNOWN_NAME, place, message).into())
     }
 
     pub fn eat(&mut self, c: char) -> bool {
@@ -265,7 +269,7 @@ impl<'t> Parser<'t> {
         match self.values.get(&def.value) {
             Some(known) if *known != data => {
                 let message = format!("{} is defined twice, and differently", def.value);
-                Err(Diagnostic::error(codes::IR_REDEFINED_VALUE, def.place, message))
+                Err(Diagnostic::error(codes::IR_REDEFINED_VALUE, def.place, message).into())
             }
             _ => {
                 self.values.insert(def.value, data);
@@ -335,13 +339,13 @@ impl<'t> Parser<'t> {
                 Some(data) => k.values.push(data),
                 None => {
                     let message = format!("values are numbered without gaps, and {value} is not defined");
-                    return Err(Diagnostic::error(codes::IR_NO_SUCH_ENTITY, self.place(), message));
+                    return Err(Diagnostic::error(codes::IR_NO_SUCH_ENTITY, self.place(), message).into());
                 }
             };
         }
         match self.max_ref {
             Some((value, place)) if value.index() >= count => {
-                Err(Diagnostic::error(codes::IR_NO_SUCH_ENTITY, place, format!("there is no value {value}")))
+                Err(Diagnostic::error(codes::IR_NO_SUCH_ENTITY, place, format!("there is no value {value}")).into())
             }
             _ => Ok(()),
         }

@@ -15,7 +15,7 @@ impl<'t> Parser<'t> {
     pub(super) fn block(&mut self, depth: usize) -> Res<Region> {
         if depth > MAX_DEPTH {
             let message = format!("regions are nested more than {MAX_DEPTH} deep");
-            return Err(Diagnostic::error(codes::IR_TOO_DEEP, self.place(), message));
+            return Err(Diagnostic::error(codes::IR_TOO_DEEP, self.place(), message).into());
         }
         self.expect('{')?;
         let mut region = Region::new();
@@ -27,56 +27,75 @@ impl<'t> Parser<'t> {
 
     fn stmt(&mut self, depth: usize) -> Res<Stmt> {
         if self.is_value() {
-            let def = self.def()?;
-            self.expect('=')?;
-            let op = self.result(&def)?;
-            let span = self.end()?;
-            self.define(def, span)?;
-            return Ok(Stmt { op, span });
+            return self.definition();
         }
         let (word, place) = self.word("a statement")?;
         match word {
-            "for" => {
-                let label = self.entity('l')?;
-                let def = self.def()?;
-                let index = def.value;
-                self.expect_word("in")?;
-                let lo = self.value()?;
-                self.expect('…')?;
-                let hi = self.value()?;
-                let stages = if self.eat_word("stages") { self.number()? } else { 1 };
-                let span = self.end()?;
-                self.define(def, span)?;
-                let body = self.block(depth + 1)?;
-                Ok(Stmt { op: Op::For(Box::new(For { label, index, lo, hi, stages, body })), span })
-            }
-            "if" => {
-                let cond = self.value()?;
-                let span = self.end()?;
-                let then = self.block(depth + 1)?;
-                let els = if self.eat_word("else") { self.block(depth + 1)? } else { Region::new() };
-                Ok(Stmt { op: Op::If(Box::new(If { cond, then, els })), span })
-            }
-            "while" => {
-                let label = self.entity('l')?;
-                let span = self.end()?;
-                let head = self.block(depth + 1)?;
-                self.expect_word("do")?;
-                let cond = self.value()?;
-                let body = self.block(depth + 1)?;
-                Ok(Stmt { op: Op::While(Box::new(While { label, head, cond, body })), span })
-            }
-            "scope" => {
-                let label = self.entity('l')?;
-                let span = self.end()?;
-                let body = self.block(depth + 1)?;
-                Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span })
-            }
+            "for" => self.for_stmt(depth),
+            "if" => self.if_stmt(depth),
+            "while" => self.while_stmt(depth),
+            "scope" => self.scope_stmt(depth),
             _ => {
                 let op = self.effect(word, place)?;
                 Ok(Stmt { op, span: self.end()? })
             }
         }
+    }
+
+    #[inline(never)]
+    fn definition(&mut self) -> Res<Stmt> {
+        let def = self.def()?;
+        self.expect('=')?;
+        let op = self.result(&def)?;
+        let span = self.end()?;
+        self.define(def, span)?;
+        Ok(Stmt { op, span })
+    }
+
+    // One function a construct: only the frames of those that are open are on the stack.
+
+    #[inline(never)]
+    fn for_stmt(&mut self, depth: usize) -> Res<Stmt> {
+        let label = self.entity('l')?;
+        let def = self.def()?;
+        let index = def.value;
+        self.expect_word("in")?;
+        let lo = self.value()?;
+        self.expect('…')?;
+        let hi = self.value()?;
+        let stages = if self.eat_word("stages") { self.number()? } else { 1 };
+        let span = self.end()?;
+        self.define(def, span)?;
+        let body = self.block(depth + 1)?;
+        Ok(Stmt { op: Op::For(Box::new(For { label, index, lo, hi, stages, body })), span })
+    }
+
+    #[inline(never)]
+    fn if_stmt(&mut self, depth: usize) -> Res<Stmt> {
+        let cond = self.value()?;
+        let span = self.end()?;
+        let then = self.block(depth + 1)?;
+        let els = if self.eat_word("else") { self.block(depth + 1)? } else { Region::new() };
+        Ok(Stmt { op: Op::If(Box::new(If { cond, then, els })), span })
+    }
+
+    #[inline(never)]
+    fn while_stmt(&mut self, depth: usize) -> Res<Stmt> {
+        let label = self.entity('l')?;
+        let span = self.end()?;
+        let head = self.block(depth + 1)?;
+        self.expect_word("do")?;
+        let cond = self.value()?;
+        let body = self.block(depth + 1)?;
+        Ok(Stmt { op: Op::While(Box::new(While { label, head, cond, body })), span })
+    }
+
+    #[inline(never)]
+    fn scope_stmt(&mut self, depth: usize) -> Res<Stmt> {
+        let label = self.entity('l')?;
+        let span = self.end()?;
+        let body = self.block(depth + 1)?;
+        Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span })
     }
 
     fn comma(&mut self) -> Res<Value> {

@@ -26,10 +26,10 @@ pub(crate) fn matmul_exists(acc: DType, left: DType, right: DType) -> bool {
 impl Verifier<'_> {
     pub(super) fn inst(&mut self, inst: &Inst) {
         // An id from elsewhere may be of no row.
-        let Some(id) = InstrId::all().nth(usize::from(inst.instr.0)) else {
+        if usize::from(inst.instr.0) >= InstrId::all().len() {
             return self.error(codes::IR_UNKNOWN_NAME, format!("there is no instruction {}", inst.instr.0));
-        };
-        let row = id.get();
+        }
+        let row = inst.instr.get();
         for scratch in &inst.scratch {
             self.tile_ref(scratch);
         }

@@ -12,7 +12,7 @@ use ptoc_isa::AtomicOp;
 impl Verifier<'_> {
     /// Checks a region and leaves its scope.
     pub(super) fn region(&mut self, region: &Region, depth: usize) {
-        if self.depth_ok(depth) {
+        if !region.is_empty() && self.depth_ok(depth) {
             let top = depth == 1;
             let mark = self.scopes.mark();
             self.stmts(region, depth);
