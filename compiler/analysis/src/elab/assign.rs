@@ -6,7 +6,7 @@ use super::tileops::tile;
 use super::{Elab, PlaceMode, R, Reported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, CheckData, InstAttrs, Op, Tile, Ty};
+use ptoc_ir::tile::{AddrKind, CheckData, Inst, InstAttrs, Op, Operand, Tile, Ty};
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem, TileType};
 use ptoc_syntax::ast::*;
 
@@ -142,6 +142,14 @@ impl Elab<'_> {
                     .with_help("`acc = 0.0;`, or TMATMUL_BIAS for another start");
                 return self.report(d);
             }
+            // TEXPANDS has no Acc form in the table; IR has one for this start alone (see `verify`).
+            self.outside_prologue(span)?;
+            let value = self.scalar_of(&v, Ty::D(t.ty.dtype), at)?;
+            let shape = self.valid_of(t, span)?;
+            let id = instr_for(Sem::Expand).ok_or(Reported)?;
+            let operands = vec![Operand::Tile(self.tile_ref(t, shape)), Operand::Scalar(value)];
+            self.b.inst(Inst { instr: id, operands, scratch: Vec::new(), attrs: InstAttrs::default() }, span);
+            return Ok(());
         }
         self.expand_scalar(t, v, at, span)
     }
@@ -240,7 +248,15 @@ impl Elab<'_> {
                         .with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
                     self.diags.push(d);
                 }
-                return Err(Reported);
+                // The tile counts as placed: it was given an address, and what follows can be judged.
+                let data = &mut self.b.kernel_mut().tiles[t];
+                if matches!(data.addr, AddrKind::Auto) {
+                    data.addr = AddrKind::Fixed(vec![u64::MAX; data.count as usize]);
+                }
+                if let AddrKind::Fixed(list) = &mut data.addr {
+                    list[element.unwrap_or(0) as usize] = 0;
+                }
+                return Ok(());
             }
         }
         match a {

@@ -572,8 +572,8 @@ impl Elab<'_> {
             Ok(())
         });
         self.inlined.pop();
-        let after = std::mem::replace(&mut self.valid, before.clone());
-        self.merge_valid(after, &before, span);
+        self.merge_exits(label, &before, span);
+        self.valid.retain(|t, _| before.contains_key(t));
         self.emit(Op::Scope(Box::new(Scope { label, body })), span);
         r?;
         let mut out: Vec<Val> = slots.iter().map(|s| Val::Scalar(self.b.get(*s, span))).collect();

@@ -2,7 +2,6 @@
 
 use super::env::Binding;
 use super::{Elab, R, Reported, Valid};
-use crate::builtins::Word;
 use crate::value::{Block as BlockVal, Place, Tiles, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While};
@@ -10,7 +9,7 @@ use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
 
-type Shapes = FxHashMap<Tile, Valid>;
+pub(crate) type Shapes = FxHashMap<Tile, Valid>;
 
 impl Elab<'_> {
     /// A block of statements in a scope of its own. Statements after an error are still checked.
@@ -195,11 +194,6 @@ impl Elab<'_> {
         self.outside_prologue(span)?;
         let label = self.b.label(span);
         let index = self.b.new_value(Ty::Index, Some(var.name.clone()), var.span);
-        if let Some(c) = self.facts.min_of(lo) {
-            self.facts.ge_const(index, c);
-        }
-        self.facts.le(lo, index, 0);
-        self.facts.le(index, hi, -1);
         let outer = self.stages;
         if stages > 1 {
             self.stages = stages;
@@ -208,6 +202,12 @@ impl Elab<'_> {
             label,
             |s| {
                 s.b.define_here(index);
+                // Inside the body only: the loop may not run at all.
+                if let Some(c) = s.facts.min_of(lo) {
+                    s.facts.ge_const(index, c);
+                }
+                s.facts.le(lo, index, 0);
+                s.facts.le(index, hi, -1);
                 let v = bind(s, index);
                 s.env.push();
                 s.env.define(var.name.clone(), Binding::Let(v), var.span);
@@ -234,6 +234,7 @@ impl Elab<'_> {
         self.loops.push(label);
         let (region, mut r) = self.region(f);
         self.loops.pop();
+        self.merge_exits(label, &before, span);
         let reads = std::mem::replace(&mut self.valid_reads, outer_reads);
         for (t, was) in &before {
             let now = self.valid.get(t).copied();
@@ -263,30 +264,36 @@ impl Elab<'_> {
     pub fn while_stmt(&mut self, cond: &Expr, body: &Block, span: Span) -> R<()> {
         self.outside_prologue(span)?;
         let label = self.b.label(span);
-        let before = self.valid.clone();
-        let mark = self.facts.mark();
-        self.b.push_region();
-        let c = match self.expr(cond).and_then(|c| match c {
-            Val::Word(Word::None) => Err(Reported),
-            c => self.bool_of(&c, cond.span),
-        }) {
-            Ok(c) => c,
-            Err(e) => {
-                self.b.pop_region();
-                self.facts.forget(mark);
-                return Err(e);
-            }
-        };
-        let head = self.b.take_region();
-        self.loops.push(label);
-        let r = self.block(body);
-        self.loops.pop();
-        let region = self.b.pop_region();
-        self.facts.forget(mark);
-        let after = std::mem::replace(&mut self.valid, before.clone());
-        self.merge_valid(after, &before, span);
-        self.emit(Op::While(Box::new(While { label, head, cond: c, body: region })), span);
+        let mut made = None;
+        let (region, r) = self.loop_body(
+            label,
+            |s| {
+                let c = s.expr(cond)?;
+                let c = s.bool_of(&c, cond.span)?;
+                made = Some((s.b.take_region(), c));
+                s.block(body)
+            },
+            span,
+        );
+        let Some((head, cond)) = made else { return Err(Reported) };
+        self.emit(Op::While(Box::new(While { label, head, cond, body: region })), span);
         r
+    }
+
+    /// `break`, `continue`, `return`: the shapes here are among those with which the loop or function is left.
+    pub fn exits_to(&mut self, label: Label) {
+        let here = self.valid.clone();
+        self.exits.push((label, here));
+    }
+
+    /// Merges the shapes of all early exits to `label` into the current ones.
+    pub fn merge_exits(&mut self, label: Label, before: &Shapes, span: Span) {
+        let (mine, others) = std::mem::take(&mut self.exits).into_iter().partition(|(l, _)| *l == label);
+        self.exits = others;
+        let mine: Vec<(Label, Shapes)> = mine;
+        for (_, shapes) in mine {
+            self.merge_valid(shapes, before, span);
+        }
     }
 
     /// `pipeline(stages = n)`

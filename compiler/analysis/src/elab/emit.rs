@@ -132,7 +132,7 @@ impl Elab<'_> {
         }
         let cond = self.compare(CmpOp::Le, a, b, span);
         self.check(cond, CheckData { code, message, span, help: None }, vec![a, b], span)?;
-        self.facts.le_scoped(a, b, 0);
+        self.facts.le(a, b, 0);
         Ok(())
     }
 }

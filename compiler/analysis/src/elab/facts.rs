@@ -4,9 +4,13 @@
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 
-/// Steps that one proof may take.
+/// Depth of a proof.
 const DEPTH: u32 = 10;
+
+/// Steps of a proof: enough for what kernels need, and a bound on what a hostile one can cost.
+const FUEL: u32 = 4_000;
 
 #[derive(Default)]
 pub(crate) struct Facts {
@@ -21,8 +25,16 @@ pub(crate) struct Facts {
     at_most: FxHashMap<Value, i64>,
     /// Sums and differences.
     defs: FxHashMap<Value, (BinOp, Value, Value)>,
-    /// Facts that hold only until the region ends (a check was made in it).
-    scoped: Vec<(Value, Value)>,
+    /// How to take back what was learned since a region began: a fact holds where it was learned, and a region (a loop
+    /// that may not run, a branch) is no place to learn something about the rest.
+    log: Vec<Undo>,
+    fuel: Cell<u32>,
+}
+
+enum Undo {
+    Pair(Value, Value),
+    AtLeast(Value, Option<i64>),
+    AtMost(Value, Option<i64>),
 }
 
 impl Facts {
@@ -31,42 +43,45 @@ impl Facts {
         self.consts.insert(v, c);
     }
 
-    /// `v <= u + c` from here on.
+    /// `v <= u + c` until the region ends.
     pub fn le(&mut self, v: Value, u: Value, c: i64) {
         self.upper.entry(v).or_default().push((u, c));
         self.lower.entry(u).or_default().push((v, -c));
-    }
-
-    /// `v <= u + c` until [`Facts::forget`].
-    pub fn le_scoped(&mut self, v: Value, u: Value, c: i64) {
-        self.le(v, u, c);
-        self.scoped.push((v, u));
+        self.log.push(Undo::Pair(v, u));
     }
 
     /// A region begins.
     pub fn mark(&self) -> usize {
-        self.scoped.len()
+        self.log.len()
     }
 
-    /// The region ends: what was checked in it is not known after it.
+    /// The region ends: what was learned in it is not known after it.
     pub fn forget(&mut self, mark: usize) {
-        while self.scoped.len() > mark {
-            let Some((v, u)) = self.scoped.pop() else { return };
-            self.upper.entry(v).or_default().pop();
-            self.lower.entry(u).or_default().pop();
+        while self.log.len() > mark {
+            match self.log.pop() {
+                Some(Undo::Pair(v, u)) => {
+                    self.upper.entry(v).or_default().pop();
+                    self.lower.entry(u).or_default().pop();
+                }
+                Some(Undo::AtLeast(v, old)) => restore(&mut self.at_least, v, old),
+                Some(Undo::AtMost(v, old)) => restore(&mut self.at_most, v, old),
+                None => return,
+            }
         }
     }
 
     /// `v >= c`
     pub fn ge_const(&mut self, v: Value, c: i64) {
-        let e = self.at_least.entry(v).or_insert(c);
-        *e = (*e).max(c);
+        let old = self.at_least.get(&v).copied();
+        self.log.push(Undo::AtLeast(v, old));
+        self.at_least.insert(v, old.map_or(c, |o| o.max(c)));
     }
 
     /// `v <= c`
     pub fn le_const(&mut self, v: Value, c: i64) {
-        let e = self.at_most.entry(v).or_insert(c);
-        *e = (*e).min(c);
+        let old = self.at_most.get(&v).copied();
+        self.log.push(Undo::AtMost(v, old));
+        self.at_most.insert(v, old.map_or(c, |o| o.min(c)));
     }
 
     /// `v = a op b`
@@ -81,6 +96,7 @@ impl Facts {
 
     /// Least value that is certain.
     pub fn min_of(&self, v: Value) -> Option<i64> {
+        self.fuel.set(FUEL);
         self.min_at(v, DEPTH)
     }
 
@@ -89,7 +105,7 @@ impl Facts {
             return Some(*c);
         }
         let mut best = self.at_least.get(&v).copied();
-        if depth == 0 {
+        if depth == 0 || !self.spend() {
             return best;
         }
         let mut offer = |c: Option<i64>| best = best.max(c);
@@ -120,6 +136,7 @@ impl Facts {
 
     /// Greatest value that is certain.
     pub fn max_of(&self, v: Value) -> Option<i64> {
+        self.fuel.set(FUEL);
         self.max_at(v, DEPTH)
     }
 
@@ -128,7 +145,7 @@ impl Facts {
             return Some(*c);
         }
         let mut best = self.at_most.get(&v).copied();
-        if depth == 0 {
+        if depth == 0 || !self.spend() {
             return best;
         }
         let mut offer = |c: Option<i64>| {
@@ -163,6 +180,7 @@ impl Facts {
 
     /// Is `a <= b + c` certain?
     pub fn le_certain(&self, a: Value, b: Value, c: i64) -> bool {
+        self.fuel.set(FUEL);
         self.le_at(a, b, c, DEPTH)
     }
 
@@ -175,7 +193,7 @@ impl Facts {
         {
             return true;
         }
-        if depth == 0 {
+        if depth == 0 || !self.spend() {
             return false;
         }
         let d = depth - 1;
@@ -242,4 +260,17 @@ impl Facts {
             .flatten()
             .any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
     }
+
+    fn spend(&self) -> bool {
+        let left = self.fuel.get();
+        self.fuel.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+fn restore(map: &mut FxHashMap<Value, i64>, v: Value, old: Option<i64>) {
+    match old {
+        Some(c) => map.insert(v, c),
+        None => map.remove(&v),
+    };
 }

@@ -91,6 +91,8 @@ pub(crate) struct Elab<'a> {
     /// Functions being inlined.
     pub calls: Vec<ItemId>,
     pub inlined: Vec<Inlined>,
+    /// Shapes at `break`, `continue` and early `return`s, by where they lead.
+    pub exits: Vec<(Label, control::Shapes)>,
     /// Loops around, innermost last.
     pub loops: Vec<Label>,
     /// `stages` of the pipeline whose body's tiles are being declared.

@@ -135,6 +135,7 @@ impl<'a> Elab<'a> {
             module: id.module,
             calls: Vec::new(),
             inlined: Vec::new(),
+            exits: Vec::new(),
             loops: Vec::new(),
             stages: 1,
             grid_done: false,

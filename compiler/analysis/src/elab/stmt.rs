@@ -66,6 +66,7 @@ impl Elab<'_> {
             StmtKind::Break => match self.loops.last() {
                 Some(l) => {
                     let l = *l;
+                    self.exits_to(l);
                     self.emit(Op::Break(l), s.span);
                     Ok(())
                 }
@@ -74,6 +75,7 @@ impl Elab<'_> {
             StmtKind::Continue => match self.loops.last() {
                 Some(l) => {
                     let l = *l;
+                    self.exits_to(l);
                     self.emit(Op::Continue(l), s.span);
                     Ok(())
                 }
@@ -242,6 +244,7 @@ impl Elab<'_> {
         match frame.label {
             Some(label) => {
                 self.store_results(&v, span)?;
+                self.exits_to(label);
                 self.emit(Op::Leave(label), span);
                 if let Some(f) = self.inlined.last_mut() {
                     f.left = true;

@@ -164,8 +164,8 @@ impl Elab<'_> {
             help: None,
         };
         self.check(cond, data, vec![a, b], span)?;
-        self.facts.le_scoped(a, b, 0);
-        self.facts.le_scoped(b, a, 0);
+        self.facts.le(a, b, 0);
+        self.facts.le(b, a, 0);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ impl Elab<'_> {
             help: None,
         };
         self.check(cond, data, vec![index, extent], span)?;
-        self.facts.le_scoped(index, extent, -1);
+        self.facts.le(index, extent, -1);
         Ok(())
     }
 
