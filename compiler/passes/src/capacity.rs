@@ -122,10 +122,10 @@ fn repairs(kernel: &Kernel, live: &Liveness, target: &Target, loc: Loc) -> Vec<S
         .iter()
         .filter(|t| t.name != target.name && t.capacity(loc) > 0)
         .filter(|t| fits(t, u32::MAX).is_some())
-        .map(|t| format!("{} ({} bytes)", t.name, t.capacity(loc)))
+        .map(|t| format!("{} ({} bytes of {loc})", t.name, t.capacity(loc)))
         .collect();
     if !others.is_empty() {
-        out.push(format!("{} of {loc} would do: {}", "the memory of another target", others.join(", ")));
+        out.push(format!("another target has the room: {}", others.join(", ")));
     }
     if out.is_empty() || others.is_empty() {
         out.push("make the tiles smaller, or end the life of one before the next is needed".to_owned());

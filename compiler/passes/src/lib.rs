@@ -4,6 +4,7 @@ pub mod access;
 pub mod capacity;
 pub mod dynamic;
 pub mod init;
+pub mod launch_values;
 pub mod liveness;
 pub mod lower;
 pub mod memories;

@@ -102,7 +102,11 @@ pub fn plan_with(
             continue;
         }
         let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &parents);
-        let (bases, needed) = space.best_fit();
+        // Whole cache lines are kinder to the CPU, where there is room for it.
+        let (mut bases, mut needed) = space.best_fit(if space.mirrored { space.align } else { space.align.max(64) });
+        if needed > space.capacity {
+            (bases, needed) = space.best_fit(space.align);
+        }
         let (peak, peak_point) = space.peak(live);
         if needed > space.capacity {
             let live_tiles = tiles
@@ -227,7 +231,7 @@ impl Space {
     }
 
     /// Base of each group, and the bytes that the plan needs: the best of several orders.
-    fn best_fit(&self) -> (Vec<u64>, u64) {
+    fn best_fit(&self, align: u64) -> (Vec<u64>, u64) {
         let n = self.groups.len();
         let length = |g: &Group| u64::from(g.interval.end - g.interval.start) + 1;
         let mut orders: Vec<Vec<usize>> = vec![(0..n).collect(); 5];
@@ -236,12 +240,12 @@ impl Space {
         orders[2].sort_by_key(|&i| (std::cmp::Reverse(length(&self.groups[i])), i));
         orders[3].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].size.saturating_mul(length(&self.groups[i]))), i));
         orders[4].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].interval.end), i));
-        let plans = orders.iter().map(|order| self.first_fit(order));
+        let plans = orders.iter().map(|order| self.first_fit(order, align));
         plans.min_by_key(|(_, needed)| *needed).unwrap_or_default()
     }
 
     /// Each group in turn takes the lowest aligned gap that is free for its whole life.
-    fn first_fit(&self, order: &[usize]) -> (Vec<u64>, u64) {
+    fn first_fit(&self, order: &[usize], align: u64) -> (Vec<u64>, u64) {
         let mut bases: Vec<Option<u64>> = vec![None; self.groups.len()];
         let mut needed = self.obstacles.iter().map(|o| o.end).max().unwrap_or(0);
         if self.mirrored {
@@ -259,7 +263,7 @@ impl Space {
                 if base.saturating_add(group.size) <= start {
                     break;
                 }
-                base = base.max(end.next_multiple_of(self.align));
+                base = base.max(end.next_multiple_of(align));
             }
             needed = needed.max(base.saturating_add(group.size));
             bases[i] = Some(base);
@@ -267,7 +271,8 @@ impl Space {
         (bases.into_iter().map(|b| b.unwrap_or(0)).collect(), needed)
     }
 
-    /// Most bytes live at one point, and the first such point. Fixed tiles count the bytes that they cover together.
+    /// Most bytes live at one point, and the most telling such point: the one with the shortest source (a statement of a
+    /// loop rather than the loop). Fixed tiles count the bytes that they cover together.
     fn peak(&self, live: &Liveness) -> (u64, Point) {
         let mut best = (0, 0);
         for point in 0..live.spans.len() as Point {
@@ -280,8 +285,14 @@ impl Space {
                 covered += end.saturating_sub(start.max(reach));
                 reach = reach.max(end);
             }
-            if auto + covered > best.0 {
-                best = (auto + covered, point);
+            // What the compiler made has an empty span, which tells nothing.
+            let length = |p: Point| match live.spans[p as usize].range().len() {
+                0 => usize::MAX,
+                n => n,
+            };
+            let (total, known) = (auto + covered, best.0);
+            if total > known || (total == known && total > 0 && length(point) < length(best.1)) {
+                best = (total, point);
             }
         }
         best

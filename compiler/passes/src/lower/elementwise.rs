@@ -2,8 +2,9 @@
 
 use super::code::Code;
 use super::matrix::{Matrix, map};
+use super::memory::Clash;
 use super::{Lower, convert, ops};
-use ptoc_ir::loops::{Atomic, Base, Op, Reg, Stride};
+use ptoc_ir::loops::{Atomic, Base, If, Op, Reg, Stride};
 use ptoc_ir::tile::{InstAttrs, TileRef, Ty, Value, ViewRef};
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
@@ -43,23 +44,21 @@ impl Lower<'_> {
                 }
             })
             .collect();
-        // The same elements at other indices are as bad as other elements.
-        let clash = srcs
-            .iter()
-            .any(|(t, read)| self.entangled(dst, t) || (!matches!(read, Read::Whole) && self.same_storage(dst, t)));
+        let pairs: Vec<(&TileRef, bool)> = srcs.iter().map(|(t, r)| (*t, !matches!(r, Read::Whole))).collect();
+        let clash = self.clash(dst, &pairs);
         self.write_apart(clash, dst, &d, shape, &mut |code, target| map(code, shape, target, &matrices, f));
     }
 
     /// Lets `write` fill the destination, or, if it clashes with what `write` reads, a buffer that is copied then.
     pub(super) fn write_apart(
         &mut self,
-        clash: bool,
+        clash: Clash,
         dst: &TileRef,
         d: &Matrix,
         shape: (Reg, Reg),
         write: &mut dyn FnMut(&mut Code, &Matrix),
     ) {
-        if !clash {
+        if let Clash::No = clash {
             write(&mut self.code, d);
             return;
         }
@@ -75,15 +74,21 @@ impl Lower<'_> {
             cols: Stride::Const(cols),
             ..*d
         };
-        write(&mut self.code, &beside);
-        map(&mut self.code, shape, &d.raw(), &[beside.raw()], &mut |_, v| v[0]);
-    }
-
-    /// May the two windows have bytes in common at all?
-    pub(super) fn same_storage(&self, a: &TileRef, b: &TileRef) -> bool {
-        a.tile == b.tile || self.entangled(a, b) || {
-            let at = |t: &TileRef| &self.placement.offsets[t.tile];
-            self.kernel.tiles[a.tile].ty.loc == self.kernel.tiles[b.tile].ty.loc && at(a) == at(b)
+        let by_way_of_the_buffer = |code: &mut Code, write: &mut dyn FnMut(&mut Code, &Matrix)| {
+            write(code, &beside);
+            map(code, shape, &d.raw(), &[beside.raw()], &mut |_, v| v[0]);
+        };
+        match clash {
+            Clash::Unless(cond) => {
+                self.code.push();
+                write(&mut self.code, d);
+                let then = self.code.pop();
+                self.code.push();
+                by_way_of_the_buffer(&mut self.code, write);
+                let els = self.code.pop();
+                self.code.emit(Op::If(Box::new(If { cond, then, els })));
+            }
+            _ => by_way_of_the_buffer(&mut self.code, write),
         }
     }
 

@@ -25,7 +25,7 @@ impl Lower<'_> {
         if oob != Oob::Zero {
             self.check_indices(oob, view, idx, &index, shape, table.total);
         }
-        let clash = self.entangled(dst, idx) || self.same_storage(dst, idx) && d.ty.size() != index.ty.size();
+        let clash = self.clash(dst, &[(idx, d.ty.size() != index.ty.size())]);
         let unsigned = index.dtype == DType::U32;
         let element = table.matrix.raw().ty;
         // From an empty table only zeros can come (or the check above has ended the launch).

@@ -75,6 +75,15 @@ pub(super) fn tile_layout(data: &TileData) -> (MemTy, i64, i64) {
     }
 }
 
+/// Does a result overwrite what is still to be read?
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Clash {
+    No,
+    Yes,
+    /// Unless this condition (a register) holds.
+    Unless(Reg),
+}
+
 /// Where run-time addresses of tiles are kept.
 #[derive(Clone, Debug)]
 enum Bound {
@@ -339,7 +348,7 @@ impl Lower<'_> {
 
     /// May `dst` have bytes of `src` at other positions than `src` itself, so that an element-by-element loop would
     /// read what it has already overwritten?
-    pub(super) fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
+    fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
         let (d, s) = (&self.kernel.tiles[dst.tile], &self.kernel.tiles[src.tile]);
         if d.ty.loc != s.ty.loc || Storage::of(&d.ty) != Storage::of(&s.ty) {
             return false;
@@ -352,6 +361,41 @@ impl Lower<'_> {
         let same_positions =
             a == b && (dst.element, dst.origin) == (src.element, src.origin) && tile_layout(d) == tile_layout(s);
         overlap && !same_positions
+    }
+
+    /// May an instruction that writes `dst` overwrite elements of `srcs` before it reads them? `at_once` says whether a
+    /// source is read at other indices than those that are written, so that the very same elements clash as well.
+    pub(super) fn clash(&mut self, dst: &TileRef, srcs: &[(&TileRef, bool)]) -> Clash {
+        let mut apart: Option<Reg> = None;
+        for (src, other_indices) in srcs {
+            if !self.entangled(dst, src) && !(*other_indices && self.same_storage(dst, src)) {
+                continue;
+            }
+            let at_run_time = |t: &TileRef| self.kernel.tiles[t.tile].addr == AddrKind::Dynamic;
+            if dst.tile == src.tile || !(at_run_time(dst) || at_run_time(src)) {
+                return Clash::Yes;
+            }
+            let this = self.apart(dst, src);
+            apart = Some(apart.map_or(this, |all| self.code.bin(ptoc_ir::loops::BinOp::And, all, this)));
+        }
+        apart.map_or(Clash::No, Clash::Unless)
+    }
+
+    /// Do two tiles lie apart, now that their addresses are known?
+    fn apart(&mut self, a: &TileRef, b: &TileRef) -> Reg {
+        let (x, y) = (self.address(a), self.address(b));
+        let bytes = |t: &TileRef| self.kernel.tiles[t.tile].ty.bytes() as i64;
+        let (x_end, y_end) = (self.code.plus(x, bytes(a)), self.code.plus(y, bytes(b)));
+        let (below, above) = (self.code.cmp(CmpOp::Le, x_end, y), self.code.cmp(CmpOp::Le, y_end, x));
+        self.code.bin(ptoc_ir::loops::BinOp::Or, below, above)
+    }
+
+    /// May the two windows have bytes in common at all?
+    fn same_storage(&self, a: &TileRef, b: &TileRef) -> bool {
+        a.tile == b.tile || self.entangled(a, b) || {
+            let at = |t: &TileRef| &self.placement.offsets[t.tile];
+            self.kernel.tiles[a.tile].ty.loc == self.kernel.tiles[b.tile].ty.loc && at(a) == at(b)
+        }
     }
 
     /// Are two windows of one tile (array) surely apart?

@@ -6,6 +6,7 @@
 
 use super::code::Code;
 use super::matrix::{Matrix, map};
+use super::memory::Clash;
 use super::{Lower, ops};
 use ptoc_ir::loops::{Base, BinOp as L, LTy, MemTy, Reg, Stride};
 use ptoc_ir::tile::{TileRef, Ty};
@@ -68,7 +69,7 @@ impl Lower<'_> {
             dtype: a.dtype,
         };
         // A row is read before its result is written; another row's elements must not be overwritten.
-        let clash = self.same_storage(dst, src);
+        let clash = self.clash(dst, &[(src, true)]);
         self.write_apart(clash, dst, &d, (rows, one), &mut |code, target| {
             code.for_count(rows, |code, i| {
                 let (row, out) = (a.from_row(code, i), target.from_row(code, i));
@@ -86,7 +87,7 @@ impl Lower<'_> {
         // Narrow floats add up in f32. Everything else may accumulate in place: wrapping does not mind, extremes are
         // elements.
         let exact = reduce != Reduce::Sum || !a.dtype.is_float() || a.dtype == DType::F32;
-        let running = if exact && !self.same_storage(dst, src) {
+        let running = if exact && matches!(self.clash(dst, &[(src, true)]), Clash::No) {
             d
         } else {
             let size = i64::from(wide(a.dtype).size());
