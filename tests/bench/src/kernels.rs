@@ -1,0 +1,112 @@
+//! From a source file to a compiled kernel on given shapes, in process.
+
+use ptoc_analysis::{ArgDim, Bindings, Instance, Modules, NoImports, check_names, instantiate};
+use ptoc_cpu::{CompiledKernel, Options, compile};
+use ptoc_diagnostics::{Diagnostic, SourceMap, render};
+use ptoc_exec::{Launch, TensorArg};
+use ptoc_isa::Target;
+
+/// A compiled kernel with its buffers.
+pub struct Ready {
+    pub code: CompiledKernel,
+    pub params: Vec<i64>,
+    pub buffers: Vec<Vec<u8>>,
+}
+
+/// Definitions for a kernel: dimensions, and static parameters as text.
+pub struct Case<'a> {
+    pub path: &'a str,
+    pub kernel: &'a str,
+    pub dims: &'a [(&'a str, i64)],
+    pub defs: &'a [(&'a str, &'a str)],
+}
+
+fn fail(map: &SourceMap, diagnostics: &[Diagnostic]) -> ! {
+    for d in diagnostics {
+        eprint!("{}", render::terminal(d, map, false, 100));
+    }
+    std::process::exit(1);
+}
+
+/// Text to checked tile IR of one kernel.
+pub fn front(text: &str, case: &Case<'_>) -> Instance {
+    let mut map = SourceMap::default();
+    let file = map.add(case.path, text);
+    let mut diagnostics = Vec::new();
+    let modules = Modules::load(file, text, &mut NoImports, &mut diagnostics);
+    check_names(&modules, &mut diagnostics);
+    let mut bindings = Bindings::default();
+    for (n, v) in case.dims {
+        bindings.dims.insert((*n).into(), *v);
+    }
+    for (n, v) in case.defs {
+        let file = map.add(format!("<-D {n}>"), *v);
+        bindings.defs.insert((*n).into(), ptoc_syntax::parse_expr(file, v).0);
+    }
+    let target = Target::builtin("a2a3").expect("built in");
+    let entry = modules.entries().find(|(_, k)| k.name.name == case.kernel);
+    let Some((id, _)) = entry else {
+        eprintln!("no kernel {} in {}", case.kernel, case.path);
+        fail(&map, &diagnostics)
+    };
+    let outcome = instantiate(&modules, id, target, &bindings);
+    diagnostics.extend(outcome.diagnostics);
+    match outcome.result {
+        Some(i) if !diagnostics.iter().any(Diagnostic::is_error) => i,
+        _ => fail(&map, &diagnostics),
+    }
+}
+
+/// Text to machine code.
+pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
+    let instance = front(text, case);
+    let target = Target::builtin("a2a3").expect("built in");
+    let prepared = match ptoc_passes::pipeline(instance.kernel.clone(), target) {
+        Ok(p) => p,
+        Err(d) => fail(&SourceMap::default(), &d),
+    };
+    match compile(&prepared.module, &Options::default()) {
+        Ok(code) => (instance, code),
+        Err(d) => fail(&SourceMap::default(), &[d]),
+    }
+}
+
+/// A kernel with random inputs.
+pub fn ready(text: &str, case: &Case<'_>) -> Ready {
+    let (instance, code) = build(text, case);
+    let dim = |n: &str| case.dims.iter().find(|d| d.0 == n).map_or(0, |d| d.1);
+    let mut params: Vec<i64> = instance.kernel.dims.values().map(|d| dim(&d.name)).collect();
+    for s in &instance.scalars {
+        // Scalars with a default take 1.0 or 1: only the speed matters.
+        let one = if s.ty.to_string() == "f32" { i64::from(1.0f32.to_bits()) } else { 1 };
+        params.push(s.given.map_or(one, |b| b as i64));
+    }
+    let buffers = instance
+        .tensors
+        .iter()
+        .map(|t| {
+            let shape: Vec<usize> = t
+                .dims
+                .iter()
+                .map(|d| match d {
+                    ArgDim::Dim(n) => dim(n) as usize,
+                    ArgDim::Const(c) => *c as usize,
+                    ArgDim::Computed(_) => panic!("the benchmark binds plain dimensions only"),
+                })
+                .collect();
+            let tensor = ptoc_tensor::random(t.dtype, &shape, 1, &t.name).expect("sizes fit");
+            tensor.bytes().to_vec()
+        })
+        .collect();
+    Ready { code, params, buffers }
+}
+
+impl Ready {
+    /// One launch.
+    pub fn run(&mut self, threads: usize) {
+        let tensors: Vec<TensorArg> = self.buffers.iter_mut().map(|b| TensorArg::new(b)).collect();
+        // SAFETY: the buffers have the shapes that the kernel was compiled for and live through the launch.
+        let r = unsafe { self.code.launch(Launch { params: &self.params, tensors: &tensors, threads, print: None }) };
+        r.expect("the launch succeeds");
+    }
+}

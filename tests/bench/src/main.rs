@@ -1,0 +1,122 @@
+//! Benchmarks: `cargo run --release --manifest-path tests/bench/Cargo.toml`.
+//!
+//! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
+//! was measured in the same run. Nothing here asserts a time.
+
+mod kernels;
+
+use kernels::{Case, build, front, ready};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn time(mut f: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    f();
+    start.elapsed()
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+/// A source of about `lines` lines: one kernel after the other.
+fn long_source(lines: usize) -> String {
+    let kernel = "kernel add_#(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N])\n    ensures c[i, j] == a[i, j] + b[i, j]\n{\n    grid (i in tiles(M, 16), j in tiles(N, 64));\n    let x = Vec(a.tile(i, j));\n    let y = Vec(b.tile(i, j));\n    let z = x + y;\n    let w = max(z, 0.0) * 2.0;\n    let v = z - w + w;\n    TSTORE(c.tile(i, j), v);\n}\n\n";
+    (0..lines / 12 + 1).map(|i| kernel.replace('#', &i.to_string())).collect()
+}
+
+fn check_time() {
+    let text = long_source(1000);
+    let lines = text.lines().count();
+    let names: Vec<String> = (0..lines / 12).map(|i| format!("add_{i}")).collect();
+    let target = ptoc_isa::Target::builtin("a2a3").expect("built in");
+    let once = || {
+        let mut map = ptoc_diagnostics::SourceMap::default();
+        let file = map.add("long.tile", text.as_str());
+        let mut diagnostics = Vec::new();
+        let modules = ptoc_analysis::Modules::load(file, &text, &mut ptoc_analysis::NoImports, &mut diagnostics);
+        ptoc_analysis::check_names(&modules, &mut diagnostics);
+        let bindings = ptoc_analysis::Bindings::default();
+        for (id, _) in modules.entries() {
+            let o = ptoc_analysis::instantiate(&modules, id, target, &bindings);
+            let kernel = o.result.expect("the source is right").kernel;
+            black_box(ptoc_passes::place(kernel, target).expect("it fits"));
+        }
+        assert!(diagnostics.is_empty());
+    };
+    once();
+    let t = median((0..15).map(|_| time(once)).collect());
+    println!("check of {lines} lines ({} kernels): {:.2} ms", names.len() + 1, ms(t));
+}
+
+fn compile_times(gemm: &str, attention: &str) {
+    let cases = [
+        ("gemm f32", gemm, Case { path: "gemm.tile", kernel: "gemm_f32", dims: &[("M", 512), ("N", 512), ("K", 512)], defs: &[] }),
+        (
+            "flash attention",
+            attention,
+            Case {
+                path: "attention.tile",
+                kernel: "attention",
+                dims: &[("B", 1), ("H", 2), ("S", 192), ("D", 64)],
+                defs: &[],
+            },
+        ),
+    ];
+    for (name, text, case) in &cases {
+        build(text, case);
+        let whole = median((0..15).map(|_| time(|| { black_box(build(text, case)); })).collect());
+        let checks = median((0..15).map(|_| time(|| { black_box(front(text, case)); })).collect());
+        println!("{name}: source to machine code {:.2} ms (front end {:.2} ms)", ms(whole), ms(checks));
+    }
+}
+
+fn gemm_ratio(text: &str) {
+    for n in [256usize, 512] {
+        let size = n as i64;
+        let dims = [("M", size), ("N", size), ("K", size)];
+        let mut ours = ready(text, &Case { path: "gemm.tile", kernel: "gemm_f32", dims: &dims, defs: &[] });
+        let float = |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<f32>>();
+        let (a, b) = (float(&ours.buffers[0]), float(&ours.buffers[1]));
+        let mut c = vec![0f32; n * n];
+        let mut peer = || {
+            // SAFETY: three row-major n x n matrices.
+            unsafe {
+                gemm::gemm(
+                    n, n, n, c.as_mut_ptr(), 1, n as isize, false, a.as_ptr(), 1, n as isize, b.as_ptr(), 1, n as isize,
+                    0.0f32, 1.0f32, false, false, false, gemm::Parallelism::None,
+                );
+            }
+        };
+        let (mut t_ours, mut t_peer) = (Vec::new(), Vec::new());
+        for _ in 0..25 {
+            t_ours.push(time(|| ours.run(1)));
+            t_peer.push(time(&mut peer));
+        }
+        let got = float(&ours.buffers[2]);
+        let worst = got.iter().zip(&c).map(|(x, y)| (x - y).abs() / (1.0 + y.abs())).fold(0f32, f32::max);
+        assert!(worst < 1e-4, "results differ by {worst}");
+        let (o, p) = (median(t_ours), median(t_peer));
+        let flops = 2.0 * (n as f64).powi(3) / 1e9;
+        println!(
+            "f32 GEMM {n}^3, one thread: {:.3} of the gemm crate ({:.1} against {:.1} GFLOP/s)",
+            p.as_secs_f64() / o.as_secs_f64(),
+            flops / o.as_secs_f64(),
+            flops / p.as_secs_f64()
+        );
+    }
+}
+
+fn main() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+    let read = |n: &str| std::fs::read_to_string(format!("{dir}{n}")).unwrap_or_else(|e| panic!("examples/{n}: {e}"));
+    let (gemm, attention) = (read("gemm.tile"), read("attention.tile"));
+    check_time();
+    compile_times(&gemm, &attention);
+    gemm_ratio(&gemm);
+}
