@@ -1,0 +1,59 @@
+//! Small programs, and the codes that they get.
+#![allow(missing_docs, reason = "a test")]
+
+use ptoc_analysis::{Bindings, Modules, NoImports, check_names, instantiate};
+use ptoc_diagnostics::SourceMap;
+
+/// The codes of all errors of the kernels in `text`; every kernel without errors must pass the verifier.
+fn codes(text: &str, target: &str, dims: &[(&str, i64)]) -> Vec<String> {
+    let mut map = SourceMap::default();
+    let file = map.add("test.tile", text);
+    let mut diagnostics = Vec::new();
+    let modules = Modules::load(file, text, &mut NoImports, &mut diagnostics);
+    check_names(&modules, &mut diagnostics);
+    let mut bindings = Bindings::default();
+    for (name, n) in dims {
+        bindings.dims.insert((*name).into(), *n);
+    }
+    let target = ptoc_isa::Target::builtin(target).unwrap();
+    for (id, _) in modules.entries() {
+        let outcome = instantiate(&modules, id, target, &bindings);
+        diagnostics.extend(outcome.diagnostics);
+        if let Some(instance) = outcome.result {
+            ptoc_ir::tile::verify::verify(&instance.kernel).unwrap();
+        }
+    }
+    diagnostics.iter().map(|d| d.code.to_string()).collect()
+}
+
+#[test]
+fn an_accumulator_starts_at_zero() {
+    let kernel = |start: &str| {
+        format!(
+            "kernel k(A: in f16[M, K], B: in f16[K, N], C: out f32[M, N]) {{
+                grid (m in tiles(M, 16), n in tiles(N, 16));
+                let acc = tile Acc<f32, m, n>;
+                {start};
+                for k in tiles(K, 16) {{ TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B.tile(k, n))); }}
+                TSTORE(C.tile(m, n), acc);
+            }}"
+        )
+    };
+    assert_eq!(codes(&kernel("acc = 0.0"), "a2a3", &[]), [""; 0]);
+    assert_eq!(codes(&kernel("acc = 1.0"), "a2a3", &[]), ["E0206"]);
+    assert_eq!(codes(&kernel("TEXPANDS(acc, 0.0)"), "a2a3", &[]), ["E0206"]);
+}
+
+#[test]
+fn a_refused_address_is_one_mistake() {
+    // Neither "has no address" for the tile that got a bad one, nor silence about its neighbours.
+    let text = "#[place(manual)]
+        kernel k(x: in f32[M, N], y: out f32[M, N]) {
+            grid (i in tiles(M, 16), j in tiles(N, 64));
+            let t, u = tile Vec<f32, i, j> at [0x2F020, 0x10];
+            TLOAD(t, x.tile(i, j));
+            TLOAD(u, x.tile(i, j));
+            TSTORE(y.tile(i, j), t + u);
+        }";
+    assert_eq!(codes(text, "a2a3", &[]), ["SA-0353", "SA-0354"]);
+}
