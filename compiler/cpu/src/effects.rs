@@ -100,11 +100,11 @@ impl Emit<'_, '_> {
             self.atomic_float_add(at, value)
         } else {
             let machine = memory_type(atomic.ty);
-            let operand = self.to_memory(machine, value);
+            let operand = self.reduced(machine, value);
             let old = match (atomic.op, atomic.expected) {
                 (AtomicOp::Cas, Some(expected)) => {
                     let expected = self.value(expected);
-                    let expected = self.to_memory(machine, expected);
+                    let expected = self.reduced(machine, expected);
                     self.b.ins().atomic_cas(plain(), at, expected, operand)
                 }
                 (op, _) => {
@@ -131,7 +131,7 @@ impl Emit<'_, '_> {
         self.define(atomic.dst, old);
     }
 
-    fn to_memory(&mut self, machine: Type, value: Value) -> Value {
+    fn reduced(&mut self, machine: Type, value: Value) -> Value {
         if machine.bits() < self.b.func.dfg.value_type(value).bits() {
             return self.b.ins().ireduce(machine, value);
         }

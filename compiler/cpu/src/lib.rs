@@ -5,6 +5,7 @@
 
 mod analyse;
 mod contract;
+mod diagnose;
 mod effects;
 mod func;
 mod half;
@@ -15,4 +16,5 @@ mod memory;
 mod ops;
 mod shape;
 
+pub use diagnose::diagnose;
 pub use jit::{CompiledKernel, KernelText, Options, compile};

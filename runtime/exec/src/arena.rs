@@ -38,17 +38,13 @@ impl Arena {
     /// Leaves the arena to this thread's next launch.
     pub(crate) fn put_back(self) {
         // During thread exit the slot may be gone; then the arena is freed here.
-        if let Some(smaller) = KEPT
-            .try_with(|slot| {
-                let other = slot.replace(Arena::EMPTY);
-                let (keep, free) = if other.size > self.size { (other, self) } else { (self, other) };
-                slot.set(keep);
-                free
-            })
-            .ok()
-        {
-            drop(smaller);
-        }
+        let freed = KEPT.try_with(|slot| {
+            let other = slot.replace(Arena::EMPTY);
+            let (keep, free) = if other.size > self.size { (other, self) } else { (self, other) };
+            slot.set(keep);
+            free
+        });
+        drop(freed);
     }
 
     /// Its first byte; null when the size is 0.

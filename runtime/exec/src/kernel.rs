@@ -283,6 +283,7 @@ fn failure(status: &Status, block: Option<u64>, coords: &[i64]) -> Failure {
 }
 
 /// The pointer table; on the heap only when it is long.
+#[allow(clippy::large_enum_variant, reason = "it lives on the stack of one launch, to save the allocation")]
 enum Table {
     Short([*mut u8; 32]),
     Long(Vec<*mut u8>),

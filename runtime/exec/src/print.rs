@@ -1,6 +1,6 @@
 //! `print`: compiled code hands over raw values, the site's description says what they are.
 
-use ptoc_tensor::DType;
+use ptoc_tensor::{DType, scalar};
 use std::ffi::c_void;
 
 /// A piece of a `print` as the compiler knows it.
@@ -57,6 +57,44 @@ pub struct PrintEvent {
     pub values: Vec<PrintValue>,
 }
 
+impl PrintEvent {
+    /// The line as the reference interpreter prints it, with its newline: texts as they are, floats as the shortest
+    /// decimal of their f32, a matrix as `[[a, b], [c, d]]`.
+    pub fn line(&self) -> String {
+        let mut line = String::new();
+        for value in &self.values {
+            match value {
+                PrintValue::Text(text) => line.push_str(text),
+                // A float scalar is already an f32.
+                PrintValue::Scalar { dtype, bits } if dtype.is_float() => {
+                    line.push_str(&element(DType::F32, *bits as u64))
+                }
+                PrintValue::Scalar { dtype, bits } => line.push_str(&element(*dtype, *bits as u64)),
+                PrintValue::Matrix { dtype, rows, cols, bits } => {
+                    let row = |r: usize| {
+                        let all: Vec<_> = bits[r * cols..(r + 1) * cols].iter().map(|b| element(*dtype, *b)).collect();
+                        format!("[{}]", all.join(", "))
+                    };
+                    let all: Vec<_> = (0..*rows).map(row).collect();
+                    line.push_str(&format!("[{}]", all.join(", ")));
+                }
+            }
+        }
+        line.push('\n');
+        line
+    }
+}
+
+fn element(dtype: DType, bits: u64) -> String {
+    match dtype {
+        DType::Bool => (bits & 0xff != 0).to_string(),
+        DType::F16 => scalar::f16_to_f32(bits as u16).to_string(),
+        DType::BF16 => scalar::bf16_to_f32(bits as u16).to_string(),
+        DType::F32 => f32::from_bits(bits as u32).to_string(),
+        _ => scalar::bits_to_i128(dtype, bits).to_string(),
+    }
+}
+
 /// What a frame's `print_ctx` points to: the prints of one thread.
 pub(crate) struct PrintLog<'a> {
     pub(crate) sites: &'a [Vec<PrintItem>],
@@ -88,7 +126,7 @@ pub(crate) unsafe extern "C" fn record(ctx: *mut c_void, site: u32, values: *con
             PrintItem::Matrix { dtype, row_stride, col_stride } => {
                 let base = take() as *const u8;
                 let (rows, cols) = (take().max(0) as usize, take().max(0) as usize);
-                let mut bits = Vec::with_capacity(rows.saturating_mul(cols));
+                let mut bits = Vec::new();
                 for r in 0..rows as i64 {
                     for c in 0..cols as i64 {
                         let at = base.wrapping_offset((r * row_stride + c * col_stride) as isize);

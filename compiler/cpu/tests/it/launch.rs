@@ -156,3 +156,32 @@ fn text_and_refusal() {
     }
     assert_eq!(compile(&wide, &Options::default()).unwrap_err().code, codes::KERNEL_TOO_LARGE);
 }
+
+#[test]
+fn deep_nesting_and_big_bodies_compile() {
+    // As deep as the verifier allows; and a body of ten thousand statements.
+    let mut body = String::new();
+    for n in 0..49 {
+        body += &format!("scope l{n} {{\nif r4 {{\n");
+    }
+    body += &"}\n}\n".repeat(49);
+    for n in 0..10_000 {
+        body += &format!("r{}: f32 = add r{}, r{}\n", n + 10, n + 9, n + 8);
+    }
+    let source = format!(
+        r#"kernel "deep"
+arena 0
+launch "l" () {{
+}}
+block "b" () {{
+labels 49
+r4: bool = const true
+r8: f32 = const 1.0
+r9: f32 = const 0.5
+{body}}}
+"#
+    );
+    let kernel = kernel(&source);
+    let launch = Launch { params: &[], tensors: &[], threads: 1, print: None };
+    assert_eq!(unsafe { kernel.launch(launch) }, Ok(()));
+}

@@ -23,3 +23,6 @@ pub use op::{
 pub use shared::{SharedInfo, operands};
 pub use types::{CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId};
 pub use verify::{MAX_DEPTH, verify};
+
+#[cfg(test)]
+mod tests;

@@ -13,8 +13,8 @@ use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_isa::AtomicOp;
 use std::fmt::Display;
 
-/// Deepest nesting of regions.
-pub const MAX_DEPTH: usize = 200;
+/// Deepest nesting of regions: the passes recurse over them, on stacks of 2 MiB too.
+pub const MAX_DEPTH: usize = 100;
 
 /// Reports that one module gets at most.
 const MAX_ERRORS: usize = 20;

@@ -121,3 +121,26 @@ fn launches_that_run_nothing() {
     let result = unsafe { kernel().launch(short) };
     assert_eq!(result, Err(LaunchError::Arguments { what: "parameters", expected: 3, got: 0 }));
 }
+
+#[test]
+fn lines_of_prints() {
+    let event = |values| ptoc_exec::PrintEvent { block: None, site: 0, values };
+    let scalar = |dtype, bits| PrintValue::Scalar { dtype, bits };
+    let line = event(vec![
+        PrintValue::Text("x = ".into()),
+        scalar(DType::F16, i64::from(1.5f32.to_bits())),
+        PrintValue::Text(" ".into()),
+        scalar(DType::U64, -1),
+        PrintValue::Text(" ".into()),
+        scalar(DType::I8, -3),
+        PrintValue::Text(" ".into()),
+        scalar(DType::Bool, 1),
+    ]);
+    assert_eq!(line.line(), "x = 1.5 18446744073709551615 -3 true\n");
+    let matrix = PrintValue::Matrix { dtype: DType::F16, rows: 2, cols: 2, bits: vec![0x3c00, 0xfc00, 0x7e00, 0x8000] };
+    assert_eq!(event(vec![matrix]).line(), "[[1, -inf], [NaN, -0]]\n");
+    let bytes = PrintValue::Matrix { dtype: DType::I8, rows: 1, cols: 2, bits: vec![0xff, 5] };
+    assert_eq!(event(vec![bytes]).line(), "[[-1, 5]]\n");
+    let none = PrintValue::Matrix { dtype: DType::I8, rows: 0, cols: 2, bits: vec![] };
+    assert_eq!(event(vec![none]).line(), "[]\n");
+}

@@ -12,13 +12,13 @@ use smol_str::SmolStr;
 ///
 /// # Errors
 /// The first mistake, with its place. The result is well-formed but not verified.
-pub fn parse(text: &str, file: FileId) -> Result<Module> {
+pub fn parse(text: &str, file: FileId) -> std::result::Result<Module, Diagnostic> {
     let tokens = tokens(text, file)?;
-    Parser { tokens: &tokens, at: 0, regs: Vec::new(), vars: 0, labels: 0 }.module()
+    Parser { tokens: &tokens, at: 0, regs: Vec::new(), vars: 0, labels: 0 }.module().map_err(|error| *error)
 }
 
-/// What parsing a piece gives.
-pub(super) type Result<T> = std::result::Result<T, Diagnostic>;
+/// What parsing a piece gives; errors are boxed to keep the frames of the recursion small.
+pub(super) type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
@@ -48,11 +48,11 @@ impl<'a> Parser<'a> {
             Kind::End => "the end of the text".to_owned(),
             _ => format!("`{}`", token.text),
         };
-        Err(Diagnostic::error(codes::LOOP_IR_SYNTAX, token.span, format!("expected {what}, found {found}")))
+        Self::bad(token, format!("expected {what}, found {found}"))
     }
 
-    fn bad<T>(token: Token<'_>, message: impl Into<String>) -> Result<T> {
-        Err(Diagnostic::error(codes::LOOP_IR_SYNTAX, token.span, message))
+    pub(super) fn bad<T>(token: Token<'_>, message: impl Into<String>) -> Result<T> {
+        Err(Box::new(Diagnostic::error(codes::LOOP_IR_SYNTAX, token.span, message)))
     }
 
     /// Takes the token if it is this word or mark.

@@ -26,107 +26,114 @@ impl Parser<'_> {
         self.region(depth + 1)
     }
 
+    /// Regions recurse through small functions only, so that deep nesting fits the stack.
     fn statement(&mut self, depth: usize) -> Result<Stmt> {
         let token = self.peek();
         if token.kind != Kind::Word {
             return self.wanted("a statement or `}`");
         }
-        let op = match token.text {
+        match token.text {
+            "for" => self.counted(depth),
+            "lanes" => self.lanes(depth),
+            "if" => self.conditional(depth),
+            "while" => self.conditional_loop(depth),
+            "scope" => self.scope(depth),
+            _ => {
+                let op = self.flat()?;
+                Ok(Stmt { op, span: self.span()? })
+            }
+        }
+    }
+
+    fn counted(&mut self, depth: usize) -> Result<Stmt> {
+        self.expect("for")?;
+        let label = self.label()?;
+        let index = self.typed_reg()?.0;
+        self.expect("in")?;
+        let lo = self.reg()?;
+        self.expect("..")?;
+        let hi = self.reg()?;
+        self.expect("step")?;
+        let step = self.number("a step")?;
+        let span = self.span()?;
+        let body = self.braces(depth)?;
+        Ok(Stmt { op: Op::For(Box::new(For { label, index, lo, hi, step, body })), span })
+    }
+
+    fn lanes(&mut self, depth: usize) -> Result<Stmt> {
+        self.expect("lanes")?;
+        let lane = self.typed_reg()?.0;
+        self.expect("in")?;
+        let count = self.reg()?;
+        let span = self.span()?;
+        let body = self.braces(depth)?;
+        Ok(Stmt { op: Op::Lanes(Box::new(Lanes { lane, count, body })), span })
+    }
+
+    fn conditional(&mut self, depth: usize) -> Result<Stmt> {
+        self.expect("if")?;
+        let cond = self.reg()?;
+        let span = self.span()?;
+        let then = self.braces(depth)?;
+        let els = if self.take("else") { self.braces(depth)? } else { Region::new() };
+        Ok(Stmt { op: Op::If(Box::new(If { cond, then, els })), span })
+    }
+
+    fn conditional_loop(&mut self, depth: usize) -> Result<Stmt> {
+        self.expect("while")?;
+        let label = self.label()?;
+        let span = self.span()?;
+        let head = self.braces(depth)?;
+        let cond = self.reg()?;
+        let body = self.braces(depth)?;
+        Ok(Stmt { op: Op::While(Box::new(While { label, head, cond, body })), span })
+    }
+
+    fn scope(&mut self, depth: usize) -> Result<Stmt> {
+        self.expect("scope")?;
+        let label = self.label()?;
+        let span = self.span()?;
+        let body = self.braces(depth)?;
+        Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span })
+    }
+
+    /// A statement without regions, up to its span.
+    fn flat(&mut self) -> Result<Op> {
+        let token = self.peek();
+        let keywords = ["set", "store", "break", "continue", "leave", "contract", "check", "print"];
+        if keywords.contains(&token.text) {
+            self.advance();
+        }
+        Ok(match token.text {
             "set" => {
-                self.advance();
                 let var = self.var()?;
                 self.expect(",")?;
                 Op::Set { var, value: self.reg()? }
             }
             "store" => {
-                self.advance();
                 let ty = self.mem_ty()?;
                 let addr = self.addr()?;
                 self.expect(",")?;
                 Op::Store { ty, addr, value: self.reg()? }
             }
-            "for" => {
-                self.advance();
-                let label = self.label()?;
-                let index = self.typed_reg()?.0;
-                self.expect("in")?;
-                let lo = self.reg()?;
-                self.expect("..")?;
-                let hi = self.reg()?;
-                self.expect("step")?;
-                let step = self.number("a step")?;
-                let span = self.span()?;
-                let body = self.braces(depth)?;
-                return Ok(Stmt { op: Op::For(Box::new(For { label, index, lo, hi, step, body })), span });
-            }
-            "lanes" => {
-                self.advance();
-                let lane = self.typed_reg()?.0;
-                self.expect("in")?;
-                let count = self.reg()?;
-                let span = self.span()?;
-                let body = self.braces(depth)?;
-                return Ok(Stmt { op: Op::Lanes(Box::new(Lanes { lane, count, body })), span });
-            }
-            "if" => {
-                self.advance();
-                let cond = self.reg()?;
-                let span = self.span()?;
-                let then = self.braces(depth)?;
-                let els = if self.take("else") { self.braces(depth)? } else { Region::new() };
-                return Ok(Stmt { op: Op::If(Box::new(If { cond, then, els })), span });
-            }
-            "while" => {
-                self.advance();
-                let label = self.label()?;
-                let span = self.span()?;
-                let head = self.braces(depth)?;
-                let cond = self.reg()?;
-                let body = self.braces(depth)?;
-                return Ok(Stmt { op: Op::While(Box::new(While { label, head, cond, body })), span });
-            }
-            "scope" => {
-                self.advance();
-                let label = self.label()?;
-                let span = self.span()?;
-                let body = self.braces(depth)?;
-                return Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span });
-            }
-            "break" => {
-                self.advance();
-                Op::Break(self.label()?)
-            }
-            "continue" => {
-                self.advance();
-                Op::Continue(self.label()?)
-            }
-            "leave" => {
-                self.advance();
-                Op::Leave(self.label()?)
-            }
-            "contract" => {
-                self.advance();
-                self.contract()?
-            }
+            "break" => Op::Break(self.label()?),
+            "continue" => Op::Continue(self.label()?),
+            "leave" => Op::Leave(self.label()?),
+            "contract" => self.contract()?,
             "check" => {
-                self.advance();
                 let cond = self.reg()?;
                 self.expect(",")?;
                 let check = self.number("a check's number")?;
                 self.expect("(")?;
                 Op::Check { cond, check, args: self.list(")", Parser::reg)? }
             }
-            "print" => {
-                self.advance();
-                self.print()?
-            }
+            "print" => self.print()?,
             _ => {
                 let (dst, ty) = self.typed_reg()?;
                 self.expect("=")?;
                 self.definition(dst, ty)?
             }
-        };
-        Ok(Stmt { op, span: self.span()? })
+        })
     }
 
     /// What stands behind `r3: f32 =`.
@@ -167,11 +174,7 @@ impl Parser<'_> {
                     let [a] = self.regs()?;
                     Op::Cast { dst, op, a }
                 } else {
-                    return Err(ptoc_diagnostics::Diagnostic::error(
-                        ptoc_diagnostics::codes::LOOP_IR_SYNTAX,
-                        token.span,
-                        format!("there is no operation `{name}`"),
-                    ));
+                    return Self::bad(token, format!("there is no operation `{name}`"));
                 }
             }
         })

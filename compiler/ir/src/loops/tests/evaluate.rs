@@ -1,0 +1,75 @@
+//! The evaluator on small functions whose results are known.
+
+use super::{parsed, with_body};
+use crate::loops::eval::{Memory, Stop, run};
+
+fn eval(body: &str, params: [i64; 2], a: &[u8], b: &mut [u8]) -> Result<(), Stop> {
+    let module = parsed(&with_body(body));
+    assert_eq!(crate::loops::verify(&module), Ok(()));
+    let mut memory = Memory { tensors: vec![a.to_vec(), b.to_vec()], arena: vec![0; 256] };
+    let result = run(&module, &module.block, &params, &mut memory, &mut Vec::new(), 1000);
+    b.copy_from_slice(&memory.tensors[1]);
+    result.map(|_| ())
+}
+
+#[test]
+fn loops_lanes_and_jumps() {
+    // b[i] = a[i] + a[i] in f16, for i in 0..r0, then the sum of the even i in b[3] as i16.
+    let body = "lanes r2: i64 in r0 {
+  r3: f32 = load f16 t0[r1, stride 2]
+  r4: f32 = add r3, r3
+  store f16 t1[r1, stride 2], r4
+}
+r5: i64 = const 10
+for l0 r6: i64 in r1..r5 step 2 {
+  r7: i64 = const 8
+  r8: bool = eq r6, r7
+  if r8 {
+    break l0
+  }
+  r9: i64 = get m0
+  r10: i64 = add r9, r6
+  set m0, r10
+}
+r11: i64 = const 6
+r12: i64 = get m0
+r13: i32 = wrap r12
+store i16 t1[r11], r13
+";
+    let mut b = [0; 8];
+    eval(body, [2, 0], &[0x00, 0x3c, 0x00, 0xc0], &mut b).unwrap();
+    assert_eq!(b, [0x00, 0x40, 0x00, 0xc4, 0, 0, 12, 0]);
+}
+
+#[test]
+fn stops() {
+    let mut b = [0; 8];
+    let body = "r2: bool = lt r0, r1\ncheck r2, 1 (r0, r1)\n";
+    assert_eq!(eval(body, [1, 2], &[], &mut b), Ok(()));
+    assert_eq!(eval(body, [2, 2], &[], &mut b), Err(Stop::Check { check: 1, args: vec![2, 2] }));
+    let body = "r2: i64 = load i64 t1[r0]\n";
+    assert_eq!(eval(body, [0, 0], &[], &mut b), Ok(()));
+    for at in [1, 8, -1, i64::MAX, i64::MIN] {
+        assert!(matches!(eval(body, [at, 0], &[], &mut b), Err(Stop::OutOfBounds(_))));
+    }
+    let body = "while l0 {\nr2: bool = const true\n} r2 {\n}\n";
+    assert_eq!(eval(body, [0, 0], &[], &mut b), Err(Stop::Fuel));
+}
+
+#[test]
+fn a_product_and_atomics() {
+    // [1 2] * [3 4]^T = 11, on i32, starting at 100; then an atomic maximum of it.
+    let body = "r2: i64 = const 1
+r3: i64 = const 2
+r4: i64 = const 8
+contract i32 (r2, r2, r3), d i32 t1[r0] (4, 4), start i32 t1[r0] (4, 4), a t0[r0] (8, 4), b t0[r4] (4, 4)
+r5: i32 = const 50
+r6: i32 = atomic max i32 t1[r0], r5
+r7: i64 = const 4
+store i32 t1[r7], r6
+";
+    let a: Vec<u8> = [1i32, 2, 3, 4].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut b: Vec<u8> = [100i32, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+    eval(body, [0, 0], &a, &mut b).unwrap();
+    assert_eq!(b, [111, 0, 0, 0, 111, 0, 0, 0]);
+}
