@@ -1,0 +1,4 @@
+//! Tests across crates.
+
+mod pages;
+mod ui;
