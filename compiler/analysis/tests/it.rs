@@ -57,3 +57,21 @@ fn a_refused_address_is_one_mistake() {
         }";
     assert_eq!(codes(text, "a2a3", &[]), ["SA-0353", "SA-0354"]);
 }
+
+#[test]
+fn one_row_goes_through_the_cube() {
+    // `Left(..)` of one row has a capacity of 16, as the accumulator that is declared so.
+    let text = "kernel k(A: in f16[M, K], x: in f16[K], y: out f32[M]) {
+            grid (m in tiles(M, 64));
+            let acc = tile Acc<f32, 16, m, valid = (1, m)>;
+            acc = 0.0;
+            for k in tiles(K, 128) { TMATMUL_ACC(acc, acc, Left(x.tile(k)), Right(A.T.tile(k, m))); }
+            TSTORE(y.tile(m), acc);
+        }
+        kernel l(A: in f16[M, K], x: in f16[K], y: out f32[M]) {
+            grid (m in tiles(M, 8), k in tiles(K, 8));
+            TSTORE(y.tile(m), Vec(matmul(Left(x.tile(k)), Right(A.T.tile(k, m)))));
+        }";
+    let notes: Vec<_> = codes(text, "a5", &[]);
+    assert_eq!(notes, [""; 0]);
+}

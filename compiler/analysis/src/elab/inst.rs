@@ -209,6 +209,9 @@ impl Elab<'_> {
                 }
             });
         }
+        if matches!(instr.sem, Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias) {
+            whole_capacities(&ops, &mut out);
+        }
         let scratch = self.scratch(id, &ops, span)?;
         self.b.inst(Inst { instr: id, operands: out, scratch, attrs }, span);
         Ok(())
@@ -484,4 +487,18 @@ pub(crate) fn usage(id: InstrId) -> String {
         _ => {}
     }
     format!("{}({})", i.name, names.join(", "))
+}
+
+/// The operands of a matrix product with the capacities of their storage: those of converted operands are rounded up to
+/// whole fractals, and PTO wants them equal. A bias table is rounded up differently; it is as wide as the result.
+fn whole_capacities(ops: &[Opnd], out: &mut [Operand]) {
+    let width = ops[0].tile().map_or(0, |d| d.ty.cols);
+    for (op, out) in ops.iter().zip(out) {
+        if let (Opnd::Tile(t, _), Operand::Tile(r)) = (op, out)
+            && t.origin.is_none()
+        {
+            let bias = t.ty.loc == ptoc_isa::Loc::Bias;
+            (r.rows, r.cols) = if bias { (t.rows, width.min(t.ty.cols)) } else { (t.ty.rows, t.ty.cols) };
+        }
+    }
 }
