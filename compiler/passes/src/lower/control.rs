@@ -199,7 +199,7 @@ impl Lower<'_> {
     fn tile_element(&mut self, tile: &TileRef, row: Value, col: Value) -> (MemTy, Addr) {
         let matrix = self.tile(tile);
         let (row, col) = (self.value(row), self.value(col));
-        let at = matrix.from_row(&mut self.code, row).from_col(&mut self.code, col);
+        let at = matrix.at_row(&mut self.code, row).at_col(&mut self.code, col);
         (at.ty, at.first())
     }
 
@@ -227,7 +227,7 @@ impl Lower<'_> {
     }
 
     /// A scalar argument from the launch record's 64 bits.
-    pub(super) fn from_bits(&mut self, ty: Ty, bits: Reg) -> Reg {
+    pub(super) fn unpack(&mut self, ty: Ty, bits: Reg) -> Reg {
         let Ty::D(dtype) = ty else { return bits };
         if reg_ty(ty) == LTy::I64 {
             return bits;

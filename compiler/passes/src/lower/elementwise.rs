@@ -209,9 +209,9 @@ impl Lower<'_> {
     fn atomic_store(&mut self, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix) {
         let (from, to) = (Ty::D(a.dtype), Ty::D(v.dtype));
         self.code.for_count(rows, |code, i| {
-            let (v, a) = (v.from_row(code, i), a.from_row(code, i));
+            let (v, a) = (v.at_row(code, i), a.at_row(code, i));
             code.for_count(cols, |code, j| {
-                let (v, a) = (v.from_col(code, j), a.from_col(code, j));
+                let (v, a) = (v.at_col(code, j), a.at_col(code, j));
                 let x = code.load(a.ty, a.first());
                 let x = convert::convert(code, from, to, x, RoundMode::Rint, true);
                 let value = ops::settle(code, to, x);

@@ -117,9 +117,9 @@ impl Lower<'_> {
         });
         let ty = Ty::D(index.dtype);
         self.code.for_count(rows, |code, i| {
-            let index = index.from_row(code, i);
+            let index = index.at_row(code, i);
             code.for_count(cols, |code, j| {
-                let at = index.from_col(code, j);
+                let at = index.at_col(code, j);
                 let narrow = code.load(at.ty, at.first());
                 let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
                 let wide = code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64);

@@ -38,14 +38,14 @@ impl Matrix {
     }
 
     /// The part that starts at row `i`.
-    pub(super) fn from_row(self, code: &mut Code, i: Reg) -> Matrix {
+    pub(super) fn at_row(self, code: &mut Code, i: Reg) -> Matrix {
         let step = scaled(code, i, self.rows);
         Matrix { offset: code.add(self.offset, step), ..self }
     }
 
     /// The part that starts at column `j`.
-    pub(super) fn from_col(self, code: &mut Code, j: Reg) -> Matrix {
-        self.transposed().from_row(code, j).transposed()
+    pub(super) fn at_col(self, code: &mut Code, j: Reg) -> Matrix {
+        self.transposed().at_row(code, j).transposed()
     }
 
     /// Address of element (0, 0).
@@ -142,8 +142,8 @@ fn rows_of_lanes(
         return;
     }
     code.for_count(rows, |code, i| {
-        let dst = dst.from_row(code, i);
-        let srcs: Vec<Matrix> = srcs.iter().map(|s| s.from_row(code, i)).collect();
+        let dst = dst.at_row(code, i);
+        let srcs: Vec<Matrix> = srcs.iter().map(|s| s.at_row(code, i)).collect();
         one(code, cols, &dst, &srcs);
     });
 }

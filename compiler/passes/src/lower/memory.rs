@@ -196,8 +196,8 @@ impl Lower<'_> {
             if data.dir != TensorDir::Scratch {
                 continue;
             }
-            let extents = data.shape.iter().map(|v| consts.get(v).copied());
-            let size = extents.fold(Some(data.dtype.size() as u64), |size, n| size?.checked_mul(n?));
+            let mut extents = data.shape.iter().map(|v| consts.get(v).copied());
+            let size = extents.try_fold(data.dtype.size() as u64, |size, n| size.checked_mul(n?));
             match size {
                 Some(size) => {
                     let space = self.space(&format!("gm{}", tensor.index()), size);
@@ -368,7 +368,8 @@ impl Lower<'_> {
     pub(super) fn clash(&mut self, dst: &TileRef, srcs: &[(&TileRef, bool)]) -> Clash {
         let mut apart: Option<Reg> = None;
         for (src, other_indices) in srcs {
-            if !self.entangled(dst, src) && !(*other_indices && self.same_storage(dst, src)) {
+            let meets = self.entangled(dst, src) || (*other_indices && self.same_storage(dst, src));
+            if !meets {
                 continue;
             }
             let at_run_time = |t: &TileRef| self.kernel.tiles[t.tile].addr == AddrKind::Dynamic;

@@ -144,7 +144,7 @@ impl<'k> Lower<'k> {
         // All parameters first: unpacking emits code.
         let raw: Vec<Reg> = self.kernel.scalars.iter().map(|_| self.code.param()).collect();
         for (scalar, bits) in self.kernel.scalars.iter().zip(raw) {
-            let reg = self.from_bits(self.kernel.values[scalar.value].ty, bits);
+            let reg = self.unpack(self.kernel.values[scalar.value].ty, bits);
             self.values[scalar.value] = Some(reg);
         }
     }

@@ -72,7 +72,7 @@ impl Lower<'_> {
         let clash = self.clash(dst, &[(src, true)]);
         self.write_apart(clash, dst, &d, (rows, one), &mut |code, target| {
             code.for_count(rows, |code, i| {
-                let (row, out) = (a.from_row(code, i), target.from_row(code, i));
+                let (row, out) = (a.at_row(code, i), target.at_row(code, i));
                 let result = reduce_row(code, reduce, &row, cols, &partials);
                 code.store(out.ty, out.first(), result);
             });
@@ -98,7 +98,7 @@ impl Lower<'_> {
         };
         map(&mut self.code, (one, cols), &running, &[], &mut |code, _| identity(code, ty, reduce));
         self.code.for_count(rows, |code, i| {
-            let row = a.from_row(code, i);
+            let row = a.at_row(code, i);
             map(code, (one, cols), &running, &[running, row], &mut |code, v| {
                 ops::binary(code, ty, op_of(reduce), v[0], v[1])
             });
@@ -121,7 +121,7 @@ fn reduce_row(code: &mut Code, reduce: Reduce, row: &Matrix, cols: Reg, partials
         code.store(partials.ty, partials.lane(), start);
     });
     let fold = |code: &mut Code, count: Reg, at: Reg| {
-        let part = row.from_col(code, at);
+        let part = row.at_col(code, at);
         code.lanes(count, |code, _| {
             let (p, x) = (code.load(partials.ty, partials.lane()), code.load(part.ty, part.lane()));
             let sum = ops::binary(code, ty, op_of(reduce), p, x);
@@ -146,7 +146,7 @@ fn reduce_row(code: &mut Code, reduce: Reduce, row: &Matrix, cols: Reg, partials
     let mut half = used / 2;
     while half > 0 {
         let count = code.int(half);
-        let upper = partials.from_col(code, count);
+        let upper = partials.at_col(code, count);
         code.lanes(count, |code, _| {
             let (p, q) = (code.load(partials.ty, partials.lane()), code.load(upper.ty, upper.lane()));
             let sum = ops::binary(code, ty, op_of(reduce), p, q);

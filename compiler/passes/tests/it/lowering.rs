@@ -193,3 +193,37 @@ fn conversions_in_every_mode() {
         }
     }
 }
+
+/// c = a + b with a tail, as text: one loop of lanes an operation, offsets folded.
+#[test]
+fn text_of_an_addition() {
+    let mut k = K::new("add");
+    let span = k.span();
+    let (m, n) = (k.dim("M"), k.c(64));
+    let tensors = ["a", "b", "c"].map(|name| {
+        let dir = if name == "c" { TensorDir::Out } else { TensorDir::In };
+        k.tensor(name, DType::F32, dir, &[m, n])
+    });
+    let sixteen = k.c(16);
+    let blocks = k.b.ceil_div(m, sixteen, span);
+    let i = k.b.grid_dim("i", blocks, span);
+    k.b.begin_body();
+    let start = k.b.mul(i, sixteen, span);
+    let rest = k.b.sub(m, start, span);
+    let rows = k.b.binary(ptoc_isa::BinOp::Min, rest, sixteen, span);
+    let offset = k.b.mul(start, n, span);
+    let tiles = ["x", "y", "z"].map(|name| {
+        let tile = k.tile(name, Loc::Vec, DType::F32, (16, 64), Order::Nd);
+        k.r(tile, (rows, n))
+    });
+    let view = |k: &mut K, t: usize| ptoc_ir::tile::ViewRef { offset, ..k.view(tensors[t], rows, n) };
+    for (t, tile) in tiles.iter().enumerate().take(2) {
+        let view = view(&mut k, t);
+        k.load(*tile, view);
+    }
+    k.tiles("TADD", &[tiles[2], tiles[0], tiles[1]]);
+    let out = view(&mut k, 2);
+    k.store(out, tiles[2]);
+    let prepared = compile(&k.finish(), a5());
+    insta::assert_snapshot!(ptoc_ir::loops::text::print(&prepared.module, false));
+}

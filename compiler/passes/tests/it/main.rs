@@ -1,8 +1,8 @@
 //! Tests of the passes, most of them against the interpreter.
 
 mod harness;
-mod lowering;
 mod init;
+mod lowering;
 mod memory;
 mod placement;
 mod scalars;
