@@ -441,6 +441,15 @@ impl Elab<'_> {
             (Val::Float(_), _) | (_, Val::Float(_)) => DType::F32,
             _ => DType::I32,
         };
+        // A mask that is a column or a row decides for whole rows or columns.
+        let wide = [&a, &b].into_iter().find_map(|v| match v {
+            Val::Tile(t) if (t.rows, t.cols) != (mask.0.rows, mask.0.cols) && (mask.0.cols == 1 || mask.0.rows == 1) => Some(*t),
+            _ => None,
+        });
+        let mask = match wide {
+            Some(t) if t.rows >= mask.0.rows && t.cols >= mask.0.cols => self.widen_mask(mask, &t, span)?,
+            _ => mask,
+        };
         let shape = self.valid_of(&mask.0, span)?;
         let caps = (mask.0.rows, mask.0.cols);
         let arm = |s: &mut Self, v: Val, at: Span| -> R<TileVal> {
@@ -470,6 +479,27 @@ impl Elab<'_> {
             span,
         )?;
         Ok(Val::Tile(d))
+    }
+
+    /// A column or row mask in the shape of `like`: there is no broadcast of masks, so it goes through numbers.
+    fn widen_mask(&mut self, mask: (TileVal, bool), like: &TileVal, span: Span) -> R<(TileVal, bool)> {
+        let dtype = DType::F32;
+        let shape = self.valid_of(&mask.0, span)?;
+        let caps = (mask.0.rows, mask.0.cols);
+        let filled = |s: &mut Self, x: f64| -> R<TileVal> {
+            let d = s.temp(dtype, caps, shape, span)?;
+            s.expand_scalar(&d, Val::Float(x), span, span)?;
+            Ok(d)
+        };
+        let (one, zero) = (filled(self, 1.0)?, filled(self, 0.0)?);
+        let id = instr_for(Sem::Select).ok_or(Reported)?;
+        let d = self.temp(dtype, caps, shape, span)?;
+        let ops = vec![tile(d, span), tile(mask.0, span), tile(one, span), tile(zero, span)];
+        self.apply(id, ops, InstAttrs::default(), span)?;
+        let full = self.spread(&d, like, mask.0.cols == 1, span, span, span)?;
+        let nought = self.filled_like(&full, Val::Float(0.0), span, (span, span))?;
+        let m = self.mask(CmpOp::Gt, full, nought, span, (span, span))?;
+        Ok((m, mask.1))
     }
 
     /// `transpose(x)`
