@@ -1,6 +1,6 @@
 //! What a `Lanes` body is made of, before it is emitted.
 
-use ptoc_ir::loops::{BinOp, Cast, Func, LTy, Lanes, MemTy, Op, Reg, SharedInfo, Stmt, Stride, operands};
+use ptoc_ir::loops::{BinOp, Cast, Func, LTy, Lanes, MemTy, Op, Reg, SharedInfo, Stmt, Stride, UnOp, operands};
 
 /// How four lanes of a statement are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +94,15 @@ impl<'a> Body<'a> {
 
     /// How often to repeat the body in the main loop: short bodies are dominated by the loop's own instructions.
     pub(crate) fn repeat(&self) -> i64 {
-        match self.own().count() {
+        // Roughly in vector instructions: conversions of halves are long.
+        let weight = |op: &Op| match op {
+            Op::Load { ty: MemTy::F16, .. } => 10,
+            Op::Store { ty: MemTy::F16, .. } => 18,
+            Op::Store { ty: MemTy::BF16, .. } | Op::Unary { op: UnOp::RoundBf16, .. } => 8,
+            Op::Unary { op: UnOp::RoundF16, .. } => 12,
+            _ => 1,
+        };
+        match self.own().map(|(_, stmt)| weight(&stmt.op)).sum::<usize>() {
             0..=6 => 4,
             7..=14 => 2,
             _ => 1,

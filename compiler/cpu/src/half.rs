@@ -6,7 +6,7 @@
 
 use crate::func::Emit;
 use crate::shape::Shape;
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 impl Emit<'_, '_> {
@@ -74,29 +74,23 @@ impl Emit<'_, '_> {
 
     /// An f32 rounded to f16, as bits in the low half of an i32 (the high half is zero).
     pub(crate) fn f32_to_f16(&mut self, s: Shape, x: Value) -> Value {
-        let parts = self.split_sign(s, x);
-        let (magnitude, sign) = parts;
-        // Normal results: rebias the exponent and round the 13 bits that go.
-        let shifted = self.b.ins().ushr_imm_s(magnitude, 13);
-        let one = self.int(s, 1);
-        let odd = self.b.ins().band(shifted, one);
-        let bias = self.int(s, 0xc800_0fff);
-        let normal = self.b.ins().iadd(magnitude, bias);
-        let normal = self.b.ins().iadd(normal, odd);
-        let normal = self.b.ins().ushr_imm_s(normal, 13);
-        // Subnormal results: 0.5 has the ulp of f16's subnormals, so the addition rounds; its low bits are the result.
-        let half = self.float(s, 0.5);
+        let (magnitude, sign) = self.split_sign(s, x);
+        let (exponent, anchor) = self.f16_anchor(s, magnitude);
+        // The sum's last bit is worth an ulp of the result, so the addition rounds; what it adds to the anchor's bits
+        // is the result's significand, the leading one included. That one makes the exponent, one higher.
         let float = self.as_float(s, magnitude);
-        let sum = self.b.ins().fadd(float, half);
+        let anchor_float = self.as_float(s, anchor);
+        let sum = self.b.ins().fadd(float, anchor_float);
         let sum = self.as_int(s, sum);
-        let half_bits = self.int(s, 0x3f00_0000);
-        let subnormal = self.b.ins().isub(sum, half_bits);
-        let least = self.int(s, 0x3880_0000);
-        let is_sub = self.compare_int(s, IntCC::SignedLessThan, magnitude, least);
-        let finite = self.choose(s, is_sub, subnormal, normal);
-        // Overflow and infinity, NaN.
+        let significand = self.b.ins().isub(sum, anchor);
+        let exponent = self.b.ins().ushr_imm_s(exponent, 13);
+        let bias = self.int(s, 113 << 10);
+        let exponent = self.b.ins().isub(exponent, bias);
+        let finite = self.b.ins().iadd(exponent, significand);
+        // From half an ulp above the largest: infinity, or NaN with the payload that fits.
+        let payload = self.b.ins().ushr_imm_s(magnitude, 13);
         let payload_mask = self.int(s, 0x3ff);
-        let payload = self.b.ins().band(shifted, payload_mask);
+        let payload = self.b.ins().band(payload, payload_mask);
         let quiet = self.int(s, 0x0200);
         let nan = self.b.ins().bor(payload, quiet);
         let is_nan = self.is_nan(s, x);
@@ -110,35 +104,38 @@ impl Emit<'_, '_> {
         self.b.ins().bor(bits, sign)
     }
 
-    /// An f32 rounded to the nearest f16 value, as f32: the steps of `f32_to_f16` without the change of format.
+    /// An f32 rounded to the nearest f16 value, as f32.
     pub(crate) fn round_f16(&mut self, s: Shape, x: Value) -> Value {
         let (magnitude, sign) = self.split_sign(s, x);
-        let shifted = self.b.ins().ushr_imm_s(magnitude, 13);
-        let one = self.int(s, 1);
-        let odd = self.b.ins().band(shifted, one);
-        let half_less_one = self.int(s, 0x0fff);
-        let normal = self.b.ins().iadd(magnitude, half_less_one);
-        let normal = self.b.ins().iadd(normal, odd);
-        let half = self.float(s, 0.5);
+        // Values from 2^16 overflow whatever they are rounded to; the limit keeps the anchor finite.
+        let most = self.float(s, 65536.0);
+        let most_bits = self.as_int(s, most);
+        let limited = self.b.ins().smin(magnitude, most_bits);
+        let (_, anchor) = self.f16_anchor(s, limited);
         let float = self.as_float(s, magnitude);
-        let sum = self.b.ins().fadd(float, half);
-        let subnormal = self.b.ins().fsub(sum, half);
-        let subnormal = self.as_int(s, subnormal);
-        let limit = self.int(s, 0x477f_f000);
-        let over = self.compare_int(s, IntCC::SignedGreaterThanOrEqual, magnitude, limit);
+        let anchor = self.as_float(s, anchor);
+        let sum = self.b.ins().fadd(float, anchor);
+        let rounded = self.b.ins().fsub(sum, anchor);
+        let over = self.b.ins().fcmp(FloatCC::GreaterThanOrEqual, rounded, most);
+        let rounded = self.as_int(s, rounded);
         let inf = self.int(s, 0x7f80_0000);
-        let normal = self.choose(s, over, inf, normal);
-        let quiet = self.int(s, 0x0040_0000);
-        let nan = self.b.ins().bor(magnitude, quiet);
-        let is_nan = self.is_nan(s, x);
-        let normal = self.choose(s, is_nan, nan, normal);
+        let bits = self.choose(s, over, inf, rounded);
+        // Only a NaN has more bits than fit.
         let mask = self.int(s, 0xffff_e000);
-        let normal = self.b.ins().band(normal, mask);
-        let least = self.int(s, 0x3880_0000);
-        let is_sub = self.compare_int(s, IntCC::SignedLessThan, magnitude, least);
-        let bits = self.choose(s, is_sub, subnormal, normal);
+        let bits = self.b.ins().band(bits, mask);
         let bits = self.b.ins().bor(bits, sign);
         self.as_float(s, bits)
+    }
+
+    /// The exponent field of the binade in which f16 rounds a magnitude (that of the least normal value for smaller
+    /// ones), and the power of two whose f32 ulp is f16's ulp there.
+    fn f16_anchor(&mut self, s: Shape, magnitude: Value) -> (Value, Value) {
+        let exponent_mask = self.int(s, 0x7f80_0000);
+        let exponent = self.b.ins().band(magnitude, exponent_mask);
+        let least = self.int(s, 113 << 23);
+        let exponent = self.b.ins().smax(exponent, least);
+        let thirteen = self.int(s, 13 << 23);
+        (exponent, self.b.ins().iadd(exponent, thirteen))
     }
 
     /// The magnitude's bits and the sign bit of an f32.
