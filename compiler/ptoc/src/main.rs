@@ -1,1 +1,16 @@
-fn main() {}
+//! `ptoc`: see the library.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    // https://no-color.org: any value but the empty one.
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let color = err.is_terminal() && !unwanted && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
+    let mut io = ptoc::io::Io::new(&mut out, &mut err);
+    io.color = color;
+    io.width = columns.unwrap_or(io.width);
+    ExitCode::from(ptoc::execute(std::env::args_os(), &mut io))
+}

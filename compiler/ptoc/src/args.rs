@@ -1,0 +1,285 @@
+//! The command line: the contract of design.md section 2 as clap sees it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// `ptoc`
+#[derive(Parser, Debug)]
+#[command(name = "ptoc", version, about = "Compiler for tile kernels", max_term_width = 100)]
+#[command(after_help = "Exit status: 0 done; 1 the input has errors, or a comparison failed; 2 the call is wrong.")]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// `--color`
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ColorWhen {
+    /// On terminals, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The subcommands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Check source files
+    Check(CheckArgs),
+    /// Compile a kernel and run it on arrays
+    Run(Box<RunArgs>),
+    /// Show what a compilation stage makes of a kernel
+    Emit(EmitArgs),
+    /// Run the `// run:` and `// check:` lines of source files
+    Test(TestArgs),
+    /// Explain a diagnostic code or an instruction
+    Explain(ExplainArgs),
+    /// List the targets and their memories
+    Targets(TargetsArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Mem(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Layout(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Sim(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Dram(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Bench(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Fmt(LaterArgs),
+    /// Not yet.
+    #[command(hide = true)]
+    Lsp(LaterArgs),
+}
+
+/// Whatever a command that does not exist yet is given.
+#[derive(Args, Debug)]
+pub struct LaterArgs {
+    /// Anything.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<std::ffi::OsString>,
+}
+
+/// What every command that compiles takes.
+#[derive(Args, Clone, Debug)]
+pub struct CompileArgs {
+    /// Target to compile for; `ptoc targets` lists them
+    #[arg(long, value_name = "T", default_value = "a2a3")]
+    pub target: String,
+    /// Set a const, type or fn parameter, a scalar argument, a dimension, or a capacity (-D capacity.Vec=262144)
+    #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
+    pub define: Vec<(String, String)>,
+    /// Form of the diagnostics on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+    /// Make errors of warnings: of one code, or of all (`warnings`)
+    #[arg(long, value_name = "CODE|warnings")]
+    pub deny: Vec<String>,
+}
+
+/// `--message-format`
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum MessageFormat {
+    /// With excerpts of the source
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+/// `ptoc check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Source files
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+}
+
+/// What executes a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BackendName {
+    /// Machine code on this host
+    Cpu,
+    /// Processing in memory (not yet)
+    Pim,
+    /// The reference interpreter
+    Interp,
+}
+
+/// `ptoc run`
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel or program; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// What executes the kernel
+    #[arg(long, value_enum, value_name = "BACKEND", default_value = "cpu")]
+    pub backend: BackendName,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Read the array of an argument
+    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Write the array of an argument
+    #[arg(long = "out", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub output: Vec<(String, PathBuf)>,
+    /// Compare a result with an array
+    #[arg(long, value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub expect: Vec<(String, PathBuf)>,
+    /// Compare the results with the kernel's `ensures`, evaluated in f64
+    #[arg(long)]
+    pub verify: bool,
+    /// Relative tolerance of comparisons
+    #[arg(long, value_name = "R", default_value = "0", value_parser = parse_tolerance)]
+    pub rtol: f64,
+    /// Absolute tolerance of comparisons
+    #[arg(long, value_name = "A", default_value = "0", value_parser = parse_tolerance)]
+    pub atol: f64,
+    /// Fill inputs that were not given with random numbers
+    #[arg(long, value_name = "SEED")]
+    pub random: Option<u64>,
+    /// Threads (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub threads: usize,
+    /// Show times and counts
+    #[arg(long)]
+    pub stats: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a Chrome trace of the compilation and the run
+    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+}
+
+/// `ptoc emit`
+#[derive(Args, Debug)]
+pub struct EmitArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Which stage
+    #[arg(long, value_enum, value_name = "STAGE")]
+    pub stage: Stage,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Write to a file instead of standard output
+    #[arg(short = 'o', value_name = "F", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// `--stage`
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Stage {
+    /// Tokens, one a line
+    Tokens,
+    /// Syntax tree
+    Ast,
+    /// Tile IR
+    Ir,
+    /// Tile IR with the addresses of its tiles
+    Placed,
+    /// Loop IR
+    Loop,
+    /// Cranelift IR
+    Clif,
+    /// Machine code
+    Asm,
+    /// Command stream (not yet)
+    Pim,
+    /// PTO C++ (not yet)
+    Pto,
+}
+
+/// `ptoc test`
+#[derive(Args, Debug)]
+pub struct TestArgs {
+    /// Source files, and directories to search for them
+    #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Threads (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub threads: usize,
+    /// Form of the diagnostics on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `ptoc explain`
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// A code (SA-0353), its name, or an instruction (TADD)
+    #[arg(value_name = "CODE", required_unless_present = "list", conflicts_with = "list")]
+    pub code: Option<String>,
+    /// List all codes
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// `ptoc targets`
+#[derive(Args, Debug)]
+pub struct TargetsArgs {
+    /// Only this target
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ptoc completions`
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+fn split(text: &str) -> Result<(&str, &str), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.is_empty() => Ok((name.trim(), value)),
+        Some(_) => Err("both sides of `=` must be there".into()),
+        None => Err("there is no `=`".into()),
+    }
+}
+
+fn parse_definition(text: &str) -> Result<(String, String), String> {
+    split(text).map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
+    split(text).map(|(name, value)| (name.to_owned(), PathBuf::from(value)))
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x >= 0.0 => Ok(x),
+        Ok(_) => Err("a tolerance is 0 or more".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}

@@ -1,0 +1,127 @@
+//! `ptoc emit`
+
+use super::{Report, show};
+use crate::args::{EmitArgs, Stage};
+use crate::files::Outputs;
+use crate::io::Io;
+use crate::session::{Failed, Session, Waiting};
+use crate::{ERRORS, files};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::{loops, tile};
+use ptoc_passes::PlacedKernel;
+use std::fmt::Write as _;
+
+/// Shows what a stage makes of a kernel.
+pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
+    let later = match args.stage {
+        Stage::Pim => Some(("pim", "the command stream for processing in memory")),
+        Stage::Pto => Some(("pto", "output as PTO C++")),
+        _ => None,
+    };
+    if let Some((stage, what)) = later {
+        let message = format!("--stage {stage}: ptoc does not have {what} yet");
+        let d = Diagnostic::global(codes::NOT_YET, message);
+        show(d.with_help("`ptoc emit --help` lists the stages"), io, args.compile.message_format);
+        return ERRORS;
+    }
+    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    let mut outputs = Outputs::new();
+    let place = args.output.as_ref().map(|path| outputs.plan(path)).transpose();
+    let place = match place {
+        Ok(place) => place,
+        Err(d) => {
+            session.diagnostics.push(d);
+            report.flush(&mut session, io);
+            return report.status();
+        }
+    };
+    let text = stage_text(args, &mut session);
+    report.flush(&mut session, io);
+    // With errors there is text only for the stages that show any source.
+    if let Ok(text) = text {
+        match place {
+            None => io.print(&text),
+            Some(n) if report.counts.errors == 0 => {
+                if let Err(d) = outputs.write(n, text.as_bytes()).and_then(|()| outputs.commit()) {
+                    session.diagnostics.push(d);
+                    report.flush(&mut session, io);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    report.status()
+}
+
+fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
+    if matches!(args.stage, Stage::Tokens | Stage::Ast) {
+        return source_text(args, session);
+    }
+    let unit = session.load(&args.file)?;
+    let entry = match unit.entry(args.kernel.as_deref(), "emit") {
+        Ok(entry) => entry,
+        Err(d) => return session.fail(*d),
+    };
+    session.check_definitions(&[entry], &unit);
+    let bindings = session.bindings(&entry, &unit)?;
+    let instances = if entry.program {
+        let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
+        program.steps.into_iter().map(|s| s.instance).collect()
+    } else {
+        vec![session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?]
+    };
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    let mut out = String::new();
+    for instance in instances {
+        if args.stage == Stage::Ir {
+            out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
+            continue;
+        }
+        let prepared = session.prepare(instance).ok_or(Failed)?;
+        match args.stage {
+            Stage::Placed => {
+                let placed: &PlacedKernel = &prepared.placed;
+                out.push_str(&placed.print(tile::text::Spans::Omit));
+            }
+            Stage::Loop => out.push_str(&loops::text::print(&prepared.module, false)),
+            _ => {
+                let options = ptoc_cpu::Options { text: true, ..ptoc_cpu::Options::default() };
+                let compiled = match ptoc_cpu::compile(&prepared.module, &options) {
+                    Ok(compiled) => compiled,
+                    Err(d) => return session.fail(d),
+                };
+                if let Some(text) = compiled.text() {
+                    let _ = write!(out, "{}", if args.stage == Stage::Clif { &text.clif } else { &text.asm });
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Tokens and trees are shown for sources with errors too.
+fn source_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
+    let text = match files::read_source(&args.file) {
+        Ok(text) => text,
+        Err(d) => return session.fail(d),
+    };
+    let file = session.sources.add(args.file.display().to_string(), text.clone());
+    let mut parsed = ptoc_syntax::parse(file, &text);
+    session.diagnostics.extend(std::mem::take(&mut parsed.diagnostics));
+    if args.stage == Stage::Tokens {
+        return Ok(ptoc_syntax::print::tokens(&text, &ptoc_syntax::tokens(file, &text)));
+    }
+    if let Some(name) = &args.kernel {
+        parsed.file.items.retain(|item| ptoc_analysis::item_name(item).is_some_and(|n| n.name == *name));
+        if parsed.file.items.is_empty() {
+            let message = format!("`{}` has no item `{name}`", args.file.display());
+            return session.fail(Diagnostic::global(codes::UNKNOWN_KERNEL, message));
+        }
+    }
+    Ok(ptoc_syntax::print::ast(&parsed.file, false))
+}

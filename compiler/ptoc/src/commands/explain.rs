@@ -1,0 +1,83 @@
+//! `ptoc explain`
+
+use super::show;
+use crate::args::{ExplainArgs, MessageFormat};
+use crate::io::{Io, list};
+use crate::{DONE, WRONG_CALL};
+use ptoc_diagnostics::{Code, Diagnostic, codes};
+use ptoc_isa::{Instr, Lookup, OperandKind, Role, Target};
+use std::fmt::Write as _;
+
+/// Prints the page of a code, the entry of an instruction, or the list of codes.
+pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
+    let Some(word) = &args.code else {
+        let width = Code::all().iter().map(|c| c.code.as_str().len()).max().unwrap_or(0);
+        let lines = Code::all().iter().map(|c| format!("{:width$}  {}\n", c.code.as_str(), c.title));
+        io.print(&lines.collect::<String>());
+        return DONE;
+    };
+    let unknown = match ptoc_diagnostics::explain(word) {
+        Ok(page) => {
+            io.print(page);
+            if !page.ends_with('\n') {
+                io.print("\n");
+            }
+            return DONE;
+        }
+        Err(unknown) => unknown,
+    };
+    let upper = word.trim().to_ascii_uppercase();
+    let mut d =
+        Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
+    match ptoc_isa::find(&upper) {
+        Lookup::Found(id) => {
+            io.print(&instruction(id.get()));
+            return DONE;
+        }
+        Lookup::NotYet(name) => {
+            io.print(&format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
+            return DONE;
+        }
+        Lookup::Unknown { nearest } => {
+            let mut near: Vec<&str> = unknown.suggestion.into_iter().collect();
+            near.extend(nearest.into_iter().take(3));
+            if !near.is_empty() {
+                d = d.with_help(format!("the nearest are {}", list(near)));
+            }
+        }
+    }
+    show(d.with_help("`ptoc explain --list` lists the codes"), io, MessageFormat::Human);
+    WRONG_CALL
+}
+
+/// The reference entry of an instruction, from the table.
+fn instruction(i: &Instr) -> String {
+    let names: Vec<&str> = i.operands.iter().map(|o| o.name).collect();
+    let mut out = format!("# {}({})\n\n{}\n\n    {}\n\n", i.name, names.join(", "), i.doc, i.formula);
+    for o in i.operands {
+        let kind = match o.kind {
+            OperandKind::Tile(at) if at.len() == ptoc_isa::Loc::ALL.len() => "tile in any location".to_owned(),
+            OperandKind::Tile(at) => {
+                let at: Vec<&str> = at.iter().map(|l| l.name()).collect();
+                format!("tile in {}", at.join(" or "))
+            }
+            OperandKind::View => "window of a tensor".to_owned(),
+            OperandKind::Scalar => "scalar".to_owned(),
+            OperandKind::Address => "byte address".to_owned(),
+        };
+        let role = match o.role {
+            Role::Dst => "written",
+            Role::Src => "read",
+        };
+        let _ = writeln!(out, "* `{}`: {kind}, {role}", o.name);
+    }
+    out.push('\n');
+    for target in Target::all() {
+        let Some(dtypes) = ptoc_isa::allowed_dtypes(target, i) else { continue };
+        let names: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
+        let names = if names.is_empty() { "not there".to_owned() } else { names.join(" ") };
+        let _ = writeln!(out, "    {:<10} {names}", target.name);
+    }
+    let _ = writeln!(out, "\nSource: {}", i.source);
+    out
+}

@@ -1,0 +1,117 @@
+//! One file a subcommand.
+
+pub mod check;
+pub mod emit;
+pub mod explain;
+pub mod preview;
+pub mod run;
+pub mod targets;
+pub mod test;
+
+use crate::args::{Cli, CompileArgs, MessageFormat};
+use crate::defs::Definition;
+use crate::io::{Counts, Io};
+use crate::session::Session;
+use crate::{DONE, ERRORS, WRONG_CALL};
+use clap::CommandFactory;
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, suggest};
+
+/// Prints the completion script of a shell.
+pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ptoc", &mut script);
+    io.print(&String::from_utf8_lossy(&script));
+    DONE
+}
+
+/// A command of the contract that is for later.
+pub fn not_yet(command: &str, what: &str, io: &mut Io<'_>) -> u8 {
+    let message = format!("`ptoc {command}`: ptoc does not have {what} yet");
+    let d = Diagnostic::global(codes::NOT_YET, message).with_help("`ptoc --help` lists the commands that work");
+    show(d, io, MessageFormat::Human);
+    ERRORS
+}
+
+/// Shows one diagnostic that needs no sources.
+fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
+    let mut found = Diagnostics::new();
+    found.push(d);
+    io.report(found, &SourceMap::new(), format);
+}
+
+/// Which warnings are errors.
+#[derive(Debug)]
+struct Deny {
+    all: bool,
+    codes: Vec<Code>,
+}
+
+impl Deny {
+    fn parse(words: &[String]) -> Result<Deny, Diagnostic> {
+        let mut deny = Deny { all: false, codes: Vec::new() };
+        for word in words {
+            if word == "warnings" {
+                deny.all = true;
+                continue;
+            }
+            match Code::find(word) {
+                Some(info) => deny.codes.push(info.code),
+                None => {
+                    let mut d =
+                        Diagnostic::global(codes::UNKNOWN_CODE, format!("--deny {word}: there is no such code"));
+                    let known = Code::all().iter().map(|c| c.code.as_str()).chain(["warnings"]);
+                    d = match suggest(word, known) {
+                        Some(near) => d.with_help(format!("did you mean `{near}`?")),
+                        None => d.with_help("`ptoc explain --list` lists the codes; `--deny warnings` means all"),
+                    };
+                    return Err(d);
+                }
+            }
+        }
+        Ok(deny)
+    }
+
+    fn apply(&self, found: &mut Diagnostics) {
+        found.deny(|d| self.all || self.codes.contains(&d.code));
+    }
+}
+
+/// What a command that compiles does with its diagnostics.
+struct Report {
+    deny: Deny,
+    format: MessageFormat,
+    counts: Counts,
+}
+
+impl Report {
+    /// Session and report for the flags of a call; `Err` is the exit status.
+    fn begin(args: &CompileArgs, io: &mut Io<'_>) -> Result<(Session, Report), u8> {
+        let definitions: Vec<Definition> =
+            args.define.iter().map(|(name, value)| Definition { name: name.clone(), value: value.clone() }).collect();
+        let made = Deny::parse(&args.deny).map_err(Box::new);
+        let made = made.and_then(|deny| Ok((Session::new(&args.target, &definitions)?, deny)));
+        match made {
+            Ok((session, deny)) => {
+                Ok((session, Report { deny, format: args.message_format, counts: Counts::default() }))
+            }
+            Err(d) => {
+                show(*d, io, args.message_format);
+                Err(WRONG_CALL)
+            }
+        }
+    }
+
+    /// Shows what the session found since the last time.
+    fn flush(&mut self, session: &mut Session, io: &mut Io<'_>) -> Counts {
+        let mut found = std::mem::take(&mut session.diagnostics);
+        self.deny.apply(&mut found);
+        let counts = io.report(found, &session.sources, self.format);
+        self.counts += counts;
+        counts
+    }
+
+    /// The exit status for what was shown.
+    fn status(&self) -> u8 {
+        if self.counts.errors > 0 { ERRORS } else { DONE }
+    }
+}

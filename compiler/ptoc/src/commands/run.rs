@@ -1,0 +1,301 @@
+//! `ptoc run`
+
+use super::{Report, show};
+use crate::args::{BackendName, MessageFormat, RunArgs};
+use crate::files::{self, Outputs};
+use crate::io::Io;
+use crate::launch::{
+    Argument, Arrays, Backend, CompiledPlan, Plan, RunOptions, Verified, check_outputs, read_arrays, verify,
+};
+use crate::session::{Entry, Failed, Session};
+use crate::{ERRORS, commands::preview};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_tensor::{Tensor, compare, npy};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// Compiles a kernel, runs it, compares and shows or writes its results.
+pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
+    let backend = match args.backend {
+        BackendName::Cpu => Backend::Cpu,
+        BackendName::Interp => Backend::Interp,
+        BackendName::Pim => {
+            let d = Diagnostic::global(codes::NOT_YET, "ptoc does not have the backend `pim` yet");
+            show(d.with_help("use `--backend cpu` or `--backend interp`"), io, args.compile.message_format);
+            return ERRORS;
+        }
+    };
+    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    // Everything that is wrong is among the diagnostics.
+    let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
+    report.flush(&mut session, io);
+    report.status()
+}
+
+struct Runner<'r, 'i> {
+    args: &'r RunArgs,
+    backend: Backend,
+    session: &'r mut Session,
+    report: &'r mut Report,
+    io: &'r mut Io<'i>,
+}
+
+/// The files of a run, taken before it begins.
+struct Files {
+    outputs: Outputs,
+    /// Number of each output among `outputs`, with its argument.
+    arrays: Vec<(usize, String)>,
+    trace: Option<usize>,
+    expected: Vec<(String, Tensor)>,
+}
+
+impl Runner<'_, '_> {
+    fn run(&mut self) -> Result<(), Failed> {
+        let args = self.args;
+        let unit = self.session.load(&args.file)?;
+        let entry = match unit.entry(args.kernel.as_deref(), "run") {
+            Ok(entry) => entry,
+            Err(d) => return self.session.fail(*d),
+        };
+        self.session.check_definitions(&[entry], &unit);
+        // Both are checked before either stops: the mistakes are independent.
+        let arrays = read_arrays(self.session, &entry, "--in", &args.input);
+        let files = self.files(&entry);
+        self.stop_on_errors()?;
+        let (mut arrays, mut files) = (arrays?, files?);
+        let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some())?;
+        self.check_expected(&plan, &files)?;
+        if args.verify && plan.specification.ensures.is_empty() {
+            let word = entry.word();
+            let message = format!("--verify: {word} `{}` has no `ensures`", plan.name);
+            return self.session.fail(
+                Diagnostic::error(codes::NOTHING_TO_VERIFY, entry.item.name.span, message)
+                    .with_help("write one, or compare with an array: `--expect NAME=FILE.npy`"),
+            );
+        }
+        let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
+        drop::<Arrays>(arrays);
+        plan.check_inputs(self.session, &tensors)?;
+        let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
+        // What the compiler has to say comes before what the kernel prints.
+        self.report.flush(self.session, self.io);
+        let compile_ms = self.compile_ms();
+        let before = if args.verify { tensors.clone() } else { Vec::new() };
+        let io = &mut *self.io;
+        let options = RunOptions { threads: args.threads };
+        let outcome = compiled.run(self.session, &mut tensors, &options, &mut |line| io.note(line))?;
+
+        let mut verified = Vec::new();
+        let mut comparison = Ok(());
+        if args.verify {
+            match verify(self.session, &plan, &before, &tensors, args.rtol, args.atol) {
+                Ok(list) => verified = list,
+                Err(failed) => comparison = Err(failed),
+            }
+        }
+        let compared = self.compare(&plan, &files, &tensors);
+        verified.extend(compared.0);
+        comparison = comparison.and(compared.1);
+        self.write(&plan, &mut files, &tensors)?;
+        let wrote: Vec<(String, String)> =
+            args.output.iter().map(|(name, path)| (name.clone(), path.display().to_string())).collect();
+        if let Err(d) = files.outputs.commit() {
+            return self.session.fail(d);
+        }
+        let mut stats = Map::new();
+        stats.insert("compile_ms".into(), json!(compile_ms));
+        stats.extend(outcome.stats);
+        if args.json {
+            self.print_json(&plan, &tensors, stats);
+        } else {
+            self.print_human(&plan, &tensors, &verified, &wrote, &stats);
+        }
+        comparison
+    }
+
+    /// Stops if there are errors that no function returned.
+    fn stop_on_errors(&self) -> Result<(), Failed> {
+        if self.session.diagnostics.has_errors() { Err(Failed) } else { Ok(()) }
+    }
+
+    fn compile_ms(&self) -> f64 {
+        let phases = self.session.clock.phases.iter();
+        let compile = phases.filter(|p| !matches!(p.name.as_str(), "read arrays" | "make inputs"));
+        compile.map(|p| p.length.as_secs_f64() * 1e3).sum()
+    }
+
+    /// Takes the places of all outputs and reads what is expected.
+    fn files(&mut self, entry: &Entry<'_>) -> Result<Files, Failed> {
+        let args = self.args;
+        let names = check_outputs(self.session, entry, "--out", &args.output);
+        let expect_names = check_outputs(self.session, entry, "--expect", &args.expect);
+        let mut files = Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, expected: Vec::new() };
+        let mut failed = names.is_err() || expect_names.is_err();
+        for (name, path) in &args.output {
+            match files.outputs.plan(path) {
+                Ok(n) => files.arrays.push((n, name.clone())),
+                Err(d) => {
+                    self.session.diagnostics.push(d);
+                    failed = true;
+                }
+            }
+        }
+        if let Some(path) = &args.trace {
+            match files.outputs.plan(path) {
+                Ok(n) => files.trace = Some(n),
+                Err(d) => {
+                    self.session.diagnostics.push(d);
+                    failed = true;
+                }
+            }
+        }
+        for (name, path) in &args.expect {
+            match files::read_array(path) {
+                Ok(tensor) => files.expected.push((name.clone(), tensor)),
+                Err(d) => {
+                    self.session.diagnostics.push(d);
+                    failed = true;
+                }
+            }
+        }
+        if failed { Err(Failed) } else { Ok(files) }
+    }
+
+    /// Dtype and shape of expected arrays, before anything runs.
+    fn check_expected(&mut self, plan: &Plan, files: &Files) -> Result<(), Failed> {
+        let mut failed = false;
+        for (name, want) in &files.expected {
+            let Some(a) = plan.arguments.iter().find(|a| a.name == *name) else { continue };
+            let same_dtype = want.dtype() == a.dtype || bits_of_bf16(a, want);
+            if same_dtype && want.shape() == a.shape {
+                continue;
+            }
+            failed = true;
+            let code = if same_dtype { codes::EXPECTED_SHAPE } else { codes::EXPECTED_DTYPE };
+            let declared = format!("{}{:?}", a.dtype, a.shape);
+            let message = format!("`{name}` will be {declared}, the expected array is {}", want.signature());
+            self.session.diagnostics.push(Diagnostic::error(code, a.span, message).with_label("the result"));
+        }
+        if failed { Err(Failed) } else { Ok(()) }
+    }
+
+    fn compare(&mut self, plan: &Plan, files: &Files, tensors: &[Tensor]) -> (Vec<Verified>, Result<(), Failed>) {
+        let (mut held, mut result) = (Vec::new(), Ok(()));
+        for ((name, want), (_, path)) in files.expected.iter().zip(&self.args.expect) {
+            let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
+            let a = &plan.arguments[at];
+            let cast =
+                bits_of_bf16(a, want).then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
+            match compare(&tensors[at], cast.as_ref().unwrap_or(want), self.args.rtol, self.args.atol) {
+                Ok(stats) => held.push(Verified { name: name.clone(), stats }),
+                Err(mismatch) => {
+                    let message = format!("`{name}` is not `{}`: {mismatch}", path.display());
+                    let d = Diagnostic::error(files::code(mismatch.code()), a.span, message).with_label("the result");
+                    self.session.diagnostics.push(d);
+                    result = Err(Failed);
+                }
+            }
+        }
+        (held, result)
+    }
+
+    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor]) -> Result<(), Failed> {
+        let begin = self.session.clock.now();
+        for (n, name) in &files.arrays {
+            let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
+            if let Err(d) = files.outputs.write(*n, &npy::write(&tensors[at])) {
+                return self.session.fail(d);
+            }
+        }
+        self.session.clock.phase("write arrays", begin);
+        if let Some(n) = files.trace
+            && let Err(d) = files.outputs.write(n, self.session.clock.chrome_trace().as_bytes())
+        {
+            return self.session.fail(d);
+        }
+        Ok(())
+    }
+
+    fn print_json(&mut self, plan: &Plan, tensors: &[Tensor], stats: Map<String, Value>) {
+        let mut outputs = Map::new();
+        for (a, t) in plan.arguments.iter().zip(tensors).filter(|(a, _)| a.is_output()) {
+            let value = json!({"dtype": a.dtype.name(), "shape": a.shape, "sha256": t.sha256()});
+            outputs.insert(a.name.to_string(), value);
+        }
+        let object = json!({
+            "kernel": plan.name.as_str(), "backend": self.backend.name(), "target": self.session.target.name,
+            "outputs": outputs, "stats": stats,
+        });
+        self.io.print(&format!("{object}\n"));
+    }
+
+    fn print_human(
+        &mut self,
+        plan: &Plan,
+        tensors: &[Tensor],
+        verified: &[Verified],
+        wrote: &[(String, String)],
+        stats: &Map<String, Value>,
+    ) {
+        let mut text = String::new();
+        for (a, t) in plan.arguments.iter().zip(tensors).filter(|(a, _)| a.is_output()) {
+            match wrote.iter().find(|(name, _)| *a.name == **name) {
+                Some((_, path)) => {
+                    let _ = writeln!(text, "{}: {} written to {path}", a.name, t.signature());
+                }
+                None if wrote.is_empty() => {
+                    let _ = writeln!(text, "{}: {}\n{}", a.name, t.signature(), preview::corner(t));
+                }
+                None => {}
+            }
+        }
+        for v in verified {
+            let s = &v.stats;
+            let ulps = s.max_ulps.map_or(String::new(), |n| format!(", {n} ulp"));
+            let _ = writeln!(
+                text,
+                "{}: {} elements as expected, largest error {:.3e}{ulps}",
+                v.name, s.elements, s.max_error
+            );
+        }
+        if self.args.stats {
+            for (name, value) in stats {
+                match value {
+                    Value::Object(counts) => {
+                        for (name, n) in counts {
+                            let _ = writeln!(text, "  {name:<14} {n}");
+                        }
+                    }
+                    Value::Number(n) if n.is_f64() => {
+                        let _ = writeln!(text, "{name:<16} {:.3}", n.as_f64().unwrap_or(0.0));
+                    }
+                    value => {
+                        let _ = writeln!(text, "{name:<16} {value}");
+                    }
+                }
+            }
+        }
+        self.io.print(&text);
+        if self.args.compile.message_format == MessageFormat::Human && !self.args.stats {
+            let ms = |name: &str| stats.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+            let line = format!(
+                "{} on {} ({}): compiled in {:.1} ms, ran in {:.3} ms\n",
+                plan.name,
+                self.backend.name(),
+                self.session.target.name,
+                ms("compile_ms"),
+                ms("run_ms")
+            );
+            self.io.flush();
+            self.io.note(&line);
+        }
+    }
+}
+
+/// Are these the bits of a bf16 tensor, as numpy users keep them?
+fn bits_of_bf16(a: &Argument, t: &Tensor) -> bool {
+    a.dtype == ptoc_tensor::DType::BF16 && t.dtype() == ptoc_tensor::DType::U16
+}

@@ -1,0 +1,61 @@
+//! `ptoc targets`
+
+use super::show;
+use crate::args::{MessageFormat, TargetsArgs};
+use crate::io::Io;
+use crate::{DONE, WRONG_CALL};
+use ptoc_isa::{Loc, Target};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// Lists targets with the memory, capacity and alignment of each location.
+pub fn targets(args: &TargetsArgs, io: &mut Io<'_>) -> u8 {
+    let chosen: Vec<&Target> = match &args.name {
+        None => Target::all().iter().collect(),
+        Some(name) => match Target::builtin(name) {
+            Ok(target) => vec![target],
+            Err(d) => {
+                show(d, io, MessageFormat::Human);
+                return WRONG_CALL;
+            }
+        },
+    };
+    let text = match args.json {
+        false => chosen.iter().map(|t| table(t)).collect::<Vec<_>>().join("\n"),
+        // One target is an object, all of them are a list.
+        true => {
+            let mut list: Vec<Value> = chosen.iter().map(|t| object(t)).collect();
+            let value = if args.name.is_some() { list.remove(0) } else { Value::Array(list) };
+            format!("{value:#}\n")
+        }
+    };
+    io.print(&text);
+    DONE
+}
+
+fn table(t: &Target) -> String {
+    let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
+    let mut out = format!("{}  ({})\n", t.name, dtypes.join(" "));
+    let _ = writeln!(out, "  {:<10}  {:<12}  {:>8}  {:>9}  {:>5}", "location", "memory", "bytes", "", "align");
+    for loc in Loc::ALL {
+        let m = t.memory(loc);
+        if m.capacity == 0 {
+            let _ = writeln!(out, "  {:<10}  none", loc.name());
+            continue;
+        }
+        let kib = if m.capacity.is_multiple_of(1024) { format!("{} KiB", m.capacity / 1024) } else { String::new() };
+        let _ = writeln!(out, "  {:<10}  {:<12}  {:>8}  {kib:>9}  {:>5}", loc.name(), m.name, m.capacity, m.align);
+    }
+    out
+}
+
+fn object(t: &Target) -> Value {
+    let mut locations = Map::new();
+    for loc in Loc::ALL {
+        let m = t.memory(loc);
+        let memory = if m.capacity == 0 { Value::Null } else { json!(m.name) };
+        locations.insert(loc.name().into(), json!({"memory": memory, "capacity": m.capacity, "align": m.align}));
+    }
+    let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
+    json!({"name": t.name, "dtypes": dtypes, "backends": ["cpu", "interp"], "locations": locations})
+}

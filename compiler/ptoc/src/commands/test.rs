@@ -1,0 +1,311 @@
+//! `ptoc test`: the `// run:` and `// check:` lines of source files.
+
+use super::check::check_entry;
+use crate::args::TestArgs;
+use crate::defs::Definition;
+use crate::files;
+use crate::io::{Io, plural};
+use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, check_outputs, read_arrays, verify};
+use crate::session::{Failed, Session};
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes};
+use ptoc_syntax::Directive;
+use ptoc_syntax::ast::Ident;
+use ptoc_syntax::directive::{Backend as BackendName, Binding, Check, Run, Settings};
+use ptoc_tensor::{DType, Tensor, compare};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DEFAULT_TARGET: &str = "a2a3";
+
+/// Runs all test lines, prints one line for each, and says how many passed.
+pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
+    let mut found = Vec::new();
+    let mut problems = Diagnostics::new();
+    for path in &args.paths {
+        if let Err(d) = collect(path, &mut found) {
+            problems.push(d);
+        }
+    }
+    let mut failed = io.report(problems, &SourceMap::new(), args.message_format).errors;
+    let (mut passed, mut lines) = (0, 0);
+    for path in &found {
+        let tally = test_file(path, args, io);
+        passed += tally.passed;
+        failed += tally.failed;
+        lines += tally.passed + tally.failed;
+    }
+    let files = plural(found.len(), "file");
+    let remark = if lines == 0 && failed == 0 { " (there are no `// run:` or `// check:` lines)" } else { "" };
+    io.print(&format!("{passed} passed, {failed} failed in {files}{remark}\n"));
+    if failed > 0 { ERRORS } else { DONE }
+}
+
+/// A file as it is, a directory's `.tile` files sorted, all levels.
+fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
+    if !path.is_dir() {
+        // Reading it says what is wrong with it, if anything is.
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|e| {
+        Diagnostic::global(codes::CANNOT_READ, format!("cannot read directory `{}`: {e}", path.display()))
+            .with_help("check that you may read it")
+    })?;
+    let mut children: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+    children.sort();
+    for child in children {
+        // A link to a directory may lead back here.
+        let directory = fs::symlink_metadata(&child).is_ok_and(|m| m.is_dir());
+        if directory {
+            collect(&child, found)?;
+        } else if child.extension().is_some_and(|x| x == "tile") {
+            found.push(child);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+/// Why a test line failed, in one line; details are among the session's diagnostics.
+struct Failure {
+    reason: String,
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Failure {
+        Failure { reason }
+    }
+}
+
+fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
+    let mut tally = Tally::default();
+    let mut sources = SourceMap::new();
+    let text = match files::read_source(path) {
+        Ok(text) => text,
+        Err(d) => {
+            let mut found = Diagnostics::new();
+            found.push(d);
+            tally.failed += io.report(found, &sources, args.message_format).errors;
+            return tally;
+        }
+    };
+    let file = sources.add(path.display().to_string(), text.as_str());
+    let parsed = ptoc_syntax::parse(file, &text);
+    // Malformed test lines would be tests that never run.
+    let mut malformed = Diagnostics::new();
+    malformed.extend(
+        parsed
+            .diagnostics
+            .into_iter()
+            .filter(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND)),
+    );
+    tally.failed += io.report(malformed, &sources, args.message_format).errors;
+    for directive in &parsed.directives {
+        let line = sources.position(file, directive.span().start).line;
+        let shown = sources.slice(directive.span()).split_whitespace().collect::<Vec<_>>().join(" ");
+        let place = format!("{}:{line}: {shown}", path.display());
+        let settings = match directive {
+            Directive::Run(run) => &run.settings,
+            Directive::Check(check) => &check.settings,
+        };
+        let target = settings.target.as_ref().map_or(DEFAULT_TARGET, |t| t.name.as_str());
+        let mut session = match Session::new(target, &definitions(settings)) {
+            Ok(session) => session,
+            Err(d) => {
+                tally.failed += 1;
+                io.print(&format!("FAILED {place}: {}\n", d.message));
+                continue;
+            }
+        };
+        let unit = session.load_text(path, text.clone());
+        // Lines that are malformed have been told.
+        let kept = std::mem::take(&mut session.diagnostics);
+        session.diagnostics.extend(
+            kept.iter().filter(|d| !matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND)).cloned(),
+        );
+        let result = match directive {
+            Directive::Run(run) => run_line(&mut session, &unit, run, args, io),
+            Directive::Check(check) => check_line(&mut session, &unit, check),
+        };
+        match result {
+            Ok(()) => {
+                tally.passed += 1;
+                io.print(&format!("ok {place}\n"));
+            }
+            Err(Failure { reason }) => {
+                tally.failed += 1;
+                io.print(&format!("FAILED {place}: {reason}\n"));
+                io.flush();
+                let found = std::mem::take(&mut session.diagnostics);
+                io.report(found, &session.sources, args.message_format);
+            }
+        }
+    }
+    tally
+}
+
+fn definitions(settings: &Settings) -> Vec<Definition> {
+    let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
+    let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
+    plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
+}
+
+/// The errors of the kernel, and of the file as such, must be exactly those that the line expects.
+fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check) -> Result<(), Failure> {
+    match unit.entry(Some(&check.kernel.name), "check") {
+        Ok(entry) => {
+            session.check_definitions(&[entry], unit);
+            check_entry(session, unit, &entry);
+        }
+        Err(d) => {
+            session.diagnostics.push(*d);
+        }
+    }
+    let mut got: Vec<Code> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
+    let mut missing: Vec<&Ident> = Vec::new();
+    // Codes first: a kind's word takes what they leave.
+    let is_code = |word: &&Ident| Code::find(&word.name).is_some();
+    let (exact, kinds): (Vec<&Ident>, Vec<&Ident>) = check.expected.iter().partition(is_code);
+    for word in exact.into_iter().chain(kinds) {
+        let fits = |code: &Code| code.as_str().eq_ignore_ascii_case(&word.name) || code.info().kind == word.name;
+        match got.iter().position(fits) {
+            Some(at) => {
+                got.remove(at);
+            }
+            None => missing.push(word),
+        }
+    }
+    if missing.is_empty() && got.is_empty() {
+        return Ok(());
+    }
+    let mut reasons = Vec::new();
+    if !missing.is_empty() {
+        let missing: Vec<&str> = missing.iter().map(|w| w.name.as_str()).collect();
+        reasons.push(format!("expected {}, not found", count(&missing)));
+    }
+    if !got.is_empty() {
+        let got: Vec<&str> = got.iter().map(|c| c.as_str()).collect();
+        reasons.push(format!("found {}, not expected", count(&got)));
+    }
+    Err(reasons.join("; ").into())
+}
+
+/// `2 x SA-0352, E0601`
+fn count(words: &[&str]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in words {
+        *counts.entry(word).or_default() += 1;
+    }
+    let parts: Vec<String> =
+        counts.into_iter().map(|(word, n)| if n == 1 { word.to_owned() } else { format!("{n} x {word}") }).collect();
+    parts.join(", ")
+}
+
+/// Every backend keeps to `ensures` and to the expected arrays, and all give the bits of the first.
+fn run_line(
+    session: &mut Session,
+    unit: &crate::session::Unit,
+    run: &Run,
+    args: &TestArgs,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let errors = |session: &Session, what: &str| {
+        let codes: Vec<&str> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code.as_str()).collect();
+        Failure { reason: if codes.is_empty() { what.to_owned() } else { format!("{what}: {}", count(&codes)) } }
+    };
+    let entry = match unit.entry(Some(&run.kernel.name), "run") {
+        Ok(entry) => entry,
+        Err(d) => return Err(d.message.into()),
+    };
+    session.check_definitions(&[entry], unit);
+    let directory = unit.path.parent().unwrap_or(Path::new(""));
+    let paths = |list: &[Binding]| -> Vec<(String, PathBuf)> {
+        list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
+    };
+    // `NAME=text` is an array where NAME is a tensor, whatever the text looks like; the parser has told them apart.
+    let inputs = read_arrays(session, &entry, "", &paths(&run.inputs));
+    let expected_files = paths(&run.expects);
+    let expected_names = check_outputs(session, &entry, "", &expected_files);
+    let mut expected: Vec<(String, Tensor)> = Vec::new();
+    for (name, path) in &expected_files {
+        match files::read_array(path) {
+            Ok(tensor) => expected.push((name.clone(), tensor)),
+            Err(d) => {
+                session.diagnostics.push(d);
+            }
+        }
+    }
+    if session.diagnostics.has_errors() || expected_names.is_err() {
+        return Err(errors(session, "does not compile"));
+    }
+    let Ok(mut arrays) = inputs else { return Err(errors(session, "inputs cannot be read")) };
+    let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
+        return Err(errors(session, "does not compile"));
+    };
+    let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
+    let (rtol, atol) = (run.settings.rtol.map_or(0.0, |x| x.0), run.settings.atol.map_or(0.0, |x| x.0));
+    let before = plan.tensors(session, &mut arrays, seed).map_err(|Failed| errors(session, "no inputs"))?;
+    plan.check_inputs(session, &before).map_err(|Failed| errors(session, "inputs do not satisfy `where`"))?;
+    let mut first: Option<(Backend, Vec<Tensor>)> = None;
+    for &(name, _) in &run.backends {
+        let backend = match name {
+            BackendName::Interp => Backend::Interp,
+            BackendName::Cpu => Backend::Cpu,
+            BackendName::Pim => return Err("ptoc does not have the backend `pim` yet".to_owned().into()),
+        };
+        let what = |what: &str| format!("{}: {what}", backend.name());
+        let Ok(compiled) = CompiledPlan::new(session, &plan, backend) else {
+            return Err(errors(session, &what("does not compile")));
+        };
+        let mut after = before.clone();
+        let options = RunOptions { threads: args.threads };
+        if compiled.run(session, &mut after, &options, &mut |line| io.note(line)).is_err() {
+            return Err(errors(session, &what("stopped")));
+        }
+        if verify(session, &plan, &before, &after, rtol, atol).is_err() {
+            return Err(errors(session, &what("not what `ensures` says")));
+        }
+        for (name, want) in &expected {
+            let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
+            let a = &plan.arguments[at];
+            let bf16 = a.dtype == DType::BF16 && want.dtype() == DType::U16 && want.shape() == a.shape;
+            let cast = bf16.then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
+            if let Err(mismatch) = compare(&after[at], cast.as_ref().unwrap_or(want), rtol, atol) {
+                return Err(what(&format!("`{name}` is not what was expected: {mismatch}")).into());
+            }
+        }
+        match &first {
+            None => first = Some((backend, after)),
+            Some((other, results)) => {
+                let outputs = plan.arguments.iter().zip(results.iter().zip(&after)).filter(|(a, _)| a.is_output());
+                for (a, (one, two)) in outputs {
+                    if let Some(difference) = first_difference(one, two) {
+                        let (one, two) = (other.name(), backend.name());
+                        let message = format!("`{}` differs between {one} and {two}: {difference}", a.name);
+                        session.diagnostics.push(Diagnostic::error(codes::BACKENDS_DIFFER, a.span, message.clone()));
+                        return Err(message.into());
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the bits of two tensors of one type first differ.
+fn first_difference(one: &Tensor, two: &Tensor) -> Option<String> {
+    if one == two {
+        return None;
+    }
+    let at = (0..one.len()).find(|&i| one.get_bits(i) != two.get_bits(i))?;
+    let count = (0..one.len()).filter(|&i| one.get_bits(i) != two.get_bits(i)).count();
+    let show = |t: &Tensor| ptoc_tensor::scalar::format_bits(t.dtype(), t.get_bits(at));
+    Some(format!("{count} of {} elements, first {:?}: {} and {}", one.len(), one.unravel(at), show(one), show(two)))
+}

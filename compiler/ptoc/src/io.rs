@@ -1,0 +1,139 @@
+//! Where output goes, and how diagnostics look there.
+
+use crate::args::{ColorWhen, MessageFormat};
+use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, render};
+use std::io::{self, Write};
+
+/// Standard output and standard error of a call, or what stands for them.
+pub struct Io<'a> {
+    /// Results.
+    pub out: &'a mut (dyn Write + Send),
+    /// Diagnostics.
+    pub err: &'a mut (dyn Write + Send),
+    /// May diagnostics be coloured? `--color` overrides it.
+    pub color: bool,
+    /// Columns of the terminal that shows the diagnostics.
+    pub width: usize,
+    /// Results could not be written, and whoever read them has gone: the rest is dropped in silence.
+    pub(crate) closed: bool,
+    /// Results could not be written for another reason.
+    pub(crate) failed: Option<io::Error>,
+}
+
+impl<'a> Io<'a> {
+    /// Output without colours, 100 columns wide.
+    pub fn new(out: &'a mut (dyn Write + Send), err: &'a mut (dyn Write + Send)) -> Io<'a> {
+        Io { out, err, color: false, width: render::DEFAULT_WIDTH, closed: false, failed: None }
+    }
+
+    /// Applies `--color`.
+    pub(crate) fn set_color(&mut self, when: ColorWhen) {
+        match when {
+            ColorWhen::Auto => {}
+            ColorWhen::Always => self.color = true,
+            ColorWhen::Never => self.color = false,
+        }
+    }
+
+    /// Writes results.
+    pub(crate) fn print(&mut self, text: &str) {
+        if self.closed || self.failed.is_some() {
+            return;
+        }
+        match self.out.write_all(text.as_bytes()) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+            Err(e) => self.failed = Some(e),
+        }
+    }
+
+    /// Flushes results.
+    pub(crate) fn flush(&mut self) {
+        if self.closed || self.failed.is_some() {
+            return;
+        }
+        match self.out.flush() {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+            Err(e) => self.failed = Some(e),
+        }
+    }
+
+    /// Writes a line or more beside the results. Nobody can be told if that fails.
+    pub(crate) fn note(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes());
+    }
+
+    /// Shows diagnostics, sorted, and returns how many errors and warnings there were.
+    pub(crate) fn report(&mut self, found: Diagnostics, sources: &SourceMap, format: MessageFormat) -> Counts {
+        let mut counts = Counts::default();
+        for d in found.iter() {
+            match d.severity {
+                ptoc_diagnostics::Severity::Error => counts.errors += 1,
+                ptoc_diagnostics::Severity::Warning => counts.warnings += 1,
+                ptoc_diagnostics::Severity::Note => counts.notes += 1,
+            }
+        }
+        let mut text = String::new();
+        for d in found.into_report(DEFAULT_LIMIT) {
+            match format {
+                MessageFormat::Human => {
+                    text.push_str(&render::terminal(&d, sources, self.color, self.width));
+                    text.push('\n');
+                }
+                MessageFormat::Json => {
+                    text.push_str(&render::json(&d, sources));
+                    text.push('\n');
+                }
+            }
+        }
+        self.note(&text);
+        counts
+    }
+}
+
+/// How many diagnostics of each severity.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Notes.
+    pub notes: usize,
+}
+
+impl Counts {
+    /// `2 errors, 1 warning`; `None` if there are neither.
+    pub fn summary(self) -> Option<String> {
+        let parts: Vec<String> = [(self.errors, "error"), (self.warnings, "warning")]
+            .into_iter()
+            .filter(|&(n, _)| n > 0)
+            .map(|(n, word)| plural(n, word))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.notes += other.notes;
+    }
+}
+
+/// `1 kernel`, `3 kernels`
+pub(crate) fn plural(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `` `a`, `b` and `c` ``
+pub(crate) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
+    match names.split_last() {
+        None => "none".into(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,126 @@
+//! The arrays of a call: which arguments they are for, and reading them.
+
+use crate::files;
+use crate::io::list;
+use crate::session::{Entry, Failed, Session};
+use indexmap::IndexMap;
+use ptoc_diagnostics::{Diagnostic, codes, suggest};
+use ptoc_syntax::ast::Dir;
+use ptoc_tensor::Tensor;
+use std::path::PathBuf;
+
+/// An array and the file that it came from.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The elements.
+    pub tensor: Tensor,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Arrays by argument.
+pub type Arrays = IndexMap<String, Array>;
+
+/// How an array is used, for messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
+}
+
+/// Checks that `name` is a tensor argument that can be used so.
+fn check_name(entry: &Entry<'_>, flag: &str, name: &str, wanted: Use) -> Result<(), Box<Diagnostic>> {
+    let fits = |dir: Dir| match wanted {
+        Use::Read => dir != Dir::Out,
+        Use::Write => dir != Dir::In,
+    };
+    let usable: Vec<&str> =
+        entry.tensors().filter(|p| p.dir.is_none_or(|(dir, _)| fits(dir))).map(|p| p.name.name.as_str()).collect();
+    let (word, kernel) = (entry.word(), &entry.item.name.name);
+    let Some(param) = entry.item.params.iter().find(|p| p.name.name == name) else {
+        let what = if wanted == Use::Read { "input" } else { "output" };
+        let message = format!("{flag} {name}: {word} `{kernel}` has no argument `{name}`");
+        let mut d = Diagnostic::global(codes::UNKNOWN_ARGUMENT, message)
+            .with_note(format!("its {what}s are {}", list(usable.iter().copied())));
+        if let Some(near) = suggest(name, usable) {
+            d = d.with_help(format!("did you mean `{flag} {near}=..`?"));
+        }
+        return Err(Box::new(d));
+    };
+    let Some((dir, at)) = param.dir else {
+        let message = format!("{flag} {name}: `{name}` is a scalar argument and no tensor");
+        let mut d = Diagnostic::global(codes::UNKNOWN_ARGUMENT, message);
+        if wanted == Use::Read {
+            d = d.with_help(format!("set it with `-D {name}=VALUE`"));
+        }
+        d.span = Some(param.span);
+        return Err(Box::new(d));
+    };
+    if fits(dir) {
+        return Ok(());
+    }
+    let (is, use_instead) = match wanted {
+        Use::Read => ("only written", "--out"),
+        Use::Write => ("only read", "--in"),
+    };
+    let message = format!("{flag} {name}: `{name}` is {is}");
+    Err(Box::new(
+        Diagnostic::error(codes::UNKNOWN_ARGUMENT, at, message)
+            .with_label("declared so here")
+            .with_help(format!("use `{use_instead} {name}=..`, or declare it `inout`")),
+    ))
+}
+
+fn check_all(session: &mut Session, entry: &Entry<'_>, flag: &str, names: &[(String, PathBuf)], wanted: Use) -> bool {
+    let mut ok = true;
+    for (i, (name, _)) in names.iter().enumerate() {
+        if names[..i].iter().any(|(other, _)| other == name) {
+            let message = format!("{flag} {name}: given twice");
+            session.diagnostics.push(Diagnostic::global(codes::UNKNOWN_ARGUMENT, message).with_help("give it once"));
+            ok = false;
+        } else if let Err(d) = check_name(entry, flag, name, wanted) {
+            session.diagnostics.push(*d);
+            ok = false;
+        }
+    }
+    ok
+}
+
+/// Checks the names of outputs (`--out`, `--expect`).
+pub fn check_outputs(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    flag: &str,
+    names: &[(String, PathBuf)],
+) -> Result<(), Failed> {
+    if check_all(session, entry, flag, names, Use::Write) { Ok(()) } else { Err(Failed) }
+}
+
+/// Reads the arrays of inputs.
+pub fn read_arrays(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    flag: &str,
+    files: &[(String, PathBuf)],
+) -> Result<Arrays, Failed> {
+    let mut failed = !check_all(session, entry, flag, files, Use::Read);
+    let begin = session.clock.now();
+    let mut arrays = Arrays::new();
+    for (name, path) in files {
+        match files::read_array(path) {
+            Ok(tensor) => {
+                arrays.insert(name.clone(), Array { tensor, path: path.clone() });
+            }
+            Err(mut d) => {
+                if d.span.is_none() {
+                    d.span = entry.tensors().find(|p| p.name.name == *name).map(|p| p.span);
+                    d.label = "for this argument".into();
+                }
+                session.diagnostics.push(d);
+                failed = true;
+            }
+        }
+    }
+    session.clock.phase("read arrays", begin);
+    if failed { Err(Failed) } else { Ok(arrays) }
+}

@@ -1,0 +1,121 @@
+//! Holding inputs to `where` and results to `ensures`.
+
+use super::plan::Plan;
+use crate::session::{Failed, Session};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
+use ptoc_tensor::{Stats, Tensor, compare, compare_f64, scalar};
+
+/// A result that keeps to its `ensures`.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The tensor.
+    pub name: String,
+    /// How near it is.
+    pub stats: Stats,
+}
+
+impl Plan {
+    fn oracle_tensors<'t>(
+        &self,
+        before: &'t [Tensor],
+        after: &'t [Tensor],
+        shapes: &'t [Vec<u64>],
+    ) -> Vec<OracleTensor<'t>> {
+        // An `inout` on the right side means its contents before the launch.
+        let pick = |i: usize| if self.arguments[i].is_input() { &before[i] } else { &after[i] };
+        let tensor = |i: usize| OracleTensor { dtype: pick(i).dtype(), shape: &shapes[i], data: pick(i).bytes() };
+        (0..self.arguments.len()).map(tensor).collect()
+    }
+
+    fn shapes(&self) -> Vec<Vec<u64>> {
+        self.arguments.iter().map(|a| a.shape.iter().map(|&n| n as u64).collect()).collect()
+    }
+
+    /// Holds the inputs to the `where` conditions over contents.
+    pub fn check_inputs(&self, session: &mut Session, tensors: &[Tensor]) -> Result<(), Failed> {
+        let spec = &self.specification;
+        let shapes = self.shapes();
+        let oracle_tensors = self.oracle_tensors(tensors, tensors, &shapes);
+        let inputs = Inputs { tensors: &oracle_tensors, ints: &spec.ints, scalars: &spec.scalars };
+        let mut failed = false;
+        for (condition, span) in &spec.conditions {
+            let d = match Predicate::new(condition).and_then(|p| p.counterexample(inputs)) {
+                Ok(None) => continue,
+                Ok(Some(at)) => {
+                    let at: Vec<String> = at.iter().map(i64::to_string).collect();
+                    let place = match at.len() {
+                        0 => String::new(),
+                        1 => format!(", first at index {}", at[0]),
+                        _ => format!(", first at indices {}", at.join(", ")),
+                    };
+                    Diagnostic::error(
+                        codes::DATA_VIOLATES_WHERE,
+                        *span,
+                        format!("the inputs of `{}` do not satisfy this `where`{place}", self.name),
+                    )
+                    .with_label("false for these data")
+                    .with_help("give arrays that satisfy it with `--in`")
+                }
+                Err(e) => oracle_failed(&e, *span, "this `where`"),
+            };
+            session.diagnostics.push(d);
+            failed = true;
+        }
+        if failed { Err(Failed) } else { Ok(()) }
+    }
+}
+
+fn oracle_failed(e: &OracleError, span: ptoc_diagnostics::Span, what: &str) -> Diagnostic {
+    Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {e}"))
+        .with_note("this is a mistake of the specification, whatever the kernel computes")
+}
+
+/// Holds the results to the `ensures`. `before` are the tensors before the launch, `after` those after it.
+pub fn verify(
+    session: &mut Session,
+    plan: &Plan,
+    before: &[Tensor],
+    after: &[Tensor],
+    rtol: f64,
+    atol: f64,
+) -> Result<Vec<Verified>, Failed> {
+    let spec = &plan.specification;
+    let shapes = plan.shapes();
+    let tensors = plan.oracle_tensors(before, after, &shapes);
+    let inputs = Inputs { tensors: &tensors, ints: &spec.ints, scalars: &spec.scalars };
+    let begin = session.clock.now();
+    let (mut verified, mut failed) = (Vec::new(), false);
+    for (equation, span) in &spec.ensures {
+        let Some(argument) = plan.arguments.get(equation.tensor) else { continue };
+        let got = &after[equation.tensor];
+        let result = Oracle::new(equation.clone()).and_then(|oracle| {
+            if oracle.is_exact() {
+                let want = oracle.evaluate_exact(inputs)?;
+                let dtype = argument.dtype;
+                let want = Tensor::from_fn(dtype, &argument.shape, |i| scalar::bits_from_i128(dtype, want[i]));
+                let want = want.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
+                Ok(compare(got, &want, rtol, atol))
+            } else {
+                Ok(compare_f64(got, &oracle.evaluate(inputs)?, rtol, atol))
+            }
+        });
+        let d = match result {
+            Ok(Ok(stats)) => {
+                verified.push(Verified { name: argument.name.to_string(), stats });
+                continue;
+            }
+            Ok(Err(mismatch)) => Diagnostic::error(
+                crate::files::code(mismatch.code()),
+                *span,
+                format!("`{}` is not what `ensures` says: {mismatch}", argument.name),
+            )
+            .with_label("what it should be"),
+            Err(e) => oracle_failed(&e, *span, "this `ensures`"),
+        };
+        session.diagnostics.push(d);
+        failed = true;
+    }
+    session.clock.phase("verify", begin);
+    if failed { Err(Failed) } else { Ok(verified) }
+}

@@ -1,0 +1,89 @@
+//! The command line of ptoc as a library: files, arguments, output. `main.rs` is a shell around [`execute`].
+//!
+//! [`session`] loads and analyses, [`launch`] binds arrays and runs, [`commands`] holds one file a subcommand.
+
+pub mod args;
+pub mod commands;
+pub mod defs;
+pub mod files;
+pub mod io;
+pub mod launch;
+pub mod session;
+pub mod trace;
+
+use args::{Cli, Command};
+use clap::Parser;
+use io::Io;
+use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
+use std::ffi::OsString;
+use std::thread;
+
+/// Done.
+pub const DONE: u8 = 0;
+/// The input has errors, or a comparison failed.
+pub const ERRORS: u8 = 1;
+/// The call is wrong.
+pub const WRONG_CALL: u8 = 2;
+
+/// Passes recurse over trees of bounded height; this is room for all of them in any build.
+const STACK: usize = 256 << 20;
+
+/// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
+pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => return usage(&e, io),
+    };
+    io.set_color(cli.color);
+    let status = thread::scope(|scope| {
+        let worker = thread::Builder::new().name("ptoc".into()).stack_size(STACK);
+        match worker.spawn_scoped(scope, || dispatch(cli.command, io)) {
+            // A panic has told its story already; the status is that of a process that panics.
+            Ok(handle) => handle.join().unwrap_or(101),
+            Err(_) => 101,
+        }
+    });
+    io.flush();
+    match io.failed.take() {
+        Some(e) => {
+            let d = Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write to standard output: {e}"));
+            let mut found = Diagnostics::new();
+            found.push(d.with_help("make room, or send the results elsewhere"));
+            io.report(found, &SourceMap::new(), args::MessageFormat::Human);
+            status.max(ERRORS)
+        }
+        None => status,
+    }
+}
+
+fn dispatch(command: Command, io: &mut Io<'_>) -> u8 {
+    match command {
+        Command::Check(args) => commands::check::check(&args, io),
+        Command::Run(args) => commands::run::run(&args, io),
+        Command::Emit(args) => commands::emit::emit(&args, io),
+        Command::Test(args) => commands::test::test(&args, io),
+        Command::Explain(args) => commands::explain::explain(&args, io),
+        Command::Targets(args) => commands::targets::targets(&args, io),
+        Command::Completions(args) => commands::completions(args.shell, io),
+        Command::Mem(_) => commands::not_yet("mem", "the picture of a kernel's memories", io),
+        Command::Layout(_) => commands::not_yet("layout", "the layout algebra", io),
+        Command::Sim(_) => commands::not_yet("sim", "the simulator of processing in memory", io),
+        Command::Dram(_) => commands::not_yet("dram", "the DRAM model", io),
+        Command::Bench(_) => commands::not_yet("bench", "benchmarks of kernels", io),
+        Command::Fmt(_) => commands::not_yet("fmt", "the formatter", io),
+        Command::Lsp(_) => commands::not_yet("lsp", "the language server", io),
+    }
+}
+
+/// Help and version are results; anything else is a wrong call.
+fn usage(e: &clap::Error, io: &mut Io<'_>) -> u8 {
+    if e.use_stderr() {
+        let text = e.render();
+        let text = if io.color { text.ansi().to_string() } else { text.to_string() };
+        io.note(&text);
+        return WRONG_CALL;
+    }
+    io.print(&e.render().to_string());
+    io.flush();
+    DONE
+}

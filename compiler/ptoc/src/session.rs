@@ -1,0 +1,324 @@
+//! One compilation: sources, the target, definitions, diagnostics; and what loading a file gives.
+
+use crate::defs::{self, Definition, Definitions};
+use crate::files::{self, FileLoader};
+use crate::io::list;
+use crate::trace::Clock;
+use ptoc_analysis::{Bindings, Instance, ItemId, Modules, Outcome, ProgramInstance, WORD_NAMES};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes, suggest};
+use ptoc_isa::{Loc, Target};
+use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
+use ptoc_tensor::DType;
+use std::path::{Path, PathBuf};
+
+/// What went wrong is among the diagnostics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed;
+
+/// The state of a compilation.
+#[derive(Debug)]
+pub struct Session {
+    /// Every text that a span can point into.
+    pub sources: SourceMap,
+    /// What was found so far and not shown yet.
+    pub diagnostics: Diagnostics,
+    /// The target, with the capacities that `-D` gives it.
+    pub target: Target,
+    /// `-D`
+    pub definitions: Definitions,
+    /// When each phase ran.
+    pub clock: Clock,
+}
+
+/// A file with everything that it imports.
+#[derive(Debug)]
+pub struct Unit {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// The file.
+    pub file: FileId,
+    /// Its tree and those of its imports.
+    pub modules: Modules,
+}
+
+/// A kernel or program of a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'u> {
+    /// The item.
+    pub id: ItemId,
+    /// The declaration.
+    pub item: &'u KernelItem,
+    /// A program, and no kernel.
+    pub program: bool,
+}
+
+impl Session {
+    /// A session for a target and definitions. An unknown target is the caller's mistake and not the input's, so it is
+    /// returned; what is wrong with a definition is among the diagnostics.
+    pub fn new(target: &str, definitions: &[Definition]) -> Result<Session, Box<Diagnostic>> {
+        let mut target = Target::builtin(target)?.clone();
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
+        Ok(Session { sources, diagnostics, target, definitions, clock: Clock::start() })
+    }
+
+    /// Adds an error and fails.
+    pub fn fail<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Failed> {
+        self.diagnostics.push(diagnostic);
+        Err(Failed)
+    }
+
+    /// Reads a file and what it imports, and checks names. Only a file that cannot be read is a failure; mistakes in
+    /// it are among the diagnostics.
+    pub fn load(&mut self, path: &Path) -> Result<Unit, Failed> {
+        match files::read_source(path) {
+            Ok(text) => Ok(self.load_text(path, text)),
+            Err(d) => self.fail(d),
+        }
+    }
+
+    /// The same for a text that is already there; `path` says where imports are looked for.
+    pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
+        let begin = self.clock.now();
+        let file = self.sources.add(path.display().to_string(), text.clone());
+        let mut found = Vec::new();
+        let mut loader = FileLoader::new(&mut self.sources, file, path);
+        let modules = Modules::load(file, &text, &mut loader, &mut found);
+        self.clock.phase("parse", begin);
+        let begin = self.clock.now();
+        ptoc_analysis::check_names(&modules, &mut found);
+        self.clock.phase("names", begin);
+        self.diagnostics.extend(found);
+        Unit { path: path.to_owned(), file, modules }
+    }
+
+    /// Errors for definitions that mean nothing to any of these kernels.
+    pub fn check_definitions(&mut self, entries: &[Entry<'_>], unit: &Unit) {
+        let mut known: Vec<Name> = Vec::new();
+        for entry in entries {
+            for name in entry.settable(unit) {
+                if !known.contains(&name) {
+                    known.push(name);
+                }
+            }
+        }
+        for name in self.definitions.values.keys().cloned().collect::<Vec<_>>() {
+            if known.contains(&name) {
+                continue;
+            }
+            let who = match entries {
+                [only] => format!("`{}` has nothing", only.item.name.name),
+                _ => format!("no kernel of `{}` has anything", unit.path.display()),
+            };
+            let mut d = Diagnostic::global(codes::UNKNOWN_DEFINITION, format!("-D {name}: {who} called `{name}`"));
+            let names: Vec<&str> = known.iter().map(|n| n.as_str()).collect();
+            d = match names.is_empty() {
+                true => d.with_note("nothing can be set but capacities, such as `-D capacity.Vec=262144`"),
+                false => {
+                    d.with_note(format!("`-D` sets {}, or a capacity such as `capacity.Vec`", list(names.clone())))
+                }
+            };
+            if let Some(near) = suggest(&name, names) {
+                d = d.with_help(format!("did you mean `-D {near}=..`?"));
+            } else if let Some(loc) = Loc::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(&name)) {
+                d = d.with_help(format!("did you mean `-D capacity.{loc}=..`?"));
+            }
+            self.diagnostics.push(d);
+        }
+    }
+
+    /// Bindings for a kernel: definitions, with those of dimensions as numbers.
+    pub fn bindings(&mut self, entry: &Entry<'_>, unit: &Unit) -> Result<Bindings, Failed> {
+        let mut bindings = Bindings::default();
+        let dims = entry.dimensions(unit);
+        let mut failed = false;
+        for (name, expr) in &self.definitions.values {
+            if !dims.iter().any(|d| d.name == *name) {
+                bindings.defs.insert(name.clone(), expr.clone());
+                continue;
+            }
+            match defs::dimension(name, expr) {
+                Ok(n) => {
+                    bindings.dims.insert(name.clone(), n);
+                }
+                Err(d) => {
+                    self.diagnostics.push(d);
+                    failed = true;
+                }
+            }
+        }
+        if failed { Err(Failed) } else { Ok(bindings) }
+    }
+
+    /// Elaborates a kernel. `waiting` says what it means that the kernel needs the number of a dimension.
+    pub fn instantiate(&mut self, unit: &Unit, id: ItemId, bindings: &Bindings, waiting: Waiting) -> Option<Instance> {
+        let begin = self.clock.now();
+        let outcome = ptoc_analysis::instantiate(&unit.modules, id, &self.target, bindings);
+        self.clock.phase("elaborate", begin);
+        self.outcome(outcome, waiting)
+    }
+
+    /// Elaborates a program.
+    pub fn instantiate_program(
+        &mut self,
+        unit: &Unit,
+        id: ItemId,
+        bindings: &Bindings,
+        waiting: Waiting,
+    ) -> Option<ProgramInstance> {
+        let begin = self.clock.now();
+        let outcome = ptoc_analysis::instantiate_program(&unit.modules, id, &self.target, bindings);
+        self.clock.phase("elaborate", begin);
+        self.outcome(outcome, waiting)
+    }
+
+    fn outcome<T>(&mut self, outcome: Outcome<T>, waiting: Waiting) -> Option<T> {
+        for mut d in outcome.diagnostics {
+            if d.code == codes::DEPENDS_ON_DIMENSION && waiting == Waiting::IsError {
+                d.severity = ptoc_diagnostics::Severity::Error;
+            }
+            self.diagnostics.push(d);
+        }
+        outcome.result
+    }
+
+    /// All passes.
+    pub fn prepare(&mut self, instance: Instance) -> Option<ptoc_passes::Prepared> {
+        let begin = self.clock.now();
+        let result = ptoc_passes::pipeline(instance.kernel, &self.target);
+        self.clock.phase("passes", begin);
+        match result {
+            Ok(mut prepared) => {
+                self.diagnostics.extend(std::mem::take(&mut prepared.warnings));
+                Some(prepared)
+            }
+            Err(errors) => {
+                self.diagnostics.extend(errors);
+                None
+            }
+        }
+    }
+}
+
+/// What it means that a kernel cannot be elaborated before the numbers of some dimensions are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// That the rest of it is not checked.
+    IsNote,
+    /// That there is nothing to compile.
+    IsError,
+}
+
+impl Unit {
+    /// Kernels and programs, in source order.
+    pub fn entries(&self) -> Vec<Entry<'_>> {
+        let program = |id| matches!(self.modules.item(id).kind, ItemKind::Program(_));
+        self.modules.entries().map(|(id, item)| Entry { id, item, program: program(id) }).collect()
+    }
+
+    /// The entry of that name; without a name, the only one. `command` is for the message's example.
+    pub fn entry(&self, name: Option<&str>, command: &str) -> Result<Entry<'_>, Box<Diagnostic>> {
+        let entries = self.entries();
+        let names: Vec<&str> = entries.iter().map(|e| e.item.name.name.as_str()).collect();
+        let path = self.path.display();
+        let Some(name) = name else {
+            return match &entries[..] {
+                [only] => Ok(*only),
+                [] => Err(Box::new(
+                    Diagnostic::global(codes::WHICH_KERNEL, format!("`{path}` has no kernel"))
+                        .with_help("a kernel begins with `kernel NAME(ARGUMENTS) {`"),
+                )),
+                _ => Err(Box::new(
+                    Diagnostic::global(
+                        codes::WHICH_KERNEL,
+                        format!("`{path}` has {} kernels: which one?", names.len()),
+                    )
+                    .with_note(format!("it has {}", list(names.iter().copied())))
+                    .with_help(format!("name one: `ptoc {command} {path} {}`", names[0])),
+                )),
+            };
+        };
+        if let Some(found) = entries.iter().find(|e| e.item.name.name == name) {
+            return Ok(*found);
+        }
+        let mut d = Diagnostic::global(codes::UNKNOWN_KERNEL, format!("`{path}` has no kernel `{name}`"));
+        d = match names.is_empty() {
+            true => d.with_note("it has no kernel at all"),
+            false => d.with_note(format!("it has {}", list(names.iter().copied()))),
+        };
+        if let Some(near) = suggest(name, names.iter().copied()) {
+            d = d.with_help(format!("did you mean `{near}`?"));
+        }
+        Err(Box::new(d))
+    }
+}
+
+impl Entry<'_> {
+    /// The dimensions, each where it is first used: bare names in the types of tensors that nothing else defines.
+    /// This is the rule of the analysis, needed here before there is an instance.
+    pub fn dimensions(&self, unit: &Unit) -> Vec<Ident> {
+        let mut found: Vec<Ident> = Vec::new();
+        for param in &self.item.params {
+            for extent in extents(param).unwrap_or_default() {
+                let ExprKind::Name(name) = &*extent.kind else { continue };
+                if self.is_dimension(name, unit) && !found.iter().any(|d| d.name == *name) {
+                    found.push(Ident { name: name.clone(), span: extent.span });
+                }
+            }
+        }
+        found
+    }
+
+    /// Is a bare name in a tensor's type a dimension?
+    pub fn is_dimension(&self, name: &Name, unit: &Unit) -> bool {
+        let item = self.item;
+        !(item.statics.iter().any(|s| s.name.name == *name)
+            || item.params.iter().any(|p| p.name.name == *name)
+            || unit.modules.get(self.id.module).scope.contains_key(name)
+            || WORD_NAMES.contains(&name.as_str())
+            || DType::from_name(name).is_some()
+            || Loc::from_name(name).is_some())
+    }
+
+    /// Everything that `-D` can set: static parameters, scalar arguments, dimensions.
+    pub fn settable(&self, unit: &Unit) -> Vec<Name> {
+        let statics = self.item.statics.iter().map(|s| s.name.name.clone());
+        let scalars = self.item.params.iter().filter(|p| extents(p).is_none()).map(|p| p.name.name.clone());
+        statics.chain(scalars).chain(self.dimensions(unit).into_iter().map(|d| d.name)).collect()
+    }
+
+    /// The tensor arguments in order.
+    pub fn tensors(&self) -> impl Iterator<Item = &Param> {
+        self.item.params.iter().filter(|p| extents(p).is_some())
+    }
+
+    /// A static parameter without a default that no definition sets.
+    pub fn missing_static(&self, definitions: &Definitions) -> Option<&Ident> {
+        use ptoc_syntax::ast::StaticKind as K;
+        let missing = |kind: &K| match kind {
+            K::Const { default, .. } | K::Type { default } => default.is_none(),
+            K::Fn { default } => default.is_none(),
+        };
+        let found =
+            self.item.statics.iter().find(|s| missing(&s.kind) && !definitions.values.contains_key(&s.name.name));
+        found.map(|s| &s.name)
+    }
+
+    /// `kernel` or `program`.
+    pub fn word(&self) -> &'static str {
+        if self.program { "program" } else { "kernel" }
+    }
+}
+
+/// The extents in a tensor's type; `None` for a scalar argument.
+pub fn extents(param: &Param) -> Option<Vec<&Expr>> {
+    match &*param.ty.kind {
+        ExprKind::Index(_, dims) => Some(dims.iter().map(|d| &d.value).collect()),
+        _ => None,
+    }
+}
+
+/// The span of an argument's type.
+pub fn type_span(param: &Param) -> Span {
+    param.ty.span
+}
