@@ -6,7 +6,7 @@
 
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 
-use crate::lexer::Token;
+use crate::lexer::{MAX_ERRORS, Token};
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
@@ -23,6 +23,8 @@ pub(crate) struct Balanced {
     pub lexemes: Vec<Lexeme>,
     /// What is wrong with the brackets.
     pub diagnostics: Vec<Diagnostic>,
+    /// Reports beyond [`MAX_ERRORS`] that were dropped.
+    pub dropped: usize,
 }
 
 /// Balances the brackets of `tokens`, which have no comments.
@@ -31,12 +33,15 @@ pub(crate) fn balance(file: FileId, text: &str, tokens: &[Token]) -> Balanced {
         file,
         text,
         tokens,
-        out: Balanced { lexemes: Vec::with_capacity(tokens.len() + 2), diagnostics: Vec::new() },
+        out: Balanced { lexemes: Vec::with_capacity(tokens.len() + 2), diagnostics: Vec::new(), dropped: 0 },
         stack: Vec::new(),
         suspects: Vec::new(),
         too_deep: false,
         line_start: 0,
         indent: 0,
+        header: None,
+        next_of_if: false,
+        reported: false,
     };
     let mut i = 0;
     while i < tokens.len() {
@@ -57,8 +62,10 @@ struct Open {
     indent: u32,
     /// `for (`: the semicolons of a C loop do not mean that it is unclosed.
     c_for: bool,
-    /// An `if` or `else` inside still waits for its block.
-    pending_if: bool,
+    /// The block of an `if` or `else`.
+    of_if: bool,
+    /// An `if`, `else`, `for` or `while` directly inside that still waits for its block: its index and indentation.
+    pending_block: Option<(usize, u32)>,
 }
 
 impl Open {
@@ -88,6 +95,13 @@ struct Pass<'a> {
     too_deep: bool,
     line_start: usize,
     indent: u32,
+    /// Between the word of a function, kernel or program and its body: the index of its name, and whether its parameters
+    /// have been seen.
+    header: Option<(usize, bool)>,
+    /// The next brace is the block of an `if` or `else`.
+    next_of_if: bool,
+    /// A bracket of this statement was reported: further ones follow from the same mistake.
+    reported: bool,
 }
 
 impl Pass<'_> {
@@ -95,24 +109,37 @@ impl Pass<'_> {
     fn token(&mut self, i: usize) -> usize {
         let t = self.tokens[i];
         let first = self.new_line(i);
+        let ends = i.checked_sub(1).map(|p| self.tokens[p].tok);
+        if matches!(ends, Some(Tok::Semi | Tok::LBrace | Tok::RBrace)) || (first && starts_statement(t.tok)) {
+            self.reported = false;
+        }
         if ends_angle(t.tok) {
             self.fail_angles(t);
         }
         if first && self.indent == 0 && starts_item(t.tok) && !self.stack.is_empty() {
             self.unwind_all();
         }
+        self.track_header(i, first);
+        if first && i > 0 && self.out.lexemes.last().is_some_and(|l| l.tok().is_some_and(Tok::ends_operand)) {
+            let begins = starts_statement(t.tok) || matches!(t.tok, Tok::If | Tok::Name | Tok::Const);
+            if begins {
+                self.missing_inner_brace(i);
+            }
+        }
         if first && starts_statement(t.tok) && self.inside_round() {
-            self.unwind_to_brace(false);
+            self.unwind_to_brace(";");
             let end = self.last_end();
             self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::Semi), start: end, end, touched: true });
         }
         match t.tok {
             Tok::LParen | Tok::LBracket => return self.open(i, t.tok),
             Tok::LBrace => {
+                let head = self.stack.last_mut().and_then(|top| top.pending_block.take());
+                self.next_of_if = head.is_some_and(|(h, _)| matches!(self.tokens[h].tok, Tok::If | Tok::Else));
                 match self.stack.last_mut() {
-                    Some(top) if top.pending_if => top.pending_if = false,
+                    Some(_) if head.is_some() => {}
                     Some(top) if matches!(top.tok, Tok::LParen | Tok::LBracket) && !top.c_for => {
-                        self.unwind_to_brace(false);
+                        self.unwind_to_brace("");
                     }
                     _ => {}
                 }
@@ -124,6 +151,9 @@ impl Pass<'_> {
                 let operand = prev.is_some_and(|p| p.tok.ends_operand());
                 if prev.is_some_and(|p| is_name(&p) && p.end == t.start) {
                     return self.open(i, Tok::StaticOpen);
+                } else if prev.is_some_and(|p| is_name(&p)) && i >= 2 && wants_static(self.tokens[i - 2].tok) {
+                    self.spaced_static(i);
+                    return self.open(i, Tok::StaticOpen);
                 } else if !operand {
                     return self.open(i, Tok::TilerOpen);
                 }
@@ -133,9 +163,15 @@ impl Pass<'_> {
             Tok::RParen | Tok::RBracket => self.close_round(i),
             Tok::RBrace => self.close_brace(i, first),
             Tok::Semi => self.semicolon(i),
-            Tok::If | Tok::Else => {
+            Tok::If | Tok::Else | Tok::For | Tok::While => {
+                // `else` follows a `}`; in the block of an `if`, that one is missing.
+                let after_brace = self.out.lexemes.last().is_some_and(|l| l.is(Tok::RBrace));
+                if t.tok == Tok::Else && !after_brace && self.stack.last().is_some_and(|o| o.of_if) {
+                    let depth = self.stack.len();
+                    self.unwind_while("", |o, len| o.of_if && len == depth);
+                }
                 if let Some(top) = self.stack.last_mut() {
-                    top.pending_if = true;
+                    top.pending_block = Some((i, self.indent));
                 }
                 self.push(t, t.tok);
             }
@@ -151,6 +187,21 @@ impl Pass<'_> {
 
     fn span(&self, start: u32, end: u32) -> Span {
         Span::new(self.file, start, end)
+    }
+
+    /// Reports a bracket, unless another one of the same statement was.
+    fn report_bracket(&mut self, diagnostic: Diagnostic) {
+        if !std::mem::replace(&mut self.reported, true) {
+            self.report(diagnostic);
+        }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.out.diagnostics.len() < MAX_ERRORS {
+            self.out.diagnostics.push(diagnostic);
+        } else {
+            self.out.dropped += 1;
+        }
     }
 
     fn last_end(&self) -> u32 {
@@ -172,6 +223,116 @@ impl Pass<'_> {
         first
     }
 
+    /// `tile Vec <f32, 8, 8>`: where a type or a new name is expected, nothing is compared.
+    fn spaced_static(&mut self, i: usize) {
+        let (name, lt) = (self.tokens[i - 1], self.tokens[i]);
+        let gap = self.span(name.end, lt.start);
+        let text = self.text.get(name.start as usize..name.end as usize).unwrap_or_default();
+        let message = format!("a space stands between `{text}` and its static arguments");
+        let d = Diagnostic::error(codes::SPACED_STATIC_ARGUMENTS, self.span(lt.start, lt.end), message);
+        let d = d.with_note("`<` right after a name opens static arguments; a comparison has a space before it");
+        self.report(d.with_fix("remove the space", gap, ""));
+    }
+
+    /// The header of a function or kernel is complete, and a statement begins where `{` should stand.
+    fn missing_brace(&mut self, i: usize) {
+        let Some((name, _)) = self.header.take() else { return };
+        let end = self.last_end();
+        let name = self.tokens.get(name).map(|n| n.start as usize..n.end as usize);
+        let name = name.and_then(|n| self.text.get(n)).unwrap_or_default();
+        let message = format!("the body of `{name}` must begin with `{{`");
+        let here = self.span(end, end);
+        let d = Diagnostic::error(codes::MISSING_BRACE, here, message).with_fix("insert `{`", here, " {");
+        self.report(d);
+        let open = Open {
+            tok: Tok::LBrace,
+            at: self.out.lexemes.len(),
+            indent: 0,
+            c_for: false,
+            of_if: false,
+            pending_block: None,
+        };
+        self.stack.push(open);
+        let term = Terminal::Tok(Tok::LBrace);
+        let end = self.tokens[i].start.min(end);
+        self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
+    }
+
+    /// Keeps track of the header that is being read; see [`Pass::missing_brace`].
+    fn track_header(&mut self, i: usize, first: bool) {
+        if !self.stack.is_empty() {
+            return;
+        }
+        let t = self.tokens[i].tok;
+        let prev = i.checked_sub(1).map(|p| self.tokens[p].tok);
+        if matches!(t, Tok::Fn | Tok::Kernel | Tok::Program) {
+            self.header = Some((i + 1, false));
+            return;
+        }
+        let complete =
+            prev.is_some_and(Tok::ends_operand) && self.out.lexemes.last().is_some_and(|l| !l.is(Tok::RBrace));
+        let begins =
+            starts_statement(t) || t == Tok::If || (t == Tok::Name && complete && !self.brace_before_semicolon(i));
+        if let Some(header) = &mut self.header {
+            header.1 |= prev == Some(Tok::RParen);
+        }
+        let after_params = self.header.is_some_and(|h| h.1);
+        if first && self.indent > 0 && begins && after_params {
+            self.missing_brace(i);
+        } else if matches!(t, Tok::LBrace | Tok::Semi | Tok::RBrace | Tok::Const | Tok::Use | Tok::Atom | Tok::Hash) {
+            self.header = None;
+        }
+    }
+
+    /// Does a `{` follow before the next `;`?
+    fn brace_before_semicolon(&self, i: usize) -> bool {
+        let mut ahead = self.tokens[i..].iter().take(4 * LOOK_AHEAD).map(|t| t.tok);
+        ahead.find(|t| matches!(t, Tok::LBrace | Tok::RBrace | Tok::Semi)) == Some(Tok::LBrace)
+    }
+
+    /// A statement begins on its own line though a block is due: if a `}` follows that is indented as the loop or branch
+    /// is, then only its `{` is missing.
+    fn missing_inner_brace(&mut self, i: usize) {
+        let Some(top) = self.stack.last().filter(|o| o.tok == Tok::LBrace) else { return };
+        let Some((head, indent)) = top.pending_block else { return };
+        let mut depth = 0_usize;
+        let mut closes = false;
+        for t in self.tokens[i..].iter().take(8 * LOOK_AHEAD) {
+            match t.tok {
+                Tok::LBrace => depth += 1,
+                Tok::RBrace if depth > 0 => depth -= 1,
+                Tok::RBrace => {
+                    let line = self.text[..t.start as usize].rfind('\n').map_or(0, |n| n + 1);
+                    let before = &self.text[line..t.start as usize];
+                    closes = before.trim().is_empty() && before.len() == indent as usize;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        if !closes {
+            return;
+        }
+        if let Some(top) = self.stack.last_mut() {
+            top.pending_block = None;
+        }
+        let end = self.last_end();
+        let here = self.span(end, end);
+        let word = self.tokens[head].tok.word().unwrap_or_default();
+        let d = Diagnostic::error(codes::MISSING_BRACE, here, format!("the body of `{word}` must begin with `{{`"));
+        self.report(d.with_fix("insert `{`", here, " {"));
+        let open = Open {
+            tok: Tok::LBrace,
+            at: self.out.lexemes.len(),
+            indent,
+            c_for: false,
+            of_if: false,
+            pending_block: None,
+        };
+        self.stack.push(open);
+        self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::LBrace), start: end, end, touched: true });
+    }
+
     fn inside_round(&self) -> bool {
         self.stack.last().is_some_and(|o| matches!(o.tok, Tok::LParen | Tok::LBracket))
     }
@@ -183,7 +344,8 @@ impl Pass<'_> {
             return self.skip_deep(i);
         }
         let c_for = tok == Tok::LParen && i > 0 && self.tokens[i - 1].tok == Tok::For;
-        let open = Open { tok, at: self.out.lexemes.len(), indent: self.indent, c_for, pending_if: false };
+        let of_if = tok == Tok::LBrace && std::mem::take(&mut self.next_of_if);
+        let open = Open { tok, at: self.out.lexemes.len(), indent: self.indent, c_for, of_if, pending_block: None };
         self.stack.push(open);
         self.push(t, tok);
         i + 1
@@ -194,11 +356,15 @@ impl Pass<'_> {
         if !self.too_deep {
             let message = format!("brackets are nested more than {MAX_NESTING} deep");
             let d = Diagnostic::error(codes::TOO_DEEP, self.span(t.start, t.end), message);
-            self.out.diagnostics.push(d.with_help("name a part with `let`, or make it a function"));
+            self.report(d.with_help("name a part with `let`, or make it a function"));
         }
         self.too_deep = true;
         let (mut depth, mut j) = (0_usize, i);
         while j < self.tokens.len() {
+            let margin = self.text[..self.tokens[j].start as usize].ends_with('\n');
+            if margin && j > i && (starts_item(self.tokens[j].tok) || self.tokens[j].tok == Tok::Const) {
+                break;
+            }
             match self.tokens[j].tok {
                 Tok::LParen | Tok::LBracket | Tok::LBrace => depth += 1,
                 Tok::RParen | Tok::RBracket | Tok::RBrace => depth = depth.saturating_sub(1),
@@ -279,12 +445,14 @@ impl Pass<'_> {
             } else {
                 self.out.lexemes[open.at].term = Terminal::Tok(Tok::Lt);
                 self.out.lexemes[open.at].touched = true;
+                let next = self.out.lexemes.get(open.at + 1).map_or(t.start, |l| l.start);
+                let text = if next == lt.end { " < " } else { " <" };
                 d = d
                     .with_note("`<` right after a name opens static arguments; a comparison has a space before it")
-                    .with_fix("for a comparison, insert a space", self.span(lt.start, lt.start), " ");
+                    .with_fix("for a comparison, insert a space", lt, text);
             }
             if !reported && !self.too_deep {
-                self.out.diagnostics.push(d);
+                self.report_bracket(d);
             }
             reported = true;
         }
@@ -293,58 +461,90 @@ impl Pass<'_> {
     // ---- unclosed brackets -----------------------------------------------------------------------------------------
 
     /// Closes the bracket on top, which nobody closed.
-    fn close_top(&mut self, report: bool) {
-        let Some(open) = self.stack.last().copied() else { return };
-        let at = self.out.lexemes[open.at];
-        let end = self.last_end();
-        if report && !self.too_deep {
-            // Of several braces that may be the unclosed one, indentation tells the likely one.
-            let suspect = self.suspects.iter().rposition(|s| open.tok == Tok::LBrace && *s > at.start);
-            let start = suspect.map_or(at.start, |i| self.suspects.remove(i));
-            let (open_mark, close_mark) =
-                (open.tok.mark().unwrap_or_default(), open.closer().mark().unwrap_or_default());
-            let d = Diagnostic::error(
-                codes::UNCLOSED_BRACKET,
-                self.span(start, start + 1),
-                format!("this `{open_mark}` is never closed"),
-            )
-            .with_label("opened here");
-            let d = match suspect {
-                Some(_) => d.with_note("the `}` that closes it by number is indented for an outer block"),
-                None => d.with_secondary(self.span(end, end), format!("`{close_mark}` is missing here")).with_fix(
-                    format!("insert `{close_mark}`"),
-                    self.span(end, end),
-                    close_mark,
-                ),
-            };
-            self.out.diagnostics.push(d);
+    fn close_top(&mut self) {
+        if let Some(open) = self.stack.last() {
+            let end = self.last_end();
+            let term = Terminal::Tok(open.closer());
+            self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
+            self.pop();
         }
-        let term = Terminal::Tok(open.closer());
-        self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
-        self.pop();
+    }
+
+    /// Closes round and square brackets as long as `go_on` says so, with one report for all of them: `more` follows them
+    /// in the repaired text.
+    fn unwind(&mut self, more: &str, go_on: impl Fn(&Open) -> bool) {
+        self.unwind_while(more, |open, _| go_on(open));
+    }
+
+    /// As [`Pass::unwind`]; `go_on` is told how many brackets are open, too.
+    fn unwind_while(&mut self, more: &str, go_on: impl Fn(&Open, usize) -> bool) {
+        let end = self.last_end();
+        let mut report: Option<Diagnostic> = None;
+        let mut closers = String::new();
+        while let Some(open) = self.stack.last().copied().filter(|o| go_on(o, self.stack.len())) {
+            let at = self.out.lexemes[open.at];
+            let span = self.span(at.start, at.end);
+            closers += open.closer().mark().unwrap_or_default();
+            report = Some(match report {
+                None => self.unclosed(span, open.tok),
+                Some(d) => d.with_secondary(span, "nor is this one"),
+            });
+            self.close_top();
+        }
+        if let Some(d) = report.filter(|_| !self.too_deep) {
+            let at = self.span(end, end);
+            let d = d.with_secondary(at, format!("`{closers}` is missing here"));
+            let text = format!("{closers}{more}");
+            self.report_bracket(d.with_fix(format!("insert `{text}`"), at, text));
+        }
+    }
+
+    fn unclosed(&self, span: Span, tok: Tok) -> Diagnostic {
+        let mark = tok.mark().unwrap_or_default();
+        Diagnostic::error(codes::UNCLOSED_BRACKET, span, format!("this `{mark}` is never closed"))
+            .with_label("opened here")
     }
 
     /// Closes all round and square brackets down to the next brace.
-    fn unwind_to_brace(&mut self, quiet: bool) {
-        let mut first = true;
-        while self.inside_round() {
-            self.close_top(first && !quiet);
-            first = false;
-        }
+    fn unwind_to_brace(&mut self, more: &str) {
+        self.unwind(more, |o| matches!(o.tok, Tok::LParen | Tok::LBracket));
     }
 
     /// Closes everything: at the end of the text, and before an item that starts at the margin.
     fn unwind_all(&mut self) {
-        let end = self.last_end();
-        self.fail_angles(Token { tok: Tok::Semi, start: end, end });
         let mut reports = 0;
         while !self.stack.is_empty() {
-            let brace = self.stack.last().is_some_and(|o| o.tok == Tok::LBrace);
-            // One unclosed `(` explains the brackets around it; each brace is a mistake of its own, within reason.
-            self.close_top(reports < 3 && (brace || reports == 0));
-            reports += 1;
+            let end = self.last_end();
             self.fail_angles(Token { tok: Tok::Semi, start: end, end });
+            self.unwind_to_brace("");
+            let Some(open) = self.stack.last().copied().filter(|o| o.tok == Tok::LBrace) else { continue };
+            if reports < 3 && !self.too_deep {
+                self.unclosed_brace(open);
+            }
+            reports += 1;
+            self.close_top();
         }
+    }
+
+    fn unclosed_brace(&mut self, open: Open) {
+        let at = self.out.lexemes[open.at];
+        // Of several braces that may be the unclosed one, indentation tells the likely one.
+        let d = match self.suspects.iter().rposition(|s| *s > at.start) {
+            Some(i) => {
+                let start = self.suspects.remove(i);
+                self.unclosed(self.span(start, start + 1), Tok::LBrace)
+                    .with_note("the `}` that closes it by number is indented for an outer block")
+            }
+            None => {
+                let end = self.last_end();
+                let here = self.span(end, end);
+                let text = format!("\n{}}}", " ".repeat(open.indent as usize));
+                self.unclosed(self.span(at.start, at.end), Tok::LBrace)
+                    .with_secondary(here, "`}` is missing here")
+                    .with_fix("insert `}`", here, text)
+            }
+        };
+        self.report(d);
     }
 
     // ---- closing brackets ------------------------------------------------------------------------------------------
@@ -356,15 +556,10 @@ impl Pass<'_> {
         let in_braces = self.stack.iter().rev().take_while(|o| o.tok != Tok::LBrace);
         let matching = in_braces.clone().any(|o| o.tok == opener);
         if matching {
-            let mut first = true;
             while self.stack.last().is_some_and(|o| o.tok != opener) {
                 // An angle below a round bracket that is closed here cannot be closed any more.
-                if self.stack.last().is_some_and(Open::is_angle) {
-                    self.fail_angles(t);
-                } else {
-                    self.close_top(first);
-                    first = false;
-                }
+                self.fail_angles(t);
+                self.unwind("", |o| o.tok != opener && !o.is_angle());
             }
             self.push(t, t.tok);
             self.pop();
@@ -382,7 +577,7 @@ impl Pass<'_> {
                     format!("`{got}` cannot close `{opened}`: `{want}` does"),
                 );
                 let d = d.with_secondary(self.span(at.start, at.end), "opened here");
-                self.out.diagnostics.push(d.with_fix(format!("write `{want}`"), span, want));
+                self.report_bracket(d.with_fix(format!("write `{want}`"), span, want));
             }
             let term = Terminal::Tok(open.closer());
             self.out.lexemes.push(Lexeme { term, start: t.start, end: t.end, touched: true });
@@ -398,11 +593,9 @@ impl Pass<'_> {
         if !self.stack.iter().any(|o| o.tok == Tok::LBrace) {
             return self.stray(t);
         }
-        self.unwind_to_brace(false);
         while self.stack.last().is_some_and(|o| o.tok != Tok::LBrace) {
-            // Angles between round brackets.
+            self.unwind_to_brace("");
             self.fail_angles(t);
-            self.unwind_to_brace(true);
         }
         let Some(open) = self.stack.last().copied() else { return self.stray(t) };
         let next = self.tokens.get(i + 1).map(|n| n.tok);
@@ -421,10 +614,13 @@ impl Pass<'_> {
         if self.too_deep {
             return;
         }
+        if let Some(last) = self.out.lexemes.last_mut() {
+            last.touched = true;
+        }
         let span = self.span(t.start, t.end);
         let mark = t.tok.mark().unwrap_or_default();
         let d = Diagnostic::error(codes::STRAY_BRACKET, span, format!("this `{mark}` closes nothing"));
-        self.out.diagnostics.push(d.with_fix("remove it", span, ""));
+        self.report_bracket(d.with_fix("remove it", span, ""));
     }
 
     /// `;` ends round and square brackets that should have been closed before it, unless they are closed further on.
@@ -434,7 +630,10 @@ impl Pass<'_> {
             && !open.c_for
             && !self.closes_on_line(i + 1, open.closer())
         {
-            self.unwind_to_brace(false);
+            self.unwind_to_brace("");
+        }
+        if let Some(top) = self.stack.last_mut().filter(|o| !o.c_for) {
+            top.pending_block = None;
         }
         self.push(self.tokens[i], Tok::Semi);
     }
@@ -517,6 +716,14 @@ fn starts_statement(tok: Tok) -> bool {
             | Tok::Return
             | Tok::Break
             | Tok::Continue
+    )
+}
+
+/// After these a name is a type or a new item: `<` can only open its static arguments, even after a space.
+fn wants_static(tok: Tok) -> bool {
+    matches!(
+        tok,
+        Tok::Tile | Tok::Tensor | Tok::Kernel | Tok::Program | Tok::Fn | Tok::In | Tok::Out | Tok::InOut | Tok::Arrow
     )
 }
 

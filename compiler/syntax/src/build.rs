@@ -39,6 +39,8 @@ pub(crate) struct Builder<'s> {
     docs: Vec<(u32, String)>,
     /// What the actions and the recovery report.
     pub diagnostics: Vec<Diagnostic>,
+    /// Reports beyond [`lexer::MAX_ERRORS`] that the recovery dropped.
+    pub dropped: usize,
     /// See [`Parts`].
     pub parts: Parts,
     /// In a trial parse parts stay where they are, and errors stand for them.
@@ -50,7 +52,7 @@ pub(crate) struct Builder<'s> {
 impl<'s> Builder<'s> {
     pub fn new(file: FileId, text: &'s str, docs: Vec<(u32, String)>) -> Builder<'s> {
         let (diagnostics, parts) = (Vec::new(), Parts::default());
-        Builder { file, text, docs, diagnostics, parts, trial: false, too_deep: None }
+        Builder { file, text, docs, diagnostics, dropped: 0, parts, trial: false, too_deep: None }
     }
 
     pub fn span(&self, l: u32, r: u32) -> Span {
@@ -100,6 +102,14 @@ impl<'s> Builder<'s> {
 
     pub fn item(&mut self, l: u32, attrs: Vec<Attr>, kind: ItemKind, r: u32) -> Item {
         Item { docs: self.docs_at(l), attrs, kind, span: self.span(l, r) }
+    }
+
+    pub fn program(&mut self, k: KernelItem) -> ItemKind {
+        if let Some(first) = k.ensures.first() {
+            let d = Diagnostic::error(codes::MISPLACED, first.span, "a program has no `ensures`: its kernels have");
+            self.report(d);
+        }
+        ItemKind::Program(k)
     }
 
     /// The documentation before the item that starts at byte `l`.

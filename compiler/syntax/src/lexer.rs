@@ -25,14 +25,16 @@ pub(crate) struct Lexed {
     pub tokens: Vec<Token>,
     /// Lexical errors.
     pub diagnostics: Vec<Diagnostic>,
+    /// Reports beyond [`MAX_ERRORS`] that were dropped.
+    pub dropped: usize,
 }
 
-/// Texts beyond this many bytes are cut here: spans are 32 bits wide, and errors need room after the last byte.
-pub(crate) const MAX_TEXT: usize = (u32::MAX - 1) as usize;
+/// Lexer, bracket pass and parser report at most this many errors each for one text.
+pub(crate) const MAX_ERRORS: usize = 100;
 
 /// Splits `text` into tokens. Never fails.
 pub(crate) fn lex(file: FileId, text: &str) -> Lexed {
-    let mut lexer = Lexer { file, text, out: Lexed::default(), spaces: Vec::new() };
+    let mut lexer = Lexer { file, text, out: Lexed::default(), spaces: Vec::new(), no_comment_end: false };
     let mut raw = Tok::lexer(text);
     while let Some(result) = raw.next() {
         let (start, len) = (raw.span().start, raw.span().len());
@@ -65,6 +67,8 @@ struct Lexer<'a> {
     out: Lexed,
     /// Foreign white space: usually all of it was pasted at once, so it is one report.
     spaces: Vec<(usize, char, &'static str)>,
+    /// No `*/` follows any more: not to be looked for again.
+    no_comment_end: bool,
 }
 
 impl Lexer<'_> {
@@ -110,7 +114,11 @@ impl Lexer<'_> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.out.diagnostics.push(diagnostic);
+        if self.out.diagnostics.len() < MAX_ERRORS {
+            self.out.diagnostics.push(diagnostic);
+        } else {
+            self.out.dropped += 1;
+        }
     }
 
     /// A number and whatever letters are glued to it.
@@ -334,7 +342,9 @@ impl Lexer<'_> {
     fn block_comment(&mut self, start: usize) -> (Tok, usize) {
         let rest = &self.text[start..];
         let line_len = rest.find('\n').unwrap_or(rest.len());
-        let Some(close) = rest[2..].find("*/") else {
+        let close = if self.no_comment_end { None } else { rest[2..].find("*/") };
+        let Some(close) = close else {
+            self.no_comment_end = true;
             let span = self.span(start, start + 2);
             self.report(
                 Diagnostic::error(codes::BLOCK_COMMENT, span, "`/*` comments are not in the language")
@@ -431,7 +441,8 @@ impl Lexer<'_> {
         let span = self.span(start, start + open.len_utf8());
         let message = format!("strings stand in `\"`, not in `{open}`");
         let d = Diagnostic::error(codes::UNKNOWN_CHARACTER, span, message);
-        let Some(end) = line.find(|c| c == close || c == '"') else {
+        let end = line.char_indices().take(256).find(|(_, c)| *c == close || *c == '"');
+        let Some((end, _)) = end else {
             self.report(d.with_fix("write `\"`", span, "\""));
             return (Tok::Bad, open.len_utf8());
         };
@@ -458,7 +469,8 @@ impl Lexer<'_> {
             let message = format!("`{shown}` cannot be in a name: names are ASCII letters, digits and `_`");
             Diagnostic::error(codes::UNKNOWN_CHARACTER, span, message)
         } else {
-            Diagnostic::error(codes::UNKNOWN_CHARACTER, span, format!("`{shown}` is no token of the language"))
+            let shown = if c == '`' { "a backtick".to_owned() } else { format!("`{shown}`") };
+            Diagnostic::error(codes::UNKNOWN_CHARACTER, span, format!("{shown} is no token of the language"))
         };
         let d = match c {
             '~' => d.with_note("to flip the bits of an integer, `x ^ -1`; to negate a condition, `!x`"),

@@ -1,4 +1,12 @@
 //! Text to syntax tree: logos lexer, lalrpop grammar with recovery, syntax errors as situations.
+//!
+//! ```text
+//! text --lexer--> tokens --brackets--> balanced tokens --grammar--> tree
+//!                                            \\--(on an error) recover, situation--> tree with error nodes, diagnostics
+//! ```
+//!
+//! Nothing here fails or panics on any text: errors are diagnostics, and error nodes in the tree.
+
 pub mod ast;
 mod brackets;
 mod build;
@@ -6,14 +14,17 @@ mod confusables;
 pub mod directive;
 mod lexer;
 mod parse;
+pub mod print;
 mod recover;
 mod similar;
 mod situation;
+mod source;
 mod terminal;
 mod token;
 
-use build::Node;
+use build::{Builder, Node};
 use ptoc_diagnostics::{Diagnostic, FileId, Span};
+use source::Source;
 use terminal::Terminal;
 
 pub use directive::Directive;
@@ -32,101 +43,61 @@ pub struct Parsed {
     pub directives: Vec<Directive>,
 }
 
-/// Parses one expression: the value of `-D NAME=VALUE`, or the argument of `ptoc layout`. An expression that cannot be
-/// parsed is an error node, and has a diagnostic.
-pub fn parse_expr(file: FileId, text: &str) -> (ast::Expr, Vec<Diagnostic>) {
-    let source = Source::new(file, text);
-    let mut builder = build::Builder::new(file, text, source.docs);
-    let mut diagnostics = source.diagnostics;
-    let balanced = brackets::balance(file, text, &source.tokens);
-    diagnostics.extend(balanced.diagnostics);
-    let span = Span::new(file, 0, text.len() as u32);
-    let expr = match parse::parse(&mut builder, Terminal::StartExpr, &balanced.lexemes) {
-        Ok(Node::Expr(expr)) => expr,
-        _ => recover::expr(&mut builder, &balanced.lexemes).unwrap_or_else(|| builder.error_expr(span)),
-    };
-    diagnostics.extend(builder.diagnostics);
-    (expr, diagnostics)
-}
-
 /// Parses a file.
 pub fn parse(file: FileId, text: &str) -> Parsed {
-    let source = Source::new(file, text);
-    let mut builder = build::Builder::new(file, text, source.docs);
-    let mut diagnostics = source.diagnostics;
+    let mut source = Source::new(file, text);
+    let text = source.text;
+    let mut builder = Builder::new(file, text, std::mem::take(&mut source.docs));
     let balanced = brackets::balance(file, text, &source.tokens);
-    diagnostics.extend(balanced.diagnostics);
-    let mut parsed = Parsed { comments: source.comments, ..Parsed::default() };
-    parsed.file.docs = source.file_docs;
-    parsed.file.items = match parse::parse(&mut builder, Terminal::StartFile, &balanced.lexemes) {
+    let items = match parse::parse(&mut builder, Terminal::StartFile, &balanced.lexemes) {
         Ok(Node::File(items)) => items,
         _ => recover::items(&mut builder, &balanced.lexemes),
     };
-    diagnostics.extend(builder.diagnostics);
-    parsed.directives = source.directives;
-    diagnostics.sort_by_key(|d| d.span.map_or(0, |s| s.start));
-    parsed.diagnostics = diagnostics;
-    parsed
+    let docs = std::mem::take(&mut source.file_docs);
+    let (comments, directives) = (std::mem::take(&mut source.comments), std::mem::take(&mut source.directives));
+    let diagnostics = source.all_diagnostics(balanced, builder);
+    Parsed { file: ast::File { docs, items }, diagnostics, comments, directives }
 }
 
-/// A text cut into what the grammar sees and what it does not.
-struct Source {
-    tokens: Vec<lexer::Token>,
-    comments: Vec<(Span, String)>,
-    diagnostics: Vec<Diagnostic>,
-    /// Start of an item -> its documentation.
-    docs: Vec<(u32, String)>,
-    file_docs: String,
-    directives: Vec<Directive>,
+/// Parses one expression: the value of `-D NAME=VALUE`, or the argument of `ptoc layout`. An expression that cannot be
+/// parsed is an error node, and has a diagnostic.
+pub fn parse_expr(file: FileId, text: &str) -> (ast::Expr, Vec<Diagnostic>) {
+    let mut source = Source::new(file, text);
+    let text = source.text;
+    let mut builder = Builder::new(file, text, std::mem::take(&mut source.docs));
+    let balanced = brackets::balance(file, text, &source.tokens);
+    let expr = match parse::parse(&mut builder, Terminal::StartExpr, &balanced.lexemes) {
+        Ok(Node::Expr(expr)) => expr,
+        _ => recover::expr(&mut builder, &balanced.lexemes)
+            .unwrap_or_else(|| builder.error_expr(Span::new(file, 0, text.len() as u32))),
+    };
+    (expr, source.all_diagnostics(balanced, builder))
 }
 
-impl Source {
-    fn new(file: FileId, text: &str) -> Source {
-        let lexed = lexer::lex(file, text);
-        let mut source = Source {
-            tokens: Vec::with_capacity(lexed.tokens.len()),
-            comments: Vec::new(),
-            diagnostics: lexed.diagnostics,
-            docs: Vec::new(),
-            file_docs: String::new(),
-            directives: Vec::new(),
-        };
-        let mut docs = String::new();
-        for token in lexed.tokens {
-            let content = &text[token.start as usize..token.end as usize];
-            if !token.tok.is_comment() {
-                if !docs.is_empty() {
-                    source.docs.push((token.start, std::mem::take(&mut docs)));
-                }
-                source.tokens.push(token);
-                continue;
-            }
-            let target = match token.tok {
-                Tok::DocComment => Some(&mut docs),
-                Tok::FileDoc => Some(&mut source.file_docs),
-                _ => None,
-            };
-            if let Some(target) = target {
-                if !target.is_empty() {
-                    target.push('\n');
-                }
-                let line = &content[3..];
-                target.push_str(line.strip_prefix(' ').unwrap_or(line).trim_end());
-            }
-            let span = Span::new(file, token.start, token.end);
-            if token.tok == Tok::Comment
-                && lexer::line_indent(text, token.start as usize).len() == column(text, token.start)
+/// The tokens of a text with its comments, in source order, as the grammar sees them: `<` and `>` are told apart, and
+/// `>>` that closes static arguments is two tokens. [`print::tokens`] shows them.
+pub fn tokens(file: FileId, text: &str) -> Vec<(Tok, Span)> {
+    let lexed = lexer::lex(file, source::limit(text));
+    let code: Vec<_> = lexed.tokens.iter().copied().filter(|t| !t.tok.is_comment()).collect();
+    let balanced = brackets::balance(file, source::limit(text), &code);
+    let mut seen = balanced.lexemes.iter().filter(|l| l.start < l.end).peekable();
+    let mut out = Vec::with_capacity(lexed.tokens.len());
+    for token in lexed.tokens {
+        let angle = matches!(token.tok, Tok::Lt | Tok::Gt | Tok::Shr | Tok::Ge | Tok::ShrAssign);
+        let before = out.len();
+        while let Some(l) = seen.peek().filter(|l| l.start < token.end) {
+            if angle
+                && l.start >= token.start
+                && l.end <= token.end
+                && let Some(tok) = l.tok()
             {
-                source.directives.extend(directive::read(span, content, &mut source.diagnostics));
+                out.push((tok, Span::new(file, l.start, l.end)));
             }
-            source.comments.push((span, content.to_owned()));
+            seen.next();
         }
-        source
+        if out.len() == before {
+            out.push((token.tok, Span::new(file, token.start, token.end)));
+        }
     }
-}
-
-/// Bytes between the start of the line and byte `at`.
-fn column(text: &str, at: u32) -> usize {
-    let at = at as usize;
-    at - text[..at].rfind('\n').map_or(0, |i| i + 1)
+    out
 }

@@ -11,13 +11,11 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 
 use crate::ast::*;
 use crate::build::{Builder, Node};
+use crate::lexer::MAX_ERRORS;
 use crate::parse::{Stop, parse};
 use crate::situation::{self, Repair, View};
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
-
-/// More syntax errors than this are not shown.
-pub(crate) const MAX_ERRORS: usize = 100;
 
 /// So many repairs are tried on one part.
 const MAX_REPAIRS: usize = 8;
@@ -61,6 +59,8 @@ struct Recovery<'b, 's, 'l> {
     /// Index of the bracket that belongs to the bracket at an index.
     partner: Vec<u32>,
     errors: usize,
+    /// In a statement or header whose mistake was reported in a way that leaves nothing else to trust.
+    quiet: bool,
 }
 
 impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
@@ -77,7 +77,7 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
                 partner[i] = open as u32;
             }
         }
-        Recovery { builder, lexemes, partner, errors: 0 }
+        Recovery { builder, lexemes, partner, errors: 0, quiet: false }
     }
 
     /// The index after the lexeme at `i`, or after its whole group.
@@ -89,6 +89,11 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         i == 0 || starts_line(self.builder.source(), &self.lexemes[i - 1], &self.lexemes[i])
     }
 
+    /// Can an item end with the lexeme at `i`?
+    fn complete(&self, i: usize) -> bool {
+        self.lexemes[i].tok().is_none_or(Tok::ends_operand)
+    }
+
     fn span(&self, from: usize, to: usize) -> Span {
         let start = self.lexemes.get(from).map_or(0, |l| l.start);
         let end = to.checked_sub(1).and_then(|i| self.lexemes.get(i)).map_or(start, |l| l.end);
@@ -96,14 +101,14 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
+        if self.quiet {
+            return;
+        }
         self.errors += 1;
         if self.errors <= MAX_ERRORS {
             self.builder.report(diagnostic);
-        } else if self.errors == MAX_ERRORS + 1
-            && let Some(span) = diagnostic.span
-        {
-            let message = format!("there are more than {MAX_ERRORS} syntax errors; the rest is not shown");
-            self.builder.report(Diagnostic::error(codes::TOO_MANY_SYNTAX_ERRORS, span, message));
+        } else {
+            self.builder.dropped += 1;
         }
     }
 
@@ -161,7 +166,16 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
             match l.tok() {
                 Some(Tok::Semi) => return i + 1,
                 Some(Tok::LBrace) if has_body => return self.hop(i),
-                Some(t) if (starts_item(t) || t == Tok::Hash) && self.first_on_line(i) => return i,
+                Some(t) if (starts_item(t) || t == Tok::Hash) && self.first_on_line(i) => {
+                    // A static parameter may begin a line, but not at the margin.
+                    let margin = self.builder.source()[..l.start as usize].ends_with('\n');
+                    if margin || !matches!(t, Tok::Const | Tok::Fn) {
+                        return i;
+                    }
+                    i += 1;
+                }
+                // What follows an item without `;` is another item, perhaps misspelt.
+                Some(Tok::Name) if !has_body && self.first_on_line(i) && self.complete(i - 1) => return i,
                 _ => i = self.hop(i),
             }
         }
@@ -181,12 +195,14 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         let mut core = vec![Lexeme { term: Terminal::Tok(tok), ..lexemes[word] }];
         flat.extend(&core);
         let launches = matches!(tok, Tok::Kernel | Tok::Program | Tok::Fn);
+        let distrusted = self.touched(from, end) || (launches && self.malformed_header(word, end, tok));
         let (mut statics, mut params, mut body) = (!launches, !launches, false);
         let mut i = word + 1;
         while i < end {
             let l = lexemes[i];
             let next = self.hop(i);
             let at = flat.len();
+            self.quiet = distrusted;
             match l.tok() {
                 Some(Tok::StaticOpen) if !statics => {
                     statics = true;
@@ -199,10 +215,16 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
                     core.extend(&flat[at..]);
                 }
                 Some(Tok::LBrace) if launches => {
+                    self.quiet = false;
                     body = true;
                     let block = self.block(i);
                     flat.push(block);
                     core.push(block);
+                }
+                Some(Tok::LBrace) => {
+                    flat.push(l);
+                    flat.extend(self.collapse(i + 1, next - 1));
+                    flat.push(lexemes[next - 1]);
                 }
                 _ if is_open(&l) => self.group(i, self.pieces_of(i), &mut flat),
                 _ => {
@@ -214,8 +236,14 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
             }
             i = next;
         }
+        self.quiet = false;
         let docs = self.builder.docs_at(lexemes[from].start);
-        match self.part(Terminal::StartItem, flat) {
+        if distrusted {
+            flat.clear();
+        }
+        let node = if distrusted { None } else { self.part(Terminal::StartItem, flat) };
+        self.quiet = false;
+        match node {
             Some(Node::Item(item)) => Item { docs, ..item },
             _ => {
                 let salvaged =
@@ -227,6 +255,40 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
                 Item { docs, attrs: Vec::new(), kind, span: self.span(from, end) }
             }
         }
+    }
+
+    /// Reports a mistake in the frame of a header, which makes guesses about what its brackets hold worthless.
+    fn malformed_header(&mut self, word: usize, end: usize, tok: Tok) -> bool {
+        let mut frame = vec![Lexeme { term: Terminal::Tok(tok), ..self.lexemes[word] }];
+        let mut i = word + 1;
+        while i < end && !matches!(self.lexemes[i].tok(), Some(Tok::Where | Tok::Ensures | Tok::Arrow | Tok::LBrace)) {
+            let next = self.hop(i);
+            frame.push(self.lexemes[i]);
+            if next > i + 1 {
+                frame.push(self.lexemes[next - 1]);
+            }
+            i = next;
+        }
+        let params = frame.iter().position(|l| l.is(Tok::LParen));
+        let Err(stop) = self.trial(Terminal::StartItem, &frame) else { return false };
+        // In front of the parameters; what follows them is looked at with the whole header.
+        if params.is_some_and(|p| stop.at > p) || (params.is_none() && stop.at == frame.len()) {
+            return false;
+        }
+        let view = View {
+            builder: &*self.builder,
+            start: Terminal::StartItem,
+            lexemes: &frame,
+            at: stop.at,
+            wants: stop.wants,
+        };
+        let found = situation::find(&view);
+        let repaired = matches!(found.repair, Repair::Replace(..));
+        if repaired {
+            return false; // it will be reported, and repaired, with the whole header
+        }
+        self.report(found.diagnostic);
+        true
     }
 
     // ---- brackets --------------------------------------------------------------------------------------------------
@@ -362,42 +424,105 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         let lexemes = self.lexemes;
         let close = self.hop(open) - 1;
         let (l, r) = (lexemes[open].start, lexemes[close].end);
-        let flat = self.collapse(open + 1, close);
+        let outer = self.quiet;
         let mut stmts = Vec::new();
         let mut tail = None;
-        let mut i = 0;
-        while i < flat.len() {
-            let end = stmt_end(self.builder.source(), &flat, i);
-            let last = end == flat.len();
-            i = self.statement(&flat, i, end, last, &mut stmts, &mut tail);
+        let mut from = open + 1;
+        while from < close {
+            let to = self.stmt_end(from, close);
+            // A statement with a bracket error is not looked at any further; its inner blocks are.
+            self.quiet = self.touched(from, to);
+            let flat = self.collapse(from, to);
+            let mut i = 0;
+            while i < flat.len() {
+                i = self.statement(&flat, i, to == close, &mut stmts, &mut tail);
+            }
+            from = to;
         }
+        self.quiet = outer;
         let block = self.builder.block(l, stmts, tail, r);
         let i = add(&mut self.builder.parts.blocks, block);
         Lexeme { term: Terminal::Block(i), start: l, end: r, touched: false }
     }
 
-    /// Parses `flat[from..to]`, which is meant to be a statement or the value of the block; returns where it ends.
+    /// Where the statement that begins at `from` ends, in a block that ends at `close`.
+    fn stmt_end(&self, from: usize, close: usize) -> usize {
+        let lexemes = self.lexemes;
+        let first = lexemes[from].tok();
+        let block_like = matches!(first, Some(Tok::If | Tok::Else | Tok::For | Tok::While | Tok::Pipeline | Tok::Hash));
+        let item_like = matches!(first, Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use));
+        let mut has_if = false;
+        let mut i = from;
+        while i < close {
+            let l = &lexemes[i];
+            let next = self.hop(i);
+            has_if |= l.is(Tok::If) || l.is(Tok::Else);
+            if l.is(Tok::Semi) {
+                return next;
+            }
+            if l.is(Tok::LBrace) {
+                // In other statements a block can only be that of an `if`, which is a value.
+                let goes_on = next < close && lexemes[next].is(Tok::Else) && !item_like;
+                if !goes_on && (block_like || item_like || !has_if) {
+                    return next;
+                }
+            }
+            if i > from && self.first_on_line(i) {
+                let before = lexemes[i - 1].tok();
+                let complete = self.complete(i - 1) || matches!(before, Some(Tok::Break | Tok::Continue | Tok::Return));
+                let head = matches!(first, Some(Tok::Pipeline | Tok::Hash)) && l.is(Tok::For);
+                let starts = match l.tok() {
+                    Some(Tok::For) => !head,
+                    Some(Tok::If) => complete,
+                    Some(Tok::Let | Tok::Var | Tok::Const | Tok::While | Tok::Pipeline | Tok::Grid) => true,
+                    Some(Tok::Return | Tok::Break | Tok::Continue) => true,
+                    Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use) => true,
+                    _ => false,
+                };
+                if starts {
+                    return i;
+                }
+            }
+            i = next;
+        }
+        close
+    }
+
+    /// Is there a bracket error in `from..to`, outside of blocks?
+    fn touched(&self, from: usize, to: usize) -> bool {
+        let mut i = from;
+        while i < to {
+            let l = &self.lexemes[i];
+            if l.is(Tok::LBrace) {
+                i = self.hop(i);
+                continue;
+            }
+            if l.touched {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// Parses `flat[from..]`, which is meant to be a statement, or the value of the block if it is the `last`; returns
+    /// where it ends.
     fn statement(
         &mut self,
         flat: &[Lexeme],
         from: usize,
-        to: usize,
         last: bool,
         stmts: &mut Vec<Stmt>,
         tail: &mut Option<Expr>,
     ) -> usize {
-        let text = &flat[from..to];
+        let to = flat.len();
+        let text = &flat[from..];
         let open_end = !text.last().is_some_and(|l| l.is(Tok::Semi));
-        if last && open_end && self.trial(Terminal::StartTail, text).is_ok() {
-            if let Ok(Node::Expr(e)) = parse(self.builder, Terminal::StartTail, text) {
-                *tail = Some(e);
-            }
-            return to;
-        }
         let span = self.builder.span(text[0].start, text[text.len() - 1].end);
         let mut part = text.to_vec();
-        match self.part_or_split(Terminal::StartStmt, &mut part) {
+        match self.part_or_split(Terminal::StartStmt, &mut part, last && open_end) {
             Outcome::Node(Node::Stmt(stmt)) => stmts.push(stmt),
+            Outcome::Node(Node::Expr(e)) => *tail = Some(e),
             // The statement ends before its `;`, which is missing: the rest is another one. Repairs before the split
             // may have changed the number of lexemes, so it is counted from the end.
             Outcome::Split { rest } if rest < to - from => {
@@ -462,27 +587,43 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
     }
 
     fn part(&mut self, start: Terminal, mut flat: Vec<Lexeme>) -> Option<Node> {
-        match self.part_or_split(start, &mut flat) {
+        match self.part_or_split(start, &mut flat, false) {
             Outcome::Node(node) => Some(node),
             _ => None,
         }
     }
 
-    /// Parses a part; reports what is wrong with it, and repairs what can be repaired.
-    fn part_or_split(&mut self, start: Terminal, flat: &mut Vec<Lexeme>) -> Outcome {
+    /// Parses a part; reports what is wrong with it, and repairs what can be repaired. What may be the value of a block
+    /// needs no `;`.
+    fn part_or_split(&mut self, start: Terminal, flat: &mut Vec<Lexeme>, may_be_tail: bool) -> Outcome {
         for _ in 0..MAX_REPAIRS {
+            if may_be_tail && self.trial(Terminal::StartTail, flat).is_ok() {
+                return parse(self.builder, Terminal::StartTail, flat).map_or(Outcome::Hopeless, Outcome::Node);
+            }
             let stop = match self.trial(start, flat) {
                 Ok(()) => return parse(self.builder, start, flat).map_or(Outcome::Hopeless, Outcome::Node),
                 Err(stop) => stop,
             };
-            if flat.iter().any(|l| l.touched) {
+            let bad_number = flat.get(stop.at).is_some_and(|l| l.is(Tok::BadNumber));
+            if bad_number || flat.iter().any(|l| l.touched) {
                 return Outcome::Hopeless; // reported by the lexer or the bracket pass
+            }
+            if self.errors > MAX_ERRORS {
+                return Outcome::Hopeless; // nobody will read more; what can be parsed as it is still is
             }
             let view = View { builder: &*self.builder, start, lexemes: flat, at: stop.at, wants: stop.wants };
             let found = situation::find(&view);
             self.report(found.diagnostic);
             match found.repair {
                 Repair::None => return Outcome::Hopeless,
+                Repair::Abandon => {
+                    self.quiet = true;
+                    return Outcome::Hopeless;
+                }
+                Repair::SplitQuiet => {
+                    self.quiet = true;
+                    return Outcome::Split { rest: flat.len() - stop.at };
+                }
                 Repair::Split => return Outcome::Split { rest: flat.len() - stop.at },
                 Repair::Replace(range, with) => {
                     flat.splice(range, with);
@@ -511,52 +652,6 @@ fn add<T>(list: &mut Vec<Option<T>>, part: T) -> u32 {
 /// Does a line end between the two?
 pub(crate) fn starts_line(text: &str, before: &Lexeme, l: &Lexeme) -> bool {
     text.get(before.end as usize..l.start as usize).is_some_and(|gap| gap.contains('\n'))
-}
-
-/// Where the statement that begins at `from` ends, in a block whose groups are collapsed.
-fn stmt_end(text: &str, flat: &[Lexeme], from: usize) -> usize {
-    let first = flat[from].tok();
-    let block_like = matches!(first, Some(Tok::If | Tok::Else | Tok::For | Tok::While | Tok::Pipeline | Tok::Hash));
-    let item_like = matches!(first, Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use));
-    let mut depth = 0_usize;
-    for i in from..flat.len() {
-        let l = &flat[i];
-        if is_open(l) {
-            depth += 1;
-        } else if is_close(l) {
-            depth = depth.saturating_sub(1);
-        }
-        if depth > 0 {
-            continue;
-        }
-        if l.is(Tok::Semi) {
-            return i + 1;
-        }
-        if (block_like || item_like) && matches!(l.term, Terminal::Block(_)) {
-            match flat.get(i + 1) {
-                Some(next) if next.is(Tok::Else) && !item_like => continue,
-                _ => return i + 1,
-            }
-        }
-        if i > from && starts_line(text, &flat[i - 1], l) {
-            let before = &flat[i - 1];
-            let complete = before.tok().is_none_or(|t| t.ends_operand())
-                || matches!(before.tok(), Some(Tok::Break | Tok::Continue | Tok::Return));
-            let head = matches!(first, Some(Tok::Pipeline | Tok::Hash)) && l.is(Tok::For);
-            let starts = match l.tok() {
-                Some(Tok::For) => !head,
-                Some(Tok::If) => complete,
-                Some(Tok::Let | Tok::Var | Tok::Const | Tok::While | Tok::Pipeline | Tok::Grid) => true,
-                Some(Tok::Return | Tok::Break | Tok::Continue) => true,
-                Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use) => true,
-                _ => false,
-            };
-            if starts {
-                return i;
-            }
-        }
-    }
-    flat.len()
 }
 
 pub(crate) fn is_open(l: &Lexeme) -> bool {

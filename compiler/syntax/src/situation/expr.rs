@@ -1,6 +1,6 @@
 //! Mistakes in expressions, wherever they stand.
 
-use ptoc_diagnostics::{Diagnostic, Edit, Fix, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Fix, Span, codes};
 
 use super::{Situation, View};
 use crate::terminal::Terminal;
@@ -94,6 +94,10 @@ fn assignment(v: &View<'_, '_>) -> Option<Situation> {
     // In round brackets: the named argument `(a = b)`, which no call takes.
     if let Some(Terminal::Arg(i)) = v.get(v.at).map(|l| l.term) {
         let name = v.builder.parts.args.get(i as usize)?.as_ref()?.name.as_ref()?.span;
+        if matches!(v.prev_tok(), Some(Tok::TilerOpen)) {
+            let message = "static arguments follow a name, and none stands before this `<`";
+            return Situation::abandon(v.error(codes::MISSING_NAME, v.span(v.at - 1), message));
+        }
         let after = v.builder.text(name.end, v.here().end);
         let at = name.end + after.find('=')? as u32;
         let d = d(v.builder.span(at, at + 1));
@@ -205,11 +209,20 @@ pub(super) fn keyword_as_name(v: &View<'_, '_>, i: usize) -> Option<Situation> {
 
 /// Nothing stands where a value should.
 fn missing_operand(v: &View<'_, '_>) -> Option<Situation> {
-    if !v.wants.operand || v.starts_operand(v.at) {
+    let ends_return = v.prev_tok() == Some(Tok::Return) && v.wants.semicolon;
+    if !v.wants.operand || v.starts_operand(v.at) || ends_return {
         return None;
+    }
+    // `.5`
+    if v.here_tok() == Some(Tok::Dot) && matches!(v.tok(v.at + 1), Some(Tok::Int | Tok::Float)) && v.glued(v.at + 1) {
+        let span = v.between(v.at, v.at + 1);
+        let d = v.error(codes::BAD_NUMBER, span, "a digit must stand before the point");
+        let d = d.with_fix("insert `0`", Span { end: span.start, ..span }, "0");
+        return Situation::replace(d, v.at..v.at + 2, vec![v.made(Tok::BadNumber, span)]);
     }
     let before = v.prev();
     let what = match v.prev_tok() {
+        Some(Tok::In | Tok::Out | Tok::InOut) if v.start == Terminal::StartParam => "a type",
         Some(Tok::In) => "a range or list",
         Some(Tok::Arrow | Tok::Tile | Tok::Tensor) => "a type",
         Some(Tok::Colon) if v.start == Terminal::StartParam => "a type",
@@ -233,7 +246,7 @@ fn missing_operand(v: &View<'_, '_>) -> Option<Situation> {
 }
 
 /// A fix of several edits.
-pub(super) fn edits(message: impl Into<String>, edits: Vec<(ptoc_diagnostics::Span, &str)>) -> Fix {
-    let edit = |(span, text): (ptoc_diagnostics::Span, &str)| Edit { span, text: text.to_owned() };
+pub(super) fn edits(message: impl Into<String>, edits: Vec<(Span, &str)>) -> Fix {
+    let edit = |(span, text): (Span, &str)| Edit { span, text: text.to_owned() };
     Fix { message: message.into(), edits: edits.into_iter().map(edit).collect() }
 }

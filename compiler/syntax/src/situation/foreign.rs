@@ -135,8 +135,11 @@ fn words(v: &View<'_, '_>) -> Option<Situation> {
             return v.respell(at..at + 1, message, text, tok);
         }
     }
-    let before = at.checked_sub(1)?;
-    if v.prev_tok() == Some(Tok::Name) && v.text(before) == "not" && v.starts_operand(at) {
+    if let Some(before) = at.checked_sub(1)
+        && v.prev_tok() == Some(Tok::Name)
+        && v.text(before) == "not"
+        && v.starts_operand(at)
+    {
         let gap = v.span(before).to(v.builder.span(v.here().start, v.here().start));
         let d = v.error(codes::FOREIGN_SPELLING, v.span(before), "`not` is no operator; it is written `!`");
         let made = v.made(Tok::Not, v.span(before));
@@ -150,7 +153,7 @@ fn words(v: &View<'_, '_>) -> Option<Situation> {
             _ => return None,
         };
         // After an operator it is more likely that the operand between them is missing.
-        if v.starts_operand(at + 1) && !v.ends_operand(before) && (v.glued(at + 1) || !v.glued(at)) {
+        if v.starts_operand(at + 1) && v.glued(at + 1) {
             return v.respell(at..at + 1, text.to_owned(), "", Tok::Bad);
         }
     }

@@ -3,7 +3,7 @@
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 
 use super::expr::keyword_as_name;
-use super::{Situation, View, stmt};
+use super::{Situation, View, foreign, stmt};
 use crate::build::Builder;
 use crate::similar;
 use crate::terminal::{Lexeme, Terminal};
@@ -30,6 +30,7 @@ pub(crate) fn misspelt_item(builder: &Builder<'_>, word: &Lexeme, next: Option<&
         "import" | "include" | "from" => ("use", true),
         "static" | "constexpr" | "define" => ("const", true),
         "__global__" | "entry" => ("kernel", true),
+        _ if foreign::dtype(text).is_some() => ("fn", true),
         _ => (similar::nearest(text, &WORDS.map(|w| w.0)).filter(|_| text.len() > 1)?, false),
     };
     let tok = WORDS.iter().find(|w| w.0 == meant)?.1;
@@ -97,7 +98,7 @@ pub(crate) fn no_item(builder: &Builder<'_>, lexemes: &[Lexeme]) -> Diagnostic {
             d.with_fix("remove it", span, "")
         }
         _ => {
-            let shown = if text.len() > 24 { "this" } else { text };
+            let shown = if text.len() > 24 || first.is(Tok::Str) { "this" } else { text };
             let message =
                 if shown == text { format!("`{text}` begins no item") } else { "no item begins here".to_owned() };
             Diagnostic::error(codes::UNKNOWN_ITEM_WORD, span, message).with_note(items)
@@ -125,7 +126,7 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
         Tok::Const => stmt::definition(&View { lexemes: &v.lexemes[word..], at: v.at - word, ..*v }).map(|s| {
             let repair = match s.repair {
                 super::Repair::Replace(r, with) => super::Repair::Replace(r.start + word..r.end + word, with),
-                super::Repair::Split => super::Repair::None,
+                super::Repair::Split | super::Repair::SplitQuiet => super::Repair::None,
                 none => none,
             };
             Situation { repair, ..s }
@@ -208,7 +209,8 @@ fn atom(v: &View<'_, '_>, word: usize) -> Option<Situation> {
     let field_value = |tok| matches!(tok, Some(Tok::Colon)) && v.tok(at - 1) == Some(Tok::Name);
     match here {
         tok if field_value(tok) && matches!(v.tok(at.checked_sub(2)?), Some(Tok::LBrace | Tok::Semi | Tok::Comma)) => {
-            v.respell(at..at + 1, "a field has `=`, not `:`".to_owned(), "=", Tok::Assign)
+            let text = if v.glued(at) { " =" } else { "=" };
+            v.respell(at..at + 1, "a field has `=`, not `:`".to_owned(), text, Tok::Assign)
         }
         Some(Tok::Comma) => v.respell(at..at + 1, "a field ends with `;`".to_owned(), ";", Tok::Semi),
         Some(Tok::RBrace | Tok::Name) if v.wants.semicolon => {
@@ -223,7 +225,7 @@ fn atom(v: &View<'_, '_>, word: usize) -> Option<Situation> {
 /// `kernel`, `program`, `fn`: what stands before the body.
 fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
     let (here, at) = (v.here_tok(), v.at);
-    let kind = tok.word().unwrap_or_default();
+    let kind = if tok == Tok::Fn { "function" } else { tok.word().unwrap_or_default() };
     let name = v.text(word + 1).to_owned();
     if at == word + 1 {
         if here.is_some_and(Tok::is_keyword) && !v.starts_line(at) {
@@ -231,6 +233,14 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         }
         let d = v.error(codes::MISSING_NAME, v.after_prev(), format!("a name is missing after `{kind}`"));
         return Situation::hopeless(d);
+    }
+    // `__global__ void add(..)`
+    if at == word + 2 && here == Some(Tok::Name) && (name == "void" || foreign::dtype(&name).is_some()) {
+        let message = match tok {
+            Tok::Fn => "the type of a result follows the parameters and `->`".to_owned(),
+            _ => format!("a {kind} returns nothing, and does not say so"),
+        };
+        return v.respell(word + 1..at, message, "", Tok::Bad);
     }
     let has_params = (word..at).any(|i| v.tok(i) == Some(Tok::RParen));
     if !has_params && here == Some(Tok::Lt) {
@@ -242,7 +252,17 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         );
         return Situation::hopeless(d.with_fix("remove the space", gap, ""));
     }
-    if !has_params && (at == word + 2 || v.prev_tok() == Some(Tok::AngleClose)) {
+    if !has_params && at == word + 2 && matches!(here, Some(Tok::Const | Tok::Type | Tok::Fn)) {
+        let d = v.error(
+            codes::UNEXPECTED_TOKEN,
+            v.after_prev(),
+            format!("`<` is missing between `{name}` and its parameters"),
+        );
+        let gap = v.after_prev().to(v.builder.span(v.here().start, v.here().start));
+        return Situation::hopeless(d.with_fix("insert `<`", gap, "<"));
+    }
+    let ends = here.is_none() || matches!(here, Some(Tok::LBrace | Tok::Where | Tok::Ensures | Tok::Arrow));
+    if !has_params && ends && (at == word + 2 || v.prev_tok() == Some(Tok::AngleClose)) {
         let d = v.error(codes::UNEXPECTED_TOKEN, v.after_prev(), format!("the parameters of `{name}` are missing"));
         let d = d.with_fix("insert `()`", v.after_prev(), "()");
         let with = vec![v.made(Tok::LParen, v.after_prev()), v.made(Tok::RParen, v.after_prev())];
@@ -252,9 +272,17 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         return None;
     }
     match (here, tok) {
+        (Some(Tok::Colon), _) if v.prev_tok() == Some(Tok::RParen) && python_body(v) => {
+            let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
+            let d = v.error(codes::MISSING_BRACE, v.here(), message);
+            Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.here(), " {"))
+        }
+        (Some(Tok::Colon), _) if v.prev_tok() == Some(Tok::RParen) && is_block(v, at + 1) => {
+            v.respell(at..at + 1, "no `:` stands before a body".to_owned(), "", Tok::Bad)
+        }
         (Some(Tok::Colon | Tok::FatArrow), Tok::Fn) if v.prev_tok() == Some(Tok::RParen) => {
             let message = format!("the type of a result follows `->`, not `{}`", v.text(at));
-            v.respell(at..at + 1, message, "->", Tok::Arrow)
+            v.respell(at..at + 1, message, if v.glued(at) { " ->" } else { "->" }, Tok::Arrow)
         }
         (Some(Tok::Arrow), Tok::Kernel | Tok::Program) => {
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), format!("a {kind} returns nothing"));
@@ -306,10 +334,18 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             let d = v.error(codes::MISSING_BRACE, v.here(), "the body of a function stands in `{` and `}`");
             Situation::hopeless(d)
         }
-        _ if v.prev_tok() == Some(Tok::Colon) && v.wants.operand && is_block(v, at) => {
-            // Python's `def f(x):`
-            let d = v.error(codes::FOREIGN_SPELLING, v.span(at - 1), "no `:` stands before a body");
-            Situation::replace(d.with_fix("remove it", v.span(at - 1), ""), at - 1..at, Vec::new())
+        _ if v.wants.block && v.starts_operand(at) && v.prev_tok() == Some(Tok::RParen) && has_block_later(v) => {
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "a condition follows the parameters without its word");
+            let start = v.builder.span(v.here().start, v.here().start);
+            let d = match tok {
+                Tok::Fn => d.with_note("a function has no `where` and no `ensures`"),
+                Tok::Program => d.with_fix("insert `where`", start, "where "),
+                _ => d.with_fix("insert `where`", start, "where ").with_fix("insert `ensures`", start, "ensures "),
+            };
+            // With `where`, what follows can be an `ensures`.
+            let word = if tok == Tok::Fn { Vec::new() } else { vec![v.made(Tok::Where, start)] };
+            let end = if tok == Tok::Fn { first_block(v) } else { at };
+            Situation::replace(d, at..end, word)
         }
         _ if v.wants.block && !v.wants.operand && stands_for_body(v) => {
             let d = v.error(codes::MISSING_BRACE, v.after_prev(), format!("the body of `{name}` must begin with `{{`"));
@@ -317,6 +353,19 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         }
         _ => None,
     }
+}
+
+/// A `:` after which the line ends: the body of Python.
+fn python_body(v: &View<'_, '_>) -> bool {
+    v.get(v.at + 1).is_none() || v.starts_line(v.at + 1)
+}
+
+fn first_block(v: &View<'_, '_>) -> usize {
+    (v.at..v.lexemes.len()).find(|i| is_block(v, *i)).unwrap_or(v.lexemes.len())
+}
+
+fn has_block_later(v: &View<'_, '_>) -> bool {
+    first_block(v) < v.lexemes.len()
 }
 
 fn is_block(v: &View<'_, '_>, i: usize) -> bool {

@@ -37,8 +37,12 @@ pub(crate) struct View<'a, 's> {
 pub(crate) enum Repair {
     /// Nothing: the part is given up.
     None,
+    /// Nothing, and whatever else is wrong in the same statement follows from this.
+    Abandon,
     /// The statement ends here.
     Split,
+    /// So it does, but what follows on its line is no good statement either.
+    SplitQuiet,
     /// Replace these lexemes.
     Replace(Range<usize>, Vec<Lexeme>),
 }
@@ -53,6 +57,10 @@ pub(crate) struct Situation {
 impl Situation {
     fn hopeless(diagnostic: Diagnostic) -> Option<Situation> {
         Some(Situation { diagnostic, repair: Repair::None })
+    }
+
+    fn abandon(diagnostic: Diagnostic) -> Option<Situation> {
+        Some(Situation { diagnostic, repair: Repair::Abandon })
     }
 
     fn replace(diagnostic: Diagnostic, range: Range<usize>, with: Vec<Lexeme>) -> Option<Situation> {
@@ -73,6 +81,8 @@ pub(crate) fn find(view: &View<'_, '_>) -> Situation {
     by_kind
         .or_else(|| foreign::find(view))
         .or_else(|| expr::find(view))
+        .or_else(|| stmt::missing_body(view))
+        .or_else(|| stmt::missing_head(view))
         .or_else(|| stmt::missing_semicolon(view))
         .or_else(|| part::missing_comma(view))
         .unwrap_or_else(|| unexpected(view))
@@ -120,8 +130,11 @@ impl View<'_, '_> {
         self.at >= self.lexemes.len()
     }
 
+    /// The text of the lexeme at `i`; the spelling of its token if a repair inserted it.
     fn text(&self, i: usize) -> &str {
-        self.get(i).map_or("", |l| self.builder.text(l.start, l.end))
+        let Some(l) = self.get(i) else { return "" };
+        let spelling = || l.tok().and_then(|t| t.word().or_else(|| t.mark())).unwrap_or_default();
+        if l.start == l.end { spelling() } else { self.builder.text(l.start, l.end) }
     }
 
     fn span_of(&self, l: &Lexeme) -> Span {
@@ -196,6 +209,7 @@ impl View<'_, '_> {
         let text = self.builder.text(l.start, l.end);
         match l.term {
             Terminal::Block(_) => "a block".to_owned(),
+            _ if text.is_empty() => "what is missing".to_owned(),
             Terminal::Expr(_) | Terminal::Arg(_) if text.len() > 24 || text.contains('\n') => {
                 "an expression".to_owned()
             }

@@ -37,6 +37,13 @@ pub(super) fn param(v: &View<'_, '_>) -> Option<Situation> {
             let d = d.with_help(format!("write `{name}: f32`, or `{name}: in f32[M, N]` for a tensor"));
             return Situation::hopeless(d);
         }
+        if here == Some(Tok::Star) {
+            let ty = foreign::dtype(&name).unwrap_or("f32").to_owned();
+            let arg = v.text(2).to_owned();
+            let d =
+                v.error(codes::FOREIGN_SPELLING, v.here(), "there are no pointers: an array is a tensor with a shape");
+            return Situation::hopeless(d.with_help(format!("write `{arg}: in {ty}[N]`, or `out`, or `inout`")));
+        }
         let second_is_name = here == Some(Tok::Name);
         if name == "mut" && second_is_name {
             return v.respell(0..1, "parameters have no `mut`; a direction `inout` does it".to_owned(), "", Tok::Bad);

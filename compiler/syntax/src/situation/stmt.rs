@@ -1,14 +1,21 @@
 //! Mistakes in statements.
 
-use ptoc_diagnostics::codes;
+use ptoc_diagnostics::{Span, codes};
 
 use super::expr::{edits, keyword_as_name};
 use super::part::missing_in;
 use super::{Repair, Situation, View, foreign};
-use crate::terminal::Terminal;
+use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
 pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
+    if v.at == 0
+        && let Some(Lexeme { term: Terminal::Block(_), start, .. }) = v.get(0)
+    {
+        let open = v.builder.span(*start, start + 1);
+        let d = v.error(codes::UNEXPECTED_TOKEN, open, "a block cannot stand alone");
+        return Situation::hopeless(d.with_note("a block is the body of `if`, `else`, `for`, or `while`"));
+    }
     match v.first() {
         Some(Tok::Let | Tok::Var | Tok::Const) => definition(v),
         Some(Tok::For) => for_loop(v, 0),
@@ -21,7 +28,6 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
         Some(Tok::Name) => foreign_statement(v),
         _ => None,
     }
-    .or_else(|| missing_body(v))
 }
 
 /// `let`, `var`, `const`.
@@ -140,7 +146,7 @@ fn for_loop(v: &View<'_, '_>, word: usize) -> Option<Situation> {
 }
 
 fn pipeline(v: &View<'_, '_>) -> Option<Situation> {
-    if let Some(word) = v.lexemes.iter().position(|l| l.is(Tok::For)) {
+    if let Some(word) = v.lexemes.iter().position(|l| l.is(Tok::For)).filter(|w| *w < v.at) {
         return for_loop(v, word);
     }
     let d = match v.at {
@@ -172,7 +178,8 @@ fn else_without_if(v: &View<'_, '_>) -> Option<Situation> {
     }
     let d = v.error(codes::ELSE_WITHOUT_IF, v.here(), "this `else` belongs to no `if`");
     let before = v.builder.source().get(..v.here().start as usize).unwrap_or_default().trim_end();
-    if before.ends_with(';') {
+    let block_ended = before.strip_suffix(';').is_some_and(|b| b.trim_end().ends_with('}'));
+    if block_ended {
         let end = before.len() as u32;
         return Situation::hopeless(d.with_fix("remove the `;` before it", v.builder.span(end - 1, end), ""));
     }
@@ -251,7 +258,14 @@ fn foreign_statement(v: &View<'_, '_>) -> Option<Situation> {
         "print" | "assert" | "static_assert" if v.starts_operand(1) => {
             let d =
                 v.error(codes::FOREIGN_SPELLING, v.span(0), format!("the arguments of `{first}` stand in parentheses"));
-            return Situation::hopeless(d.with_help(format!("write `{first}(..);`")));
+            let last = v.lexemes.len() - 1;
+            if v.tok(last) != Some(Tok::Semi) {
+                return Situation::hopeless(d.with_help(format!("write `{first}(..);`")));
+            }
+            let (gap, end) = (v.span(0).after().to(v.builder.span(v.span(1).start, v.span(1).start)), v.span(last));
+            let mut d = d;
+            d.fixes.push(edits("put them in parentheses", vec![(gap, "("), (Span { end: end.start, ..end }, ")")]));
+            return Situation::hopeless(d);
         }
         "def" | "func" | "function" => {
             let d =
@@ -296,35 +310,73 @@ fn word_token(word: &str) -> Option<Tok> {
     })
 }
 
+/// `i in 0..3 {`, `a == b {`: the word in front is missing.
+pub(super) fn missing_head(v: &View<'_, '_>) -> Option<Situation> {
+    // `(i in tiles(M, 16), ..)`
+    if v.here_tok() == Some(Tok::In) && v.at > 0 {
+        let start = v.builder.span(v.span(0).start, v.span(0).start);
+        let loops = v.lexemes.iter().any(|l| matches!(l.term, Terminal::Block(_)));
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "`in` belongs to a `for` loop or to a `grid`");
+        let d = match v.start {
+            Terminal::StartStmt if loops => d.with_fix("insert `for`", start, "for "),
+            Terminal::StartArg => d.with_help("write `grid (i in tiles(M, 16), ..);`"),
+            _ => d,
+        };
+        return match v.start {
+            Terminal::StartStmt if loops && v.at == 1 => Situation::replace(d, 0..0, vec![v.made(Tok::For, start)]),
+            _ => Situation::abandon(d),
+        };
+    }
+    let block = v.get(v.at).is_some_and(|l| matches!(l.term, Terminal::Block(_)));
+    let before = v.at.checked_sub(1)?;
+    if v.start != Terminal::StartStmt || !block || !v.ends_operand(before) {
+        return None;
+    }
+    if v.get(before).is_some_and(|l| matches!(l.term, Terminal::Block(_))) {
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.after_prev(), "`else` is missing between these blocks");
+        let d = d.with_fix("insert `else`", v.after_prev(), " else");
+        return Situation::replace(d, v.at..v.at, vec![v.made(Tok::Else, v.after_prev())]);
+    }
+    let value = v.find_back(v.at, &[Tok::Assign, Tok::Return]).map_or(0, |i| i + 1);
+    if value == 0 && matches!(v.first(), Some(Tok::Let | Tok::Var | Tok::Const)) {
+        return None;
+    }
+    let start = v.builder.span(v.span(value).start, v.span(value).start);
+    let message = "a block follows an expression; before it `if` or `while` is missing";
+    let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
+    let d = v.get(v.at).map_or(d, |b| {
+        let open = v.builder.span(b.start, b.start + 1);
+        v.error(codes::UNEXPECTED_TOKEN, open, message)
+    });
+    Situation::replace(d.with_fix("insert `if`", start, "if "), value..value, vec![v.made(Tok::If, start)])
+}
+
 /// A loop or branch without `{`.
-fn missing_body(v: &View<'_, '_>) -> Option<Situation> {
+pub(super) fn missing_body(v: &View<'_, '_>) -> Option<Situation> {
+    if !matches!(v.start, Terminal::StartStmt | Terminal::StartTail) {
+        return None;
+    }
     let (here, at) = (v.here_tok(), v.at);
-    let heads = [Tok::If, Tok::Else, Tok::For, Tok::While];
-    let word = v.find_back(at, &heads)?;
+    let word = v.find_back(at, &[Tok::If, Tok::Else, Tok::For, Tok::While])?;
     let has_block = v.lexemes[word..at].iter().any(|l| matches!(l.term, Terminal::Block(_)));
-    let complete =
-        v.ends_operand(at.wrapping_sub(1)) || v.prev_tok() == Some(Tok::Else) || v.prev_tok() == Some(Tok::Colon);
-    if has_block || !complete || (v.wants.operand && !matches!(v.prev_tok(), Some(Tok::Colon | Tok::Else))) {
+    let complete = v.ends_operand(at.wrapping_sub(1)) || v.prev_tok() == Some(Tok::Else);
+    if has_block || !complete {
         return None;
     }
     let head = v.text(word).to_owned();
-    // Python's `if a:`
-    if v.prev_tok() == Some(Tok::Colon) || here == Some(Tok::Colon) {
-        let colon = if here == Some(Tok::Colon) { v.here() } else { v.span(at - 1) };
-        let d = v.error(
-            codes::MISSING_BRACE,
-            colon,
-            format!("the body of `{head}` stands in `{{` and `}}`, not after `:`"),
-        );
-        return Situation::hopeless(d.with_fix("write `{`, and `}` after the body", colon, " {"));
+    // Python's `if a:`; what follows was read as the stride of a layout.
+    if let Some(colon) = v.find_back(at + 1, &[Tok::Colon]).filter(|c| *c > word) {
+        let message = format!("the body of `{head}` stands in `{{` and `}}`, not after `:`");
+        let d = v.error(codes::MISSING_BRACE, v.span(colon), message);
+        return Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.span(colon), " {"));
     }
-    let last = v.lexemes.len() - 1;
-    let d = v.error(codes::MISSING_BRACE, v.after_prev(), format!("the body of `{head}` must stand in `{{` and `}}`"));
     if here == Some(Tok::Semi) || v.at_end() {
         let d = v.error(codes::MISSING_BODY, v.after_prev(), format!("`{head}` has no body"));
         return Situation::hopeless(d.with_help("write `{ .. }`"));
     }
-    let mut d = d;
+    let message = format!("the body of `{head}` must stand in `{{` and `}}`");
+    let mut d = v.error(codes::MISSING_BRACE, v.after_prev(), message);
+    let last = v.lexemes.len() - 1;
     if v.tok(last) == Some(Tok::Semi) {
         let fix = edits("put it in braces", vec![(v.after_prev(), " {"), (v.span(last).after(), " }")]);
         d.fixes.push(fix);
@@ -350,7 +402,7 @@ pub(super) fn missing_semicolon(v: &View<'_, '_>) -> Option<Situation> {
         let here = v.get(v.at).map(|l| v.show(l)).unwrap_or_default();
         let message = format!("`;` or an operator is missing between {} and {here}", v.show(before));
         let d = v.error(codes::MISSING_SEMICOLON, v.after_prev(), message).with_fix("insert `;`", v.after_prev(), ";");
-        return Some(Situation { diagnostic: d, repair: Repair::Split });
+        return Some(Situation { diagnostic: d, repair: Repair::SplitQuiet });
     }
     let repair = match v.start {
         Terminal::StartStmt => Repair::Split,

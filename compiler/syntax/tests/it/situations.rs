@@ -11,7 +11,10 @@ fn check(name: &str, cases: &str) {
         let (title, text) = case.trim_start_matches("== ").split_once('\n').expect("a case has a title and a text");
         let text = text.trim_end();
         let whole = match title.strip_prefix("body: ") {
-            Some(_) => format!("kernel k(a: in f32[M], c: out f32[M]) {{\n{text}\n}}\n"),
+            Some(_) => {
+                let body: String = text.lines().map(|l| format!("    {l}\n")).collect();
+                format!("kernel k(a: in f32[M], c: out f32[M]) {{\n{body}}}\n")
+            }
             None => format!("{text}\n"),
         };
         out += &format!("== {title}\n{text}\n-----\n{}\n", report(&whole));
