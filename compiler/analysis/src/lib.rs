@@ -5,6 +5,7 @@
 
 mod builtins;
 mod elab;
+mod foreign;
 mod modules;
 mod names;
 mod value;

@@ -46,6 +46,8 @@ pub struct Module {
     pub scope: IndexMap<Name, ItemId>,
     /// Uses, with the span of the imported name, for "unused" warnings.
     pub imports: Vec<(Ident, ItemId)>,
+    /// Names whose import failed: that was reported, their uses are not.
+    pub broken: Vec<Name>,
 }
 
 /// All files of a compilation; the root is the first.
@@ -127,11 +129,22 @@ impl Modules {
             .iter()
             .filter_map(|i| if let ItemKind::Use(p) = &i.kind { Some(p.clone()) } else { None })
             .collect();
-        self.list.push(Module { path: path.clone(), file, ast: parsed.file, scope, imports: Vec::new() });
+        self.list.push(Module {
+            path: path.clone(),
+            file,
+            ast: parsed.file,
+            scope,
+            imports: Vec::new(),
+            broken: Vec::new(),
+        });
         known.insert(path.clone(), id);
         open.push(path);
         for segments in uses {
-            self.import(id, &segments, &spans, loader, out, open, known);
+            if self.import(id, &segments, &spans, loader, out, open, known).is_none()
+                && let Some(name) = segments.last()
+            {
+                self.list[id.0 as usize].broken.push(name.name.clone());
+            }
         }
         open.pop();
         id
@@ -147,8 +160,8 @@ impl Modules {
         out: &mut Vec<Diagnostic>,
         open: &mut Vec<Vec<Name>>,
         known: &mut FxHashMap<Vec<Name>, ModuleId>,
-    ) {
-        let Some((item, module_path)) = segments.split_last() else { return };
+    ) -> Option<()> {
+        let (item, module_path) = segments.split_last()?;
         let whole = segments[0].span.to(item.span);
         if module_path.is_empty() {
             out.push(
@@ -157,15 +170,21 @@ impl Modules {
                     whole,
                     format!("`use {}` names no item of a module", item.name),
                 )
-                .with_help("write `use module::item;`"),
+                .with_label("an item without its module")
+                .with_help("write `use module::item;`, for example `use std::act::gelu;`"),
             );
-            return;
+            return None;
         }
         let path: Vec<Name> = module_path.iter().map(|i| i.name.clone()).collect();
         let module_span = module_path[0].span.to(module_path[module_path.len() - 1].span);
         if open.contains(&path) {
-            out.push(Diagnostic::error(codes::IMPORT_CYCLE, whole, format!("module `{}` imports itself", join(&path))));
-            return;
+            out.push(
+                Diagnostic::error(codes::IMPORT_CYCLE, whole, format!("module `{}` imports itself", join(&path)))
+                    .with_label("this closes the circle")
+                    .with_note(circle(open, &path))
+                    .with_help("move what both need into a third module"),
+            );
+            return None;
         }
         let target = match known.get(&path) {
             Some(id) => *id,
@@ -176,7 +195,7 @@ impl Modules {
                         Diagnostic::error(codes::UNKNOWN_MODULE, module_span, format!("no module `{}`", join(&path)))
                             .with_note(why),
                     );
-                    return;
+                    return None;
                 }
             },
         };
@@ -194,7 +213,7 @@ impl Modules {
                 d = d.with_note(format!("it defines: {}", names.join(", ")));
             }
             out.push(d);
-            return;
+            return None;
         };
         let clash = spans
             .get(&item.name)
@@ -203,14 +222,15 @@ impl Modules {
         if let Some(first) = clash {
             out.push(
                 Diagnostic::error(codes::DUPLICATE_NAME, item.span, format!("`{}` is defined twice", item.name))
-                    .with_label("imported here")
+                    .with_label("imported a second time under this name")
                     .with_secondary(first, "first definition"),
             );
-            return;
+            return None;
         }
         let module = &mut self.list[into.0 as usize];
         module.scope.insert(item.name.clone(), found);
         module.imports.push((item.clone(), found));
+        Some(())
     }
 }
 
@@ -223,6 +243,14 @@ pub fn item_name(item: &Item) -> Option<&Ident> {
         ItemKind::Atom(a) => Some(&a.name),
         ItemKind::Use(_) | ItemKind::Error => None,
     }
+}
+
+/// `a -> b -> a`
+fn circle(open: &[Vec<Name>], back: &[Name]) -> String {
+    let from = open.iter().position(|p| p == back).unwrap_or(0);
+    let mut chain: Vec<String> = open[from..].iter().map(|p| format!("`{}`", join(p))).collect();
+    chain.push(format!("`{}`", join(back)));
+    chain.join(" -> ")
 }
 
 fn join(path: &[Name]) -> String {

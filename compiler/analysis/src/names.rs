@@ -2,6 +2,7 @@
 //! with values and stays silent about what was reported here.
 
 use crate::builtins;
+use crate::foreign::{Foreign, foreign};
 use crate::modules::{Module, Modules};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_isa as isa;
@@ -11,9 +12,19 @@ use rustc_hash::FxHashSet;
 /// Checks the names of all modules.
 pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
     for (id, module) in modules.all() {
-        let mut walk = Walk { module, scopes: Vec::new(), out, open: false };
+        let mut walk = Walk {
+            module,
+            scopes: Vec::new(),
+            gone: Vec::new(),
+            reported: Vec::new(),
+            out,
+            open: false,
+            called: false,
+        };
         for item in &module.ast.items {
             walk.item(item);
+            walk.gone.clear();
+            walk.reported.clear();
         }
         if id.0 == 0 {
             unused_imports(module, out);
@@ -52,6 +63,12 @@ struct Walk<'a> {
     out: &'a mut Vec<Diagnostic>,
     /// Unknown names bind themselves (parameter types, index variables of `ensures`).
     open: bool,
+    /// The name that comes is called, or takes static arguments: functions and types may be meant.
+    called: bool,
+    /// Locals of the item whose block has ended.
+    gone: Vec<(Name, Span)>,
+    /// Unknown names of the item, each reported once.
+    reported: Vec<Name>,
 }
 
 impl Walk<'_> {
@@ -68,7 +85,7 @@ impl Walk<'_> {
                 self.reserved(&f.name);
                 self.scopes.push(Vec::new());
                 self.statics(&f.statics);
-                self.params(&f.params);
+                self.params(&f.params, true);
                 self.open = true;
                 self.opt(&f.ret);
                 self.open = false;
@@ -79,7 +96,7 @@ impl Walk<'_> {
                 self.reserved(&k.name);
                 self.scopes.push(Vec::new());
                 self.statics(&k.statics);
-                self.params(&k.params);
+                self.params(&k.params, false);
                 for e in &k.wheres {
                     self.scopes.push(Vec::new());
                     self.free_indices(e);
@@ -125,7 +142,9 @@ impl Walk<'_> {
                 StaticKind::Type { default } => self.opt(default),
                 StaticKind::Fn { default } => {
                     if let Some(name) = default {
+                        self.called = true;
                         self.name(&name.name, name.span);
+                        self.called = false;
                     }
                 }
             }
@@ -133,15 +152,33 @@ impl Walk<'_> {
         }
     }
 
-    fn params(&mut self, params: &[Param]) {
+    /// Functions also take the dtype from their arguments.
+    fn params(&mut self, params: &[Param], dtype_open: bool) {
         // Names first: a type may mention a later scalar parameter.
         for p in params {
             self.define(&p.name, false);
         }
         for p in params {
-            self.open = true;
-            self.expr(&p.ty);
+            // Extents bind themselves. A bare type must exist.
+            match &*p.ty.kind {
+                ExprKind::Index(dtype, dims) => {
+                    self.open = dtype_open;
+                    self.called = true;
+                    self.expr(dtype);
+                    self.open = true;
+                    self.args(dims);
+                }
+                ExprKind::Name(_) => {
+                    self.called = true;
+                    self.expr(&p.ty);
+                }
+                _ => {
+                    self.open = true;
+                    self.expr(&p.ty);
+                }
+            }
             self.open = false;
+            self.called = false;
         }
         for p in params {
             self.opt(&p.default);
@@ -179,6 +216,7 @@ impl Walk<'_> {
 
     fn pop(&mut self) {
         for l in self.scopes.pop().unwrap_or_default() {
+            self.gone.push((l.name.clone(), l.span));
             if l.warn && !l.used && !l.name.starts_with('_') {
                 self.out.push(
                     Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name)).with_fix(
@@ -199,6 +237,8 @@ impl Walk<'_> {
             }
         }
         self.module.scope.contains_key(name)
+            || self.reported.iter().any(|n| n == name)
+            || self.module.broken.iter().any(|n| n == name)
             || builtins::word(name).is_some()
             || builtins::function(name).is_some()
             || isa::lookup(name).is_some()
@@ -219,13 +259,7 @@ impl Walk<'_> {
             return;
         }
         self.unknown(name, span);
-        // Reported once: from here on the name is known.
-        self.scopes.first_mut().expect("the item's scope").push(Local {
-            name: name.clone(),
-            span,
-            used: true,
-            warn: false,
-        });
+        self.reported.push(name.clone());
     }
 
     fn unknown(&mut self, name: &Name, span: Span) {
@@ -237,27 +271,64 @@ impl Walk<'_> {
             );
             return;
         }
+        let called = std::mem::take(&mut self.called);
         let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(|l| l.name.as_str()).collect();
         candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
-        candidates.extend(builtins::FUNCTION_NAMES);
         candidates.extend(builtins::WORD_NAMES);
-        candidates.extend(ptoc_tensor::DType::ALL.iter().map(|d| d.name()));
-        candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
-        candidates.extend(isa::TABLE.iter().map(|i| i.name));
-        let best = suggest(name, candidates);
-        let (code, what) = if upper && name.starts_with('T') && !name.contains('_')
-            || best.is_some_and(|b| isa::lookup(b).is_some())
-        {
-            (codes::UNKNOWN_INSTRUCTION, "no instruction")
-        } else {
-            (codes::UNKNOWN_NAME, "unknown name")
-        };
-        let mut d =
-            Diagnostic::error(code, span, format!("{what} `{name}`")).with_label("nothing of this name is in scope");
-        if let Some(b) = best {
-            d = d.with_fix(format!("did you mean `{b}`?"), span, b);
+        if called || upper {
+            candidates.extend(builtins::FUNCTION_NAMES);
+            candidates.extend(ptoc_tensor::DType::ALL.iter().map(|d| d.name()));
+            candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
+            candidates.extend(isa::TABLE.iter().map(|i| i.name));
         }
+        // A short name resembles too much: half of it must be right.
+        let best = suggest(name, candidates)
+            .filter(|b| strsim::damerau_levenshtein(name, b) * 2 < name.len() || b.eq_ignore_ascii_case(name));
+        let instruction =
+            upper && name.starts_with('T') && !name.contains('_') || best.is_some_and(|b| isa::lookup(b).is_some());
+        let (code, what, label) = match instruction {
+            true => (codes::UNKNOWN_INSTRUCTION, "no instruction", "PTO has no instruction of this name"),
+            false => (codes::UNKNOWN_NAME, "unknown name", "nothing of this name is in scope"),
+        };
+        let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label(label);
+        let gone = self.gone.iter().rev().find(|(n, _)| n == name).map(|g| g.1);
+        let best = best.map(str::to_string);
+        d = match (foreign(name), gone, best) {
+            (Some(Foreign::Is(b)), ..) => d.with_fix(format!("it is called `{b}` here"), span, b),
+            (Some(Foreign::Help(help)), ..) => d.with_help(help),
+            (_, Some(at), _) => d
+                .with_secondary(at, "defined here, and gone at the end of its block")
+                .with_help("declare it before the block, or move this into the block"),
+            (.., Some(b)) => {
+                // What was meant is used, too.
+                self.known(&b);
+                d.with_fix(format!("did you mean `{b}`?"), span, b)
+            }
+            _ => match self.in_scope() {
+                Some(list) => d.with_note(format!("in scope here: {list}")),
+                None => d,
+            },
+        };
         self.out.push(d);
+    }
+
+    /// Is it something that is not there yet, and not a name of the file's own?
+    fn not_yet(&self, callee: &Expr) -> bool {
+        let ExprKind::Name(n) = &*callee.kind else { return false };
+        let own = self.module.scope.contains_key(n) || self.scopes.iter().flatten().any(|l| l.name == *n);
+        !own && (matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
+            || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
+    }
+
+    /// The names that a value may have here, if they are few.
+    fn in_scope(&self) -> Option<String> {
+        let mut names: Vec<&str> = Vec::new();
+        for l in self.scopes.iter().flatten() {
+            if !names.contains(&l.name.as_str()) {
+                names.push(&l.name);
+            }
+        }
+        (1..=16).contains(&names.len()).then(|| names.join(", "))
     }
 
     fn opt(&mut self, e: &Option<Expr>) {
@@ -370,9 +441,20 @@ impl Walk<'_> {
                 if matches!(&*base.kind, ExprKind::Name(n) if n == "sum") {
                     return;
                 }
+                self.called = true;
                 self.expr(base);
-                if !not_yet(base) {
-                    self.args(args);
+                self.called = false;
+                if self.not_yet(base) {
+                    return;
+                }
+                let tile = matches!(&*base.kind, ExprKind::Name(n) if isa::Loc::from_name(n).is_some());
+                for a in args {
+                    // What a tile type's other options take is said when they are refused.
+                    if !tile || a.name.as_ref().is_none_or(|n| n.name == "valid") {
+                        self.called = true;
+                        self.expr(&a.value);
+                        self.called = false;
+                    }
                 }
             }
             ExprKind::Call(callee, args) => {
@@ -390,13 +472,15 @@ impl Walk<'_> {
                     self.pop();
                     return;
                 }
+                self.called = true;
                 self.expr(callee);
+                self.called = false;
                 let base = match &*callee.kind {
                     ExprKind::Static(b, _) => b,
                     _ => callee,
                 };
                 // Arguments of what is not there yet may use names of its own (`MTE2`).
-                if !not_yet(base) {
+                if !self.not_yet(base) {
                     self.args(args);
                 }
             }
@@ -415,12 +499,6 @@ impl Walk<'_> {
             }
         }
     }
-}
-
-fn not_yet(callee: &Expr) -> bool {
-    matches!(&*callee.kind, ExprKind::Name(n)
-        if matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
-            || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
 }
 
 /// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.

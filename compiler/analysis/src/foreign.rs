@@ -1,0 +1,61 @@
+//! Names that people bring along from PTO's C++, CUDA, numpy and Python, and what stands for them here.
+
+/// What to say about a foreign name.
+pub(crate) enum Foreign {
+    /// It is spelled so.
+    Is(&'static str),
+    /// There is another way.
+    Help(&'static str),
+}
+
+/// What stands for `name`, if others know it and we do not.
+pub(crate) fn foreign(name: &str) -> Option<Foreign> {
+    use Foreign::{Help, Is};
+    Some(match name {
+        "float" | "float32" | "fp32" | "float32_t" => Is("f32"),
+        "half" | "float16" | "fp16" | "float16_t" | "__half" => Is("f16"),
+        "bfloat16" | "bfloat16_t" | "__nv_bfloat16" => Is("bf16"),
+        "int" | "int32" | "int32_t" => Is("i32"),
+        "unsigned" | "uint" | "uint32" | "uint32_t" => Is("u32"),
+        "char" | "int8" | "int8_t" => Is("i8"),
+        "uint8" | "uint8_t" | "byte" => Is("u8"),
+        "short" | "int16" | "int16_t" => Is("i16"),
+        "uint16" | "uint16_t" => Is("u16"),
+        "int64" | "int64_t" | "long" => Is("i64"),
+        "uint64" | "uint64_t" => Is("u64"),
+        "size_t" | "ptrdiff_t" | "usize" | "isize" => Is("index"),
+        "boolean" | "_Bool" => Is("bool"),
+        "double" | "f64" | "float64" => Help("no target computes in f64; use `f32`"),
+        "UB" => Is("Vec"),
+        "L1" => Is("Mat"),
+        "L0A" => Is("Left"),
+        "L0B" => Is("Right"),
+        "L0C" => Is("Acc"),
+        "True" => Is("true"),
+        "False" => Is("false"),
+        "None" | "null" | "nullptr" => Is("none"),
+        "INFINITY" | "infinity" | "Inf" => Is("inf"),
+        "NaN" | "NAN" => Is("nan"),
+        "cdiv" => Is("ceil_div"),
+        "fmax" | "maximum" => Is("max"),
+        "fmin" | "minimum" => Is("min"),
+        "fabs" => Is("abs"),
+        "ln" => Is("log"),
+        "where" => Is("select"),
+        "arange" => Is("iota"),
+        "dot" => Is("matmul"),
+        "Tile" | "TileType" => Help("a tile type begins with its location: `Vec<f32, 16, 64>`"),
+        "GlobalTensor" | "Tensor" => Help("a tensor argument is written `x: in f32[M, N]`"),
+        "range" => Help("a range is written `0..n`"),
+        "len" | "shape" => Help("a tensor's extents have names in its type: `x: in f32[M, N]` gives `M` and `N`"),
+        "pow" => Help("a power is a product: `x * x`"),
+        "blockIdx" | "threadIdx" | "block_idx" | "get_block_idx" | "program_id" => {
+            Help("a block's number is a variable of `grid`: `grid (i in tiles(M, 16));` and then `i.index`")
+        }
+        "blockDim" | "gridDim" | "block_num" => Help("`tiles(n, size).count` is the number of blocks"),
+        "__syncthreads" | "pipe_barrier" | "set_flag" | "wait_flag" => {
+            Help("synchronisation is inserted by the compiler: leave it out")
+        }
+        _ => return None,
+    })
+}
