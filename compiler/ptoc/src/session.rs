@@ -260,13 +260,22 @@ impl Entry<'_> {
         let mut found: Vec<Ident> = Vec::new();
         for param in &self.item.params {
             for extent in extents(param).unwrap_or_default() {
-                let ExprKind::Name(name) = &*extent.kind else { continue };
-                if self.is_dimension(name, unit) && !found.iter().any(|d| d.name == *name) {
-                    found.push(Ident { name: name.clone(), span: extent.span });
-                }
+                self.add_dimensions(extent, unit, &mut found);
             }
         }
         found
+    }
+
+    /// Those of an extent: a name, or names in the shape of a layout.
+    fn add_dimensions(&self, extent: &Expr, unit: &Unit, found: &mut Vec<Ident>) {
+        match &*extent.kind {
+            ExprKind::Name(name) if self.is_dimension(name, unit) && !found.iter().any(|d| d.name == *name) => {
+                found.push(Ident { name: name.clone(), span: extent.span });
+            }
+            ExprKind::Layout(e, _) | ExprKind::Paren(e) => self.add_dimensions(e, unit, found),
+            ExprKind::Tuple(list) => list.iter().for_each(|e| self.add_dimensions(e, unit, found)),
+            _ => {}
+        }
     }
 
     /// Is a bare name in a tensor's type a dimension?

@@ -81,7 +81,9 @@ impl Runner<'_, '_> {
         plan.check_inputs(self.session, &tensors)?;
         let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
         // What the compiler has to say comes before what the kernel prints.
-        self.report.flush(self.session, self.io);
+        if self.report.flush(self.session, self.io).errors > 0 {
+            return Err(Failed);
+        }
         let compile_ms = self.compile_ms();
         let before = if args.verify { tensors.clone() } else { Vec::new() };
         let io = &mut *self.io;
@@ -124,7 +126,7 @@ impl Runner<'_, '_> {
     fn compile_ms(&self) -> f64 {
         let phases = self.session.clock.phases.iter();
         let compile = phases.filter(|p| !matches!(p.name.as_str(), "read arrays" | "make inputs"));
-        compile.map(|p| p.length.as_secs_f64() * 1e3).sum()
+        milliseconds(compile.map(|p| p.length).sum())
     }
 
     /// Takes the places of all outputs and reads what is expected.
@@ -293,6 +295,11 @@ impl Runner<'_, '_> {
             self.io.note(&line);
         }
     }
+}
+
+/// To the microsecond.
+pub(crate) fn milliseconds(time: std::time::Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 /// Are these the bits of a bf16 tensor, as numpy users keep them?

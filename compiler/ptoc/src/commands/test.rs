@@ -1,6 +1,6 @@
 //! `ptoc test`: the `// run:` and `// check:` lines of source files.
 
-use super::check::check_entry;
+use super::check::{Checked, check_entry};
 use crate::args::TestArgs;
 use crate::defs::Definition;
 use crate::files;
@@ -107,6 +107,7 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
             .filter(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND)),
     );
     tally.failed += io.report(malformed, &sources, args.message_format).errors;
+    let mut told: Vec<(Code, String, Option<u32>)> = Vec::new();
     for directive in &parsed.directives {
         let line = sources.position(file, directive.span().start).line;
         let shown = sources.slice(directive.span()).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -143,7 +144,15 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
                 tally.failed += 1;
                 io.print(&format!("FAILED {place}: {reason}\n"));
                 io.flush();
-                let found = std::mem::take(&mut session.diagnostics);
+                // What is wrong with the file as such is wrong for every line; once is enough.
+                let mut found = Diagnostics::new();
+                for d in std::mem::take(&mut session.diagnostics).iter() {
+                    let key = (d.code, d.message.clone(), d.span.map(|s| s.start));
+                    if !told.contains(&key) {
+                        told.push(key);
+                        found.push(d.clone());
+                    }
+                }
                 io.report(found, &session.sources, args.message_format);
             }
         }
@@ -162,7 +171,11 @@ fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check)
     match unit.entry(Some(&check.kernel.name), "check") {
         Ok(entry) => {
             session.check_definitions(&[entry], unit);
-            check_entry(session, unit, &entry);
+            let checked = check_entry(session, unit, &entry);
+            // A line that expects nothing wrong says something only if all was looked at.
+            if checked == Checked::Partly && check.expected.is_empty() && !session.diagnostics.has_errors() {
+                return Err("not checked to the end: something that it depends on is not given".to_owned().into());
+            }
         }
         Err(d) => {
             session.diagnostics.push(*d);

@@ -66,6 +66,20 @@ impl Plan {
     }
 }
 
+/// The oracle's value rounded once to the dtype is right, however small the tolerance: where the result is that, the
+/// oracle is taken to say so.
+fn accept_rounded(got: &Tensor, want: &mut [f64]) {
+    if want.len() != got.len() {
+        return;
+    }
+    for (i, want) in want.iter_mut().enumerate() {
+        let bits = got.get_bits(i);
+        if bits == scalar::bits_from_f64(got.dtype(), *want) {
+            *want = scalar::bits_to_f64(got.dtype(), bits);
+        }
+    }
+}
+
 fn oracle_failed(e: &OracleError, span: ptoc_diagnostics::Span, what: &str) -> Diagnostic {
     Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {e}"))
         .with_note("this is a mistake of the specification, whatever the kernel computes")
@@ -97,7 +111,9 @@ pub fn verify(
                 let want = want.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
                 Ok(compare(got, &want, rtol, atol))
             } else {
-                Ok(compare_f64(got, &oracle.evaluate(inputs)?, rtol, atol))
+                let mut want = oracle.evaluate(inputs)?;
+                accept_rounded(got, &mut want);
+                Ok(compare_f64(got, &want, rtol, atol))
             }
         });
         let d = match result {

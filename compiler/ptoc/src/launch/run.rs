@@ -107,7 +107,7 @@ impl<'p> CompiledPlan<'p> {
                 return session.fail(*d);
             }
         }
-        stats.insert("run_ms".into(), json!(run_time.as_secs_f64() * 1e3));
+        stats.insert("run_ms".into(), json!(crate::commands::run::milliseconds(run_time)));
         stats.insert("blocks".into(), json!(self.plan.steps.iter().map(|s| s.blocks).sum::<u64>()));
         match self.backend {
             Backend::Cpu => {
