@@ -392,7 +392,6 @@ impl Elab<'_> {
                 v => parts.push(PrintPart::Text(self.show(&v))),
             }
         }
-        parts.push(PrintPart::Text("\n".into()));
         self.emit(Op::Print { parts }, span);
         Ok(Val::Unit)
     }

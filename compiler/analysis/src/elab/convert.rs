@@ -173,7 +173,8 @@ impl Elab<'_> {
                 if path.iter().any(|h| h.to == Place::Gm) {
                     let message =
                         format!("{} has no move {from} -> {to}: this goes through global memory", self.target.name);
-                    let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message);
+                    let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message)
+                        .with_label("a TSTORE and a TLOAD of scratch memory");
                     if !self.diags.contains(&note) {
                         self.diags.push(note);
                     }
