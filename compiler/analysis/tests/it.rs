@@ -75,3 +75,13 @@ fn one_row_goes_through_the_cube() {
     let notes: Vec<_> = codes(text, "a5", &[]);
     assert_eq!(notes, [""; 0]);
 }
+
+#[test]
+fn integers_broadcast_where_the_instruction_takes_floats_only() {
+    // TCOLEXPANDADD has no i32 on a2a3: the row is spread by TCOLEXPAND, and added by TADD.
+    let text = "kernel k(a: in i32[M], b: in i32[N], c: out i32[M, N]) {
+            grid (i in tiles(M, 16), j in tiles(N, 64));
+            TSTORE(c.tile(i, j), Vec(col(a).tile(i, _)) * 3 + Vec(b.tile(j)));
+        }";
+    assert_eq!(codes(text, "a2a3", &[]), [""; 0]);
+}

@@ -177,8 +177,13 @@ impl Elab<'_> {
             Fit::Column | Fit::Row => {
                 let sem = if matches!(fit, Fit::Column) { Sem::RowExpandBinary(op) } else { Sem::ColExpandBinary(op) };
                 let commutes = matches!(op, BinOp::Add | BinOp::Mul | BinOp::Max | BinOp::Min);
+                // a2a3 broadcasts floats only in the instruction itself: integers are spread first.
+                let takes = |id| ptoc_isa::check_dtypes(self.target, id, &[dtype, dtype, dtype], None).is_none();
+                let spread = instr_for(if matches!(fit, Fit::Column) { Sem::RowExpand } else { Sem::ColExpand });
+                let spreads =
+                    spread.is_some_and(|id| ptoc_isa::check_dtypes(self.target, id, &[dtype, dtype], None).is_none());
                 match instr_for(sem) {
-                    Some(id) if !swapped || commutes => {
+                    Some(id) if (!swapped || commutes) && (takes(id) || !spreads) => {
                         let d = self.result(dtype, caps, shape, dest, span)?;
                         self.apply(
                             id,
@@ -443,7 +448,11 @@ impl Elab<'_> {
         };
         // A mask that is a column or a row decides for whole rows or columns.
         let wide = [&a, &b].into_iter().find_map(|v| match v {
-            Val::Tile(t) if (t.rows, t.cols) != (mask.0.rows, mask.0.cols) && (mask.0.cols == 1 || mask.0.rows == 1) => Some(*t),
+            Val::Tile(t)
+                if (t.rows, t.cols) != (mask.0.rows, mask.0.cols) && (mask.0.cols == 1 || mask.0.rows == 1) =>
+            {
+                Some(*t)
+            }
             _ => None,
         });
         let mask = match wide {
