@@ -42,7 +42,9 @@ impl Elab<'_> {
     pub fn merge_valid(&mut self, other: Shapes, before: &Shapes, span: Span) {
         for t in before.keys() {
             let (Some(a), Some(b)) = (self.valid.get(t).copied(), other.get(t).copied()) else { continue };
-            if a != b {
+            if a == Valid::Poison || b == Valid::Poison {
+                self.valid.insert(*t, Valid::Poison);
+            } else if a != b {
                 self.valid.insert(*t, Valid::Unknown(span));
             }
         }
@@ -238,7 +240,7 @@ impl Elab<'_> {
         let reads = std::mem::replace(&mut self.valid_reads, outer_reads);
         for (t, was) in &before {
             let now = self.valid.get(t).copied();
-            if now == Some(*was) {
+            if now == Some(*was) || now == Some(Valid::Poison) {
                 continue;
             }
             if let Some((_, _, at)) = reads.iter().find(|(x, v, _)| x == t && v == was) {

@@ -56,19 +56,33 @@ impl Elab<'_> {
     }
 
     fn grid(&mut self, vars: &[(Ident, Expr)], clauses: &[GridClause], span: Span) -> R<()> {
-        if self.grid_done {
-            return self.error(codes::GRID_MISUSE, span, "a kernel has one `grid`");
-        }
-        self.grid_done = true;
+        self.grid_done = Some(span);
         let mut ranges = Vec::new();
+        let mut failed = false;
         for (name, e) in vars {
-            let (extent, v) = match self.expr(e)? {
+            let v = match self.expr(e) {
+                Ok(v) => v,
+                Err(_) => {
+                    failed = true;
+                    continue;
+                }
+            };
+            let (extent, v) = match v {
                 Val::Tiles(t) => (t.count, Val::Tiles(t)),
                 Val::Range(lo, hi) => {
                     let n = self.bin(BinOp::Sub, hi, lo, e.span);
                     (n, Val::Range(lo, hi))
                 }
                 Val::Poison => return Err(Reported),
+                Val::Int(_) | Val::Scalar(_) => {
+                    let start = Span::new(e.span.file, e.span.start, e.span.start);
+                    let d =
+                        Diagnostic::error(codes::GRID_MISUSE, e.span, format!("`{}` runs over a number", name.name))
+                            .with_label("no range")
+                            .with_fix("write a range", start, "0..")
+                            .with_help("or blocks: `tiles(n, size)`");
+                    return self.report(d);
+                }
                 other => {
                     let d = Diagnostic::error(
                         codes::GRID_MISUSE,
@@ -80,6 +94,9 @@ impl Elab<'_> {
                 }
             };
             ranges.push((name, extent, v));
+        }
+        if failed {
+            return Err(Reported);
         }
         self.clauses(clauses, vars)?;
         self.b.begin_body();

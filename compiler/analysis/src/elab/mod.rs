@@ -14,6 +14,7 @@ mod expr;
 mod facts;
 mod inst;
 mod kernel;
+mod labels;
 mod oracle;
 mod params;
 mod program;
@@ -59,6 +60,8 @@ pub(crate) enum Valid {
     Known(Value, Value),
     /// It depends on the path; the span is where the paths met.
     Unknown(Span),
+    /// What wrote the tile was refused: reads of it stay silent.
+    Poison,
 }
 
 /// Where `return` goes while a function is inlined.
@@ -97,7 +100,9 @@ pub(crate) struct Elab<'a> {
     pub loops: Vec<Label>,
     /// `stages` of the pipeline whose body's tiles are being declared.
     pub stages: u32,
-    pub grid_done: bool,
+    pub grid_done: Option<Span>,
+    /// `let` statements of one name, by the name's place: for the repair to `var`.
+    pub lets: FxHashMap<Span, Span>,
     /// Work on tiles or memory was emitted: `grid` can no longer come.
     pub worked: bool,
     pub in_prologue: bool,
@@ -128,12 +133,19 @@ pub(crate) enum PlaceMode {
 impl<'a> Elab<'a> {
     /// Reports an error.
     pub fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> R<T> {
-        self.diags.push(Diagnostic::error(code, span, message));
-        Err(Reported)
+        self.report(Diagnostic::error(code, span, message))
     }
 
     /// Reports a prepared diagnostic.
-    pub fn report<T>(&mut self, d: Diagnostic) -> R<T> {
+    pub fn report<T>(&mut self, mut d: Diagnostic) -> R<T> {
+        if d.label.is_empty()
+            && let Some(label) = labels::default_label(d.code)
+        {
+            d.label = label.into();
+        }
+        // A secondary place that is the primary one says nothing more.
+        let primary = d.span;
+        d.labels.retain(|l| Some(l.span) != primary);
         self.diags.push(d);
         Err(Reported)
     }

@@ -108,7 +108,8 @@ impl Elab<'_> {
         let ItemKind::Program(k) = &modules.item(id).kind else { return Err(Reported) };
         self.env.push_frame();
         self.kernel_statics(k)?;
-        let (tensors, scalars) = self.arguments(k)?;
+        let (tensors, scalars, arguments) = self.arguments(k);
+        arguments?;
         // Scalars are constants here: from `-D`, or the default.
         for s in &scalars {
             let bits = s.given.or_else(|| {

@@ -138,7 +138,8 @@ impl<'a> Elab<'a> {
             exits: Vec::new(),
             loops: Vec::new(),
             stages: 1,
-            grid_done: false,
+            grid_done: None,
+            lets: FxHashMap::default(),
             worked: false,
             in_prologue: true,
             fuel: FUEL,
@@ -156,15 +157,17 @@ impl<'a> Elab<'a> {
         let item = modules.item(id);
         let ItemKind::Kernel(k) = &item.kind else { return Err(Reported) };
         self.env.push_frame();
-        let statics = self.kernel_statics(k)?;
-        let (mut tensors, scalars) = self.arguments(k)?;
-        self.attributes(&item.attrs, &tensors)?;
-        let conditions = self.wheres(k)?;
+        // Each part is checked whether or not those before it are in order: what they define is poisoned.
+        let statics = self.kernel_statics(k);
+        let (mut tensors, scalars, arguments) = self.arguments(k);
+        let attributes = self.attributes(&item.attrs, &tensors);
+        let conditions = self.wheres(k);
         let ensures = self.ensures(k, &tensors);
-        let r = self.kernel_body(&k.body);
+        let body = self.kernel_body(&k.body);
         self.finish_places();
         self.env.pop_frame();
-        let (ensures, ()) = (ensures?, r?);
+        let (statics, conditions, ensures) = (statics?, conditions?, ensures?);
+        arguments.and(attributes).and(body)?;
         tensors.retain(|t| t.dir != TensorDir::Scratch);
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
@@ -172,7 +175,7 @@ impl<'a> Elab<'a> {
     }
 
     /// Dimensions, scalar arguments, tensors; all are bound.
-    pub(crate) fn arguments(&mut self, k: &KernelItem) -> R<(Vec<TensorArg>, Vec<ScalarArg>)> {
+    pub(crate) fn arguments(&mut self, k: &KernelItem) -> (Vec<TensorArg>, Vec<ScalarArg>, R<()>) {
         self.dimensions(k);
         let mut failed = false;
         let mut scalars = Vec::new();
@@ -195,7 +198,7 @@ impl<'a> Elab<'a> {
                 }
             }
         }
-        if failed { Err(Reported) } else { Ok((tensors, scalars)) }
+        (tensors, scalars, if failed { Err(Reported) } else { Ok(()) })
     }
 
     /// Bare names in tensor types that nothing else defines are dimensions.

@@ -13,29 +13,37 @@ impl Elab<'_> {
     /// Static parameters from the bindings or their defaults.
     pub(crate) fn kernel_statics(&mut self, k: &KernelItem) -> R<Vec<(Name, String)>> {
         let mut shown = Vec::new();
+        let mut failed = false;
         for p in &k.statics {
-            let given = self.bindings.statics.get(&p.name.name).cloned();
-            let v = match given {
-                Some(v) => self.static_value(p, v, p.span)?,
-                None => match self.bindings.defs.get(&p.name.name) {
-                    Some(e) => {
-                        let e = e.clone();
-                        let v = self.expr(&e)?;
-                        self.static_value(p, v, e.span)?
-                    }
-                    None => self.static_default(p, &k.name)?,
-                },
-            };
-            if let StaticKind::Const { tune, .. } = &p.kind {
-                for t in tune {
-                    let v = self.expr(t)?;
-                    self.static_value(p, v, t.span)?;
-                }
-            }
+            let v = self.kernel_static(p, &k.name);
+            failed |= v.is_err();
+            let v = v.unwrap_or(Val::Poison);
             shown.push((p.name.name.clone(), self.show_static(&v)));
             self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
-        Ok(shown)
+        if failed { Err(Reported) } else { Ok(shown) }
+    }
+
+    fn kernel_static(&mut self, p: &StaticParam, kernel: &Ident) -> R<Val> {
+        let given = self.bindings.statics.get(&p.name.name).cloned();
+        let v = match given {
+            Some(v) => self.static_value(p, v, p.span)?,
+            None => match self.bindings.defs.get(&p.name.name) {
+                Some(e) => {
+                    let e = e.clone();
+                    let v = self.expr(&e)?;
+                    self.static_value(p, v, e.span)?
+                }
+                None => self.static_default(p, kernel)?,
+            },
+        };
+        if let StaticKind::Const { tune, .. } = &p.kind {
+            for t in tune {
+                let v = self.expr(t)?;
+                self.static_value(p, v, t.span)?;
+            }
+        }
+        Ok(v)
     }
 
     fn show_static(&self, v: &Val) -> String {

@@ -15,7 +15,7 @@ impl Elab<'_> {
         self.step(s.span)?;
         match &s.kind {
             StmtKind::Let { names, ty, value } => {
-                let r = self.let_stmt(names, ty.as_ref(), value);
+                let r = self.let_stmt(names, ty.as_ref(), value, s.span);
                 if r.is_err() {
                     self.poison(names);
                 }
@@ -29,7 +29,7 @@ impl Elab<'_> {
                 r
             }
             StmtKind::Var { name, ty, value } => {
-                let r = self.var_stmt(name, ty.as_ref(), value);
+                let r = self.var_stmt(name, ty.as_ref(), value, s.span);
                 if r.is_err() {
                     self.poison(std::slice::from_ref(name));
                 }
@@ -57,6 +57,15 @@ impl Elab<'_> {
             }
             StmtKind::While { cond, body } => self.while_stmt(cond, body, s.span),
             StmtKind::Grid { .. } => {
+                if let Some(first) = self.grid_done {
+                    let d = Diagnostic::error(codes::GRID_MISUSE, s.span, "a kernel has one `grid`")
+                        .with_label("a second one")
+                        .with_secondary(first, "the first one")
+                        .with_help(
+                            "one `grid` takes several variables: `grid (i in tiles(M, 16), j in tiles(N, 64));`",
+                        );
+                    return self.report(d);
+                }
                 let d =
                     Diagnostic::error(codes::GRID_MISUSE, s.span, "`grid` stands at the top level of a kernel, once")
                         .with_help("move it to the beginning of the kernel's body");
@@ -70,7 +79,10 @@ impl Elab<'_> {
                     self.emit(Op::Break(l), s.span);
                     Ok(())
                 }
-                None => self.error(codes::TYPE_MISMATCH, s.span, "`break` outside of a loop"),
+                None => self.report(
+                    Diagnostic::error(codes::TYPE_MISMATCH, s.span, "`break` outside of a loop")
+                        .with_label("there is no loop to leave"),
+                ),
             },
             StmtKind::Continue => match self.loops.last() {
                 Some(l) => {
@@ -79,7 +91,10 @@ impl Elab<'_> {
                     self.emit(Op::Continue(l), s.span);
                     Ok(())
                 }
-                None => self.error(codes::TYPE_MISMATCH, s.span, "`continue` outside of a loop"),
+                None => self.report(
+                    Diagnostic::error(codes::TYPE_MISMATCH, s.span, "`continue` outside of a loop")
+                        .with_label("there is no loop to go on with"),
+                ),
             },
             StmtKind::Error => Err(Reported),
         }
@@ -91,7 +106,10 @@ impl Elab<'_> {
         }
     }
 
-    fn let_stmt(&mut self, names: &[Ident], ty: Option<&Expr>, value: &Expr) -> R<()> {
+    fn let_stmt(&mut self, names: &[Ident], ty: Option<&Expr>, value: &Expr, span: Span) -> R<()> {
+        if let [n] = names {
+            self.lets.insert(n.span, span);
+        }
         if let ExprKind::Tile { ty: spec, at } = &*value.kind {
             let spec = self.tile_spec(spec)?;
             let labels: Vec<Name> = names.iter().map(|n| n.name.clone()).collect();
@@ -153,7 +171,7 @@ impl Elab<'_> {
         Ok(())
     }
 
-    fn var_stmt(&mut self, name: &Ident, ty: Option<&Expr>, value: &Expr) -> R<()> {
+    fn var_stmt(&mut self, name: &Ident, ty: Option<&Expr>, value: &Expr, span: Span) -> R<()> {
         let v = self.expr(value)?;
         let ty = match ty {
             Some(t) => self.scalar_type(t)?,

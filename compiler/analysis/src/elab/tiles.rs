@@ -120,7 +120,7 @@ impl Elab<'_> {
                     .with_help("load it again here, or use one tile for each shape");
                 self.report(d)
             }
-            None => Err(Reported),
+            Some(Valid::Poison) | None => Err(Reported),
         }
     }
 
