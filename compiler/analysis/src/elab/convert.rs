@@ -181,8 +181,8 @@ impl Elab<'_> {
                 }
                 Ok(path)
             }
-            // A bias has the accumulator's dtype; if that was refused, so was this.
-            None if to == Loc::Bias && self.refused.contains(&dtype) => Err(Reported),
+            // The matrix unit does not have this dtype, and the accumulator said so.
+            None if matches!(to, Loc::Left | Loc::Right | Loc::Bias) && self.refused.contains(&dtype) => Err(Reported),
             None => {
                 let d = match ptoc_isa::check_move(self.target, from, to, dtype, dtype) {
                     Err(v) => v.diagnostic(span),
