@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
+use ptoc_syntax::Directive;
 use ptoc_syntax::ast::{self, Ident, Item, ItemKind, Name};
 use rustc_hash::FxHashMap;
 
@@ -48,6 +49,8 @@ pub struct Module {
     pub imports: Vec<(Ident, ItemId)>,
     /// Names whose import failed: that was reported, their uses are not.
     pub broken: Vec<Name>,
+    /// What its test lines give to parameters (`act=silu`): names in there are used.
+    pub given: Vec<Name>,
 }
 
 /// All files of a compilation; the root is the first.
@@ -136,6 +139,7 @@ impl Modules {
             scope,
             imports: Vec::new(),
             broken: Vec::new(),
+            given: given(&parsed.directives),
         });
         known.insert(path.clone(), id);
         open.push(path);
@@ -255,4 +259,13 @@ fn circle(open: &[Vec<Name>], back: &[Name]) -> String {
 
 fn join(path: &[Name]) -> String {
     path.iter().map(|n| n.as_str()).collect::<Vec<_>>().join("::")
+}
+
+/// The values that test lines give to parameters.
+fn given(directives: &[Directive]) -> Vec<Name> {
+    let settings = directives.iter().map(|d| match d {
+        Directive::Run(r) => &r.settings,
+        Directive::Check(c) => &c.settings,
+    });
+    settings.flat_map(|s| &s.params).map(|p| p.value.clone()).collect()
 }

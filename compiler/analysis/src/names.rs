@@ -39,7 +39,8 @@ fn unused_imports(module: &Module, out: &mut Vec<Diagnostic>) {
     let text =
         format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
     for (name, _) in &module.imports {
-        if !text.contains(&format!("{:?}", name.name)) {
+        let given = module.given.iter().any(|v| *v == name.name);
+        if !given && !text.contains(&format!("{:?}", name.name)) {
             out.push(Diagnostic::warning(
                 codes::UNUSED_NAME,
                 name.span,

@@ -1,8 +1,9 @@
 //! Small programs, and the codes that they get.
 #![allow(missing_docs, reason = "a test")]
 
-use ptoc_analysis::{Bindings, Modules, NoImports, check_names, instantiate};
-use ptoc_diagnostics::SourceMap;
+use ptoc_analysis::{Bindings, Loader, Modules, NoImports, check_names, instantiate};
+use ptoc_diagnostics::{FileId, SourceMap};
+use ptoc_syntax::ast::Name;
 
 /// The codes of all errors of the kernels in `text`; every kernel without errors must pass the verifier.
 fn codes(text: &str, target: &str, dims: &[(&str, i64)]) -> Vec<String> {
@@ -84,4 +85,30 @@ fn integers_broadcast_where_the_instruction_takes_floats_only() {
             TSTORE(c.tile(i, j), Vec(col(a).tile(i, _)) * 3 + Vec(b.tile(j)));
         }";
     assert_eq!(codes(text, "a2a3", &[]), [""; 0]);
+}
+
+#[test]
+fn a_test_line_uses_the_names_that_it_gives() {
+    struct Std;
+    impl Loader for Std {
+        fn load(&mut self, path: &[Name], _: FileId) -> Result<(FileId, String), String> {
+            let text = "fn one(x: f32) -> f32 { x }\nfn two(x: f32) -> f32 { x }\nfn three(x: f32) -> f32 { x }";
+            if path[1..] == ["act"] { Ok((FileId(1), text.into())) } else { Err("no".into()) }
+        }
+    }
+    let text = "use std::act::one;
+        use std::act::two;
+        use std::act::three;
+        // run: k interp M=3 f=two
+        kernel k<fn f = one>(x: in f32[M], y: out f32[M]) {
+            grid (i in tiles(M, 64));
+            TSTORE(y.tile(i), f(Vec(x.tile(i))));
+        }";
+    let mut map = SourceMap::default();
+    let file = map.add("test.tile", text);
+    let mut diagnostics = Vec::new();
+    let modules = Modules::load(file, text, &mut Std, &mut diagnostics);
+    check_names(&modules, &mut diagnostics);
+    let messages: Vec<_> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["`three` is imported and never used"]);
 }
