@@ -160,7 +160,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
     /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
     /// Show times and counts
     #[arg(long)]
@@ -223,7 +223,7 @@ pub struct TestArgs {
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
@@ -274,6 +274,14 @@ fn parse_definition(text: &str) -> Result<(String, String), String> {
 
 fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
     split(text).map(|(name, value)| (name.to_owned(), PathBuf::from(value)))
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if n <= 1024 => Ok(n),
+        Ok(_) => Err("at most 1024".into()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {

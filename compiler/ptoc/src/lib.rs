@@ -46,7 +46,10 @@ pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 
     io.flush();
     match io.failed.take() {
         Some(e) => {
-            let d = Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write to standard output: {e}"));
+            let d = Diagnostic::global(
+                codes::CANNOT_WRITE,
+                format!("cannot write to standard output: {}", files::reason(&e)),
+            );
             let mut found = Diagnostics::new();
             found.push(d.with_help("make room, or send the results elsewhere"));
             io.report(found, &SourceMap::new(), args::MessageFormat::Human);

@@ -227,7 +227,11 @@ impl Plan {
                 Ok(tensor) => tensors.push(tensor),
                 Err(e) => {
                     let code = crate::files::code(e.code());
-                    return session.fail(Diagnostic::error(code, a.span, format!("argument `{}`: {e}", a.name)));
+                    let mut d = Diagnostic::error(code, a.span, format!("argument `{}`: {e}", a.name));
+                    if code == codes::RANDOM_RANGE {
+                        d = d.with_note("the range is what `where` says, with these dimensions");
+                    }
+                    return session.fail(d);
                 }
             }
         }

@@ -1,0 +1,566 @@
+//! The binary as a script sees it: exit status, standard output, standard error.
+
+use ptoc_tensor::{DType, Tensor, npy};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Kernels for most of the tests.
+const ADD: &str = "\
+/// c = a + b
+kernel add<const ROWS = 16>(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N])
+    ensures c[i, j] == a[i, j] + b[i, j]
+{
+    grid (i in tiles(M, ROWS), j in tiles(N, 64));
+    TSTORE(c.tile(i, j), Vec(a.tile(i, j)) + Vec(b.tile(i, j)));
+}
+
+kernel scale(x: in f32[M, N], s: f32, y: out f32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * s);
+}
+";
+
+/// A directory of its own; everything is named relative to it.
+struct Sandbox {
+    dir: TempDir,
+}
+
+impl Sandbox {
+    fn new() -> Sandbox {
+        let sandbox = Sandbox { dir: TempDir::new().unwrap() };
+        sandbox.file("add.tile", ADD);
+        sandbox.array("a.npy", DType::F32, &[3, 4]);
+        sandbox.array("b.npy", DType::F32, &[3, 4]);
+        sandbox
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn file(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+
+    /// 0, 1, 2, ..
+    fn array(&self, name: &str, dtype: DType, shape: &[usize]) {
+        let tensor = Tensor::from_fn(dtype, shape, |i| ptoc_tensor::scalar::bits_from_i128(dtype, i as i128)).unwrap();
+        self.file(name, npy::write(&tensor));
+    }
+
+    fn read(&self, name: &str) -> Tensor {
+        npy::read(&fs::read(self.path().join(name)).unwrap(), None).unwrap()
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ptoc"));
+        command.current_dir(self.path()).args(args.split_whitespace());
+        command.env_remove("COLUMNS").env_remove("NO_COLOR");
+        command
+    }
+
+    /// Status, standard output and standard error of a call, in this order.
+    fn run(&self, args: &str) -> String {
+        let output = self.command(args).output().unwrap();
+        let mut text = format!("$ ptoc {args}\nexit {}\n", output.status.code().unwrap());
+        for (name, bytes) in [("stdout", output.stdout), ("stderr", output.stderr)] {
+            let bytes = String::from_utf8(bytes).unwrap();
+            if !bytes.is_empty() {
+                let _ = write!(text, "-- {name}\n{bytes}");
+            }
+        }
+        text
+    }
+
+    /// Several calls, one after another.
+    fn runs(&self, calls: &[&str]) -> String {
+        calls.iter().map(|args| self.run(args)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Names of all files, sorted.
+    fn listing(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(self.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// A snapshot in which times and sizes of machine code do not show.
+macro_rules! snapshot {
+    ($text:expr) => {
+        let mut settings = insta::Settings::clone_current();
+        settings.add_filter(r"\d+\.\d+ ms", "[time] ms");
+        settings.add_filter(r#""(compile_ms|run_ms|code_bytes|threads)":[0-9.e-]+"#, r#""$1":"[n]""#);
+        settings.add_filter(r"(?m)^(compile_ms|run_ms|code_bytes|threads) +[0-9.]+$", "$1 [n]");
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!($text));
+    };
+}
+
+#[test]
+fn check_says_what_it_has_seen() {
+    let s = Sandbox::new();
+    s.file("bad.tile", ADD.replace("Vec(a.tile", "Vec(aa.tile"));
+    s.file("none.tile", "//! nothing yet\n");
+    s.file("wait.tile", "kernel k<const R>(x: in f32[R, 8]) { }\nkernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n");
+    snapshot!(s.runs(&[
+        "check add.tile",
+        "check add.tile bad.tile none.tile",
+        "check wait.tile",
+        "check wait.tile -D R=4 -D N=64",
+        "check add.tile -D ROWS=32 -D M=100 --target a5",
+    ]));
+}
+
+#[test]
+fn check_reports_json_lines() {
+    let s = Sandbox::new();
+    s.file(
+        "bad.tile",
+        ADD.replace("TSTORE(c.tile(i, j), Vec(a.tile", "let ß = 1;\n    TSTORE(c.tile(i, j), Vec(aa.tile"),
+    );
+    snapshot!(s.run("check bad.tile --message-format json"));
+}
+
+#[test]
+fn warnings_can_be_denied() {
+    let s = Sandbox::new();
+    s.file(
+        "w.tile",
+        ADD.replace("    grid (i in tiles(M, ROWS)", "    let unused = 3;\n    grid (i in tiles(M, ROWS)"),
+    );
+    snapshot!(s.runs(&[
+        "check w.tile",
+        "check w.tile --deny W0110",
+        "check w.tile --deny warnings",
+        "check w.tile --deny E0101",
+        "check w.tile --deny W9999",
+        "run w.tile add --random 1 -D M=2 -D N=2 --out c=c.npy --deny warnings",
+    ]));
+    assert!(!s.path().join("c.npy").exists());
+}
+
+#[test]
+fn definitions_must_mean_something() {
+    let s = Sandbox::new();
+    snapshot!(s.runs(&[
+        "check add.tile -D ROW=32",
+        "check add.tile -D Vec=1024",
+        "check add.tile -D capacity.Vek=1024",
+        "check add.tile -D capacity.Vec=f32",
+        "check add.tile -D capacity.Vec=1024",
+        "check add.tile -D M=f32",
+        "check add.tile -D M=-1",
+        "check add.tile -D ROWS=(1",
+        "check add.tile -D ROWS=f32",
+        "check add.tile -D ROWS",
+        "check add.tile -D =3",
+        "check add.tile -D s=2.5 -D N=2*64",
+    ]));
+}
+
+#[test]
+fn sources_that_cannot_be_read() {
+    let s = Sandbox::new();
+    s.file("latin1.tile", b"// caf\xe9\nkernel");
+    s.file("dir/x.tile", "use lib::missing::f;\nuse std::no::f;\n");
+    snapshot!(s.runs(&[
+        "check missing.tile",
+        "check ad.tile",
+        "check no/such/dir.tile",
+        "check dir",
+        "check a.npy",
+        "check latin1.tile",
+        "check dir/x.tile",
+        "run missing.tile",
+        "emit missing.tile --stage ast",
+        "test missing.tile",
+    ]));
+}
+
+#[test]
+fn imports() {
+    let s = Sandbox::new();
+    s.file("main.tile", "use lib::math::double;\nuse std::act::gelu;\n\nkernel k(x: in f32[M, N], y: out f32[M, N])\n    ensures y[i, j] == gelu(double(x[i, j]))\n{\n    grid (i in tiles(M, 16), j in tiles(N, 64));\n    TSTORE(y.tile(i, j), gelu(double(Vec(x.tile(i, j)))));\n}\n");
+    s.file("lib/math.tile", "use more::two;\n\nfn double(x: f32) -> f32 { x * two }\n");
+    s.file("lib/more.tile", "const two: f32 = 2.0;\n");
+    snapshot!(s.runs(&["check main.tile", "run main.tile --random 1 -D M=2 -D N=3 --verify --rtol 1e-5 --atol 1e-6"]));
+    s.file("lib/more.tile", "const two: f32 = ;\n");
+    snapshot!(s.run("check main.tile"));
+}
+
+#[test]
+fn run_shows_its_results() {
+    let s = Sandbox::new();
+    snapshot!(s.runs(&[
+        "run add.tile add --in a=a.npy --in b=b.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --backend interp --stats",
+        "run add.tile add --in a=a.npy --random 7 --json",
+        "run add.tile add --in a=a.npy --random 7 --json --backend interp",
+        "run add.tile scale --in x=a.npy -D s=0.5 --target kirin9030",
+        "run add.tile add --random 1 -D M=0 -D N=5",
+    ]));
+}
+
+#[test]
+fn outputs_appear_together() {
+    let s = Sandbox::new();
+    snapshot!(s.run("run add.tile add --in a=a.npy --in b=b.npy --out c=c.npy --trace t.json --verify"));
+    let c = s.read("c.npy");
+    assert_eq!(c.to_f64s(), (0..12).map(|i| 2.0 * f64::from(i)).collect::<Vec<_>>());
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(s.path().join("t.json")).unwrap()).unwrap();
+    let names: Vec<&str> =
+        trace["traceEvents"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+    for phase in ["parse", "elaborate", "passes", "machine code", "run add"] {
+        assert!(names.contains(&phase), "{names:?}");
+    }
+    assert_eq!(s.listing(), ["a.npy", "add.tile", "b.npy", "c.npy", "t.json"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |name: &str| fs::metadata(s.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("c.npy"), mode("a.npy"), "an output has the permissions of any new file");
+    }
+}
+
+#[test]
+fn nothing_is_written_when_something_is_wrong() {
+    let s = Sandbox::new();
+    s.file("c.npy", "old");
+    s.file("dir/keep", "");
+    snapshot!(s.runs(&[
+        "run add.tile add --in a=a.npy --in b=b.npy --out c=no/dir/c.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --out c=dir",
+        "run add.tile add --in a=a.npy --in b=b.npy --out c=c.npy --trace c.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --out c=c.npy --trace no/t.json",
+        "run add.tile add --in a=a.npy --in b=missing.npy --out c=c.npy",
+        "emit add.tile add --stage ir -o no/x.ir",
+    ]));
+    assert_eq!(fs::read(s.path().join("c.npy")).unwrap(), b"old");
+    assert_eq!(s.listing(), ["a.npy", "add.tile", "b.npy", "c.npy", "dir"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn devices_and_links_are_written_through() {
+    let s = Sandbox::new();
+    std::os::unix::fs::symlink("real.npy", s.path().join("link.npy")).unwrap();
+    s.file("real.npy", "old");
+    let run = s.run("run add.tile add --in a=a.npy --in b=b.npy --out c=link.npy --trace /dev/null");
+    assert!(run.contains("exit 0"), "{run}");
+    assert_eq!(s.read("real.npy").shape(), [3, 4]);
+    assert!(fs::symlink_metadata(s.path().join("link.npy")).unwrap().is_symlink());
+}
+
+#[test]
+fn arrays_that_do_not_fit() {
+    let s = Sandbox::new();
+    s.array("half.npy", DType::F16, &[3, 4]);
+    s.array("long.npy", DType::F32, &[5, 4]);
+    s.array("flat.npy", DType::F32, &[12]);
+    s.array("cube.npy", DType::F32, &[1, 3, 4]);
+    let whole = fs::read(s.path().join("a.npy")).unwrap();
+    s.file("short.npy", &whole[..whole.len() - 5]);
+    s.file("head.npy", &whole[..40]);
+    s.file("text.npy", "1 2 3\n");
+    snapshot!(s.runs(&[
+        "run add.tile add --in a=half.npy --in b=b.npy",
+        "run add.tile add --in a=a.npy --in b=long.npy",
+        "run add.tile add --in a=flat.npy --in b=cube.npy",
+        "run add.tile add --in a=short.npy --in b=head.npy",
+        "run add.tile add --in a=text.npy --in b=missing.npy",
+        "run add.tile add --in a=a.npy --random 1 -D M=7",
+        "run add.tile add --in a=a.npy",
+        "run add.tile add",
+        "run add.tile add --random 1 -D M=3",
+        "run add.tile add --random 1",
+    ]));
+}
+
+#[test]
+fn extents_that_are_computed_or_constant() {
+    let s = Sandbox::new();
+    s.file("half.tile", "kernel k(x: in u8[N, K / 2], y: in f32[4], z: out f32[K]) where K >= 2 {\n    grid (j in tiles(K, 64));\n    let t = tile Vec<f32, 1, j>;\n    TEXPANDS(t, 1.0);\n    TSTORE(z.tile(j), t);\n}\n");
+    s.array("x.npy", DType::U8, &[3, 8]);
+    s.array("y4.npy", DType::F32, &[4]);
+    s.array("y5.npy", DType::F32, &[5]);
+    snapshot!(s.runs(&[
+        "run half.tile --in x=x.npy --in y=y4.npy -D K=16",
+        "run half.tile --in x=x.npy --in y=y5.npy -D K=18",
+        "run half.tile --in x=x.npy --in y=y4.npy -D K=1",
+    ]));
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    let s = Sandbox::new();
+    snapshot!(s.runs(&[
+        "run add.tile",
+        "run add.tile scal",
+        "run add.tile nothing_like_it",
+        "run add.tile scale --in x=a.npy",
+        "run add.tile scale --in x=a.npy --in s=b.npy -D s=1.0",
+        "run add.tile add --in A=a.npy --in b=b.npy",
+        "run add.tile add --in c=a.npy --in a=a.npy --in a=a.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --out b=x.npy --expect d=a.npy",
+        "run add.tile add --target a7",
+        "run add.tile add --target geopim",
+        "run add.tile add --backend gpu",
+        "run add.tile add --backend pim",
+        "run add.tile add --threads many",
+        "run add.tile add --rtol -1",
+        "run add.tile scale --random 1 -D M=2 -D N=2 -D s=1.0 --verify",
+    ]));
+    s.file("empty.tile", "");
+    snapshot!(s.run("run empty.tile"));
+}
+
+#[test]
+fn missing_const_without_default() {
+    let s = Sandbox::new();
+    s.file("k.tile", ADD.replace("const ROWS = 16", "const ROWS"));
+    snapshot!(
+        s.runs(&["run k.tile add --in a=a.npy --in b=b.npy", "run k.tile add --in a=a.npy --in b=b.npy -D ROWS=8"])
+    );
+}
+
+#[test]
+fn comparisons() {
+    let s = Sandbox::new();
+    let want = |f: &dyn Fn(usize) -> f64| Tensor::from_f64s(DType::F32, &[3, 4], &(0..12).map(f).collect::<Vec<_>>());
+    s.file("same.npy", npy::write(&want(&|i| 2.0 * i as f64).unwrap()));
+    s.file("near.npy", npy::write(&want(&|i| 2.0 * i as f64 + if i == 7 { 0.25 } else { 0.0 }).unwrap()));
+    s.array("wide.npy", DType::F32, &[3, 5]);
+    snapshot!(s.runs(&[
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=same.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy --atol 0.25 --out c=c.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy --rtol 0.01 --json",
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=wide.npy",
+    ]));
+    s.file("wrong.tile", ADD.replace("c[i, j] == a[i, j] + b", "c[i, j] == a[i, j] - b"));
+    s.file("outside.tile", ADD.replace("c[i, j] == a[i, j] + b[i, j]", "c[i, j] == a[i, j + 1] + b[i, j]"));
+    snapshot!(s.runs(&[
+        "run wrong.tile add --in a=a.npy --in b=b.npy --verify --backend interp",
+        "run outside.tile add --in a=a.npy --in b=b.npy --verify",
+    ]));
+}
+
+const GATHER: &str = "\
+kernel gather(table: in f32[R], idx: in i32[M, N], y: out f32[M, N])
+    where 0 <= idx[i, j], idx[i, j] < R
+    ensures y[i, j] == table[idx[i, j]]
+{
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let t = tile Vec<f32, i, j>;
+    MGATHER(t, table, Vec(idx.tile(i, j)));
+    TSTORE(y.tile(i, j), t);
+}
+";
+
+#[test]
+fn data_keep_to_where() {
+    let s = Sandbox::new();
+    s.file("gather.tile", GATHER);
+    s.array("idx.npy", DType::I32, &[3, 4]);
+    snapshot!(s.runs(&[
+        "run gather.tile --random 5 -D M=2 -D N=3 -D R=4 --verify",
+        "run gather.tile --random 5 --in idx=idx.npy -D R=12 --verify",
+        "run gather.tile --random 5 --in idx=idx.npy -D R=11",
+        "run gather.tile --random 5 -D M=2 -D N=3 -D R=0",
+        "run gather.tile --random 5 -D M=0 -D N=3 -D R=0",
+    ]));
+}
+
+#[test]
+fn programs_run_their_launches_in_order() {
+    let s = Sandbox::new();
+    let program = "
+program twice(x: in f32[M, N], y: out f32[M, N]) {
+    let t = tensor f32[M, N];
+    scale(x, 2.0, t);
+    add(t, x, y);
+}
+";
+    s.file("p.tile", format!("{ADD}{program}"));
+    snapshot!(s.runs(&[
+        "check p.tile",
+        "run p.tile twice --in x=a.npy",
+        "run p.tile twice --in x=a.npy --backend interp --json",
+        "run p.tile twice --in x=a.npy --verify",
+    ]));
+}
+
+#[test]
+fn prints_go_to_standard_error() {
+    let s = Sandbox::new();
+    s.file("p.tile", "kernel k(x: in f32[M, N], s: f32 = 1.5, y: out f32[M, N]) {\n    grid (i in tiles(M, 2), j in tiles(N, 64));\n    let v = Vec(x.tile(i, j));\n    print(\"block\", i.index, s);\n    TSTORE(y.tile(i, j), v);\n}\n");
+    let (cpu, interp) =
+        (s.run("run p.tile --in x=a.npy --json"), s.run("run p.tile --in x=a.npy --json --backend interp --threads 1"));
+    let printed = |text: &str| text.split("-- stderr\n").nth(1).unwrap().to_owned();
+    assert_eq!(printed(&cpu), printed(&interp));
+    assert!(printed(&cpu).starts_with("block 0 1.5\n"), "{cpu}");
+}
+
+#[test]
+fn emit_shows_every_stage() {
+    let s = Sandbox::new();
+    for stage in ["tokens", "ast", "ir", "placed", "loop", "clif", "asm"] {
+        let run = s.run(&format!("emit add.tile add --stage {stage}"));
+        assert!(run.contains("exit 0") && run.contains("-- stdout"), "{stage}: {run}");
+        s.run(&format!("emit add.tile add --stage {stage} -o {stage}.txt"));
+        let (_, printed) = run.split_once("-- stdout\n").unwrap();
+        assert_eq!(fs::read_to_string(s.path().join(format!("{stage}.txt"))).unwrap(), printed, "{stage}");
+    }
+    s.file("wait.tile", "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n");
+    s.file("bad.tile", "kernel k( {\n");
+    snapshot!(s.runs(&[
+        "emit add.tile add --stage placed",
+        "emit add.tile --stage ir",
+        "emit add.tile add --stage pto",
+        "emit add.tile add --stage nothing",
+        "emit wait.tile --stage ir",
+        "emit bad.tile --stage tokens",
+        "emit bad.tile --stage ir -o bad.ir",
+    ]));
+    assert!(!s.path().join("bad.ir").exists());
+}
+
+#[test]
+fn test_lines() {
+    let s = Sandbox::new();
+    s.file("sub/data.npy", fs::read(s.path().join("a.npy")).unwrap());
+    let lines = "
+// run: add interp,cpu M=20 N=70 seed=1
+// run: add interp a=data.npy b=data.npy c==data.npy
+// run: add cpu a=data.npy b=data.npy c==data.npy atol=100
+// run: add interp,pim M=1 N=1
+// run: scale interp,cpu M=3 N=3
+// run: scale interp,cpu M=3 N=3 s=2.0 ROWS=3
+// run: nobody interp M=3
+// run: add interp,cpu target=a9 M=1 N=1
+// run: add nowhere M=1
+// check: add
+// check: add ROWS=4096 => capacity
+// check: add ROWS=4096
+// check: add => SA-0353, dtype
+";
+    s.file("sub/t.tile", format!("{ADD}{lines}"));
+    s.file("sub/deeper/u.tile", format!("{ADD}// check: add capacity.Vec=0x100 => SA-0352, SA-0352, SA-0352\n"));
+    s.file("sub/not.txt", "// run: x y\n");
+    snapshot!(s.run("test sub"));
+    snapshot!(s.runs(&["test add.tile", "test missing.tile add.tile", "test sub/deeper"]));
+}
+
+#[test]
+fn explain_and_targets() {
+    let s = Sandbox::new();
+    snapshot!(s.runs(&[
+        "explain E0749",
+        "explain sa0353",
+        "explain TADD",
+        "explain TMRGSORT",
+        "explain TAD",
+        "explain",
+        "targets",
+        "targets a5 --json",
+        "targets a6",
+    ]));
+    let list = s.run("explain --list");
+    assert!(list.contains("\nSA-0353  ") && list.contains("exit 0"), "{list}");
+    let all: serde_json::Value =
+        serde_json::from_str(s.run("targets --json").split_once("-- stdout\n").unwrap().1).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 4);
+    assert!(all.as_array().unwrap().iter().all(|t| t["locations"].as_object().unwrap().len() == 9));
+}
+
+#[test]
+fn wrong_calls_and_what_is_for_later() {
+    let s = Sandbox::new();
+    snapshot!(s.runs(&[
+        "--help",
+        "run --help",
+        "",
+        "frobnicate",
+        "check",
+        "fmt --check add.tile",
+        "lsp",
+        "layout --batch",
+        "mem add.tile",
+        "sim x.pim",
+        "dram t.txt --config c",
+        "bench add.tile",
+    ]));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = s.run(&format!("completions {shell}"));
+        assert!(script.contains("exit 0") && script.contains("ptoc"), "{shell}");
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let s = Sandbox::new();
+    assert!(!s.run("check missing.tile").contains('\x1b'));
+    assert!(s.run("check missing.tile --color always").contains('\x1b'));
+    assert!(!s.run("check missing.tile --color never").contains('\x1b'));
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_panic() {
+    let s = Sandbox::new();
+    for args in [
+        "explain --list",
+        "targets",
+        "emit add.tile add --stage clif",
+        "run add.tile add --random 1 -D M=3 -D N=3",
+        "--help",
+    ] {
+        let mut child = s.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(0) && !err.contains("panicked"), "{args}: {err}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let s = Sandbox::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = s.command("targets").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("E0742"));
+}
+
+#[test]
+fn deep_and_huge_input() {
+    let s = Sandbox::new();
+    let deep = format!("kernel k(x: in f32[M]) {{ let a = {}1{}; }}\n", "(".repeat(100_000), ")".repeat(100_000));
+    s.file("deep.tile", deep);
+    let huge = format!("kernel k(x: in f32[{}]) {{ }}\n", "9".repeat(400));
+    s.file("huge.tile", huge);
+    for (args, code) in [
+        ("check deep.tile", "E0011"),
+        ("emit deep.tile --stage ast", "E0011"),
+        ("run deep.tile --random 1 -D M=1", "E0011"),
+        ("check huge.tile", "E0006"),
+    ] {
+        let run = s.run(args);
+        assert!(
+            run.contains("exit 1") && run.contains(&format!("error[{code}]")),
+            "{args}: {}",
+            &run[..run.len().min(2000)]
+        );
+    }
+    let run = s.run(&format!("check add.tile -D ROWS={}1{}", "(".repeat(20_000), ")".repeat(20_000)));
+    assert!(run.contains("exit 1"), "{}", &run[run.len() - 2000..]);
+    let run = s.run("run add.tile add --random 1 -D M=4000000000 -D N=4000000000");
+    assert!(run.contains("exit 1") && run.contains("E0708"), "{run}");
+}
