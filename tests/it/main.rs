@@ -1,4 +1,5 @@
 //! Tests across crates.
 
 mod pages;
+mod spec;
 mod ui;

@@ -37,6 +37,8 @@ pub struct Example<'p> {
     /// Command-line arguments for `ptoc check`: the info word `target=a5` gives `--target a5`, others of the form
     /// `NAME=VALUE` give `-D NAME=VALUE`.
     pub flags: Vec<&'p str>,
+    /// Codes named in the fence after `error`: exactly these must be found.
+    pub codes: Vec<&'p str>,
 }
 
 /// The examples on a page, in order. Fences are three backquotes at the start of a line; other languages are skipped.
@@ -65,12 +67,13 @@ fn example<'p>(info: &'p str, text: &'p str) -> Option<Example<'p>> {
     if words.next() != Some("tile") {
         return None;
     }
-    let mut example = Example { text, expect_error: false, flags: Vec::new() };
+    let mut example = Example { text, expect_error: false, flags: Vec::new(), codes: Vec::new() };
     for word in words {
         match word.split_once('=') {
             Some(("target", target)) => example.flags.extend(["--target", target]),
             Some(_) => example.flags.extend(["-D", word]),
-            None => example.expect_error |= word == "error",
+            None if word == "error" => example.expect_error = true,
+            None => example.codes.push(word),
         }
     }
     Some(example)

@@ -1,0 +1,43 @@
+//! Every `tile` example in the pages of `spec/` does what its fence says.
+
+use ptoc_diagnostics::examples;
+use ptoc_tests::front::{Flags, check};
+use std::path::Path;
+
+#[test]
+fn examples_of_the_specification_compile() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec");
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    let mut pages: Vec<_> = std::fs::read_dir(&dir).expect("spec/").map(|e| e.expect("readable").path()).collect();
+    pages.sort();
+    for page in pages.iter().filter(|p| p.extension().is_some_and(|e| e == "md")) {
+        let text = std::fs::read_to_string(page).expect("UTF-8");
+        for (k, example) in examples(&text).iter().enumerate() {
+            seen += 1;
+            let name = format!("{} example {}", page.display(), k + 1);
+            if example.codes.contains(&"syntax") {
+                // The grammar's examples need not mean anything.
+                let found = ptoc_syntax::parse(ptoc_diagnostics::FileId(0), example.text).diagnostics;
+                if found.is_empty() == example.expect_error {
+                    wrong.push(format!("{name}: {found:?}"));
+                }
+                continue;
+            }
+            let checked = check("spec", example.text, &Flags::parse(example.flags.iter().copied()), None);
+            let mut errors: Vec<&str> =
+                checked.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code.as_str()).collect();
+            errors.sort_unstable();
+            errors.dedup();
+            let ok = if example.expect_error {
+                !errors.is_empty() && (example.codes.is_empty() || errors == example.codes)
+            } else {
+                errors.is_empty()
+            };
+            if !ok {
+                wrong.push(format!("{name}: found {errors:?}, the fence says {:?}\n{}", example.codes, checked.text()));
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} examples");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
