@@ -478,6 +478,8 @@ impl Pass<'_> {
 
     /// As [`Pass::unwind`]; `go_on` is told how many brackets are open, too.
     fn unwind_while(&mut self, more: &str, go_on: impl Fn(&Open, usize) -> bool) {
+        // Closing the outermost bracket forgets it.
+        let too_deep = self.too_deep;
         let end = self.last_end();
         let mut report: Option<Diagnostic> = None;
         let mut closers = String::new();
@@ -491,7 +493,7 @@ impl Pass<'_> {
             });
             self.close_top();
         }
-        if let Some(d) = report.filter(|_| !self.too_deep) {
+        if let Some(d) = report.filter(|_| !too_deep) {
             let at = self.span(end, end);
             let d = d.with_secondary(at, format!("`{closers}` is missing here"));
             let text = format!("{closers}{more}");

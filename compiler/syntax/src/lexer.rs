@@ -275,10 +275,13 @@ impl Lexer<'_> {
     /// A string from its opening quote; `close` is the quote that ends it.
     fn string(&mut self, start: usize, close: char) -> (Tok, usize) {
         let open = self.text[start..].chars().next().map_or(1, char::len_utf8);
+        // Not cut at the end of the line at once: a line may hold many strings.
         let line = &self.text[start + open..];
-        let line = &line[..line.find('\n').unwrap_or(line.len())];
         let mut chars = line.char_indices();
         while let Some((i, c)) = chars.next() {
+            if c == '\n' {
+                break;
+            }
             if c == close {
                 return (Tok::Str, open + i + c.len_utf8());
             }
@@ -312,7 +315,7 @@ impl Lexer<'_> {
                 None => {}
             }
         }
-        let line = line.trim_end();
+        let line = line[..line.find('\n').unwrap_or(line.len())].trim_end();
         // The text that a call's `);` follows probably ended before them.
         let text = line.trim_end_matches([')', ';', ',']);
         let end = start + open + if text.is_empty() { line.len() } else { text.len() };
@@ -341,10 +344,10 @@ impl Lexer<'_> {
 
     fn block_comment(&mut self, start: usize) -> (Tok, usize) {
         let rest = &self.text[start..];
-        let line_len = rest.find('\n').unwrap_or(rest.len());
         let close = if self.no_comment_end { None } else { rest[2..].find("*/") };
         let Some(close) = close else {
             self.no_comment_end = true;
+            let line_len = rest.find('\n').unwrap_or(rest.len());
             let span = self.span(start, start + 2);
             self.report(
                 Diagnostic::error(codes::BLOCK_COMMENT, span, "`/*` comments are not in the language")
@@ -355,8 +358,8 @@ impl Lexer<'_> {
         };
         let len = close + 4;
         let span = self.span(start, start + len);
-        let after = &rest[len..];
-        let ends_line = after[..after.find('\n').unwrap_or(after.len())].trim().is_empty();
+        let after = rest[len..].trim_start_matches([' ', '\t', '\r']);
+        let ends_line = after.is_empty() || after.starts_with('\n');
         let mut d = Diagnostic::error(codes::BLOCK_COMMENT, span, "`/* .. */` comments are not in the language");
         if ends_line {
             let indent: String = line_indent(self.text, start);
@@ -436,12 +439,12 @@ impl Lexer<'_> {
 
     /// A string in quotes of another kind.
     fn foreign_quote(&mut self, start: usize, open: char, close: char) -> (Tok, usize) {
-        let rest = &self.text[start + open.len_utf8()..];
-        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        let line = &self.text[start + open.len_utf8()..];
         let span = self.span(start, start + open.len_utf8());
         let message = format!("strings stand in `\"`, not in `{open}`");
         let d = Diagnostic::error(codes::UNKNOWN_CHARACTER, span, message);
-        let end = line.char_indices().take(256).find(|(_, c)| *c == close || *c == '"');
+        let window = line.char_indices().take(80).take_while(|(_, c)| *c != '\n');
+        let end = window.into_iter().find(|(_, c)| *c == close || *c == '"');
         let Some((end, _)) = end else {
             self.report(d.with_fix("write `\"`", span, "\""));
             return (Tok::Bad, open.len_utf8());

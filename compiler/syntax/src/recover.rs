@@ -370,10 +370,10 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
     /// One piece of a group, as one lexeme if it is not hopeless.
     fn piece(&mut self, from: usize, to: usize, pieces: Pieces) -> Vec<Lexeme> {
         let flat = self.collapse(from, to);
-        if flat.len() == 1 && !matches!(pieces, Pieces::Params | Pieces::StaticParams | Pieces::GridVars) {
-            if flat[0].tok().is_none_or(|t| t.ends_operand() || t.is_soft_keyword()) {
-                return flat;
-            }
+        let defines = matches!(pieces, Pieces::Params | Pieces::StaticParams | Pieces::GridVars);
+        let simple = |l: &Lexeme| l.tok().is_none_or(|t| t.ends_operand() || t.is_soft_keyword());
+        if !defines && flat.len() == 1 && flat.iter().all(simple) {
+            return flat;
         }
         let span = self.span(from, to);
         let name = flat.first().filter(|l| l.is(Tok::Name)).map(|l| self.builder.ident(l.start, l.end));
@@ -608,7 +608,7 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
             if bad_number || flat.iter().any(|l| l.touched) {
                 return Outcome::Hopeless; // reported by the lexer or the bracket pass
             }
-            if self.errors > MAX_ERRORS {
+            if self.quiet || self.errors > MAX_ERRORS {
                 return Outcome::Hopeless; // nobody will read more; what can be parsed as it is still is
             }
             let view = View { builder: &*self.builder, start, lexemes: flat, at: stop.at, wants: stop.wants };
@@ -635,6 +635,7 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
 }
 
 /// What became of a part.
+#[allow(clippy::large_enum_variant, reason = "a return value, never stored")]
 enum Outcome {
     Node(Node),
     /// A statement ends where so many lexemes are left; its `;` is missing.
