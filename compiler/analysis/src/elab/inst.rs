@@ -1,14 +1,15 @@
 //! One instruction: operands against the table, legality on the target, shapes, emission. Both `TADD(z, x, y)` and
 //! `z = x + y` end in [`Elab::apply`].
 
+use super::labels::around;
 use super::tiles::Shape;
-use super::{Elab, R, Reported};
+use super::{Elab, R, Reported, Valid};
 use crate::builtins::Word;
 use crate::value::{TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Role, Scratch, Sem, ShapeRule, TileType};
-use ptoc_syntax::ast::{Arg, Expr};
+use ptoc_syntax::ast::{Arg, Expr, Ident};
 use ptoc_tensor::DType;
 
 /// An operand before it is IR.
@@ -58,14 +59,19 @@ impl Elab<'_> {
         let mut operands = Vec::new();
         let mut words = Vec::new();
         for a in args {
-            match (&a.name, self.expr(&a.value)?) {
-                (_, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_)))) => words.push((w, a.value.span)),
-                (Some(n), v) => self.named_mode(&n.name.clone(), n.span, &v, &mut attrs)?,
+            // What is wrong with one argument does not hide what is wrong with the next.
+            match (&a.name, self.expr(&a.value).unwrap_or(Val::Poison)) {
+                (n, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_))))
+                    if n.as_ref().is_none_or(|n| n.name == mode_name(w)) =>
+                {
+                    words.push((w, a.value.span));
+                }
+                (Some(n), v) => self.named_mode(id, n, &v, &mut attrs)?,
                 (None, v) => operands.push((v, &a.value)),
             }
         }
         for (w, at) in words {
-            self.mode_word(instr.sem, w, at, &mut attrs)?;
+            self.mode_word(id, w, at, &mut attrs)?;
         }
         if operands.len() != instr.operands.len() {
             let d = Diagnostic::error(
@@ -73,25 +79,63 @@ impl Elab<'_> {
                 span,
                 format!("`{}` takes {} operands, {} given", instr.name, instr.operands.len(), operands.len()),
             )
-            .with_note(format!("usage: `{}`", usage(id)))
-            .with_secondary(name_span, instr.doc);
+            .with_label(format!("{} given", operands.len()))
+            .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
+            // The habit of functions that return their result.
+            let first = &instr.operands[0];
+            let d = match operands.len() + 1 == instr.operands.len() && first.role == Role::Dst {
+                true => {
+                    d.with_help(format!("the destination `{}` stands first; an instruction gives no value", first.name))
+                }
+                false => d,
+            };
             return self.report(d);
         }
         if instr.sem == Sem::Compare && attrs.cmp.is_none() {
             let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`TCMP` needs a comparison")
+                .with_label("compares how?")
                 .with_help("add EQ, NE, LT, LE, GT or GE: `TCMP(m, a, b, LT)`");
             return self.report(d);
         }
+        if let [(first, e), (second, _)] = &operands[..]
+            && matches!(
+                (instr.sem, first, second),
+                (Sem::Load, Val::View(_), Val::Tile(_)) | (Sem::Store, Val::Tile(_), Val::View(_))
+            )
+        {
+            let from =
+                if instr.sem == Sem::Load { "a tile, filled from a window" } else { "a window, filled from a tile" };
+            let d =
+                Diagnostic::error(codes::OPERAND_KIND, span, format!("the operands of `{}` are swapped", instr.name))
+                    .with_label(format!("the destination stands first: {from}"))
+                    .with_secondary(e.span, first.describe())
+                    .with_note(format!("usage: `{}`", usage(id)));
+            return self.report(d);
+        }
         let mut ops = Vec::new();
+        let (mut failed, mut first_failed) = (false, false);
         for (k, (v, e)) in operands.into_iter().enumerate() {
-            ops.push(self.operand(id, k, v, e, &mut attrs)?);
+            if matches!(v, Val::Poison) {
+                failed = true;
+                first_failed |= k == 0;
+                continue;
+            }
+            let op = self.operand(id, k, v, e, &mut attrs, name_span)?;
+            ops.push(op);
+        }
+        if failed {
+            if let Some(dst) = ops.first().filter(|_| !first_failed && instr.operands[0].role == Role::Dst) {
+                let dst = dst.clone();
+                self.forget(&dst);
+            }
+            return Err(Reported);
         }
         self.apply(id, ops, attrs, span)?;
         Ok(Val::Unit)
     }
 
     /// The value as operand `k`.
-    fn operand(&mut self, id: InstrId, k: usize, v: Val, e: &Expr, attrs: &mut InstAttrs) -> R<Opnd> {
+    fn operand(&mut self, id: InstrId, k: usize, v: Val, e: &Expr, attrs: &mut InstAttrs, name_span: Span) -> R<Opnd> {
         let instr = id.get();
         let spec = instr.operands[k];
         match (spec.kind, v) {
@@ -129,23 +173,44 @@ impl Elab<'_> {
                 let message =
                     format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
                 let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message)
+                    .with_label(other.describe())
                     .with_note(format!("usage: `{}`", usage(id)));
-                if let (OperandKind::Tile(_), Val::View(_)) = (kind, &other) {
-                    d = d.with_help("load it: `Vec(x.tile(i, j))`, or TLOAD into a tile first");
-                }
+                let twin = match instr.sem {
+                    Sem::Binary(op) => instr_for(Sem::BinaryScalar(op)),
+                    Sem::BinaryScalar(op) => instr_for(Sem::Binary(op)),
+                    _ => None,
+                };
+                d = match (kind, &other, twin) {
+                    (OperandKind::Tile(legal), Val::View(_), _) if spec.role == Role::Src => {
+                        let edits = around(e.span, &format!("{}(", legal[0]), ")");
+                        d.with_edits("load it", edits)
+                    }
+                    (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
+                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some(twin)) if k == 2 => {
+                        d.with_fix(format!("`{}` takes a scalar", twin.get().name), name_span, twin.get().name)
+                    }
+                    (OperandKind::Scalar, Val::Tile(_), Some(twin)) => {
+                        d.with_fix(format!("`{}` takes two tiles", twin.get().name), name_span, twin.get().name)
+                    }
+                    _ => d,
+                };
                 self.report(d)
             }
         }
     }
 
-    fn named_mode(&mut self, name: &str, at: Span, v: &Val, attrs: &mut InstAttrs) -> R<()> {
-        match (name, v) {
+    fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> R<()> {
+        match (name.name.as_str(), v) {
+            (_, Val::Poison) => return Err(Reported),
             ("saturate" | "sat", Val::Bool(b)) => attrs.saturate = Some(*b),
             ("atomic", Val::Bool(b)) => attrs.atomic_add = *b,
             _ => {
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("no mode `{name}` with this value"))
+                let message = format!("`{}` has no mode `{}` with this value", id.get().name, name.name);
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message)
+                    .with_label("no such mode")
                     .with_note(
-                        "modes are: a comparison (EQ ..), a rounding (Rint ..), oob = Clamp .., saturate = true",
+                        "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of TCVT, \
+                         `oob = Clamp` of MGATHER, `atomic = true` of TSTORE",
                     );
                 return self.report(d);
             }
@@ -153,19 +218,45 @@ impl Elab<'_> {
         Ok(())
     }
 
-    fn mode_word(&mut self, sem: Sem, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
-        match (sem, w) {
+    fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
+        match (id.get().sem, w) {
             (Sem::Compare, Word::Cmp(c)) => attrs.cmp = Some(c),
             (Sem::Convert, Word::Round(r)) => attrs.round = Some(r),
             (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
             // `Round`-like words double as nothing else; what is left is misplaced.
-            _ => return self.error(codes::WRONG_ARGUMENTS, at, "this mode does not belong to the instruction"),
+            _ => {
+                let (what, of) = match w {
+                    Word::Cmp(_) => ("a comparison", "TCMP"),
+                    Word::Round(_) => ("a rounding", "TCVT"),
+                    _ => ("what happens out of bounds", "MGATHER"),
+                };
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("`{}` has no such mode", id.get().name))
+                    .with_label(format!("{what}, for {of}"))
+                    .with_note(format!("usage: `{}`", usage(id)));
+                return self.report(d);
+            }
         }
         Ok(())
     }
 
     /// Checks and emits one instruction; the destination's valid shape follows.
-    pub fn apply(&mut self, id: InstrId, mut ops: Vec<Opnd>, mut attrs: InstAttrs, span: Span) -> R<()> {
+    pub fn apply(&mut self, id: InstrId, ops: Vec<Opnd>, attrs: InstAttrs, span: Span) -> R<()> {
+        let dst = ops.first().cloned();
+        let r = self.apply_checked(id, ops, attrs, span);
+        if let (Err(_), Some(dst)) = (&r, &dst) {
+            self.forget(dst);
+        }
+        r
+    }
+
+    /// What should have been written was not: reads of it stay silent.
+    pub fn forget(&mut self, dst: &Opnd) {
+        if let Opnd::Tile(t, _) = dst {
+            self.valid.insert(t.tile, Valid::Poison);
+        }
+    }
+
+    fn apply_checked(&mut self, id: InstrId, mut ops: Vec<Opnd>, mut attrs: InstAttrs, span: Span) -> R<()> {
         let instr = id.get();
         self.outside_prologue(span)?;
         if attrs.reversed {
@@ -224,22 +315,35 @@ impl Elab<'_> {
             if legal.contains(&t.ty.loc) {
                 continue;
             }
-            let list = legal.iter().map(|l| l.name()).collect::<Vec<_>>().join(" or ");
+            let list = either(legal);
             let message =
                 format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
             let mut d = Diagnostic::error(codes::LOCATION_MISMATCH, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
+            d = d.with_label(format!("in {}", t.ty.loc));
             if instr.sem == Sem::Load {
                 d = d.with_help(format!(
                     "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
                     t.ty.loc, t.ty.loc
                 ));
-            } else if spec.role == Role::Src {
-                d = d.with_help(format!("convert it by name: `{}(..)`", legal[0]));
+            } else if let (Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias, Loc::Left | Loc::Right) =
+                (instr.sem, t.ty.loc)
+            {
+                d = d.with_help("the left operand comes before the right one");
+            } else if spec.role == Role::Src
+                && let Some(to) = self.reachable(t.ty, legal)
+            {
+                d = d.with_edits(format!("move it there: `{to}(..)`"), around(*at, &format!("{to}("), ")"));
             }
             return self.report(d);
         }
         Ok(())
+    }
+
+    /// The first of these locations that a conversion leads to.
+    fn reachable(&self, from: TileType, to: &[Loc]) -> Option<Loc> {
+        let path = |to: &&Loc| ptoc_isa::shortest_path(self.target, Place::Tile(from.loc), **to, from.dtype).is_some();
+        to.iter().find(path).copied()
     }
 
     fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
@@ -265,10 +369,31 @@ impl Elab<'_> {
             return match ptoc_isa::check_move(self.target, a, b, from, to) {
                 Ok(_) => Ok(()),
                 Err(v) => {
-                    let d = v
-                        .diagnostic(span)
-                        .with_secondary(ops[0].span(), format!("`{to}`"))
-                        .with_secondary(ops[1].span(), format!("`{from}`"));
+                    let same = ptoc_isa::check_move(self.target, a, b, from, from).is_ok();
+                    let d = match (from != to && same, instr.sem) {
+                        (true, Sem::Load) => {
+                            let message = format!("TLOAD does not convert: the window holds `{from}`, the tile `{to}`");
+                            Diagnostic::error(codes::MOVE_DTYPE, ops[1].span(), message)
+                                .with_label(format!("`{from}`"))
+                                .with_secondary(ops[0].span(), format!("`{to}`"))
+                                .with_help(format!("load into a tile of `{from}`, then convert it: `{to}(..)`"))
+                        }
+                        (true, _) => {
+                            let message =
+                                format!("TSTORE does not convert: the tile holds `{from}`, the tensor `{to}`");
+                            let d = Diagnostic::error(codes::MOVE_DTYPE, ops[1].span(), message)
+                                .with_label(format!("`{from}`"))
+                                .with_secondary(ops[0].span(), format!("`{to}`"));
+                            let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
+                            let edits =
+                                around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
+                            d.with_edits("convert it by name", edits)
+                        }
+                        _ => v
+                            .diagnostic(span)
+                            .with_secondary(ops[0].span(), format!("`{to}`"))
+                            .with_secondary(ops[1].span(), format!("`{from}`")),
+                    };
                     self.report(d)
                 }
             };
@@ -278,7 +403,9 @@ impl Elab<'_> {
             Some(v) => {
                 let mut d = v.diagnostic(span);
                 for op in ops {
-                    if let Some(t) = op.dtype() {
+                    if let Some(t) = op.dtype()
+                        && !d.labels.iter().any(|l| l.span == op.span())
+                    {
                         d = d.with_secondary(op.span(), format!("`{t}`"));
                     }
                 }
@@ -400,11 +527,11 @@ impl Elab<'_> {
             if x != y {
                 let d = Diagnostic::error(
                     codes::CAPACITY_MISMATCH,
-                    span,
+                    q,
                     format!("capacities of a matrix product must agree: {what} {x} and {y}"),
                 )
-                .with_secondary(p, format!("capacity {x}"))
-                .with_secondary(q, format!("capacity {y}"))
+                .with_label(format!("{what} {y}"))
+                .with_secondary(p, format!("{what} {x}"))
                 .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
                 return self.report(d);
             }
@@ -442,7 +569,10 @@ impl Elab<'_> {
             format!("`{}` cannot transpose or stride on the way", instr.name),
         )
         .with_label("consecutive columns are not adjacent in memory")
-        .with_help("load the untransposed window and TTRANS it, or use `Vec(view)`, which does both");
+        .with_help(match instr.sem {
+            Sem::Load => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
+            _ => "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`",
+        });
         self.report(d)
     }
 
@@ -474,6 +604,26 @@ trait Swapped {
 impl Swapped for Shape {
     fn into_swapped(self) -> Option<Shape> {
         Some((self.1, self.0))
+    }
+}
+
+/// "Vec, Mat or Acc"
+fn either(list: &[Loc]) -> String {
+    match list {
+        [rest @ .., last] if !rest.is_empty() => {
+            let rest: Vec<&str> = rest.iter().map(|l| l.name()).collect();
+            format!("{} or {last}", rest.join(", "))
+        }
+        _ => list.iter().map(|l| l.name()).collect(),
+    }
+}
+
+/// How a mode is called when it is given by name.
+fn mode_name(w: Word) -> &'static str {
+    match w {
+        Word::Cmp(_) => "cmp",
+        Word::Round(_) => "round",
+        _ => "oob",
     }
 }
 

@@ -69,8 +69,8 @@ impl Elab<'_> {
             Val::Scalar(x) => {
                 let have = self.ty(*x);
                 let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, format!("expected `{ty}`, found `{have}`"))
-                    .with_label(format!("this is `{have}`"))
-                    .with_help(format!("convert it by name: `{ty}(..)`"));
+                    .with_label(format!("this is `{have}`"));
+                let d = Elab::convert_fix(d, ty, span);
                 self.report(d)
             }
             Val::Bool(b) if ty == Ty::BOOL => Ok(self.b.bool_const(*b)),
@@ -80,7 +80,18 @@ impl Elab<'_> {
             }
             Val::Float(f) => match ty {
                 Ty::D(d) if d.is_float() => Ok(self.constant(Const { ty, bits: float_bits(d, *f) })),
-                _ => self.error(codes::TYPE_MISMATCH, span, format!("expected `{ty}`, found a float literal")),
+                _ => {
+                    let d = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        span,
+                        format!("expected `{ty}`, found a float literal"),
+                    )
+                    .with_label(format!("not of type `{ty}`"))
+                    .with_help(format!(
+                        "write an integer, or convert the other side to a float first; `{ty}(..)` truncates"
+                    ));
+                    self.report(d)
+                }
             },
             other => {
                 let message = format!("expected a scalar of type `{ty}`, found {}", other.describe());
@@ -189,14 +200,7 @@ impl Elab<'_> {
         let ty = match (self.scalar_ty(a), self.scalar_ty(b)) {
             (Some(x), Some(y)) if x == y => x,
             (Some(x), Some(y)) => {
-                let d = Diagnostic::error(
-                    codes::DTYPE_MISMATCH,
-                    span,
-                    format!("`{}` needs one type on both sides", op.symbol()),
-                )
-                .with_secondary(spans.0, format!("`{x}`"))
-                .with_secondary(spans.1, format!("`{y}`"))
-                .with_help(format!("nothing is promoted: write `{x}(..)` or `{y}(..)`"));
+                let d = self.two_dtypes(op.symbol(), (x, y), spans);
                 return self.report(d);
             }
             (Some(x), None) | (None, Some(x)) => x,
@@ -252,7 +256,9 @@ impl Elab<'_> {
                 let message = format!("{x} {} {y} overflows 128 bits", op.symbol());
                 self.error(codes::CONSTANT_OVERFLOW, span, message)
             }
-            Err(Fault::DivisionByZero) => self.error(codes::DIVISION_BY_ZERO, span, format!("{x} {} 0", op.symbol())),
+            Err(Fault::DivisionByZero) => {
+                self.error(codes::DIVISION_BY_ZERO, span, format!("division by zero: {x} {} 0", op.symbol()))
+            }
             Err(Fault::Undefined) => {
                 let message = format!("`{}` is not defined on integers", op.symbol());
                 self.error(codes::UNDEFINED_OPERATION, span, message)
@@ -298,12 +304,12 @@ impl Elab<'_> {
             _ => matches!(ty, Ty::D(d) if d.is_float()),
         };
         if !ok {
-            let d = Diagnostic::error(codes::UNDEFINED_OPERATION, arg, format!("`{op}` is not defined on `{ty}`"))
-                .with_help(if op == UnOp::Not {
-                    "use `!` on `bool` and on integers"
-                } else {
-                    "convert first, as in `f32(x)`"
-                });
+            let d = Diagnostic::error(codes::UNDEFINED_OPERATION, arg, format!("`{op}` is not defined on `{ty}`"));
+            let d = match op {
+                UnOp::Not => d.with_help("use `!` on `bool` and on integers"),
+                _ if ty == Ty::BOOL => d.with_help("use it on numbers"),
+                _ => Elab::convert_fix(d, Ty::D(DType::F32), arg),
+            };
             return self.report(d);
         }
         let r = self.un(op, v, span);

@@ -1,6 +1,7 @@
 //! Operators and functions on tiles: each becomes PTO instructions. `[R, 1]` and `[1, C]` operands broadcast.
 
 use super::inst::{Opnd, instr_for};
+use super::labels::around;
 use super::scalars::{arith, comparison, defined_on};
 use super::tiles::Shape;
 use super::{Elab, R, Reported};
@@ -84,7 +85,10 @@ impl Elab<'_> {
         if defined_on(op, Ty::D(dtype)) {
             return Ok(());
         }
-        self.error(codes::UNDEFINED_OPERATION, span, format!("`{op}` is not defined on tiles of `{dtype}`"))
+        let message = format!("`{}` is not defined on tiles of `{dtype}`", symbol(op.name()));
+        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message);
+        let d = if dtype.is_float() { d.with_note("bits, shifts and remainders belong to integers") } else { d };
+        self.report(d)
     }
 
     fn same_dtype(&mut self, x: &TileVal, y: &TileVal, what: &str, span: Span, at: (Span, Span)) -> R<()> {
@@ -92,10 +96,15 @@ impl Elab<'_> {
         if dx == dy {
             return Ok(());
         }
-        let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, format!("`{what}` needs one dtype on both sides"))
-            .with_secondary(at.0, format!("`{dx}`"))
-            .with_secondary(at.1, format!("`{dy}`"))
-            .with_help(format!("nothing is promoted: write `{dx}(..)` or `{dy}(..)`"));
+        let d = if at.0 == at.1 {
+            Diagnostic::error(
+                codes::DTYPE_MISMATCH,
+                span,
+                format!("`{what}` needs one dtype on both sides, and has `{dx}` and `{dy}`"),
+            )
+        } else {
+            self.two_dtypes(symbol(what), (Ty::D(dx), Ty::D(dy)), at)
+        };
         self.report(d)
     }
 
@@ -109,7 +118,13 @@ impl Elab<'_> {
             at,
             format!("operators work on Vec tiles, this one is in {}", t.ty.loc),
         )
-        .with_help("bring it there by name: `Vec(..)`");
+        .with_label(format!("in {}", t.ty.loc));
+        let d = match t.ty.loc {
+            Loc::Left | Loc::Right => {
+                d.with_help("matrices are multiplied by `matmul(left, right)`; `*` goes element by element")
+            }
+            _ => d.with_edits("bring it there by name", around(at, "Vec(", ")")),
+        };
         self.report(d)
     }
 
@@ -549,6 +564,29 @@ impl Elab<'_> {
         let id = instr_for(Sem::Matmul).ok_or(Reported)?;
         self.apply(id, vec![tile(d, span), tile(a, at.0), tile(b, at.1)], InstAttrs::default(), span)?;
         Ok(Val::Tile(d))
+    }
+}
+
+/// An operation as it is written.
+fn symbol(name: &str) -> &str {
+    match name {
+        "add" => "+",
+        "sub" => "-",
+        "mul" => "*",
+        "div" => "/",
+        "rem" => "%",
+        "and" => "&",
+        "or" => "|",
+        "xor" => "^",
+        "shl" => "<<",
+        "shr" => ">>",
+        "eq" => "==",
+        "ne" => "!=",
+        "lt" => "<",
+        "le" => "<=",
+        "gt" => ">",
+        "ge" => ">=",
+        other => other,
     }
 }
 

@@ -143,17 +143,23 @@ impl Elab<'_> {
             return Ok(());
         }
         if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b)) {
-            let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, span, format!("valid {what} differ: {x} and {y}"));
-            if let Some((sa, sb)) = spans {
-                d = d.with_secondary(sa, format!("{x} {what}")).with_secondary(sb, format!("{y} {what}"));
-            }
+            let message = format!("valid {what} differ: {x} and {y}");
+            let d = match spans {
+                Some((sa, sb)) => Diagnostic::error(codes::SHAPE_MISMATCH, sb, message)
+                    .with_label(format!("{y} {what}"))
+                    .with_secondary(sa, format!("{x} {what}")),
+                None => Diagnostic::error(codes::SHAPE_MISMATCH, span, message),
+            };
             return self.report(d);
         }
         if self.facts.le_certain(a, b, -1) || self.facts.le_certain(b, a, -1) {
-            let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, span, format!("valid {what} always differ"));
-            if let Some((sa, sb)) = spans {
-                d = d.with_secondary(sa, "one shape").with_secondary(sb, "the other");
-            }
+            let message = format!("valid {what} always differ");
+            let d = match spans {
+                Some((sa, sb)) => Diagnostic::error(codes::SHAPE_MISMATCH, sb, message)
+                    .with_label("this valid shape")
+                    .with_secondary(sa, "and this one"),
+                None => Diagnostic::error(codes::SHAPE_MISMATCH, span, message),
+            };
             return self.report(d);
         }
         let cond = self.compare(CmpOp::Eq, a, b, span);
@@ -308,7 +314,10 @@ impl Elab<'_> {
             ExprKind::List(l) => {
                 if l.len() != n {
                     let message = format!("{n} address{} needed, {} given", if n == 1 { "" } else { "es" }, l.len());
-                    return self.error(codes::WRONG_ARGUMENTS, at.span, message);
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at.span, message)
+                        .with_label(super::labels::count(l.len(), "address", "addresses"))
+                        .with_note("each tile takes one, in the order of the names; an array one for each element");
+                    return self.report(d);
                 }
                 l.iter().map(|e| one(self, e)).collect()
             }
