@@ -151,10 +151,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub verify: bool,
     /// Relative tolerance of comparisons
-    #[arg(long, value_name = "R", default_value = "0", value_parser = parse_tolerance)]
+    #[arg(long, value_name = "R", default_value = "0", value_parser = parse_tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
     /// Absolute tolerance of comparisons
-    #[arg(long, value_name = "A", default_value = "0", value_parser = parse_tolerance)]
+    #[arg(long, value_name = "A", default_value = "0", value_parser = parse_tolerance, allow_negative_numbers = true)]
     pub atol: f64,
     /// Fill inputs that were not given with random numbers
     #[arg(long, value_name = "SEED")]

@@ -25,8 +25,9 @@ pub const ERRORS: u8 = 1;
 /// The call is wrong.
 pub const WRONG_CALL: u8 = 2;
 
-/// Passes recurse over trees of bounded height; this is room for all of them in any build.
-const STACK: usize = 256 << 20;
+/// Bytes of stack. Passes recurse over trees of bounded height, and the first size is room for all of them in any
+/// build; the others are for machines that do not grant it.
+const STACKS: [usize; 3] = [256 << 20, 64 << 20, 16 << 20];
 
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
@@ -35,14 +36,7 @@ pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 
         Err(e) => return usage(&e, io),
     };
     io.set_color(cli.color);
-    let status = thread::scope(|scope| {
-        let worker = thread::Builder::new().name("ptoc".into()).stack_size(STACK);
-        match worker.spawn_scoped(scope, || dispatch(cli.command, io)) {
-            // A panic has told its story already; the status is that of a process that panics.
-            Ok(handle) => handle.join().unwrap_or(101),
-            Err(_) => 101,
-        }
-    });
+    let status = on_large_stack(&cli.command, io);
     io.flush();
     match io.failed.take() {
         Some(e) => {
@@ -59,14 +53,29 @@ pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 
     }
 }
 
-fn dispatch(command: Command, io: &mut Io<'_>) -> u8 {
+fn on_large_stack(command: &Command, io: &mut Io<'_>) -> u8 {
+    for stack in STACKS {
+        let status = thread::scope(|scope| {
+            let worker = thread::Builder::new().name("ptoc".into()).stack_size(stack);
+            let handle = worker.spawn_scoped(scope, || dispatch(command, io)).ok()?;
+            // A panic has told its story already; the status is that of a process that panics.
+            Some(handle.join().unwrap_or(101))
+        });
+        if let Some(status) = status {
+            return status;
+        }
+    }
+    dispatch(command, io)
+}
+
+fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
     match command {
-        Command::Check(args) => commands::check::check(&args, io),
-        Command::Run(args) => commands::run::run(&args, io),
-        Command::Emit(args) => commands::emit::emit(&args, io),
-        Command::Test(args) => commands::test::test(&args, io),
-        Command::Explain(args) => commands::explain::explain(&args, io),
-        Command::Targets(args) => commands::targets::targets(&args, io),
+        Command::Check(args) => commands::check::check(args, io),
+        Command::Run(args) => commands::run::run(args, io),
+        Command::Emit(args) => commands::emit::emit(args, io),
+        Command::Test(args) => commands::test::test(args, io),
+        Command::Explain(args) => commands::explain::explain(args, io),
+        Command::Targets(args) => commands::targets::targets(args, io),
         Command::Completions(args) => commands::completions(args.shell, io),
         Command::Mem(_) => commands::not_yet("mem", "the picture of a kernel's memories", io),
         Command::Layout(_) => commands::not_yet("layout", "the layout algebra", io),

@@ -94,33 +94,34 @@ impl Session {
 
     /// Errors for definitions that mean nothing to any of these kernels.
     pub fn check_definitions(&mut self, entries: &[Entry<'_>], unit: &Unit) {
-        let mut known: Vec<Name> = Vec::new();
-        for entry in entries {
-            for name in entry.settable(unit) {
-                if !known.contains(&name) {
-                    known.push(name);
-                }
+        let who = match entries {
+            [only] => format!("`{}` has nothing", only.item.name.name),
+            _ => format!("no kernel of `{}` has anything", unit.path.display()),
+        };
+        let known: Vec<Name> = entries.iter().flat_map(|e| e.settable(unit)).collect();
+        self.check_known(&known, &who);
+    }
+
+    /// Errors for definitions of names that are not `known`. `who` has "nothing called so".
+    pub fn check_known(&mut self, known: &[Name], who: &str) {
+        let mut names: Vec<&str> = Vec::new();
+        for name in known {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
             }
         }
-        for name in self.definitions.values.keys().cloned().collect::<Vec<_>>() {
-            if known.contains(&name) {
-                continue;
-            }
-            let who = match entries {
-                [only] => format!("`{}` has nothing", only.item.name.name),
-                _ => format!("no kernel of `{}` has anything", unit.path.display()),
-            };
+        for name in self.definitions.values.keys().filter(|n| !known.contains(n)) {
             let mut d = Diagnostic::global(codes::UNKNOWN_DEFINITION, format!("-D {name}: {who} called `{name}`"));
-            let names: Vec<&str> = known.iter().map(|n| n.as_str()).collect();
             d = match names.is_empty() {
                 true => d.with_note("nothing can be set but capacities, such as `-D capacity.Vec=262144`"),
                 false => {
-                    d.with_note(format!("`-D` sets {}, or a capacity such as `capacity.Vec`", list(names.clone())))
+                    let all = list(names.iter().copied());
+                    d.with_note(format!("`-D` sets {all}, or a capacity such as `capacity.Vec`"))
                 }
             };
-            if let Some(near) = suggest(&name, names) {
+            if let Some(near) = suggest(name, names.iter().copied()) {
                 d = d.with_help(format!("did you mean `-D {near}=..`?"));
-            } else if let Some(loc) = Loc::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(&name)) {
+            } else if let Some(loc) = Loc::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(name)) {
                 d = d.with_help(format!("did you mean `-D capacity.{loc}=..`?"));
             }
             self.diagnostics.push(d);

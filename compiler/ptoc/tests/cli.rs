@@ -149,8 +149,11 @@ fn warnings_can_be_denied() {
 #[test]
 fn definitions_must_mean_something() {
     let s = Sandbox::new();
+    s.file("other.tile", "kernel k<const R = 2>(x: in f32[M, N]) { }\n");
     snapshot!(s.runs(&[
         "check add.tile -D ROW=32",
+        "check add.tile other.tile -D ROW=32 -D s=(",
+        "check add.tile other.tile -D R=32 -D ROWS=8",
         "check add.tile -D Vec=1024",
         "check add.tile -D capacity.Vek=1024",
         "check add.tile -D capacity.Vec=f32",

@@ -5,35 +5,54 @@ use crate::args::{CheckArgs, MessageFormat};
 use crate::io::{Io, plural};
 use crate::session::{Entry, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Diagnostic, Severity, codes};
-use std::path::Path;
+use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, codes};
+use ptoc_syntax::ast::Name;
 
-/// Checks each file on its own.
+/// Checks each file on its own; only the definitions are for all of them.
 pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
-    let mut status = DONE;
-    for path in &args.files {
-        match check_one(args, path, io) {
-            Ok(one) => status = status.max(one),
-            // A wrong call is wrong for every file.
+    let mut loaded = Vec::new();
+    for (n, path) in args.files.iter().enumerate() {
+        // A wrong call is wrong for every file.
+        let (mut session, report) = match Report::begin(&args.compile, io) {
+            Ok(begun) => begun,
             Err(wrong) => return wrong,
+        };
+        if n > 0 {
+            // What is wrong with a definition is said with the first file.
+            session.diagnostics = Diagnostics::new();
         }
+        let unit = session.load(path);
+        loaded.push((session, report, unit));
+    }
+    let units = loaded.iter().filter_map(|(_, _, unit)| unit.as_ref().ok());
+    let known: Vec<Name> = units.flat_map(|unit| unit.entries().into_iter().flat_map(|e| e.settable(unit))).collect();
+    if let Some((session, _, Ok(unit))) = loaded.iter_mut().find(|(_, _, unit)| unit.is_ok()) {
+        match args.files.len() {
+            1 => session.check_definitions(&unit.entries(), unit),
+            _ => session.check_known(&known, "no kernel has anything"),
+        }
+    }
+    let mut status = DONE;
+    for (mut session, mut report, unit) in loaded {
+        let one = match unit {
+            Ok(unit) => check_one(args, &mut session, &mut report, &unit, io),
+            Err(_) => {
+                report.flush(&mut session, io);
+                ERRORS
+            }
+        };
+        status = status.max(one);
     }
     status
 }
 
-fn check_one(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<u8, u8> {
-    let (mut session, mut report) = Report::begin(&args.compile, io)?;
-    let Ok(unit) = session.load(path) else {
-        report.flush(&mut session, io);
-        return Ok(ERRORS);
-    };
+fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit: &Unit, io: &mut Io<'_>) -> u8 {
     let entries = unit.entries();
-    session.check_definitions(&entries, &unit);
     let mut partly = 0;
     for entry in &entries {
-        partly += usize::from(check_entry(&mut session, &unit, entry) == Checked::Partly);
+        partly += usize::from(check_entry(session, unit, entry) == Checked::Partly);
     }
-    let counts = report.flush(&mut session, io);
+    let counts = report.flush(session, io);
     if args.compile.message_format == MessageFormat::Human {
         let programs = entries.iter().filter(|e| e.program).count();
         let mut what = plural(entries.len() - programs, "kernel");
@@ -48,9 +67,9 @@ fn check_one(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<u8, u8> {
             Some(summary) => format!("ok: {what}; {summary}"),
             None => format!("ok: {what}"),
         };
-        io.print(&format!("{}: {line}\n", path.display()));
+        io.print(&format!("{}: {line}\n", unit.path.display()));
     }
-    Ok(report.status())
+    report.status()
 }
 
 /// How far a check came.

@@ -3,7 +3,7 @@
 use super::{Report, show};
 use crate::args::{BackendName, MessageFormat, RunArgs};
 use crate::files::{self, Outputs};
-use crate::io::Io;
+use crate::io::{Io, plural};
 use crate::launch::{
     Argument, Arrays, Backend, CompiledPlan, Plan, RunOptions, Verified, check_outputs, read_arrays, verify,
 };
@@ -256,12 +256,14 @@ impl Runner<'_, '_> {
         }
         for v in verified {
             let s = &v.stats;
-            let ulps = s.max_ulps.map_or(String::new(), |n| format!(", {n} ulp"));
-            let _ = writeln!(
-                text,
-                "{}: {} elements as expected, largest error {:.3e}{ulps}",
-                v.name, s.elements, s.max_error
-            );
+            let error = match s.max_error {
+                0.0 => "exactly".to_owned(),
+                error => {
+                    let ulps = s.max_ulps.map_or(String::new(), |n| format!(", {n} ulp"));
+                    format!("largest error {error:.3e}{ulps}")
+                }
+            };
+            let _ = writeln!(text, "{}: {} as expected, {error}", v.name, plural(s.elements, "element"));
         }
         if self.args.stats {
             for (name, value) in stats {

@@ -14,6 +14,8 @@ struct Bound {
     place: Span,
     /// "in `A` (extent 2 of f16[8, 64], a.npy)"
     by: String,
+    /// By `-D`, and not by an array.
+    defined: bool,
 }
 
 /// The value of each dimension of the kernel. `random` says that inputs without arrays will be made.
@@ -37,7 +39,7 @@ pub fn bind_dimensions(
                 continue;
             }
             let by = format!("in `{}` ({} extent of {})", param.name.name, ordinal(i), describe(array));
-            let new = Bound { value: size as i64, place: extent.span, by };
+            let new = Bound { value: size as i64, place: extent.span, by, defined: false };
             match bound.get(name) {
                 Some(old) if old.value != new.value => {
                     session.diagnostics.push(conflict(name, old, &new));
@@ -86,7 +88,10 @@ fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
     )
     .with_label(format!("{} here", new.value))
     .with_secondary(old.place, format!("{} here", old.value))
-    .with_help(format!("give arrays whose extents for `{name}` are equal"))
+    .with_help(match new.defined {
+        true => format!("leave out `-D {name}`: the arrays say what it is"),
+        false => format!("give arrays whose extents for `{name}` are equal"),
+    })
 }
 
 /// Does an array have another number of dimensions than its argument?
@@ -130,7 +135,7 @@ fn from_definitions(session: &mut Session, unit: &Unit, entry: &Entry<'_>, bound
             }
         };
         let place = session.definitions.places.get(&dim.name).copied().unwrap_or(expr.span);
-        let new = Bound { value, place, by: format!("by `-D {}`", dim.name) };
+        let new = Bound { value, place, by: format!("by `-D {}`", dim.name), defined: true };
         match bound.get(&dim.name) {
             Some(old) if old.value != value => {
                 session.diagnostics.push(conflict(&dim.name, old, &new));

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use crate::session::{Failed, Session};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
 use ptoc_tensor::{Stats, Tensor, compare, compare_f64, scalar};
 
@@ -32,6 +32,18 @@ impl Plan {
         self.arguments.iter().map(|a| a.shape.iter().map(|&n| n as u64).collect()).collect()
     }
 
+    fn oracle_failed(&self, e: &OracleError, span: Span, what: &str) -> Diagnostic {
+        let why = match e {
+            OracleError::OutOfRange { tensor, mode, index, extent } => match self.arguments.get(*tensor) {
+                Some(a) => format!("index {index} in mode {mode} of `{}`, whose extent there is {extent}", a.name),
+                None => e.to_string(),
+            },
+            e => e.to_string(),
+        };
+        Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {why}"))
+            .with_note("this is a mistake of the specification, whatever the kernel computes")
+    }
+
     /// Holds the inputs to the `where` conditions over contents.
     pub fn check_inputs(&self, session: &mut Session, tensors: &[Tensor]) -> Result<(), Failed> {
         let spec = &self.specification;
@@ -57,7 +69,7 @@ impl Plan {
                     .with_label("false for these data")
                     .with_help("give arrays that satisfy it with `--in`")
                 }
-                Err(e) => oracle_failed(&e, *span, "this `where`"),
+                Err(e) => self.oracle_failed(&e, *span, "this `where`"),
             };
             session.diagnostics.push(d);
             failed = true;
@@ -78,11 +90,6 @@ fn accept_rounded(got: &Tensor, want: &mut [f64]) {
             *want = scalar::bits_to_f64(got.dtype(), bits);
         }
     }
-}
-
-fn oracle_failed(e: &OracleError, span: ptoc_diagnostics::Span, what: &str) -> Diagnostic {
-    Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {e}"))
-        .with_note("this is a mistake of the specification, whatever the kernel computes")
 }
 
 /// Holds the results to the `ensures`. `before` are the tensors before the launch, `after` those after it.
@@ -121,13 +128,16 @@ pub fn verify(
                 verified.push(Verified { name: argument.name.to_string(), stats });
                 continue;
             }
-            Ok(Err(mismatch)) => Diagnostic::error(
-                crate::files::code(mismatch.code()),
-                *span,
-                format!("`{}` is not what `ensures` says: {mismatch}", argument.name),
-            )
-            .with_label("what it should be"),
-            Err(e) => oracle_failed(&e, *span, "this `ensures`"),
+            Ok(Err(mismatch)) => {
+                let message = format!("`{}` is not what `ensures` says: {mismatch}", argument.name);
+                let d = Diagnostic::error(crate::files::code(mismatch.code()), *span, message)
+                    .with_label("what it should be");
+                match rtol == 0.0 && atol == 0.0 && argument.dtype.is_float() {
+                    true => d.with_help("if rounding explains it, allow a tolerance, such as rtol 1e-5 and atol 1e-6"),
+                    false => d,
+                }
+            }
+            Err(e) => plan.oracle_failed(&e, *span, "this `ensures`"),
         };
         session.diagnostics.push(d);
         failed = true;
