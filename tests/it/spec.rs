@@ -41,3 +41,15 @@ fn examples_of_the_specification_compile() {
     assert!(seen > 10, "only {seen} examples");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn examples_of_tile_ir_verify_and_print_as_they_stand() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/ir.md")).expect("UTF-8");
+    let blocks: Vec<&str> = page.split("```ir\n").skip(1).filter_map(|b| b.split_once("```")).map(|b| b.0).collect();
+    assert!(!blocks.is_empty());
+    for text in blocks {
+        let kernel = ptoc_ir::tile::text::parse(text, ptoc_diagnostics::FileId(0)).expect("it parses");
+        ptoc_ir::tile::verify::verify(&kernel).expect("it verifies");
+        assert_eq!(ptoc_ir::tile::text::print(&kernel, ptoc_ir::tile::text::Spans::Omit), text);
+    }
+}
