@@ -304,6 +304,13 @@ impl Elab<'_> {
             whole_capacities(&ops, &mut out);
         }
         let scratch = self.scratch(id, &ops, span)?;
+        // An intermediate result is called after the instruction that makes it.
+        if let Some(t) = ops[0].tile() {
+            let data = &mut self.b.kernel_mut().tiles[t.tile];
+            if data.hidden && data.name == "temporary" {
+                data.name = format!("{} result", instr.name).into();
+            }
+        }
         self.b.inst(Inst { instr: id, operands: out, scratch, attrs }, span);
         Ok(())
     }

@@ -419,13 +419,13 @@ impl<'a> Elab<'a> {
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
                 match (self.index_of(&x, a.span), self.index_of(&y, b.span)) {
                     (Ok(x), Ok(y)) => (
-                        format!("the launch must satisfy this `where`, and has {{0}} {} {{1}}", op.symbol()),
+                        format!("this `where` does not hold for the launch: {{0}} {} {{1}}", op.symbol()),
                         vec![x, y],
                     ),
-                    _ => ("the launch must satisfy this `where`".to_string(), Vec::new()),
+                    _ => ("this `where` does not hold for the launch".to_string(), Vec::new()),
                 }
             }
-            _ => ("the launch must satisfy this `where`".to_string(), Vec::new()),
+            _ => ("this `where` does not hold for the launch".to_string(), Vec::new()),
         };
         let data = ptoc_ir::tile::CheckData { code: codes::WHERE_FAILED, message, span: e.span, help: None };
         self.check(cond, data, args, e.span)?;
