@@ -272,6 +272,11 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         return None;
     }
     match (here, tok) {
+        _ if v.prev_tok() == Some(Tok::Colon) && v.wants.operand && (v.at_end() || v.starts_line(at)) => {
+            let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
+            let d = v.error(codes::MISSING_BRACE, v.span(at - 1), message);
+            Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.span(at - 1), " {"))
+        }
         (Some(Tok::Colon), _) if v.prev_tok() == Some(Tok::RParen) && python_body(v) => {
             let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
             let d = v.error(codes::MISSING_BRACE, v.here(), message);

@@ -93,3 +93,17 @@ fn expressions() {
         insta::assert_snapshot!("parse_expr", all.join("\n"));
     });
 }
+
+/// A token that the grammar does not declare would end a parse with an error that no rule explains.
+#[test]
+fn every_token_is_declared_in_the_grammar() {
+    let (tokens, grammar) = (include_str!("../../src/token.rs"), include_str!("../../src/grammar.lalrpop"));
+    let body = tokens.split("pub enum Tok {").nth(1).and_then(|t| t.split("\n}").next()).expect("the enum");
+    let variants = body.lines().filter_map(|l| l.trim().strip_suffix(',')).filter(|v| !v.starts_with(['#', '/']));
+    let mut count = 0;
+    for variant in variants.filter(|v| !matches!(*v, "Comment" | "DocComment" | "FileDoc" | "BlockComment")) {
+        assert!(grammar.contains(&format!("Terminal::Tok(Tok::{variant}),")), "{variant}");
+        count += 1;
+    }
+    assert!(count > 80, "{count}");
+}

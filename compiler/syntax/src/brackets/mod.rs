@@ -4,6 +4,11 @@
 //! nested too deeply, each once, at the bracket; and it inserts, drops or replaces brackets so that the grammar, and the
 //! recovery that cuts the text at brackets, always see a balanced stream.
 
+mod angles;
+mod bodies;
+mod unclosed;
+
+use angles::{ends_angle, wants_static};
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 
 use crate::lexer::{MAX_ERRORS, Token};
@@ -223,116 +228,6 @@ impl Pass<'_> {
         first
     }
 
-    /// `tile Vec <f32, 8, 8>`: where a type or a new name is expected, nothing is compared.
-    fn spaced_static(&mut self, i: usize) {
-        let (name, lt) = (self.tokens[i - 1], self.tokens[i]);
-        let gap = self.span(name.end, lt.start);
-        let text = self.text.get(name.start as usize..name.end as usize).unwrap_or_default();
-        let message = format!("a space stands between `{text}` and its static arguments");
-        let d = Diagnostic::error(codes::SPACED_STATIC_ARGUMENTS, self.span(lt.start, lt.end), message);
-        let d = d.with_note("`<` right after a name opens static arguments; a comparison has a space before it");
-        self.report(d.with_fix("remove the space", gap, ""));
-    }
-
-    /// The header of a function or kernel is complete, and a statement begins where `{` should stand.
-    fn missing_brace(&mut self, i: usize) {
-        let Some((name, _)) = self.header.take() else { return };
-        let end = self.last_end();
-        let name = self.tokens.get(name).map(|n| n.start as usize..n.end as usize);
-        let name = name.and_then(|n| self.text.get(n)).unwrap_or_default();
-        let message = format!("the body of `{name}` must begin with `{{`");
-        let here = self.span(end, end);
-        let d = Diagnostic::error(codes::MISSING_BRACE, here, message).with_fix("insert `{`", here, " {");
-        self.report(d);
-        let open = Open {
-            tok: Tok::LBrace,
-            at: self.out.lexemes.len(),
-            indent: 0,
-            c_for: false,
-            of_if: false,
-            pending_block: None,
-        };
-        self.stack.push(open);
-        let term = Terminal::Tok(Tok::LBrace);
-        let end = self.tokens[i].start.min(end);
-        self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
-    }
-
-    /// Keeps track of the header that is being read; see [`Pass::missing_brace`].
-    fn track_header(&mut self, i: usize, first: bool) {
-        if !self.stack.is_empty() {
-            return;
-        }
-        let t = self.tokens[i].tok;
-        let prev = i.checked_sub(1).map(|p| self.tokens[p].tok);
-        if matches!(t, Tok::Fn | Tok::Kernel | Tok::Program) {
-            self.header = Some((i + 1, false));
-            return;
-        }
-        let complete =
-            prev.is_some_and(Tok::ends_operand) && self.out.lexemes.last().is_some_and(|l| !l.is(Tok::RBrace));
-        let begins =
-            starts_statement(t) || t == Tok::If || (t == Tok::Name && complete && !self.brace_before_semicolon(i));
-        if let Some(header) = &mut self.header {
-            header.1 |= prev == Some(Tok::RParen);
-        }
-        let after_params = self.header.is_some_and(|h| h.1);
-        if first && self.indent > 0 && begins && after_params {
-            self.missing_brace(i);
-        } else if matches!(t, Tok::LBrace | Tok::Semi | Tok::RBrace | Tok::Const | Tok::Use | Tok::Atom | Tok::Hash) {
-            self.header = None;
-        }
-    }
-
-    /// Does a `{` follow before the next `;`?
-    fn brace_before_semicolon(&self, i: usize) -> bool {
-        let mut ahead = self.tokens[i..].iter().take(4 * LOOK_AHEAD).map(|t| t.tok);
-        ahead.find(|t| matches!(t, Tok::LBrace | Tok::RBrace | Tok::Semi)) == Some(Tok::LBrace)
-    }
-
-    /// A statement begins on its own line though a block is due: if a `}` follows that is indented as the loop or branch
-    /// is, then only its `{` is missing.
-    fn missing_inner_brace(&mut self, i: usize) {
-        let Some(top) = self.stack.last().filter(|o| o.tok == Tok::LBrace) else { return };
-        let Some((head, indent)) = top.pending_block else { return };
-        let mut depth = 0_usize;
-        let mut closes = false;
-        for t in self.tokens[i..].iter().take(8 * LOOK_AHEAD) {
-            match t.tok {
-                Tok::LBrace => depth += 1,
-                Tok::RBrace if depth > 0 => depth -= 1,
-                Tok::RBrace => {
-                    let line = self.text[..t.start as usize].rfind('\n').map_or(0, |n| n + 1);
-                    let before = &self.text[line..t.start as usize];
-                    closes = before.trim().is_empty() && before.len() == indent as usize;
-                    break;
-                }
-                _ => {}
-            }
-        }
-        if !closes {
-            return;
-        }
-        if let Some(top) = self.stack.last_mut() {
-            top.pending_block = None;
-        }
-        let end = self.last_end();
-        let here = self.span(end, end);
-        let word = self.tokens[head].tok.word().unwrap_or_default();
-        let d = Diagnostic::error(codes::MISSING_BRACE, here, format!("the body of `{word}` must begin with `{{`"));
-        self.report(d.with_fix("insert `{`", here, " {"));
-        let open = Open {
-            tok: Tok::LBrace,
-            at: self.out.lexemes.len(),
-            indent,
-            c_for: false,
-            of_if: false,
-            pending_block: None,
-        };
-        self.stack.push(open);
-        self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::LBrace), start: end, end, touched: true });
-    }
-
     fn inside_round(&self) -> bool {
         self.stack.last().is_some_and(|o| matches!(o.tok, Tok::LParen | Tok::LBracket))
     }
@@ -391,162 +286,6 @@ impl Pass<'_> {
             self.too_deep = false;
             self.suspects.clear();
         }
-    }
-
-    // ---- angles ----------------------------------------------------------------------------------------------------
-
-    /// `>` and what begins with it: closes the angle on top, if one is.
-    fn greater(&mut self, mut t: Token) {
-        let rest = |tok| match tok {
-            Tok::Shr => Some(Tok::Gt),
-            Tok::Ge => Some(Tok::Assign),
-            Tok::ShrAssign => Some(Tok::Ge),
-            _ => None,
-        };
-        while self.stack.last().is_some_and(Open::is_angle) {
-            self.push(Token { tok: Tok::Gt, start: t.start, end: t.start + 1 }, Tok::AngleClose);
-            self.pop();
-            let Some(tok) = rest(t.tok) else { return };
-            t = Token { tok, start: t.start + 1, end: t.end };
-            if tok == Tok::Assign {
-                break;
-            }
-        }
-        self.push(t, t.tok);
-    }
-
-    /// Token `t` cannot stand in static arguments: the angles on top were none, or are unclosed.
-    fn fail_angles(&mut self, t: Token) {
-        let mut reported = false;
-        while let Some(open) = self.stack.last().copied().filter(Open::is_angle) {
-            let at = self.out.lexemes[open.at];
-            let (lt, before) = (self.span(at.start, at.end), self.span(self.last_end(), self.last_end()));
-            let name = open.at.checked_sub(1).map(|i| self.out.lexemes[i]);
-            let context = open.at.checked_sub(2).and_then(|i| self.out.lexemes[i].tok());
-            let name = name.and_then(|n| self.text.get(n.start as usize..n.end as usize)).unwrap_or_default();
-            let named = self.out.lexemes[open.at..].iter().take(LOOK_AHEAD).any(|l| l.is(Tok::Assign));
-            let ty = named || context.is_some_and(wants_type);
-            self.pop();
-            if open.tok == Tok::TilerOpen {
-                // The grammar says what is missing around this comparison.
-                self.out.lexemes[open.at].term = Terminal::Tok(Tok::Lt);
-                continue;
-            }
-            let mut d = Diagnostic::error(
-                codes::UNCLOSED_STATIC_ARGUMENTS,
-                lt,
-                format!("`{name}<` opens static arguments, which no `>` closes"),
-            );
-            if ty {
-                let end = self.last_end();
-                self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::AngleClose), start: end, end, touched: true });
-                d = d.with_secondary(self.span(t.start, t.end), "this cannot be in static arguments");
-                d = d.with_fix("close them", before, ">");
-            } else {
-                self.out.lexemes[open.at].term = Terminal::Tok(Tok::Lt);
-                self.out.lexemes[open.at].touched = true;
-                let next = self.out.lexemes.get(open.at + 1).map_or(t.start, |l| l.start);
-                let text = if next == lt.end { " < " } else { " <" };
-                d = d
-                    .with_note("`<` right after a name opens static arguments; a comparison has a space before it")
-                    .with_fix("for a comparison, insert a space", lt, text);
-            }
-            if !reported && !self.too_deep {
-                self.report_bracket(d);
-            }
-            reported = true;
-        }
-    }
-
-    // ---- unclosed brackets -----------------------------------------------------------------------------------------
-
-    /// Closes the bracket on top, which nobody closed.
-    fn close_top(&mut self) {
-        if let Some(open) = self.stack.last() {
-            let end = self.last_end();
-            let term = Terminal::Tok(open.closer());
-            self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
-            self.pop();
-        }
-    }
-
-    /// Closes round and square brackets as long as `go_on` says so, with one report for all of them: `more` follows them
-    /// in the repaired text.
-    fn unwind(&mut self, more: &str, go_on: impl Fn(&Open) -> bool) {
-        self.unwind_while(more, |open, _| go_on(open));
-    }
-
-    /// As [`Pass::unwind`]; `go_on` is told how many brackets are open, too.
-    fn unwind_while(&mut self, more: &str, go_on: impl Fn(&Open, usize) -> bool) {
-        // Closing the outermost bracket forgets it.
-        let too_deep = self.too_deep;
-        let end = self.last_end();
-        let mut report: Option<Diagnostic> = None;
-        let mut closers = String::new();
-        while let Some(open) = self.stack.last().copied().filter(|o| go_on(o, self.stack.len())) {
-            let at = self.out.lexemes[open.at];
-            let span = self.span(at.start, at.end);
-            closers += open.closer().mark().unwrap_or_default();
-            report = Some(match report {
-                None => self.unclosed(span, open.tok),
-                Some(d) => d.with_secondary(span, "nor is this one"),
-            });
-            self.close_top();
-        }
-        if let Some(d) = report.filter(|_| !too_deep) {
-            let at = self.span(end, end);
-            let d = d.with_secondary(at, format!("`{closers}` is missing here"));
-            let text = format!("{closers}{more}");
-            self.report_bracket(d.with_fix(format!("insert `{text}`"), at, text));
-        }
-    }
-
-    fn unclosed(&self, span: Span, tok: Tok) -> Diagnostic {
-        let mark = tok.mark().unwrap_or_default();
-        Diagnostic::error(codes::UNCLOSED_BRACKET, span, format!("this `{mark}` is never closed"))
-            .with_label("opened here")
-    }
-
-    /// Closes all round and square brackets down to the next brace.
-    fn unwind_to_brace(&mut self, more: &str) {
-        self.unwind(more, |o| matches!(o.tok, Tok::LParen | Tok::LBracket));
-    }
-
-    /// Closes everything: at the end of the text, and before an item that starts at the margin.
-    fn unwind_all(&mut self) {
-        let mut reports = 0;
-        while !self.stack.is_empty() {
-            let end = self.last_end();
-            self.fail_angles(Token { tok: Tok::Semi, start: end, end });
-            self.unwind_to_brace("");
-            let Some(open) = self.stack.last().copied().filter(|o| o.tok == Tok::LBrace) else { continue };
-            if reports < 3 && !self.too_deep {
-                self.unclosed_brace(open);
-            }
-            reports += 1;
-            self.close_top();
-        }
-    }
-
-    fn unclosed_brace(&mut self, open: Open) {
-        let at = self.out.lexemes[open.at];
-        // Of several braces that may be the unclosed one, indentation tells the likely one.
-        let d = match self.suspects.iter().rposition(|s| *s > at.start) {
-            Some(i) => {
-                let start = self.suspects.remove(i);
-                self.unclosed(self.span(start, start + 1), Tok::LBrace)
-                    .with_note("the `}` that closes it by number is indented for an outer block")
-            }
-            None => {
-                let end = self.last_end();
-                let here = self.span(end, end);
-                let text = format!("\n{}}}", " ".repeat(open.indent as usize));
-                self.unclosed(self.span(at.start, at.end), Tok::LBrace)
-                    .with_secondary(here, "`}` is missing here")
-                    .with_fix("insert `}`", here, text)
-            }
-        };
-        self.report(d);
     }
 
     // ---- closing brackets ------------------------------------------------------------------------------------------
@@ -662,44 +401,6 @@ impl Pass<'_> {
     }
 }
 
-/// Tokens that cannot stand in static arguments or a tiler outside of inner brackets.
-fn ends_angle(tok: Tok) -> bool {
-    starts_statement(tok)
-        || matches!(
-            tok,
-            Tok::Semi
-                | Tok::LBrace
-                | Tok::RBrace
-                | Tok::RParen
-                | Tok::RBracket
-                | Tok::AndAnd
-                | Tok::OrOr
-                | Tok::Eq
-                | Tok::Ne
-                | Tok::Le
-                | Tok::Arrow
-                | Tok::FatArrow
-                | Tok::DotDot
-                | Tok::AddAssign
-                | Tok::SubAssign
-                | Tok::MulAssign
-                | Tok::DivAssign
-                | Tok::RemAssign
-                | Tok::OrAssign
-                | Tok::XorAssign
-                | Tok::AndAssign
-                | Tok::ShlAssign
-                | Tok::If
-                | Tok::Else
-                | Tok::Use
-                | Tok::Kernel
-                | Tok::Program
-                | Tok::Atom
-                | Tok::Where
-                | Tok::Ensures
-        )
-}
-
 /// Words that begin an item and cannot begin a statement.
 fn starts_item(tok: Tok) -> bool {
     matches!(tok, Tok::Use | Tok::Atom | Tok::Fn | Tok::Kernel | Tok::Program)
@@ -718,30 +419,5 @@ fn starts_statement(tok: Tok) -> bool {
             | Tok::Return
             | Tok::Break
             | Tok::Continue
-    )
-}
-
-/// After these a name is a type or a new item: `<` can only open its static arguments, even after a space.
-fn wants_static(tok: Tok) -> bool {
-    matches!(
-        tok,
-        Tok::Tile | Tok::Tensor | Tok::Kernel | Tok::Program | Tok::Fn | Tok::In | Tok::Out | Tok::InOut | Tok::Arrow
-    )
-}
-
-/// After these a name is a type or an item, and `<` after it can only open static arguments.
-fn wants_type(tok: Tok) -> bool {
-    matches!(
-        tok,
-        Tok::Tile
-            | Tok::Tensor
-            | Tok::Kernel
-            | Tok::Program
-            | Tok::Fn
-            | Tok::Colon
-            | Tok::In
-            | Tok::Out
-            | Tok::InOut
-            | Tok::Arrow
     )
 }
