@@ -2,13 +2,24 @@
 
 use super::env::Binding;
 use super::inst::instr_for;
+use super::labels::around;
 use super::tileops::tile;
 use super::{Elab, PlaceMode, R, Reported};
 use crate::value::{TileVal, Val};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::{AddrKind, CheckData, Inst, InstAttrs, Op, Operand, Tile, Ty};
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem, TileType};
 use ptoc_syntax::ast::*;
+
+/// `target = value` as `TSTORE(target, value)`.
+fn stored(target: Span, value: Span) -> Vec<Edit> {
+    let at = |offset| Span::new(target.file, offset, offset);
+    vec![
+        Edit { span: at(target.start), text: "TSTORE(".into() },
+        Edit { span: Span::new(target.file, target.end, value.start), text: ", ".into() },
+        Edit { span: at(value.end), text: ")".into() },
+    ]
+}
 
 impl Elab<'_> {
     /// `target = value;`
@@ -24,17 +35,7 @@ impl Elab<'_> {
                 Some((Binding::Let(Val::Tile(t)), _)) => return self.assign_tile(&t, value, span),
                 Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
                 Some((Binding::Let(v), at)) => {
-                    let mut d = Diagnostic::error(
-                        codes::NOT_ASSIGNABLE,
-                        target.span,
-                        format!("`{n}` is {} and never changes", v.describe()),
-                    )
-                    .with_secondary(at, "defined here");
-                    d = match v {
-                        Val::View(_) => d.with_help("store a tile to it: `TSTORE(window, tile);`"),
-                        _ => d.with_help(format!("declare it with `var {n} = ..`")),
-                    };
-                    return self.report(d);
+                    return self.unchanging(n, &v, target.span, at);
                 }
                 None => {}
             }
@@ -52,7 +53,8 @@ impl Elab<'_> {
             Val::View(_) => {
                 let d =
                     Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a window of a tensor is written by TSTORE")
-                        .with_help("`TSTORE(window, tile);`");
+                        .with_label("a window of a tensor")
+                        .with_edits("store the tile", stored(target.span, value.span));
                 self.report(d)
             }
             Val::Scalar(_) => self.assign_element(target, value, span),
@@ -61,6 +63,24 @@ impl Elab<'_> {
                 self.error(codes::NOT_ASSIGNABLE, target.span, message)
             }
         }
+    }
+
+    /// `n` is bound by `let`, or is a parameter or a loop's variable.
+    fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> R<()> {
+        let d = Diagnostic::error(codes::NOT_ASSIGNABLE, at, format!("`{n}` is {} and never changes", v.describe()))
+            .with_secondary(defined, "defined here");
+        let d = match (v, self.lets.get(&defined)) {
+            (Val::View(_), _) => d.with_help("store a tile to it: `TSTORE(window, tile);`"),
+            (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_), Some(stmt)) => {
+                let word = Span::new(stmt.file, stmt.start, stmt.start + 3);
+                d.with_fix("what changes is declared with `var`", word, "var")
+            }
+            (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_), None) => {
+                d.with_help(format!("copy it into a variable: `var my_{n} = {n};`"))
+            }
+            _ => d.with_help("only tiles, elements and what `var` declares can be assigned"),
+        };
+        self.report(d)
     }
 
     /// `t[i, j] = x;`
@@ -82,8 +102,11 @@ impl Elab<'_> {
     /// `t = value;`: the value is computed into `t`'s storage.
     pub fn assign_tile(&mut self, t: &TileVal, value: &Expr, span: Span) -> R<()> {
         // The last instruction may write `t` directly unless `t` is a window of something else it reads.
-        let v = self.expr_into(value, Some(*t))?;
-        self.write_tile(t, v, span, value.span)
+        let r = self.expr_into(value, Some(*t)).and_then(|v| self.write_tile(t, v, span, value.span));
+        if r.is_err() {
+            self.forget(&tile(*t, span));
+        }
+        r
     }
 
     fn write_tile(&mut self, t: &TileVal, v: Val, span: Span, at: Span) -> R<()> {
@@ -96,12 +119,18 @@ impl Elab<'_> {
                         at,
                         format!("the tile holds `{}`, the value is `{}`", t.ty.dtype, x.ty.dtype),
                     )
-                    .with_help(format!("convert it by name: `{}(..)`", t.ty.dtype));
+                    .with_label(format!("`{}`", x.ty.dtype))
+                    .with_secondary(self.b.kernel().tiles[t.tile].span, format!("`{}`", t.ty.dtype));
+                    let d = Elab::convert_fix(d, Ty::D(t.ty.dtype), at);
                     return self.report(d);
                 }
                 if (x.rows, x.cols) != (t.rows, t.cols) {
                     let message = format!("the tile is {} x {}, the value {} x {}", t.rows, t.cols, x.rows, x.cols);
-                    return self.error(codes::CAPACITY_MISMATCH, at, message);
+                    let d = Diagnostic::error(codes::CAPACITY_MISMATCH, at, message)
+                        .with_label(format!("{} x {}", x.rows, x.cols))
+                        .with_secondary(self.b.kernel().tiles[t.tile].span, format!("{} x {}", t.rows, t.cols))
+                        .with_help("give both the same extents; `=` writes a whole tile, `t.tile(i, j) = ..` a part of it");
+                    return self.report(d);
                 }
                 let x = if x.ty.loc == t.ty.loc || matches!((x.ty.loc, t.ty.loc), (Loc::Mat, _)) {
                     x
@@ -121,7 +150,8 @@ impl Elab<'_> {
             }
             Val::View(_) => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a window of a tensor is loaded by TLOAD")
-                    .with_help("`TLOAD(t, window);` or `t = Vec(window);`");
+                    .with_label("a window of a tensor")
+                    .with_edits("load it", around(at, &format!("{}(", t.ty.loc), ")"));
                 self.report(d)
             }
             Val::Poison => Err(Reported),
@@ -139,6 +169,7 @@ impl Elab<'_> {
             };
             if !zero {
                 let d = Diagnostic::error(codes::LOCATION_MISMATCH, at, "an accumulator can only be started at zero")
+                    .with_label("not zero")
                     .with_help("`acc = 0.0;`, or TMATMUL_BIAS for another start");
                 return self.report(d);
             }
@@ -166,7 +197,20 @@ impl Elab<'_> {
             self.b.set(var, x, span);
             return Ok(());
         }
+        if let ExprKind::Name(n) = &*target.kind
+            && let Some((Binding::Let(v), at)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
+            && matches!(v, Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))
+        {
+            return self.unchanging(n, &v, target.span, at);
+        }
         match self.place(target, None)? {
+            Val::Tile(t) if t.ty.loc == Loc::Acc => {
+                let message = "an accumulator is added to by the matrix unit alone";
+                let d = Diagnostic::error(codes::LOCATION_MISMATCH, target.span, message)
+                    .with_label("in Acc")
+                    .with_help("accumulate products: `TMATMUL_ACC(acc, acc, left, right);`");
+                self.report(d)
+            }
             Val::Tile(t) => {
                 let v = self.expr(value)?;
                 let r = self.binary(op, Val::Tile(t), v, Some(t), span, (target.span, value.span))?;
@@ -267,7 +311,8 @@ impl Elab<'_> {
             other => {
                 let what = self.scalar_ty(other).map_or_else(|| other.describe().to_string(), |t| format!("`{t}`"));
                 let d = Diagnostic::error(codes::ADDRESS_TYPE, at, format!("an address is an integer, this is {what}"))
-                    .with_label("byte offset in the tile's memory");
+                    .with_label("no integer")
+                    .with_note("an address is a byte offset in the tile's memory, as in `TASSIGN(x, 0x1000);`");
                 return self.report(d);
             }
         }
@@ -348,20 +393,24 @@ impl Elab<'_> {
         let mut found = Vec::new();
         for (t, data) in &self.b.kernel().tiles {
             let missing = match &data.addr {
-                AddrKind::Auto => self.place == PlaceMode::Manual && !data.hidden,
-                AddrKind::Fixed(l) => l.contains(&u64::MAX),
-                AddrKind::Dynamic => false,
+                AddrKind::Auto if self.place == PlaceMode::Manual && !data.hidden => {
+                    Some((data.name.to_string(), "`#[place(manual)]` wants an address for every tile"))
+                }
+                AddrKind::Fixed(l) => l.iter().position(|a| *a == u64::MAX).map(|k| {
+                    (format!("{}[{k}]", data.name), "an array of tiles has addresses for all of its elements or for none")
+                }),
+                _ => None,
             };
-            if missing {
-                found.push((t, data.name.clone(), data.span));
+            if let Some((name, why)) = missing {
+                found.push((t, name, why, data.span));
             }
         }
-        for (t, name, span) in found {
-            self.diags.push(
-                Diagnostic::error(codes::MISSING_TASSIGN, span, format!("`{name}` has no address"))
-                    .with_note("`#[place(manual)]` and tile arrays with TASSIGN need one for every tile")
-                    .with_help(format!("add `TASSIGN({name}, ..);`")),
-            );
+        for (t, name, why, span) in found {
+            let d = Diagnostic::error(codes::MISSING_TASSIGN, span, format!("`{name}` has no address"))
+                .with_label("declared here, placed nowhere")
+                .with_note(why)
+                .with_help(format!("add `TASSIGN({name}, ..);`"));
+            self.report::<()>(d).ok();
             self.b.kernel_mut().tiles[t].addr = AddrKind::Auto;
         }
     }

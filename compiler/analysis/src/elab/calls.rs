@@ -1,11 +1,12 @@
 //! Calls: built-in functions, methods, conversions, inlined functions.
 
 use super::env::Binding;
+use super::labels::count;
 use super::{Elab, Inlined, MAX_CALLS, R, Reported};
-use crate::builtins::{Builtin, Word};
+use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
 use crate::value::{TileVal, Tiles, Val};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, PrintPart, Scope, Ty, Value};
 use ptoc_isa::{AtomicOp, BinOp};
 use ptoc_syntax::ast::*;
@@ -23,6 +24,9 @@ impl Elab<'_> {
         };
         let f = self.expr(base)?;
         if !statics.is_empty() && !matches!(f, Val::Fn(_) | Val::Builtin(Builtin::Sum)) {
+            if let Val::Builtin(Builtin::NotYet(what)) = f {
+                return self.not_yet(base.span, what);
+            }
             let message = format!("{} takes no static arguments", f.describe());
             return self.error(codes::UNKNOWN_STATIC, callee.span, message);
         }
@@ -48,7 +52,12 @@ impl Elab<'_> {
             }
             other => {
                 let message = format!("{} cannot be called", other.describe());
-                self.error(codes::NOT_CALLABLE, base.span, message)
+                let d = Diagnostic::error(codes::NOT_CALLABLE, base.span, message).with_label(other.describe());
+                self.report(match other {
+                    Val::View(_) => d.with_help("`x.tile(i, j)` is a window of blocks, `x[i, j]` an element"),
+                    Val::Tile(_) => d.with_help("`t[i, j]` is an element, `t.tile(i, j)` a window"),
+                    _ => d,
+                })
             }
         }
     }
@@ -70,7 +79,27 @@ impl Elab<'_> {
             }
             (_, name) => {
                 let message = format!("{} has no method `{name}`", v.describe());
-                self.error(codes::UNKNOWN_MEMBER, method.span, message)
+                let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, message);
+                let function = builtins::function(name).is_some() || self.modules.get(self.module).scope.contains_key(name);
+                let d = match (function, args.first()) {
+                    // `x.exp()` is `exp(x)`, `x.max(y)` is `max(x, y)`.
+                    (true, first) => {
+                        let start = Span::new(base.span.file, base.span.start, base.span.start);
+                        let (end, text) = first.map_or((span.end, ")"), |a| (a.value.span.start, ", "));
+                        let rest = Span::new(base.span.file, base.span.end, end);
+                        let edits = vec![
+                            Edit { span: start, text: format!("{name}(") },
+                            Edit { span: rest, text: text.into() },
+                        ];
+                        d.with_edits(format!("`{name}` is a function"), edits)
+                    }
+                    (false, _) => match &v {
+                        Val::Tile(_) => d.with_note("a tile has .tile(..) and .valid(..)"),
+                        Val::View(_) => d.with_note("a window has .tile(..)"),
+                        _ => d,
+                    },
+                };
+                self.report(d)
             }
         }
     }
@@ -167,6 +196,7 @@ impl Elab<'_> {
                             bad.1.span,
                             format!("`matmul` takes tiles, found {}", bad.0.describe()),
                         )
+                        .with_label(bad.0.describe())
                         .with_help("bring the operands to the cube: `matmul(Left(..), Right(..))`");
                         self.report(d)
                     }
@@ -260,7 +290,8 @@ impl Elab<'_> {
             }
             Builtin::Sum => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, name, "`sum<k>(..)` belongs to `ensures`")
-                    .with_help("on tiles use `rowsum` or `colsum`");
+                    .with_label("no function of tiles")
+                    .with_fix("a tile's rows are summed by `rowsum`, its columns by `colsum`", name, "rowsum");
                 self.report(d)
             }
             Builtin::Atomic(op) => self.atomic(op, args, span),
@@ -465,7 +496,9 @@ impl Elab<'_> {
         let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(Reported) };
         if self.calls.contains(&id) || self.calls.len() >= MAX_CALLS {
             let d = Diagnostic::error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name))
-                .with_secondary(f.name.span, "functions are inlined, so this would never end");
+                .with_label("this call would never end")
+                .with_secondary(f.name.span, "functions are inlined where they are called")
+                .with_help("use a loop");
             return self.report(d);
         }
         let statics = self.eval_statics(&f.statics, statics, &f.name)?;
@@ -476,11 +509,14 @@ impl Elab<'_> {
                 Some(n) => match f.params.iter().position(|p| p.name.name == n.name) {
                     Some(s) => s,
                     None => {
-                        return self.error(
-                            codes::WRONG_ARGUMENTS,
-                            n.span,
-                            format!("`{}` has no parameter `{}`", f.name.name, n.name),
-                        );
+                        let names: Vec<&str> = f.params.iter().map(|p| p.name.name.as_str()).collect();
+                        let message = format!("`{}` has no parameter `{}`", f.name.name, n.name);
+                        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_label("no such parameter");
+                        let d = match suggest(&n.name, names.iter().copied()) {
+                            Some(s) => d.with_fix(format!("did you mean `{s}`?"), n.span, s),
+                            None => d.with_note(format!("it has: {}", names.join(", "))),
+                        };
+                        return self.report(d);
                     }
                 },
             };
@@ -513,7 +549,7 @@ impl Elab<'_> {
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,
             span,
-            format!("`{}` takes {} arguments, {given} given", f.name.name, params.len()),
+            format!("`{}` takes {}, {given} given", f.name.name, count(params.len(), "argument", "arguments")),
         )
         .with_secondary(f.name.span, format!("{}({})", f.name.name, params.join(", ")));
         self.report(d)
@@ -619,24 +655,42 @@ impl Elab<'_> {
                         f.name.span,
                         format!("`{}` returns {}, and declares nothing", f.name.name, v.describe()),
                     )
-                    .with_help("write `-> type` after the parameters, or end the last statement with `;`");
-                    self.report(d)
+                    .with_label(format!("returns {}", v.describe()));
+                    let ty = match &v {
+                        Val::Tile(t) => Some(Ty::D(t.ty.dtype)),
+                        v => self.scalar_ty(v),
+                    };
+                    let start = Span::new(f.body.span.file, f.body.span.start, f.body.span.start);
+                    self.report(match ty {
+                        Some(ty) => d.with_fix("declare what it returns", start, format!("-> {ty} ")),
+                        None => d.with_help("write `-> type` after the parameters, or end the last statement with `;`"),
+                    })
                 }
             };
         };
-        self.typed_result(ret, v, span)
+        self.typed_result(f, ret, v, span)
     }
 
-    fn typed_result(&mut self, ret: &Expr, v: Val, span: Span) -> R<Val> {
+    /// The function gives something else than it declares.
+    fn bad_return<T>(&mut self, f: &FnItem, ret: &Expr, message: String) -> R<T> {
+        let d = Diagnostic::error(codes::BAD_RETURN, ret.span, message).with_label("declared here");
+        let last = f.body.tail.as_ref().map(|e| e.span).or_else(|| f.body.stmts.last().map(|s| s.span));
+        self.report(match last {
+            Some(at) => d.with_secondary(at, "given here"),
+            None => d,
+        })
+    }
+
+    fn typed_result(&mut self, f: &FnItem, ret: &Expr, v: Val, span: Span) -> R<Val> {
         match (&*ret.kind, v) {
             (_, Val::Poison) => Err(Reported),
             (ExprKind::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
-                let parts = types.iter().zip(values).map(|(t, v)| self.typed_result(t, v, span)).collect::<R<_>>()?;
+                let parts = types.iter().zip(values).map(|(t, v)| self.typed_result(f, t, v, span)).collect::<R<_>>()?;
                 Ok(Val::Tuple(parts))
             }
             (ExprKind::Tuple(_), v) => {
                 let message = format!("expected a tuple, the function returns {}", v.describe());
-                self.error(codes::BAD_RETURN, ret.span, message)
+                self.bad_return(f, ret, message)
             }
             (ExprKind::Static(..), Val::Tile(t)) => {
                 let want = self.tile_spec(ret)?;
@@ -646,7 +700,7 @@ impl Elab<'_> {
                     || want.ty.cols != t.cols
                 {
                     let message = format!("the function returns `{}`, and declares `{}`", t.ty, want.ty);
-                    return self.error(codes::BAD_RETURN, ret.span, message);
+                    return self.bad_return(f, ret, message);
                 }
                 let have = self.valid_of(&t, span)?;
                 self.same_shape(want.valid, have, span, None)?;
@@ -662,11 +716,21 @@ impl Elab<'_> {
                     Val::Mask(m, n) if ty == Ty::BOOL => Ok(Val::Mask(m, n)),
                     Val::Tile(t) => {
                         let message = format!("the function returns a tile of `{}`, and declares `{ty}`", t.ty.dtype);
-                        self.error(codes::BAD_RETURN, ret.span, message)
+                        self.bad_return(f, ret, message)
                     }
                     Val::Int(i) if ty == Ty::Index => Ok(Val::Int(i)),
                     Val::Unit => {
-                        self.error(codes::BAD_RETURN, ret.span, "the function declares a value and returns none")
+                        let d = Diagnostic::error(codes::BAD_RETURN, ret.span, format!("`{}` declares a value and returns none", f.name.name))
+                            .with_label("declared here");
+                        self.report(match f.body.stmts.last() {
+                            Some(s) => d.with_secondary(s.span, "a statement gives no value: it ends with `;`")
+                                .with_help("end the body with an expression, without `;`"),
+                            None => d.with_help("end the body with an expression"),
+                        })
+                    }
+                    Val::Scalar(x) if self.ty(x) != ty => {
+                        let message = format!("the function returns `{}`, and declares `{ty}`", self.ty(x));
+                        self.bad_return(f, ret, message)
                     }
                     v => {
                         let x = self.scalar_of(&v, ty, span)?;

@@ -64,6 +64,7 @@ impl Elab<'_> {
                     i.cond.span,
                     "this condition differs from element to element",
                 )
+                .with_label("a mask, one truth value for each element")
                 .with_help("select values: `x = if mask { a } else { b };`");
                 return self.report(d);
             }
@@ -145,6 +146,7 @@ impl Elab<'_> {
                     range.span,
                     format!("cannot loop over {}", other.describe()),
                 )
+                .with_label(other.describe())
                 .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
                 self.report(d)
             }
@@ -154,6 +156,13 @@ impl Elab<'_> {
     fn range(&mut self, e: &Expr) -> R<Val> {
         match self.expr(e)? {
             Val::Poison => Err(Reported),
+            v @ (Val::Int(_) | Val::Scalar(_)) => {
+                let start = Span::new(e.span.file, e.span.start, e.span.start);
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, e.span, format!("cannot loop over {}", v.describe()))
+                    .with_label("a number, no range")
+                    .with_fix("write a range", start, "0..");
+                self.report(d)
+            }
             v => Ok(v),
         }
     }

@@ -45,7 +45,8 @@ impl Elab<'_> {
                         at,
                         format!("TCVT works in Vec, this tile is in {}", t.ty.loc),
                     )
-                    .with_help(format!("`{d}(Vec(..))`"));
+                    .with_label(format!("in {}", t.ty.loc))
+                    .with_edits("bring it there by name", super::labels::around(at, "Vec(", ")"));
                     return self.report(e);
                 }
                 let shape = self.valid_of(&t, at)?;
@@ -74,7 +75,8 @@ impl Elab<'_> {
                     at,
                     format!("a window of a tensor cannot become `{ty}` in place"),
                 )
-                .with_help(format!("load it first: `{ty}(Vec(..))`"));
+                .with_label("a window of a tensor")
+                .with_edits("load it first", super::labels::around(at, "Vec(", ")"));
                 self.report(d)
             }
             Val::Block(_) => {

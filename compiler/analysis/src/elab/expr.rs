@@ -1,8 +1,8 @@
 //! Expressions.
 
 use super::env::Binding;
-use super::{Elab, R, Reported};
-use crate::builtins::{self, Word};
+use super::{Elab, R, Reported, not_yet};
+use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -42,7 +42,8 @@ impl Elab<'_> {
             ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, e.span),
             ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, e.span),
             ExprKind::Binary(op, a, b) => {
-                let (x, y) = (self.expr(a)?, self.expr(b)?);
+                let (x, y) = (self.expr(a), self.expr(b));
+                let (x, y) = (x?, y?);
                 self.binary(*op, x, y, dest, e.span, (a.span, b.span))
             }
             ExprKind::Index(base, args) => self.index(base, args, e.span),
@@ -59,6 +60,7 @@ impl Elab<'_> {
             ExprKind::Static(base, args) => match self.expr(base)? {
                 Val::Word(Word::Loc(l)) => Ok(Val::TileType(self.tile_type(l, args, e.span)?.into())),
                 Val::Poison => Err(Reported),
+                Val::Builtin(Builtin::NotYet(what)) => self.not_yet(base.span, what),
                 other => {
                     let message = format!("`<..>` belongs to tile types and calls, not to {}", other.describe());
                     self.error(codes::BAD_TILE_TYPE, e.span, message)
@@ -234,7 +236,11 @@ impl Elab<'_> {
             }
             // The left side decides, but the right one must still be a condition.
             Val::Bool(v) => return Ok(Val::Bool(v)),
-            Val::Mask(..) | Val::Tile(_) => return self.not_yet(span, "`&&` and `||` of masks (nest the `if`s)"),
+            Val::Mask(..) | Val::Tile(_) => {
+                let d = not_yet(span, "`&&` and `||` of masks")
+                    .with_help("nest the conditions: `if a { if b { x } else { y } } else { y }`");
+                return self.report(d);
+            }
             _ => {}
         }
         let left = self.bool_of(&x, a.span)?;

@@ -130,6 +130,12 @@ pub(crate) enum PlaceMode {
     Auto,
 }
 
+/// A feature of a later version.
+pub(crate) fn not_yet(span: Span, what: &str) -> Diagnostic {
+    Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
+        .with_label("not available in this version")
+}
+
 impl<'a> Elab<'a> {
     /// Reports an error.
     pub fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> R<T> {
@@ -152,10 +158,7 @@ impl<'a> Elab<'a> {
 
     /// "Not yet".
     pub fn not_yet<T>(&mut self, span: Span, what: &str) -> R<T> {
-        let d = Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
-            .with_label("not available in this version")
-            .with_note("nothing is compiled in its place");
-        self.report(d)
+        self.report(not_yet(span, what))
     }
 
     /// Uses up a step of compile-time evaluation.

@@ -369,15 +369,18 @@ impl Elab<'_> {
             at,
             format!("`{name}` is passed twice, the second time for `{}`", p.name.name),
         )
-        .with_note("arguments of a launch never alias");
+        .with_label("passed again")
+        .with_note("arguments of a launch never alias")
+        .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
         self.report(d)
     }
 
     fn bind_dims(&mut self, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
         let ExprKind::Index(_, dims) = &*p.ty.kind else { return Ok(()) };
         if dims.len() != view.modes.len() {
-            let message = format!("`{}` has {} modes, this tensor {}", p.name.name, dims.len(), view.modes.len());
-            return self.error(codes::RANK_MISMATCH, at, message);
+            let message = format!("`{}` has {}, this tensor has {}", p.name.name, super::labels::count(dims.len(), "mode", "modes"), view.modes.len());
+            let d = Diagnostic::error(codes::RANK_MISMATCH, at, message).with_secondary(p.span, "the parameter");
+            return self.report(d);
         }
         for (d, m) in dims.iter().zip(&view.modes) {
             let ExprKind::Name(n) = &*d.value.kind else { continue };
@@ -424,7 +427,7 @@ impl Elab<'_> {
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,
             span,
-            format!("`{}` takes {} arguments, {given} given", k.name.name, names.len()),
+            format!("`{}` takes {}, {given} given", k.name.name, super::labels::count(names.len(), "argument", "arguments")),
         )
         .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
         self.report(d)

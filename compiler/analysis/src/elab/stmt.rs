@@ -142,7 +142,10 @@ impl Elab<'_> {
                 }
             }
             Val::Unit => {
-                return self.error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value: this gives none", n.name));
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value", n.name))
+                    .with_label("this gives none")
+                    .with_note("an instruction writes its first operand; operators and functions give values: `exp(x)`, `x + y`");
+                return self.report(d);
             }
             Val::Hole => return self.error(codes::TYPE_MISMATCH, at, "`_` is no value"),
             _ => {}
@@ -186,11 +189,12 @@ impl Elab<'_> {
                             value.span,
                             format!("a `var` holds a scalar, this is {}", v.describe()),
                         )
-                        .with_help(if matches!(v, Val::Tile(_)) {
-                            "a tile is storage already: `let` names it, `=` writes it"
-                        } else {
-                            "use `let`"
-                        });
+                        .with_label(v.describe());
+                        let word = Span::new(span.file, span.start, span.start + 3);
+                        let d = match v {
+                            Val::Tile(_) => d.with_fix("a tile is storage already: `let` names it, `=` writes it", word, "let"),
+                            _ => d.with_fix("what never changes is named by `let`", word, "let"),
+                        };
                         return self.report(d);
                     }
                 },
@@ -245,6 +249,7 @@ impl Elab<'_> {
                     e.span,
                     format!("this computes {} and drops it", other.describe()),
                 )
+                .with_label("nothing takes this value")
                 .with_help("assign it, or remove the statement");
                 self.report(d)
             }

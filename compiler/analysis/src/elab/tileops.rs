@@ -34,7 +34,9 @@ impl Elab<'_> {
         at: (Span, Span),
     ) -> R<Val> {
         if matches!(a, Val::Mask(..)) || matches!(b, Val::Mask(..)) {
-            return self.not_yet(span, "operators on masks (nest the `if`s)");
+            let d = super::not_yet(span, "operators on masks")
+                .with_help("select values instead: `if mask { a } else { b }`; conditions are nested");
+            return self.report(d);
         }
         if let Some(cmp) = comparison(op) {
             return self.tile_compare(cmp, a, b, span, at);
@@ -145,11 +147,11 @@ impl Elab<'_> {
         } else {
             let d = Diagnostic::error(
                 codes::CANNOT_BROADCAST,
-                span,
+                at.1,
                 format!("shapes {xr} x {xc} and {yr} x {yc} do not go together"),
             )
+            .with_label(format!("{yr} x {yc}"))
             .with_secondary(at.0, format!("{xr} x {xc}"))
-            .with_secondary(at.1, format!("{yr} x {yc}"))
             .with_note("only [R, 1] and [1, C] tiles broadcast, in the dimension whose static extent is 1");
             return self.report(d);
         };

@@ -173,17 +173,29 @@ impl Elab<'_> {
                     .with_help(format!("for example `{loc}<f32, 16, 64>`"));
             return self.report(d);
         };
+        if let ExprKind::Int(_) = &*dtype.kind {
+            let d = Diagnostic::error(codes::BAD_TILE_TYPE, dtype.span, "a tile type begins with its dtype")
+                .with_label("no dtype")
+                .with_help(format!("the order is dtype, rows, columns: `{loc}<f32, 16, 64>`"));
+            return self.report(d);
+        }
         let dtype = self.dtype(dtype)?;
         let (rows, len_r) = self.extent(rows, "the number of rows")?;
         let (cols, len_c) = self.extent(cols, "the number of columns")?;
         let valid = match valid {
             None => (len_r, len_c),
             Some(e) => {
+                let message = "`valid` is a pair (rows, columns)";
                 let ExprKind::Tuple(parts) = &*e.kind else {
-                    return self.error(codes::BAD_TILE_TYPE, e.span, "`valid` is a pair (rows, columns)");
+                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
+                        .with_label("no pair")
+                        .with_help(format!("for example `valid = ({rows}, {cols})`"));
+                    return self.report(d);
                 };
                 let [r, c] = &parts[..] else {
-                    return self.error(codes::BAD_TILE_TYPE, e.span, "`valid` is a pair (rows, columns)");
+                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
+                        .with_label(super::labels::count(parts.len(), "part", "parts"));
+                    return self.report(d);
                 };
                 let (rv, cv) = (self.length(r)?, self.length(c)?);
                 self.require_valid(rv, rows, "rows", r.span)?;
@@ -234,6 +246,18 @@ impl Elab<'_> {
 
     /// The tile type that `e` denotes, perhaps an array `T[n]`.
     pub fn tile_spec(&mut self, e: &Expr) -> R<TileSpec> {
+        if let ExprKind::Index(base, dims) = &*e.kind
+            && let ExprKind::Name(n) = &*base.kind
+            && DType::from_name(n).is_some()
+        {
+            let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, "this is the type of a tensor, not of a tile")
+                .with_label("names no location");
+            let d = match &dims[..] {
+                [_, _] => d.with_help(format!("a tile type is `Location<dtype, rows, cols>`: `Vec<{n}, ..>`")),
+                _ => d.with_help("a tile type is `Location<dtype, rows, cols>`, for example `Vec<f32, 16, 64>`"),
+            };
+            return self.report(d);
+        }
         match self.expr(e)? {
             Val::TileType(t) => Ok((*t).clone()),
             Val::Poison => Err(Reported),

@@ -1,7 +1,7 @@
 //! Windows of tensors: slicing, `.tile`, `.T`, `col`; element access. Bounds are proved or checked where a window is
 //! made, so that a view never reaches outside its tensor.
 
-use super::{Elab, R, Reported};
+use super::{Elab, R, Reported, not_yet};
 use crate::value::{Block, Mode, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{TensorDir, Value, ViewRef};
@@ -54,7 +54,9 @@ impl Elab<'_> {
                     return self.report(d);
                 }
                 Val::Range(..) | Val::Tuple(_) => {
-                    return self.not_yet(arg.value.span, "ranges and nested coordinates as indices");
+                    let d = not_yet(arg.value.span, "ranges and nested coordinates as indices")
+                        .with_help("a window of one block is `x.tile(i, j)`, with `i in tiles(n, size)`");
+                    return self.report(d);
                 }
                 v => {
                     let i = self.index_of(&v, arg.value.span)?;
@@ -73,10 +75,11 @@ impl Elab<'_> {
         }
         let name = self.tensor_name(view);
         let plural = if rank == 1 { "mode" } else { "modes" };
+        let verb = if given == 1 { "is" } else { "are" };
         let d = Diagnostic::error(
             codes::RANK_MISMATCH,
             span,
-            format!("`{name}` has {rank} {plural} here, and {given} given"),
+            format!("`{name}` has {rank} {plural} here, given {verb} {given}"),
         )
         .with_label(format!("one {what}, or `_`, for each mode"));
         self.report(d)
@@ -113,6 +116,7 @@ impl Elab<'_> {
                         at,
                         format!("`.tile` takes blocks and `_`, found {}", other.describe()),
                     )
+                    .with_label(other.describe())
                     .with_help("a block comes from `i in tiles(n, size)`; a single index is written `x[i, _]`");
                     return self.report(d);
                 }
