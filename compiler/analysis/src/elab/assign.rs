@@ -129,7 +129,9 @@ impl Elab<'_> {
                     let d = Diagnostic::error(codes::CAPACITY_MISMATCH, at, message)
                         .with_label(format!("{} x {}", x.rows, x.cols))
                         .with_secondary(self.b.kernel().tiles[t.tile].span, format!("{} x {}", t.rows, t.cols))
-                        .with_help("give both the same extents; `=` writes a whole tile, `t.tile(i, j) = ..` a part of it");
+                        .with_help(
+                            "give both the same extents; `=` writes a whole tile, `t.tile(i, j) = ..` a part of it",
+                        );
                     return self.report(d);
                 }
                 let x = if x.ty.loc == t.ty.loc || matches!((x.ty.loc, t.ty.loc), (Loc::Mat, _)) {
@@ -397,7 +399,10 @@ impl Elab<'_> {
                     Some((data.name.to_string(), "`#[place(manual)]` wants an address for every tile"))
                 }
                 AddrKind::Fixed(l) => l.iter().position(|a| *a == u64::MAX).map(|k| {
-                    (format!("{}[{k}]", data.name), "an array of tiles has addresses for all of its elements or for none")
+                    (
+                        format!("{}[{k}]", data.name),
+                        "an array of tiles has addresses for all of its elements or for none",
+                    )
                 }),
                 _ => None,
             };

@@ -80,7 +80,8 @@ impl Elab<'_> {
             (_, name) => {
                 let message = format!("{} has no method `{name}`", v.describe());
                 let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, message);
-                let function = builtins::function(name).is_some() || self.modules.get(self.module).scope.contains_key(name);
+                let function =
+                    builtins::function(name).is_some() || self.modules.get(self.module).scope.contains_key(name);
                 let d = match (function, args.first()) {
                     // `x.exp()` is `exp(x)`, `x.max(y)` is `max(x, y)`.
                     (true, first) => {
@@ -511,7 +512,8 @@ impl Elab<'_> {
                     None => {
                         let names: Vec<&str> = f.params.iter().map(|p| p.name.name.as_str()).collect();
                         let message = format!("`{}` has no parameter `{}`", f.name.name, n.name);
-                        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_label("no such parameter");
+                        let d =
+                            Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_label("no such parameter");
                         let d = match suggest(&n.name, names.iter().copied()) {
                             Some(s) => d.with_fix(format!("did you mean `{s}`?"), n.span, s),
                             None => d.with_note(format!("it has: {}", names.join(", "))),
@@ -685,7 +687,8 @@ impl Elab<'_> {
         match (&*ret.kind, v) {
             (_, Val::Poison) => Err(Reported),
             (ExprKind::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
-                let parts = types.iter().zip(values).map(|(t, v)| self.typed_result(f, t, v, span)).collect::<R<_>>()?;
+                let parts =
+                    types.iter().zip(values).map(|(t, v)| self.typed_result(f, t, v, span)).collect::<R<_>>()?;
                 Ok(Val::Tuple(parts))
             }
             (ExprKind::Tuple(_), v) => {
@@ -720,10 +723,15 @@ impl Elab<'_> {
                     }
                     Val::Int(i) if ty == Ty::Index => Ok(Val::Int(i)),
                     Val::Unit => {
-                        let d = Diagnostic::error(codes::BAD_RETURN, ret.span, format!("`{}` declares a value and returns none", f.name.name))
-                            .with_label("declared here");
+                        let d = Diagnostic::error(
+                            codes::BAD_RETURN,
+                            ret.span,
+                            format!("`{}` declares a value and returns none", f.name.name),
+                        )
+                        .with_label("declared here");
                         self.report(match f.body.stmts.last() {
-                            Some(s) => d.with_secondary(s.span, "a statement gives no value: it ends with `;`")
+                            Some(s) => d
+                                .with_secondary(s.span, "a statement gives no value: it ends with `;`")
                                 .with_help("end the body with an expression, without `;`"),
                             None => d.with_help("end the body with an expression"),
                         })

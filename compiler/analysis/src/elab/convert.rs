@@ -118,6 +118,10 @@ impl Elab<'_> {
     fn load_view(&mut self, loc: Loc, view: View, span: Span, at: Span) -> R<Val> {
         let (rows, cols) = self.view_caps(&view, at)?;
         let shape = (view.modes[0].extent, view.modes[1].extent);
+        if self.target.cube_dtypes(loc).is_some_and(|d| !d.contains(&view.dtype)) && !self.refused.contains(&view.dtype)
+        {
+            self.check_tile_type(self.hidden_type(loc, view.dtype, rows, cols), span)?;
+        }
         let path = self.path(Place::Gm, loc, view.dtype, span)?;
         let load = instr_for(Sem::Load).ok_or(Reported)?;
         let mut here: Option<TileVal> = None;

@@ -1,7 +1,6 @@
 //! Labels and machine-applicable repairs that many reports share.
 
 use super::Elab;
-use crate::value::Val;
 use ptoc_diagnostics::{Code, Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Ty;
 use ptoc_tensor::DType;
@@ -107,17 +106,5 @@ impl Elab<'_> {
     /// A value of another type, with the conversion that mends it.
     pub(crate) fn convert_fix(d: Diagnostic, ty: Ty, at: Span) -> Diagnostic {
         d.with_edits(format!("convert it by name: `{ty}(..)`"), around(at, &format!("{ty}("), ")"))
-    }
-
-    /// `describe`, and the dtype of tiles and scalars.
-    pub(crate) fn describe(&self, v: &Val) -> String {
-        match v {
-            Val::Tile(t) => format!("a tile of `{}` in {}", t.ty.dtype, t.ty.loc),
-            Val::Scalar(x) => match self.ty(*x) {
-                Ty::Index => "an `index`".into(),
-                t => format!("a scalar of `{t}`"),
-            },
-            v => v.describe().into(),
-        }
     }
 }

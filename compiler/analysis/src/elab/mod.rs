@@ -103,6 +103,8 @@ pub(crate) struct Elab<'a> {
     pub grid_done: Option<Span>,
     /// `let` statements of one name, by the name's place: for the repair to `var`.
     pub lets: FxHashMap<Span, Span>,
+    /// Tensors that the kernel writes, by name: for the repair of a missing direction.
+    pub stored: Vec<Name>,
     /// Work on tiles or memory was emitted: `grid` can no longer come.
     pub worked: bool,
     pub in_prologue: bool,

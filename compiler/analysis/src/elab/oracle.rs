@@ -4,6 +4,7 @@
 //! Launch integers are numbered: the kernel's dimensions in order, then every scalar argument in order.
 
 use super::env::Binding;
+use super::labels::count;
 use super::signature::TensorArg;
 use super::{Elab, MAX_CALLS, R, Reported};
 use crate::builtins::{self, Builtin, Word};
@@ -121,7 +122,12 @@ impl Elab<'_> {
         }
         let Some(arg) = tensors.iter().find(|t| t.id.as_u32() as usize == tensor) else { return Err(Reported) };
         if arg.dims.len() != vars.len() {
-            let message = format!("`{}` has {} modes, {} indices given", arg.name, arg.dims.len(), vars.len());
+            let message = format!(
+                "`{}` has {}, and {} given",
+                arg.name,
+                count(arg.dims.len(), "mode", "modes"),
+                count(vars.len(), "index is", "indices are")
+            );
             return self.error(codes::RANK_MISMATCH, lhs.span, message);
         }
         let m = self.math(rhs, &mut st)?;
@@ -222,7 +228,11 @@ impl Elab<'_> {
                     return self.error(
                         codes::RANK_MISMATCH,
                         e.span,
-                        format!("the tensor has {rank} modes, {} indices given", index.len()),
+                        format!(
+                            "the tensor has {}, and {} given",
+                            count(rank, "mode", "modes"),
+                            count(index.len(), "index is", "indices are")
+                        ),
                     );
                 }
                 Math::Elem(t, index)

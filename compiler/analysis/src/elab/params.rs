@@ -22,6 +22,7 @@ impl Elab<'_> {
                 at,
                 format!("`{}` is {want}, this is {}", p.name.name, v.describe()),
             )
+            .with_label(v.describe())
             .with_secondary(p.span, "the parameter");
             s.report(d)
         };
@@ -77,6 +78,7 @@ impl Elab<'_> {
                 at,
                 format!("`{}` lives in {want}, this tile in {}", p.name.name, t.ty.loc),
             )
+            .with_label(format!("in {}", t.ty.loc))
             .with_secondary(p.span, "the parameter");
             return self.report(d);
         }

@@ -378,7 +378,12 @@ impl Elab<'_> {
     fn bind_dims(&mut self, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
         let ExprKind::Index(_, dims) = &*p.ty.kind else { return Ok(()) };
         if dims.len() != view.modes.len() {
-            let message = format!("`{}` has {}, this tensor has {}", p.name.name, super::labels::count(dims.len(), "mode", "modes"), view.modes.len());
+            let message = format!(
+                "`{}` has {}, this tensor has {}",
+                p.name.name,
+                super::labels::count(dims.len(), "mode", "modes"),
+                view.modes.len()
+            );
             let d = Diagnostic::error(codes::RANK_MISMATCH, at, message).with_secondary(p.span, "the parameter");
             return self.report(d);
         }
@@ -427,7 +432,11 @@ impl Elab<'_> {
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,
             span,
-            format!("`{}` takes {}, {given} given", k.name.name, super::labels::count(names.len(), "argument", "arguments")),
+            format!(
+                "`{}` takes {}, {given} given",
+                k.name.name,
+                super::labels::count(names.len(), "argument", "arguments")
+            ),
         )
         .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
         self.report(d)

@@ -140,6 +140,7 @@ impl<'a> Elab<'a> {
             stages: 1,
             grid_done: None,
             lets: FxHashMap::default(),
+            stored: Vec::new(),
             worked: false,
             in_prologue: true,
             fuel: FUEL,
@@ -159,6 +160,7 @@ impl<'a> Elab<'a> {
         self.env.push_frame();
         // Each part is checked whether or not those before it are in order: what they define is poisoned.
         let statics = self.kernel_statics(k);
+        stored(&k.body, &mut self.stored);
         let (mut tensors, scalars, arguments) = self.arguments(k);
         let attributes = self.attributes(&item.attrs, &tensors);
         let conditions = self.wheres(k);
@@ -227,11 +229,17 @@ impl<'a> Elab<'a> {
     }
 
     fn scalar_argument(&mut self, p: &Param) -> R<ScalarArg> {
-        if let Some((_, at)) = &p.dir {
+        if let Some((dir, at)) = &p.dir {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, p.ty.span, "a scalar argument has no direction")
-                .with_help("remove `in`; results are written to tensors")
+                .with_label("a scalar: a tensor has extents")
                 .with_secondary(*at, "for tensors only");
-            return self.report(d);
+            let end = Span::new(p.ty.span.file, p.ty.span.end, p.ty.span.end);
+            let d = d.with_fix("for a tensor, give its extents", end, "[N]");
+            let word = Span::new(at.file, at.start, p.ty.span.start);
+            return self.report(match dir {
+                Dir::In => d.with_fix("for a scalar, leave the direction out", word, ""),
+                _ => d,
+            });
         }
         let ty = self.scalar_type(&p.ty)?;
         let given = match self.bindings.defs.get(&p.name.name).cloned() {
@@ -265,10 +273,11 @@ impl<'a> Elab<'a> {
                 p.ty.span,
                 format!("tensor `{}` needs a direction", p.name.name),
             )
+            .with_label("`in`, `out` or `inout`?")
             .with_fix(
-                "say how it is used: `in`, `out` or `inout`",
+                "say how it is used",
                 Span::new(p.ty.span.file, p.ty.span.start, p.ty.span.start),
-                "in ",
+                if self.stored.contains(&p.name.name) { "out " } else { "in " },
             );
             return self.report(d);
         };
@@ -276,9 +285,13 @@ impl<'a> Elab<'a> {
         let dtype = self.dtype(base)?;
         if !self.target.has_dtype(dtype) && dtype != DType::Bool {
             let list = self.target.dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
-            let d =
-                Diagnostic::error(codes::DTYPE_MISMATCH, base.span, format!("{} has no `{dtype}`", self.target.name))
-                    .with_note(format!("it has: {list}"));
+            let d = Diagnostic::error(
+                codes::DTYPE_NOT_ON_TARGET,
+                base.span,
+                format!("{} has no `{dtype}`", self.target.name),
+            )
+            .with_label(format!("not on {}", self.target.name))
+            .with_note(format!("it has: {list}"));
             return self.report(d);
         }
         let mut args = Vec::new();
@@ -418,10 +431,9 @@ impl<'a> Elab<'a> {
             ExprKind::Binary(op, a, b) if super::scalars::comparison(*op).is_some() => {
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
                 match (self.index_of(&x, a.span), self.index_of(&y, b.span)) {
-                    (Ok(x), Ok(y)) => (
-                        format!("this `where` does not hold for the launch: {{0}} {} {{1}}", op.symbol()),
-                        vec![x, y],
-                    ),
+                    (Ok(x), Ok(y)) => {
+                        (format!("this `where` does not hold for the launch: {{0}} {} {{1}}", op.symbol()), vec![x, y])
+                    }
                     _ => ("this `where` does not hold for the launch".to_string(), Vec::new()),
                 }
             }
@@ -460,6 +472,34 @@ impl<'a> Elab<'a> {
                 self.facts.le(x, y, 0);
                 self.facts.le(y, x, 0);
             }
+            _ => {}
+        }
+    }
+}
+
+/// The tensors that TSTORE writes in `b`.
+fn stored(b: &Block, out: &mut Vec<Name>) {
+    fn root(e: &Expr) -> Option<&Name> {
+        match &*e.kind {
+            ExprKind::Name(n) => Some(n),
+            ExprKind::Field(e, _) | ExprKind::Call(e, _) | ExprKind::Index(e, _) | ExprKind::Paren(e) => root(e),
+            _ => None,
+        }
+    }
+    for s in &b.stmts {
+        match &s.kind {
+            StmtKind::Expr(e) => {
+                if let ExprKind::Call(f, args) = &*e.kind
+                    && matches!(&*f.kind, ExprKind::Name(n) if n == "TSTORE")
+                {
+                    out.extend(args.first().and_then(|a| root(&a.value)).cloned());
+                }
+            }
+            StmtKind::Assign { target, .. } => out.extend(root(target).cloned()),
+            StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => {
+                stored(body, out);
+            }
+            StmtKind::If(i) => stored(&i.then, out),
             _ => {}
         }
     }

@@ -192,7 +192,9 @@ impl Elab<'_> {
                         .with_label(v.describe());
                         let word = Span::new(span.file, span.start, span.start + 3);
                         let d = match v {
-                            Val::Tile(_) => d.with_fix("a tile is storage already: `let` names it, `=` writes it", word, "let"),
+                            Val::Tile(_) => {
+                                d.with_fix("a tile is storage already: `let` names it, `=` writes it", word, "let")
+                            }
                             _ => d.with_fix("what never changes is named by `let`", word, "let"),
                         };
                         return self.report(d);

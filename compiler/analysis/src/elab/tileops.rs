@@ -130,7 +130,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn fit(&mut self, x: &TileVal, y: &TileVal, span: Span, at: (Span, Span)) -> R<(Fit, bool)> {
+    fn fit(&mut self, x: &TileVal, y: &TileVal, at: (Span, Span)) -> R<(Fit, bool)> {
         let cap = |t: &TileVal| (t.rows, t.cols);
         let ((xr, xc), (yr, yc)) = (cap(x), cap(y));
         if (xr, xc) == (yr, yc) {
@@ -176,7 +176,7 @@ impl Elab<'_> {
             let y = self.spread_column(&y, x.cols, &x, span, (at.1, at.0))?;
             return self.tile_tile(op, x, y, dest, span, at);
         }
-        let (fit, swapped) = self.fit(&x, &y, span, at)?;
+        let (fit, swapped) = self.fit(&x, &y, at)?;
         let (big, small) = if swapped { (y, x) } else { (x, y) };
         let (at_big, at_small) = if swapped { (at.1, at.0) } else { at };
         let shape = self.valid_of(&big, at_big)?;
@@ -422,7 +422,7 @@ impl Elab<'_> {
             let y = self.spread_column(&y, x.cols, &x, span, (at.1, at.0))?;
             return self.level(x, y, span, at);
         }
-        match self.fit(&x, &y, span, at)? {
+        match self.fit(&x, &y, at)? {
             (Fit::Same, _) => Ok((x, y)),
             (fit, swapped) => {
                 let column = matches!(fit, Fit::Column);
@@ -547,8 +547,11 @@ impl Elab<'_> {
                     at,
                     format!("this operand of `matmul` lives in {loc}, not {}", t.ty.loc),
                 )
-                .with_help(format!("convert it by name: `{loc}(..)`"));
-                return self.report(d);
+                .with_label(format!("in {}", t.ty.loc));
+                return self.report(match t.ty.loc {
+                    Loc::Left | Loc::Right => d.with_help("the left operand comes before the right one"),
+                    _ => d.with_edits("move it there", around(at, &format!("{loc}("), ")")),
+                });
             }
         }
         let Some(acc) = self.target.accumulator_of(a.ty.dtype, b.ty.dtype) else {

@@ -182,27 +182,28 @@ impl Elab<'_> {
         let dtype = self.dtype(dtype)?;
         let (rows, len_r) = self.extent(rows, "the number of rows")?;
         let (cols, len_c) = self.extent(cols, "the number of columns")?;
-        let valid = match valid {
-            None => (len_r, len_c),
-            Some(e) => {
-                let message = "`valid` is a pair (rows, columns)";
-                let ExprKind::Tuple(parts) = &*e.kind else {
-                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
-                        .with_label("no pair")
-                        .with_help(format!("for example `valid = ({rows}, {cols})`"));
-                    return self.report(d);
-                };
-                let [r, c] = &parts[..] else {
-                    let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
-                        .with_label(super::labels::count(parts.len(), "part", "parts"));
-                    return self.report(d);
-                };
-                let (rv, cv) = (self.length(r)?, self.length(c)?);
-                self.require_valid(rv, rows, "rows", r.span)?;
-                self.require_valid(cv, cols, "columns", c.span)?;
-                (rv, cv)
-            }
-        };
+        let valid =
+            match valid {
+                None => (len_r, len_c),
+                Some(e) => {
+                    let message = "`valid` is a pair (rows, columns)";
+                    let ExprKind::Tuple(parts) = &*e.kind else {
+                        let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
+                            .with_label("no pair")
+                            .with_help(format!("for example `valid = ({rows}, {cols})`"));
+                        return self.report(d);
+                    };
+                    let [r, c] = &parts[..] else {
+                        let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message)
+                            .with_label(super::labels::count(parts.len(), "part", "parts"));
+                        return self.report(d);
+                    };
+                    let (rv, cv) = (self.length(r)?, self.length(c)?);
+                    self.require_valid(rv, rows, "rows", r.span)?;
+                    self.require_valid(cv, cols, "columns", c.span)?;
+                    (rv, cv)
+                }
+            };
         let order = ptoc_isa::default_order(loc, dtype, rows, cols);
         let ty = TileType { loc, dtype, rows, cols, order };
         self.check_tile_type(ty, span)?;
