@@ -57,6 +57,11 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// Keeps those that `keep` picks.
+    pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+        self.list.retain(keep);
+    }
+
     /// Makes errors of the warnings that `denied` picks.
     pub fn deny(&mut self, denied: impl Fn(&Diagnostic) -> bool) {
         for diagnostic in &mut self.list {
