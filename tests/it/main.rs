@@ -1,5 +1,7 @@
 //! Tests across crates.
 
+mod differential;
+mod engine;
 mod pages;
 mod spec;
 mod ui;

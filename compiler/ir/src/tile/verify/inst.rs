@@ -116,15 +116,19 @@ impl Verifier<'_> {
         let [Ty::D(d), rest @ ..] = &types[..] else { return };
         let d = *d;
         let all = |types: &[Ty], d| types.iter().all(|&t| t == Ty::D(d));
-        let from_acc = |o: &Operand| matches!(o, Operand::Tile(t) if self.k.tiles[t.tile].ty.loc == Loc::Acc);
+        let at = |o: &Operand, loc| matches!(o, Operand::Tile(t) if self.k.tiles[t.tile].ty.loc == loc);
         let ok = match row.sem {
             Sem::Assign => true,
             Sem::Convert => d != DType::Bool && rest[0] != Ty::BOOL,
             Sem::Compare => d == DType::Bool && rest[0] == rest[1],
             Sem::Select => rest[0] == Ty::BOOL && all(&rest[1..], d),
             Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
-            Sem::Store | Sem::Move if from_acc(&operands[1]) => {
+            Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
                 rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
+            }
+            // The way into the bias table widens to the accumulator's dtype.
+            Sem::Move if at(&operands[0], Loc::Bias) => {
+                rest[0] == Ty::D(d) || d == DType::F32 && matches!(rest[0], Ty::D(DType::F16 | DType::BF16))
             }
             Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias => match (row.sem, rest) {
                 (Sem::Matmul, [Ty::D(a), Ty::D(b)]) => matmul_exists(d, *a, *b),

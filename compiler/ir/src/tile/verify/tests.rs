@@ -240,6 +240,20 @@ fn instructions() {
     change("t8[16x64 v9, v3], t8[16x64 v9, v3], t6", "t8[16x64 v9, v3], t8[16x64 v9, v2], t6", &["E0811"]);
 }
 
+/// Half-precision biases widen on their way into an f32 table; elsewhere a move keeps the dtype.
+#[test]
+fn moves_into_the_bias_table_widen() {
+    let with = |from: &str, to: &str| {
+        let text = GOOD.replace("check c0 PA", &format!("tile t12 \"h\" Mat<{from}, 1, 64>\ncheck c0 PA"));
+        let text = text.replace("  alloc t11", "  alloc t11\n  alloc t12");
+        errors(&text.replace("  tmatmul_bias", &format!("  tmov {to}[1x64 v2, v3], t12[1x64 v2, v3]\n  tmatmul_bias")))
+    };
+    assert_eq!(with("f16", "t9"), []);
+    assert_eq!(with("bf16", "t9"), []);
+    assert_eq!(with("i32", "t9").iter().map(|e| e.code.as_str()).collect::<Vec<_>>(), ["E0810"]);
+    assert_eq!(with("f16", "t3").iter().map(|e| e.code.as_str()).collect::<Vec<_>>(), ["E0810"]);
+}
+
 /// Equal constants count as equal shapes, whichever value they are.
 #[test]
 fn equal_constants_are_equal_lengths() {

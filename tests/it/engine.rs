@@ -1,0 +1,295 @@
+//! From text to results in process: the front of the command line, the interpreter, machine code.
+
+use ptoc::defs::Definition;
+use ptoc::session::{Session, Waiting};
+use ptoc_diagnostics::{Diagnostic, render};
+use ptoc_ir::interp;
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::TensorDir;
+use ptoc_isa::{Loc, Target};
+use ptoc_passes::PlacedKernel;
+use ptoc_tensor::{DType, Tensor, scalar};
+use std::fmt;
+use std::path::Path;
+
+/// A kernel after all passes, with machine code.
+pub struct Built {
+    /// Tile IR as the analysis made it.
+    pub source: ptoc_ir::tile::Kernel,
+    /// With checks and addresses.
+    pub placed: PlacedKernel,
+    pub target: Target,
+    dims: Vec<String>,
+    tensors: Vec<Argument>,
+    module: Module,
+    code: ptoc_cpu::CompiledKernel,
+}
+
+/// A tensor argument.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    pub name: String,
+    pub dtype: DType,
+    pub dir: TensorDir,
+}
+
+/// Why there is nothing to run.
+pub struct Refused {
+    pub codes: Vec<&'static str>,
+    pub text: String,
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}\n{}", self.codes, self.text)
+    }
+}
+
+/// What stopped a launch: the code and the message.
+pub type Stop = (String, String);
+
+fn session(target: &str, defs: &[(&str, &str)]) -> Session {
+    let definitions: Vec<Definition> =
+        defs.iter().map(|(n, v)| Definition { name: (*n).into(), value: (*v).into() }).collect();
+    Session::new(target, &definitions).expect("a target that exists")
+}
+
+fn refused(session: Session) -> Refused {
+    let found: Vec<Diagnostic> = session.diagnostics.into_sorted();
+    let errors = found.iter().filter(|d| d.is_error());
+    Refused {
+        codes: errors.map(|d| d.code.as_str()).collect(),
+        text: found.iter().map(|d| render::terminal(d, &session.sources, false, 120)).collect(),
+    }
+}
+
+/// Compiles the only kernel of `text`. Dimensions that size tiles are among `dims`, all others stay symbolic.
+pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64)]) -> Result<Built, Refused> {
+    let mut s = session(target, defs);
+    let unit = s.load_text(Path::new("kernel.tile"), text.to_owned());
+    if s.diagnostics.has_errors() {
+        return Err(refused(s));
+    }
+    let entries = unit.entries();
+    let [entry] = &entries[..] else { panic!("one kernel a text, and not {}\n{text}", entries.len()) };
+    let Ok(mut bindings) = s.bindings(entry, &unit) else { return Err(refused(s)) };
+    bindings.dims.extend(dims.iter().map(|(n, v)| ((*n).into(), *v)));
+    let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
+    let source = instance.kernel.clone();
+    let argument = |t: &ptoc_analysis::TensorArg| Argument { name: t.name.to_string(), dtype: t.dtype, dir: t.dir };
+    let tensors = instance.tensors.iter().map(argument).collect();
+    let Some(prepared) = s.prepare(instance) else { return Err(refused(s)) };
+    let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
+        Ok(code) => code,
+        Err(d) => {
+            s.diagnostics.push(d);
+            return Err(refused(s));
+        }
+    };
+    let dims = source.dims.values().map(|d| d.name.to_string()).collect();
+    let ptoc_passes::Prepared { placed, module, .. } = prepared;
+    Ok(Built { source, placed, target: s.target, dims, tensors, module, code })
+}
+
+/// `ptoc check` of a text: codes of errors, sorted; and everything that was said.
+pub fn check(text: &str, target: &str, defs: &[(&str, &str)]) -> Refused {
+    let mut s = session(target, defs);
+    let unit = s.load_text(Path::new("kernel.tile"), text.to_owned());
+    let entries = unit.entries();
+    s.check_definitions(&entries, &unit);
+    for entry in &entries {
+        ptoc::commands::check::check_entry(&mut s, &unit, entry);
+    }
+    refused(s)
+}
+
+impl Built {
+    pub fn arguments(&self) -> &[Argument] {
+        &self.tensors
+    }
+
+    fn dims(&self, dims: &[(&str, i64)]) -> Vec<i64> {
+        let value = |name: &String| dims.iter().find(|(n, _)| n == name).map_or(0, |(_, v)| *v);
+        self.dims.iter().map(value).collect()
+    }
+
+    /// Runs on the interpreter. `tensors` are all arguments, in order; the result is all of them afterwards.
+    pub fn interpret(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
+        let args = tensors.iter().map(|t| {
+            let shape = t.shape().iter().map(|&n| n as u64).collect();
+            interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
+        });
+        let capacity = Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect();
+        let mut launch = interp::Launch {
+            tensors: args.collect(),
+            dims: self.dims(dims),
+            scalars: self.placed.kernel.scalars.iter().map(|_| None).collect(),
+            options: interp::Options { capacity, ..interp::Options::default() },
+            print: &mut |_| {},
+        };
+        let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
+        interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
+        let results = launch.tensors.iter().map(|t| {
+            let shape: Vec<usize> = t.shape.iter().map(|&n| n as usize).collect();
+            Tensor::from_bytes(t.dtype, &shape, &t.data).expect("as long as before")
+        });
+        Ok(results.collect())
+    }
+
+    /// Runs the machine code.
+    pub fn execute(&self, dims: &[(&str, i64)], tensors: &[Tensor], threads: usize) -> Result<Vec<Tensor>, Stop> {
+        let dims = self.dims(dims);
+        let none: Vec<Option<u64>> = self.placed.kernel.scalars.iter().map(|_| None).collect();
+        let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
+        let values = interp::prologue(&self.placed.kernel, &dims, &none).map_err(stop)?;
+        let scalars = self.placed.kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize] as i64);
+        let params: Vec<i64> = dims.iter().copied().chain(scalars).collect();
+        let mut after = tensors.to_vec();
+        let args: Vec<ptoc_exec::TensorArg> =
+            after.iter_mut().map(|t| ptoc_exec::TensorArg::new(t.bytes_mut())).collect();
+        let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
+        // SAFETY: `args` point into `after`, which lives as long; their shapes are those of the arguments for these
+        // dimensions, and no two are the same.
+        match unsafe { self.code.launch(launch) } {
+            Ok(()) => Ok(after),
+            Err(e) => Err(match ptoc_cpu::diagnose(e) {
+                Ok(d) => (d.code.as_str().to_owned(), d.message),
+                Err(failure) => {
+                    let row = &self.module.checks[failure.check as usize];
+                    let check = &self.placed.kernel.checks[ptoc_ir::tile::CheckId::from_u32(row.id)];
+                    (check.code.as_str().to_owned(), format!("{} {:?}", check.message, failure.args))
+                }
+            }),
+        }
+    }
+}
+
+/// The first element in which two tensors differ, NaN being equal to NaN.
+pub fn difference(one: &Tensor, two: &Tensor) -> Option<String> {
+    if one.bytes() == two.bytes() && one.shape() == two.shape() {
+        return None;
+    }
+    if (one.dtype(), one.shape()) != (two.dtype(), two.shape()) {
+        return Some(format!("{} and {}", one.signature(), two.signature()));
+    }
+    let d = one.dtype();
+    let nan = |bits| d.is_float() && scalar::is_nan(d, bits);
+    let differs = |i: &usize| {
+        let (a, b) = (one.get_bits(*i), two.get_bits(*i));
+        a != b && !(nan(a) && nan(b))
+    };
+    let at = (0..one.len()).find(differs)?;
+    let show = |t: &Tensor| scalar::format_bits(d, t.get_bits(at));
+    let count = (0..one.len()).filter(differs).count();
+    Some(format!(
+        "{count} of {} elements of {d}, first {:?}: {} ({:#x}) and {} ({:#x})",
+        one.len(),
+        one.unravel(at),
+        show(one),
+        one.get_bits(at),
+        show(two),
+        two.get_bits(at)
+    ))
+}
+
+/// Runs everywhere; all must agree on every argument. The interpreter's results, or what stopped it.
+pub fn agree(
+    built: &Built,
+    dims: &[(&str, i64)],
+    tensors: &[Tensor],
+    threads: &[usize],
+) -> Result<Result<Vec<Tensor>, Stop>, String> {
+    let want = match built.interpret(dims, tensors) {
+        Ok(want) => want,
+        Err(stop) => return Ok(Err(stop)),
+    };
+    for &n in threads {
+        let got = built.execute(dims, tensors, n).map_err(|(code, m)| {
+            format!("machine code with {n} threads stops with {code}: {m}; the interpreter does not")
+        })?;
+        for ((a, want), got) in built.arguments().iter().zip(&want).zip(&got) {
+            if let Some(d) = difference(want, got) {
+                return Err(format!("`{}` differs between interp and cpu ({n} threads): {d}", a.name));
+            }
+        }
+    }
+    Ok(Ok(want))
+}
+
+/// A repeatable sequence of numbers.
+pub struct Noise(u64);
+
+impl Noise {
+    pub fn new(seed: u64) -> Noise {
+        Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    /// SplitMix64.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// What an array holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Corners of the type among ordinary numbers: NaN, infinities, both zeros, subnormals, extremes.
+    Wild,
+    /// Small numbers, of which sums and products do not overflow.
+    Tame,
+}
+
+/// An array of noise.
+pub fn noise(dtype: DType, shape: &[usize], content: Content, seed: u64) -> Tensor {
+    let mut rng = Noise::new(seed);
+    let bits = |_| {
+        let r = rng.next();
+        let small = (r >> 40 & 0xff) as i64 - 128;
+        if dtype == DType::Bool {
+            return r & 1;
+        }
+        match content {
+            Content::Tame if dtype.is_float() => scalar::bits_from_f64(dtype, small as f64 / 64.0),
+            Content::Tame => {
+                let small = if dtype.is_signed_int() { small / 8 } else { small.abs() / 8 };
+                scalar::bits_from_i128(dtype, small.into())
+            }
+            Content::Wild if dtype.is_float() => {
+                let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5];
+                match r % 8 {
+                    0 => scalar::bits_from_f64(dtype, special[(r >> 8) as usize % special.len()]),
+                    // Any bits but those of a NaN: a payload may come through or not.
+                    1 => {
+                        let bits = r >> 16 & (u64::MAX >> (64 - 8 * dtype.size()));
+                        if scalar::is_nan(dtype, bits) { 0 } else { bits }
+                    }
+                    2 => 1 + (r >> 16 & 7),
+                    3 | 4 => scalar::bits_from_f64(dtype, small as f64 / 8.0),
+                    _ => scalar::bits_from_f64(dtype, (r >> 20) as f64 / (1u64 << 40) as f64 - 8.0),
+                }
+            }
+            Content::Wild => match r % 6 {
+                0 => scalar::bits_from_i128(dtype, i128::from(r >> 8 & 3) - 1),
+                1 => {
+                    let (lo, hi) = scalar::integer_range(dtype).expect("an integer");
+                    scalar::bits_from_i128(dtype, if r & 64 == 0 { lo } else { hi })
+                }
+                2 | 3 => scalar::bits_from_i128(dtype, small.into()),
+                _ => r >> 16 & (u64::MAX >> (64 - 8 * dtype.size())) | (r << 48 & mask64(dtype)),
+            },
+        }
+    };
+    Tensor::from_fn(dtype, shape, bits).expect("small")
+}
+
+fn mask64(dtype: DType) -> u64 {
+    if dtype.size() == 8 { 0xffff << 48 } else { 0 }
+}
