@@ -50,8 +50,11 @@ type Range = (u64, u64);
 pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut ranges: FxHashMap<Tile, Vec<Range>> = FxHashMap::default();
+    let mut touched = Set::default();
+    note_touched(kernel, &kernel.body, &mut touched);
     for (tile, data) in &kernel.tiles {
-        if data.addr == AddrKind::Dynamic {
+        // A tile that is only declared has an address and no bytes.
+        if data.addr == AddrKind::Dynamic || (data.addr == AddrKind::Auto && !touched.contains(&tile)) {
             continue;
         }
         let starts = &placement.offsets[tile];
@@ -82,6 +85,16 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
     flow.forward(&kernel.body, &mut written);
     flow.faults.dedup();
     flow.faults
+}
+
+/// The tiles that some statement reads or writes.
+fn note_touched(kernel: &Kernel, region: &[Stmt], touched: &mut Set) {
+    for stmt in region {
+        touched.extend(tile_accesses(kernel, stmt).into_iter().map(|(_, r)| r.tile));
+        for region in regions(&stmt.op) {
+            note_touched(kernel, region, touched);
+        }
+    }
 }
 
 /// Every copy of every element, as byte ranges.

@@ -56,6 +56,19 @@ fn a_chain_of_operations_takes_one_slot() {
 }
 
 #[test]
+fn tiles_that_are_only_declared_take_no_bytes() {
+    let mut k = K::new("declared");
+    k.b.begin_body();
+    repeat(&mut k, 2, |k| {
+        // Two copies of either would fill the memory.
+        let large = TileType { loc: Loc::Left, dtype: DType::F16, rows: 128, cols: 256, order: Order::Nd };
+        k.place("a", large, AddrKind::Auto, 1, 2);
+        k.place("b", large, AddrKind::Auto, 1, 2);
+    });
+    assert_eq!(offsets(&k.finish(), a5()), [[0], [0]]);
+}
+
+#[test]
 fn what_a_loop_carries_is_kept() {
     let mut k = K::new("carried");
     k.b.begin_body();
