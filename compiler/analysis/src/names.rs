@@ -273,6 +273,10 @@ impl Walk<'_> {
             return;
         }
         let called = std::mem::take(&mut self.called);
+        if self.module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)) {
+            // What could not be read may define it, and that was reported.
+            return;
+        }
         let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(|l| l.name.as_str()).collect();
         candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
         candidates.extend(builtins::WORD_NAMES);

@@ -283,6 +283,11 @@ impl Elab<'_> {
                 let e = self.exactly(args, 1, "tile T[count]", span)?;
                 let v = self.expr(e[0])?;
                 let count = self.static_extent(&v, e[0].span, "the number of tiles")?;
+                // Tiles take 32 bytes at least: no memory holds as many.
+                if count > 1 << 16 {
+                    let message = format!("{count} tiles are more than any memory holds");
+                    return self.error(codes::BAD_EXTENT, e[0].span, message);
+                }
                 let mut spec = (*t).clone();
                 spec.count = count;
                 Ok(Val::TileType(spec.into()))

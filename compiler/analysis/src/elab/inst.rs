@@ -317,6 +317,10 @@ impl Elab<'_> {
 
     fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
         let instr = id.get();
+        if matches!(instr.sem, Sem::Load | Sem::Store | Sem::Move) {
+            // Which moves there are is the target's to say.
+            return Ok(());
+        }
         for (spec, op) in instr.operands.iter().zip(ops) {
             let (OperandKind::Tile(legal), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
             if legal.contains(&t.ty.loc) {
@@ -325,7 +329,7 @@ impl Elab<'_> {
             let list = either(legal);
             let message =
                 format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
-            let mut d = Diagnostic::error(codes::LOCATION_MISMATCH, *at, message)
+            let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             d = d.with_label(format!("in {}", t.ty.loc));
             if instr.sem == Sem::Load {

@@ -17,7 +17,7 @@ pub(crate) fn default_label(code: Code) -> Option<&'static str> {
         codes::DTYPE_MISMATCH => "has another dtype",
         codes::SHAPE_MISMATCH => "has another valid shape",
         codes::CAPACITY_MISMATCH => "has another size",
-        codes::LOCATION_MISMATCH => "in the wrong memory",
+        codes::LOCATION_MISMATCH | codes::OPERAND_LOCATION => "in the wrong memory",
         codes::RANK_MISMATCH => "has another number of modes",
         codes::NOT_ASSIGNABLE => "cannot be assigned",
         codes::CONDITION_NOT_BOOL => "no truth value",

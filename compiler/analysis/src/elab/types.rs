@@ -140,6 +140,12 @@ impl Elab<'_> {
         if let Val::Block(b) = &v {
             return Ok((b.cap, b.len));
         }
+        if self.int_const(&v) == Some(0) {
+            let d = Diagnostic::error(codes::EMPTY_TILE, e.span, format!("{what} is 0"))
+                .with_label("no elements")
+                .with_help("a tile's capacity is at least 1; its valid shape may be empty");
+            return self.report(d);
+        }
         let n = self.static_extent(&v, e.span, what)?;
         Ok((n, self.idx(i64::from(n))))
     }

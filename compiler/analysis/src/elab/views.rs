@@ -75,11 +75,14 @@ impl Elab<'_> {
         }
         let name = self.tensor_name(view);
         let plural = if rank == 1 { "mode" } else { "modes" };
-        let verb = if given == 1 { "is" } else { "are" };
+        let given = match what {
+            "index" => super::labels::count(given, "index is", "indices are"),
+            _ => super::labels::count(given, "block is", "blocks are"),
+        };
         let d = Diagnostic::error(
             codes::RANK_MISMATCH,
             span,
-            format!("`{name}` has {rank} {plural} here, given {verb} {given}"),
+            format!("`{name}` has {rank} {plural} here, and {given} given"),
         )
         .with_label(format!("one {what}, or `_`, for each mode"));
         self.report(d)

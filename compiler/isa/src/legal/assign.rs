@@ -143,7 +143,7 @@ fn good_addresses(capacity: u64, align: u64, size: u64, addr: i128) -> Vec<u64> 
     if down != up {
         out.push(down as u64);
     }
-    out.sort_by_key(|a| (i128::from(*a) - addr).unsigned_abs());
+    out.sort_by_key(|a| i128::from(*a).saturating_sub(addr).unsigned_abs());
     out
 }
 
