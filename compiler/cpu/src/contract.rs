@@ -7,16 +7,19 @@
 //! ascending, one fused multiply-add a step; so every element has the documented chain of roundings whatever the
 //! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
 //! the columns of b are gathered.
+//!
+//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]).
 
 use crate::func::Emit;
 use crate::lanes::WIDTH;
 use crate::memory::Place;
+use crate::native::Routine;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{Contract, Func, LTy, MemTy, Op, Reg, Region, Start};
+use ptoc_ir::loops::{Contract, LTy, MemTy, Reg, Start};
 
 /// Rows of the blocks, largest first. Four rows of two vectors give eight independent chains of multiply-adds, as many
 /// as two units with a latency of four cycles can hold; with operands and temporaries they fit 16 registers. (Larger
@@ -75,32 +78,6 @@ impl Product {
     }
 }
 
-/// Every product of a function, with its constants.
-pub(crate) fn products(func: &Func) -> Vec<Product> {
-    fn walk(region: &Region, known: &mut SecondaryMap<Reg, Option<u64>>, found: &mut Vec<Product>) {
-        for stmt in region {
-            match &stmt.op {
-                Op::Const { dst, bits } => known[*dst] = Some(*bits),
-                Op::Contract(c) => found.push(Product::new(c, known)),
-                Op::For(f) => walk(&f.body, known, found),
-                Op::If(i) => {
-                    walk(&i.then, known, found);
-                    walk(&i.els, known, found);
-                }
-                Op::While(w) => {
-                    walk(&w.head, known, found);
-                    walk(&w.body, known, found);
-                }
-                Op::Scope(s) => walk(&s.body, known, found),
-                _ => {}
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&func.body, &mut SecondaryMap::new(), &mut found);
-    found
-}
-
 /// Parameters of a product's function: m, n, k, then the addresses of d, start, a and b.
 pub(crate) const PARAMS: usize = 7;
 
@@ -117,11 +94,12 @@ type Cols = Option<i64>;
 impl Emit<'_, '_> {
     /// Calls the product's function.
     pub(crate) fn contract(&mut self, c: &Contract) {
-        let product = Product::new(c, &self.known);
+        let native = self.wide_product(c);
         let mut args = [c.m, c.n, c.k].map(|r| self.value(r)).to_vec();
         let d = self.address(&c.d);
         let d = self.pointer(d);
         let start = match &c.start {
+            Start::Zero if native => self.b.ins().iconst(I64, 0),
             Start::Zero => d,
             Start::At { addr, .. } => {
                 let at = self.address(addr);
@@ -133,8 +111,32 @@ impl Emit<'_, '_> {
             let at = self.address(addr);
             args.push(self.pointer(at));
         }
-        let callee = self.products[&product];
-        self.b.ins().call(callee, &args);
+        if native {
+            let start = match c.start {
+                Start::Zero => 0,
+                Start::At { row, .. } => row,
+            };
+            for stride in [c.d_strides.0, start, c.a_strides.0, c.a_strides.1, c.b_strides.0] {
+                args.push(self.b.ins().iconst(I64, stride));
+            }
+            return self.call_routine(Routine::Matmul, &args);
+        }
+        let product = Product::new(c, &self.known);
+        if let Some(link) = &mut self.link {
+            let callee = link.product(product);
+            self.call(callee, &args);
+        }
+    }
+
+    /// Is there a routine at the machine's full width for this product?
+    fn wide_product(&self, c: &Contract) -> bool {
+        let unit = |stride: i64, ty: MemTy| stride == 4 && ty == MemTy::F32;
+        let start = match c.start {
+            Start::Zero => true,
+            Start::At { col, ty, .. } => unit(col, ty),
+        };
+        let shape = unit(c.d_strides.1, c.d_ty) && unit(c.b_strides.1, c.ab_ty) && start;
+        self.vectors && shape && Routine::Matmul.address().is_some()
     }
 }
 

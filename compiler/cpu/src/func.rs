@@ -1,7 +1,7 @@
 //! A function: entry, structured control flow, scalars.
 
-use crate::contract::Product;
 use crate::lanes::Rep;
+use crate::link::Link;
 use crate::shape::{Shape, plain, scalar_type};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlagsData,
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_module::FuncId;
 use ptoc_exec::{Frame, PrintItem};
 use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, VarId, While};
 use rustc_hash::FxHashMap;
@@ -51,8 +52,11 @@ pub(crate) struct Emit<'a, 'b> {
     pub(crate) prints: &'a mut Vec<Vec<PrintItem>>,
     /// May `Lanes` use vectors?
     pub(crate) vectors: bool,
-    /// The functions of the matrix products.
-    pub(crate) products: FxHashMap<Product, FuncRef>,
+    /// Lanes that the repetition at hand adds to the loop's index.
+    pub(crate) ahead: i64,
+    /// Functions that this one may call, and those that it calls. A function of its own calls none.
+    pub(crate) link: Option<&'a mut Link>,
+    pub(crate) callees: FxHashMap<FuncId, FuncRef>,
 }
 
 /// A Cranelift variable as an entity that packs.
@@ -67,7 +71,7 @@ impl<'a, 'b> Emit<'a, 'b> {
         func: &'a Func,
         prints: &'a mut Vec<Vec<PrintItem>>,
         vectors: bool,
-        products: FxHashMap<Product, FuncRef>,
+        link: Option<&'a mut Link>,
     ) -> Emit<'a, 'b> {
         let nothing = Value::from_u32(0);
         Emit {
@@ -84,7 +88,9 @@ impl<'a, 'b> Emit<'a, 'b> {
             labels: FxHashMap::default(),
             prints,
             vectors,
-            products,
+            ahead: 0,
+            link,
+            callees: FxHashMap::default(),
         }
     }
 
@@ -182,8 +188,16 @@ impl<'a, 'b> Emit<'a, 'b> {
                 self.store_one(*ty, value, at);
             }
             Op::Atomic(atomic) => self.atomic(atomic),
-            Op::For(f) => self.counted(f),
-            Op::Lanes(lanes) => self.lanes(lanes),
+            Op::For(f) => {
+                if !self.nest_of_loop(f) {
+                    self.counted(f);
+                }
+            }
+            Op::Lanes(lanes) => {
+                if !self.nest_of_lanes(lanes) {
+                    self.lanes(lanes);
+                }
+            }
             Op::If(i) => return self.conditional(i),
             Op::While(w) => self.conditional_loop(w),
             Op::Scope(s) => return self.scope(s),
@@ -199,6 +213,7 @@ impl<'a, 'b> Emit<'a, 'b> {
                 return Flow::Ended;
             }
             Op::Contract(c) => self.contract(c),
+            Op::Reduce(r) => self.reduce(r),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Print { parts } => self.print(parts),
             Op::Const { .. }

@@ -1,12 +1,14 @@
 //! From a module to code in memory.
 
-use crate::contract::{self, Product, products};
+use crate::contract;
 use crate::func::Emit;
-use crate::host::host;
+use crate::host::{Host, host};
+use crate::link::{Link, Part, Piece};
+use crate::native::Routine;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, UserFuncName};
+use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -14,10 +16,14 @@ use cranelift_module::{FuncId, Linkage, Module as _, ModuleReloc, default_libcal
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{EntryFn, Kernel, KernelParts, MAX_GRID_RANK, PrintItem};
 use ptoc_ir::loops::{Func, Module};
-use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 use std::ops::Deref;
 use std::sync::Mutex;
+
+/// Modules with fewer functions are compiled on one thread: starting another takes as long as a function or two.
+const LEAST_FOR_THREADS: usize = 6;
+/// More do not help: one function, the block's, is a good part of the work.
+const MOST_THREADS: usize = 4;
 
 /// How to compile.
 #[derive(Clone, Copy, Debug)]
@@ -101,18 +107,12 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     })?;
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
-    let mut compiler = Compiler {
-        jit: JITModule::new(builder),
-        frontend: FunctionBuilderContext::new(),
-        context: Context::new(),
-        text: options.text.then(KernelText::default),
-        code_size: 0,
-        vectors: options.vectors && host.vectors,
-    };
-    let functions = compiler.module(module, &*host.optimised, &*host.plain).map_err(|why| {
+    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv());
+    let too_large = |why: String| {
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
-    })?;
-    let Compiler { jit, text, code_size, .. } = compiler;
+    };
+    let compiler = Compiler { module, host, vectors: options.vectors && host.vectors, text: options.text };
+    let Compiled { jit, launch, block, prints, text, code_size } = compiler.run(link).map_err(too_large)?;
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
         // SAFETY: the function was compiled with exactly this signature and the host's default convention.
@@ -120,13 +120,13 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     };
     let parts = KernelParts {
         name: module.name.to_string(),
-        launch: entry(functions.launch),
-        block: entry(functions.block),
+        launch: entry(launch),
+        block: entry(block),
         params: module.launch.params.len(),
         tensors: module.tensors.len(),
         rank,
         arena: module.arena,
-        prints: functions.prints,
+        prints,
         code: Box::new(Code(Mutex::new(Some(jit)))),
     };
     // SAFETY: both functions were emitted for `Frame`, the parts own the code, and it has no state of its own.
@@ -134,7 +134,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     Ok(CompiledKernel { kernel, text, code_size })
 }
 
-/// What code may call: rounding and `fma` on machines without the instructions.
+/// What code may call: rounding and `fma` on machines without the instructions, and the routines.
 fn symbols(builder: &mut JITBuilder) {
     extern "C" fn fmaf(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -158,87 +158,161 @@ fn symbols(builder: &mut JITBuilder) {
         ("truncf", truncf as *const u8),
         ("nearbyintf", nearbyintf as *const u8),
     ]);
+    builder.symbol_lookup_fn(Box::new(Routine::find));
 }
 
-struct Compiler {
-    jit: JITModule,
-    frontend: FunctionBuilderContext,
-    context: Context,
-    text: Option<KernelText>,
-    code_size: usize,
+/// What every function is compiled with.
+struct Compiler<'m> {
+    module: &'m Module,
+    host: &'static Host,
     vectors: bool,
+    text: bool,
 }
 
-struct Functions {
+/// A module's code.
+struct Compiled {
+    jit: JITModule,
     launch: FuncId,
     block: FuncId,
     prints: Vec<Vec<PrintItem>>,
+    text: Option<KernelText>,
+    code_size: usize,
 }
 
-impl Compiler {
-    fn module(&mut self, module: &Module, isa: &dyn TargetIsa, plain: &dyn TargetIsa) -> Result<Functions, String> {
+/// A function in Cranelift's IR, or what it is to be made of.
+enum Job {
+    Emitted { id: FuncId, name: String, function: Box<Function> },
+    Piece(Piece),
+}
+
+/// A function's machine code.
+struct Made {
+    id: FuncId,
+    alignment: u64,
+    bytes: Vec<u8>,
+    relocs: Vec<ModuleReloc>,
+    text: KernelText,
+}
+
+impl Compiler<'_> {
+    fn run(&self, mut link: Link) -> Result<Compiled, String> {
         let mut prints = Vec::new();
-        let mut known: FxHashMap<Product, FuncId> = FxHashMap::default();
+        let mut jobs = Vec::new();
         let mut ids = Vec::new();
-        for func in [&module.launch, &module.block] {
-            for product in products(func) {
-                if known.contains_key(&product) {
-                    continue;
-                }
-                let mut signature = Signature::new(isa.default_call_conv());
-                signature.params.extend([AbiParam::new(I64); contract::PARAMS]);
-                let id = self.declare(&format!("contract{}", known.len()), &signature)?;
-                known.insert(product, id);
-                let function = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
-                self.emit(module, func, function, &mut prints, FxHashMap::default(), |mut emit| {
-                    contract::Kernel::emit(&mut emit, product);
-                    emit.b
-                });
-                self.finish(id, &format!("contract{}", known.len() - 1), plain)?;
-            }
-            let mut signature = Signature::new(isa.default_call_conv());
+        let mut frontend = FunctionBuilderContext::new();
+        for func in [&self.module.launch, &self.module.block] {
+            let mut signature = Signature::new(self.host.optimised.default_call_conv());
             signature.params.push(AbiParam::new(I64));
             signature.returns.push(AbiParam::new(I32));
-            let id = self.declare(&func.name, &signature)?;
+            let id = link.declare(&func.name, Linkage::Local, &signature);
             let mut function = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
-            let mut callees = FxHashMap::default();
-            for product in products(func) {
-                if let Some(&callee) = known.get(&product) {
-                    callees.entry(product).or_insert_with(|| self.jit.declare_func_in_func(callee, &mut function));
-                }
-            }
-            self.emit(module, func, function, &mut prints, callees, |emit| emit.function());
-            self.finish(id, &func.name, isa)?;
+            let builder = FunctionBuilder::new(&mut function, &mut frontend);
+            let emit = Emit::new(builder, self.module, func, &mut prints, self.vectors, Some(&mut link));
+            emit.function().finalize(self.host.optimised.frontend_config());
+            jobs.push(Job::Emitted { id, name: func.name.to_string(), function: Box::new(function) });
             ids.push(id);
         }
-        self.jit.finalize_definitions().map_err(|e| e.to_string())?;
-        Ok(Functions { launch: ids[0], block: ids[1], prints })
+        jobs.extend(std::mem::take(&mut link.pieces).into_iter().map(Job::Piece));
+        if let Some(why) = link.error {
+            return Err(why);
+        }
+        let mut jit = link.jit;
+        let mut text = self.text.then(KernelText::default);
+        let mut code_size = 0;
+        for made in self.make_all(jobs)? {
+            code_size += made.bytes.len();
+            if let Some(text) = &mut text {
+                text.clif += &made.text.clif;
+                text.asm += &made.text.asm;
+            }
+            jit.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
+        }
+        jit.finalize_definitions().map_err(|e| e.to_string())?;
+        Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size })
     }
 
-    fn declare(&mut self, name: &str, signature: &Signature) -> Result<FuncId, String> {
-        self.jit.declare_function(name, Linkage::Local, signature).map_err(|e| e.to_string())
+    /// Makes the functions, on as many threads as are worth their start. The order of the results is that of the jobs.
+    fn make_all(&self, jobs: Vec<Job>) -> Result<Vec<Made>, String> {
+        let threads = if jobs.len() < LEAST_FOR_THREADS { 1 } else { MOST_THREADS.min(self.host.cores) };
+        let count = jobs.len();
+        // The block function is the longest: it goes first.
+        let mut waiting: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
+        waiting.sort_by_key(|(n, _)| *n == 1);
+        let waiting = Mutex::new(waiting);
+        let work = || {
+            let mut maker = Maker { compiler: self, frontend: FunctionBuilderContext::new(), context: Context::new() };
+            let mut made = Vec::new();
+            loop {
+                let Some((n, job)) = waiting.lock().unwrap_or_else(|e| e.into_inner()).pop() else { return made };
+                made.push((n, maker.make(job)));
+            }
+        };
+        let mut made = if threads == 1 {
+            work()
+        } else {
+            std::thread::scope(|scope| {
+                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+                let mut made = work();
+                for other in others {
+                    match other.join() {
+                        Ok(more) => made.extend(more),
+                        Err(panic) => std::panic::resume_unwind(panic),
+                    }
+                }
+                made
+            })
+        };
+        debug_assert_eq!(made.len(), count);
+        made.sort_by_key(|(n, _)| *n);
+        made.into_iter().map(|(_, made)| made).collect()
+    }
+}
+
+/// Makes functions one after the other, on one thread.
+struct Maker<'c, 'm> {
+    compiler: &'c Compiler<'m>,
+    frontend: FunctionBuilderContext,
+    context: Context,
+}
+
+impl Maker<'_, '_> {
+    fn make(&mut self, job: Job) -> Result<Made, String> {
+        let host = self.compiler.host;
+        match job {
+            Job::Emitted { id, name, function } => {
+                self.context.func = *function;
+                self.finish(id, &name, &*host.optimised)
+            }
+            Job::Piece(Piece { id, name, signature, part }) => {
+                self.context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
+                match part {
+                    Part::Product(product) => {
+                        self.emit(&self.compiler.module.block, |emit| contract::Kernel::emit(emit, product));
+                        self.finish(id, &name, &*host.plain)
+                    }
+                    Part::Nest(nest) => {
+                        self.emit(&nest.func(), |emit| emit.nest_function(&nest));
+                        self.finish(id, &name, &*host.optimised)
+                    }
+                }
+            }
+        }
     }
 
-    /// Builds a function into the context.
-    fn emit(
-        &mut self,
-        module: &Module,
-        func: &Func,
-        function: Function,
-        prints: &mut Vec<Vec<PrintItem>>,
-        products: FxHashMap<Product, FuncRef>,
-        build: impl for<'a, 'b> FnOnce(Emit<'a, 'b>) -> FunctionBuilder<'b>,
-    ) {
-        self.context.func = function;
+    /// Builds a function that calls none into the context.
+    fn emit(&mut self, func: &Func, build: impl FnOnce(&mut Emit<'_, '_>)) {
         let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
-        let emit = Emit::new(builder, module, func, prints, self.vectors, products);
-        let config = self.jit.isa().frontend_config();
-        build(emit).finalize(config);
+        let mut prints = Vec::new();
+        let Compiler { module, host, vectors, .. } = *self.compiler;
+        let mut emit = Emit::new(builder, module, func, &mut prints, vectors, None);
+        build(&mut emit);
+        emit.b.finalize(host.optimised.frontend_config());
     }
 
-    /// Compiles the context's function with `isa` and hands its bytes to the module.
-    fn finish(&mut self, id: FuncId, name: &str, isa: &dyn TargetIsa) -> Result<(), String> {
-        if let Some(text) = &mut self.text {
+    /// Compiles the context's function.
+    fn finish(&mut self, id: FuncId, name: &str, isa: &dyn TargetIsa) -> Result<Made, String> {
+        let mut text = KernelText::default();
+        if self.compiler.text {
             let _ = writeln!(text.clif, "; {name}\n{}", self.context.func.display());
             self.context.set_disasm(true);
         }
@@ -246,15 +320,13 @@ impl Compiler {
         let Some(compiled) = self.context.compiled_code() else { return Err("no code was made".into()) };
         let least = compiled.buffer.alignment.max(isa.function_alignment().minimum);
         let alignment = u64::from(least).max(isa.symbol_alignment());
-        if let (Some(text), Some(vcode)) = (&mut self.text, &compiled.vcode) {
+        if let Some(vcode) = compiled.vcode.as_ref().filter(|_| self.compiler.text) {
             let _ = writeln!(text.asm, "; {name}\n{vcode}");
         }
         let bytes = compiled.code_buffer().to_vec();
-        let relocs: Vec<ModuleReloc> =
+        let relocs =
             compiled.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
-        self.code_size += bytes.len();
-        self.jit.define_function_bytes(id, alignment, &bytes, &relocs).map_err(|e| e.to_string())?;
-        self.jit.clear_context(&mut self.context);
-        Ok(())
+        self.context.clear();
+        Ok(Made { id, alignment, bytes, relocs, text })
     }
 }

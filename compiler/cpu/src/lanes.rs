@@ -112,13 +112,19 @@ impl Emit<'_, '_> {
     /// `repeat` times the body, `width` lanes each.
     fn step(&mut self, body: &Body<'_>, origins: &[Option<Place>], width: i64, repeat: i64, index: Value) {
         for n in 0..repeat {
-            let index = if n == 0 { index } else { self.b.ins().iadd_imm_s(index, n * width) };
+            self.ahead = n * width;
             if width == 1 {
                 self.one_lane(body, origins, index);
             } else {
                 self.four_lanes(body, origins, index);
             }
         }
+        self.ahead = 0;
+    }
+
+    /// The number of the first lane at hand: `index` and what the repetition adds.
+    fn lane_number(&mut self, index: Value) -> Value {
+        if self.ahead == 0 { index } else { self.b.ins().iadd_imm_s(index, self.ahead) }
     }
 
     /// What all lanes share: values, and the common part of each address.
@@ -149,7 +155,8 @@ impl Emit<'_, '_> {
     }
 
     fn one_lane(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
-        self.define(body.lane, index);
+        let number = self.lane_number(index);
+        self.define(body.lane, number);
         for (n, stmt) in body.own() {
             match &stmt.op {
                 Op::Load { dst, ty, addr } => {
@@ -179,7 +186,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// `origin + index * stride`.
+    /// `origin + (index + ahead) * stride`.
     fn strided(&mut self, addr: &Addr, origin: Option<Place>, index: Value) -> Place {
         let origin = origin.expect("`before` gave every access an origin");
         let offset = match addr.stride {
@@ -191,14 +198,19 @@ impl Emit<'_, '_> {
             Stride::Const(bytes) => self.b.ins().imul_imm_s(index, bytes),
             Stride::Reg(reg) => {
                 let bytes = self.value(reg);
-                self.b.ins().imul(index, bytes)
+                let number = self.lane_number(index);
+                let offset = self.b.ins().imul(number, bytes);
+                return self.moved(origin, offset);
             }
         };
-        self.moved(origin, offset)
+        let at = self.moved(origin, offset);
+        let Stride::Const(bytes) = addr.stride else { return at };
+        self.further(at, self.ahead.wrapping_mul(bytes))
     }
 
     fn four_lanes(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
-        self.reps[body.lane] = Rep::Affine { base: index, step: 1 };
+        let number = self.lane_number(index);
+        self.reps[body.lane] = Rep::Affine { base: number, step: 1 };
         for (n, stmt) in body.own() {
             match &stmt.op {
                 Op::Load { dst, ty, addr } => {

@@ -12,7 +12,11 @@ mod half;
 mod host;
 mod jit;
 mod lanes;
+mod link;
 mod memory;
+mod native;
+mod nest;
+mod nest_emit;
 mod ops;
 mod shape;
 

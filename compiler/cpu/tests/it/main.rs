@@ -3,6 +3,7 @@
 mod generate;
 mod launch;
 mod make;
+mod nests;
 mod products;
 mod property;
 mod scalars;

@@ -196,6 +196,45 @@ pub struct Contract {
     pub ab_ty: MemTy,
 }
 
+/// Partial results of a [`Reduce`].
+pub const PARTIALS: usize = 64;
+
+/// For each row i in turn, `d[i]` = its elements joined by `op`, in a fixed order: element j joins partial j mod 64, j
+/// ascending; then partial n joins partial n + 32 for n below 32, n + 16 for n below 16, and so on down to one. Partials
+/// start with what changes nothing (+0, or the extreme that every element replaces), which is also the result of a row
+/// without elements. Floats are joined in f32, integers at their width; the result is rounded to `ty` once.
+/// All strides are byte constants. `d[i]` may be bytes of row i.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reduce {
+    /// `Add`, `Max` or `Min`; `MaxU` and `MinU` on I32 and I64 that hold unsigned numbers.
+    pub op: BinOp,
+    /// Type of elements and results in memory: any but Bool.
+    pub ty: MemTy,
+    /// Rows (i64 register), at least 0.
+    pub rows: Reg,
+    /// Columns.
+    pub cols: Reg,
+    /// The first result.
+    pub d: Addr,
+    /// From result to result.
+    pub d_stride: i64,
+    /// Element (0, 0).
+    pub a: Addr,
+    /// From row to row, from column to column.
+    pub a_strides: (i64, i64),
+}
+
+impl Reduce {
+    /// Is there a reduction of this type by this operation?
+    pub fn exists(op: BinOp, ty: MemTy) -> bool {
+        match op {
+            BinOp::Add | BinOp::Max | BinOp::Min => ty != MemTy::Bool,
+            BinOp::MaxU | BinOp::MinU => matches!(ty, MemTy::I32 | MemTy::I64),
+            _ => false,
+        }
+    }
+}
+
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "fields are explained on the variants")]
@@ -272,6 +311,8 @@ pub enum Op {
     Leave(Label),
     /// Matrix product on memory.
     Contract(Box<Contract>),
+    /// Rows of memory, each reduced to one value.
+    Reduce(Box<Reduce>),
     /// Ends the function with status `check` (row of the module's table) and up to four i64 arguments unless `cond`.
     Check {
         cond: Reg,

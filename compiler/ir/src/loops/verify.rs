@@ -6,7 +6,7 @@
 
 use super::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, Entry, For, Func, LTy, Label, Lanes, MemTy, Module, Op,
-    PrintPart, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
+    PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
@@ -269,6 +269,7 @@ impl Verifier<'_> {
             Op::Continue(label) => self.target(*label, LabelKind::Loop, "continue"),
             Op::Leave(label) => self.target(*label, LabelKind::Scope, "leave"),
             Op::Contract(c) => self.contract(c),
+            Op::Reduce(r) => self.reduce(r),
             Op::Check { cond, check, args } => {
                 self.read(*cond, &[LTy::Bool], "the condition of check");
                 if *check as usize >= self.module.checks.len() {
@@ -379,6 +380,17 @@ impl Verifier<'_> {
         if !self.labels.contains(&(label, kind)) {
             let wanted = if kind == LabelKind::Loop { "loop" } else { "scope" };
             self.error(codes::LOOP_IR_CONTROL, format_args!("{what}: {label} is no enclosing {wanted}"));
+        }
+    }
+
+    fn reduce(&mut self, r: &Reduce) {
+        self.read(r.rows, &[LTy::I64], "the rows of reduce");
+        self.read(r.cols, &[LTy::I64], "the columns of reduce");
+        self.addr(&r.d, "reduce");
+        self.addr(&r.a, "reduce");
+        if !Reduce::exists(r.op, r.ty) {
+            let message = format_args!("reduce: there is no {} of {}", r.op.name(), r.ty.name());
+            self.error(codes::LOOP_IR_TYPE, message);
         }
     }
 

@@ -75,6 +75,7 @@ impl Matrix {
     pub(super) fn raw(self) -> Matrix {
         let ty = match self.ty {
             MemTy::F16 | MemTy::BF16 => MemTy::U16,
+            MemTy::F32 => MemTy::I32,
             ty => ty,
         };
         Matrix { ty, ..self }

@@ -103,8 +103,6 @@ pub(super) struct Memory {
     addresses: Option<SpaceId>,
     /// Buffer for results that overlap their operands; grows as needed.
     pub(super) temp: Option<SpaceId>,
-    /// 64 partial results of a row.
-    pub(super) partials: Option<SpaceId>,
 }
 
 impl Lower<'_> {
@@ -171,16 +169,6 @@ impl Lower<'_> {
         self.memory.temp = Some(space);
         let data = &mut self.spaces[space];
         data.size = data.size.max(size.next_multiple_of(64));
-        space
-    }
-
-    /// 64 partial results of a row.
-    pub(super) fn partials_space(&mut self) -> SpaceId {
-        let space = match self.memory.partials {
-            Some(space) => space,
-            None => self.space("partials", 64 * 8),
-        };
-        self.memory.partials = Some(space);
         space
     }
 
@@ -429,7 +417,6 @@ impl Memory {
             bound: FxHashMap::default(),
             addresses: None,
             temp: None,
-            partials: None,
         }
     }
 }

@@ -1,20 +1,17 @@
 //! Reductions along rows and columns, in the order that the numbers demand.
 //!
-//! A row is 64 strided partials (element j goes to partial j mod 64, ascending), then a halving tree; both steps are
-//! independent lanes on a small buffer. A column is ascending rows. Sums of narrow floats are kept in f32 and rounded
-//! once, by the store of the result. Largest and smallest do not depend on the order and use the same loops.
+//! Rows are one [`loops::Reduce`], which has their order: 64 strided partials (element j goes to partial j mod 64,
+//! ascending), then a halving tree. A column is ascending rows. Sums of narrow floats are kept in f32 and rounded
+//! once, by the store of the result. Largest and smallest do not depend on the order.
 
 use super::code::Code;
 use super::matrix::{Matrix, map};
 use super::memory::Clash;
 use super::{Lower, ops};
-use ptoc_ir::loops::{Base, BinOp as L, LTy, MemTy, Reg, Stride};
+use ptoc_ir::loops::{self, Base, BinOp as L, LTy, MemTy, Op, Reg, Stride};
 use ptoc_ir::tile::{TileRef, Ty};
 use ptoc_isa::{BinOp, Reduce};
 use ptoc_tensor::DType;
-
-/// Partials of a row.
-const PARTIALS: i64 = 64;
 
 fn op_of(reduce: Reduce) -> BinOp {
     match reduce {
@@ -46,6 +43,26 @@ fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
     }
 }
 
+/// A reduction's operation in loop IR.
+fn loop_op(reduce: Reduce, dtype: DType) -> L {
+    let unsigned = matches!(dtype, DType::U32 | DType::U64);
+    match reduce {
+        Reduce::Sum => L::Add,
+        Reduce::Max if unsigned => L::MaxU,
+        Reduce::Max => L::Max,
+        Reduce::Min if unsigned => L::MinU,
+        Reduce::Min => L::Min,
+    }
+}
+
+/// A tile's stride: known, because its type is.
+fn fixed(stride: Stride) -> i64 {
+    match stride {
+        Stride::Const(n) => n,
+        Stride::Reg(_) => 0,
+    }
+}
+
 /// How a running result is stored: as wide as the registers.
 fn wide(dtype: DType) -> MemTy {
     match super::memory::mem_ty(dtype).reg() {
@@ -60,22 +77,20 @@ impl Lower<'_> {
         let (rows, cols) = (self.value(src.valid.0), self.value(src.valid.1));
         let (d, a) = (self.tile(dst), self.tile(src));
         let one = self.code.int(1);
-        let partials = Matrix {
-            base: Base::Space(self.partials_space()),
-            offset: self.code.int(0),
-            rows: Stride::Const(0),
-            cols: Stride::Const(i64::from(wide(a.dtype).size())),
-            ty: wide(a.dtype),
-            dtype: a.dtype,
-        };
+        let op = loop_op(reduce, a.dtype);
         // A row is read before its result is written; another row's elements must not be overwritten.
         let clash = self.clash(dst, &[(src, true)]);
         self.write_apart(clash, dst, &d, (rows, one), &mut |code, target| {
-            code.for_count(rows, |code, i| {
-                let (row, out) = (a.at_row(code, i), target.at_row(code, i));
-                let result = reduce_row(code, reduce, &row, cols, &partials);
-                code.store(out.ty, out.first(), result);
-            });
+            code.emit(Op::Reduce(Box::new(loops::Reduce {
+                op,
+                ty: a.ty,
+                rows,
+                cols,
+                d: target.first(),
+                d_stride: fixed(target.rows),
+                a: a.first(),
+                a_strides: (fixed(a.rows), fixed(a.cols)),
+            })));
         });
     }
 
@@ -107,52 +122,4 @@ impl Lower<'_> {
             map(&mut self.code, (one, cols), &d, &[running], &mut |_, v| v[0]);
         }
     }
-}
-
-/// Reduces `cols` elements of the row that starts at `row` (lanes along its columns).
-fn reduce_row(code: &mut Code, reduce: Reduce, row: &Matrix, cols: Reg, partials: &Matrix) -> Reg {
-    let ty = Ty::D(row.dtype);
-    let known = code.known(cols);
-    // Partials beyond the row keep +0 (or the extreme), and adding them changes nothing: no partial is -0.
-    let used = known.map_or(PARTIALS, |n| (n.max(1) as u64).next_power_of_two().min(PARTIALS as u64) as i64);
-    let all = code.int(used);
-    code.lanes(all, |code, _| {
-        let start = identity(code, ty, reduce);
-        code.store(partials.ty, partials.lane(), start);
-    });
-    let fold = |code: &mut Code, count: Reg, at: Reg| {
-        let part = row.at_col(code, at);
-        code.lanes(count, |code, _| {
-            let (p, x) = (code.load(partials.ty, partials.lane()), code.load(part.ty, part.lane()));
-            let sum = ops::binary(code, ty, op_of(reduce), p, x);
-            code.store(partials.ty, partials.lane(), sum);
-        });
-    };
-    let whole = match known {
-        Some(n) => code.int(n / PARTIALS * PARTIALS),
-        None => {
-            let mask = code.int(!(PARTIALS - 1));
-            code.bin(L::And, cols, mask)
-        }
-    };
-    let rest = code.bin(L::Sub, cols, whole);
-    if code.known(whole) != Some(0) {
-        let (zero, full) = (code.int(0), code.int(PARTIALS));
-        code.for_range(zero, whole, PARTIALS, |code, at| fold(code, full, at));
-    }
-    if code.known(rest) != Some(0) {
-        fold(code, rest, whole);
-    }
-    let mut half = used / 2;
-    while half > 0 {
-        let count = code.int(half);
-        let upper = partials.at_col(code, count);
-        code.lanes(count, |code, _| {
-            let (p, q) = (code.load(partials.ty, partials.lane()), code.load(upper.ty, upper.lane()));
-            let sum = ops::binary(code, ty, op_of(reduce), p, q);
-            code.store(partials.ty, partials.lane(), sum);
-        });
-        half /= 2;
-    }
-    code.load(partials.ty, partials.first())
 }

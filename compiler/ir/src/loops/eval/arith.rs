@@ -91,6 +91,25 @@ pub(super) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
     if ty == LTy::Bool { result as u64 & 1 } else { wrap(ty, result) }
 }
 
+/// What changes nothing when it is joined by a reduction's operation.
+pub(super) fn neutral(op: BinOp, ty: MemTy) -> u64 {
+    let bits = 8 * ty.size();
+    let (least, most) = match ty {
+        MemTy::F16 | MemTy::BF16 | MemTy::F32 => {
+            (u64::from(f32::NEG_INFINITY.to_bits()), u64::from(f32::INFINITY.to_bits()))
+        }
+        MemTy::U8 | MemTy::U16 => (0, (1 << bits) - 1),
+        _ => (widen(ty, 1 << (bits - 1)), widen(ty, (1 << (bits - 1)) - 1)),
+    };
+    match op {
+        BinOp::Max => least,
+        BinOp::Min => most,
+        // No number is below 0, or above all ones.
+        BinOp::MinU => wrap(ty.reg(), -1),
+        _ => 0,
+    }
+}
+
 fn floor_div(x: i128, y: i128) -> i128 {
     let q = x / y;
     if x % y != 0 && (x < 0) != (y < 0) { q - 1 } else { q }

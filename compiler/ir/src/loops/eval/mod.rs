@@ -6,8 +6,8 @@
 mod arith;
 
 use super::{
-    Addr, Atomic, Base, Contract, For, Func, LTy, Label, Lanes, MemTy, Module, Op, PrintPart, Reg, Region, Start, Stmt,
-    Stride, VarId,
+    Addr, Atomic, Base, Contract, For, Func, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce, Reg,
+    Region, Start, Stmt, Stride, VarId,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -157,6 +157,7 @@ impl Eval<'_> {
             Op::Break(label) | Op::Leave(label) => return Err(Exit::Break(*label)),
             Op::Continue(label) => return Err(Exit::Continue(*label)),
             Op::Contract(c) => return self.contract(c, stmt.span),
+            Op::Reduce(r) => return self.reduce(r, stmt.span),
             Op::Check { cond, check, args } => {
                 if self.regs[*cond] != 0 {
                     return Ok(());
@@ -284,6 +285,28 @@ impl Eval<'_> {
                 }
                 self.store(c.d_ty, &c.d, i * c.d_strides.0 + j * c.d_strides.1, sum, span)?;
             }
+        }
+        Ok(())
+    }
+
+    fn reduce(&mut self, r: &Reduce, span: Span) -> Result<(), Exit> {
+        let reg = r.ty.reg();
+        for i in 0..self.i64(r.rows) {
+            let mut partials = [arith::neutral(r.op, r.ty); PARTIALS];
+            for j in 0..self.i64(r.cols) {
+                self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+                let x = self.load(r.ty, &r.a, i * r.a_strides.0 + j * r.a_strides.1, span)?;
+                let partial = &mut partials[j as usize % PARTIALS];
+                *partial = arith::binary(r.op, reg, *partial, x);
+            }
+            let mut half = PARTIALS / 2;
+            while half > 0 {
+                for n in 0..half {
+                    partials[n] = arith::binary(r.op, reg, partials[n], partials[n + half]);
+                }
+                half /= 2;
+            }
+            self.store(r.ty, &r.d, i * r.d_stride, partials[0], span)?;
         }
         Ok(())
     }

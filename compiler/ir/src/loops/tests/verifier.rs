@@ -62,6 +62,8 @@ fn each_rule() {
             ty,
             "contract: the product is i32, the start f32",
         ),
+        ("reduce mul f32 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no mul of f32"),
+        ("reduce max_u i8 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no max_u of i8"),
         // Definitions.
         ("r5: i64 = add r6, r0\nr6: i64 = const 1", def, "add: r6 has no value yet"),
         ("F r2: f32 = get m1", def, "get: r2 is defined twice"),

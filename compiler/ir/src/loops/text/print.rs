@@ -1,7 +1,8 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, CheckRow, Contract, Func, LTy, Module, Op, PrintPart, Reg, Region, Start, Stmt, Stride, operands,
+    Addr, Base, CheckRow, Contract, Func, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start, Stmt, Stride,
+    operands,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -218,6 +219,7 @@ impl Printer {
                 put!(self, "leave {label}");
             }
             Op::Contract(c) => self.contract(c),
+            Op::Reduce(r) => self.reduce(r),
             Op::Check { cond, check, args } => {
                 put!(self, "check {cond}, {check} ({})", list(args));
             }
@@ -245,6 +247,12 @@ impl Printer {
         }
         put!(self, ", a {} {}", address(&c.a), pair(c.a_strides));
         put!(self, ", b {} {}", address(&c.b), pair(c.b_strides));
+    }
+
+    fn reduce(&mut self, r: &Reduce) {
+        put!(self, "reduce {} {} ({}, {})", r.op.name(), r.ty.name(), r.rows, r.cols);
+        put!(self, ", d {} {}", address(&r.d), r.d_stride);
+        put!(self, ", a {} ({}, {})", address(&r.a), r.a_strides.0, r.a_strides.1);
     }
 
     fn part(&mut self, part: &PrintPart) {

@@ -3,8 +3,8 @@
 use super::lex::Kind;
 use super::parse::{Parser, Result};
 use crate::loops::{
-    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reg, Region,
-    Scope, Start, Stmt, Stride, UnOp, While,
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce, Reg,
+    Region, Scope, Start, Stmt, Stride, UnOp, While,
 };
 use ptoc_isa::AtomicOp;
 
@@ -100,7 +100,7 @@ impl Parser<'_> {
     /// A statement without regions, up to its span.
     fn flat(&mut self) -> Result<Op> {
         let token = self.peek();
-        let keywords = ["set", "store", "break", "continue", "leave", "contract", "check", "print"];
+        let keywords = ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print"];
         if keywords.contains(&token.text) {
             self.advance();
         }
@@ -120,6 +120,7 @@ impl Parser<'_> {
             "continue" => Op::Continue(self.label()?),
             "leave" => Op::Leave(self.label()?),
             "contract" => self.contract()?,
+            "reduce" => self.reduce()?,
             "check" => {
                 let cond = self.reg()?;
                 self.expect(",")?;
@@ -302,6 +303,27 @@ impl Parser<'_> {
         let b_strides = self.pair()?;
         let contract = Contract { m, n, k, d, d_strides, d_ty, start, a, a_strides, b, b_strides, ab_ty };
         Ok(Op::Contract(Box::new(contract)))
+    }
+
+    fn reduce(&mut self) -> Result<Op> {
+        let token = self.peek();
+        let Some(op) = BinOp::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+            return self.wanted("an operation");
+        };
+        self.advance();
+        let ty = self.mem_ty()?;
+        self.expect("(")?;
+        let [rows, cols] = self.regs()?;
+        self.expect(")")?;
+        self.expect(",")?;
+        self.expect("d")?;
+        let d = self.addr()?;
+        let d_stride = self.number("a stride")?;
+        self.expect(",")?;
+        self.expect("a")?;
+        let a = self.addr()?;
+        let a_strides = self.pair()?;
+        Ok(Op::Reduce(Box::new(Reduce { op, ty, rows, cols, d, d_stride, a, a_strides })))
     }
 
     fn print(&mut self) -> Result<Op> {

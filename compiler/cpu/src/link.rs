@@ -1,0 +1,112 @@
+//! The functions of a module: what the launch and the block function call.
+//!
+//! They are declared while their callers are emitted, and made afterwards, each on its own, so that several threads can
+//! share the work.
+
+use crate::contract::{self, Product};
+use crate::func::Emit;
+use crate::native::Routine;
+use crate::nest::Nest;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, Signature, Type, Value};
+use cranelift_codegen::isa::CallConv;
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Linkage, Module as _};
+use rustc_hash::FxHashMap;
+
+/// What a function is made of.
+pub(crate) enum Part {
+    /// A matrix product.
+    Product(Product),
+    /// A loop nest.
+    Nest(Box<Nest>),
+}
+
+/// A function to be made.
+pub(crate) struct Piece {
+    pub(crate) id: FuncId,
+    pub(crate) name: String,
+    pub(crate) signature: Signature,
+    pub(crate) part: Part,
+}
+
+/// The functions so far.
+pub(crate) struct Link {
+    pub(crate) jit: JITModule,
+    call_conv: CallConv,
+    pub(crate) pieces: Vec<Piece>,
+    routines: FxHashMap<Routine, FuncId>,
+    /// The first refusal of a declaration.
+    pub(crate) error: Option<String>,
+}
+
+impl Link {
+    pub(crate) fn new(jit: JITModule, call_conv: CallConv) -> Link {
+        Link { jit, call_conv, pieces: Vec::new(), routines: FxHashMap::default(), error: None }
+    }
+
+    pub(crate) fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> FuncId {
+        self.jit.declare_function(name, linkage, signature).unwrap_or_else(|why| {
+            self.error.get_or_insert(why.to_string());
+            FuncId::from_u32(0)
+        })
+    }
+
+    fn signature(&self, params: impl IntoIterator<Item = Type>) -> Signature {
+        let mut signature = Signature::new(self.call_conv);
+        signature.params.extend(params.into_iter().map(AbiParam::new));
+        signature
+    }
+
+    fn piece(&mut self, name: &str, params: impl IntoIterator<Item = Type>, part: Part) -> FuncId {
+        let signature = self.signature(params);
+        let name = format!("{name}{}", self.pieces.len());
+        let id = self.declare(&name, Linkage::Local, &signature);
+        self.pieces.push(Piece { id, name, signature, part });
+        id
+    }
+
+    /// The function of a product.
+    pub(crate) fn product(&mut self, product: Product) -> FuncId {
+        let known = self.pieces.iter().find(|p| matches!(&p.part, Part::Product(q) if *q == product));
+        match known.map(|p| p.id) {
+            Some(id) => id,
+            None => self.piece("contract", [I64; contract::PARAMS], Part::Product(product)),
+        }
+    }
+
+    /// The function of a nest: equal nests share one.
+    pub(crate) fn nest(&mut self, nest: Nest) -> FuncId {
+        let known = self.pieces.iter().find(|p| matches!(&p.part, Part::Nest(n) if **n == nest));
+        match known.map(|p| p.id) {
+            Some(id) => id,
+            None => self.piece("nest", nest.params(), Part::Nest(Box::new(nest))),
+        }
+    }
+
+    fn routine(&mut self, routine: Routine) -> FuncId {
+        if let Some(&id) = self.routines.get(&routine) {
+            return id;
+        }
+        let signature = self.signature(routine.params().iter().copied());
+        let id = self.declare(&routine.name(), Linkage::Import, &signature);
+        self.routines.insert(routine, id);
+        id
+    }
+}
+
+impl Emit<'_, '_> {
+    /// Calls a function of the module.
+    pub(crate) fn call(&mut self, id: FuncId, args: &[Value]) {
+        let Some(link) = &mut self.link else { return };
+        let callee: FuncRef = *self.callees.entry(id).or_insert_with(|| link.jit.declare_func_in_func(id, self.b.func));
+        self.b.ins().call(callee, args);
+    }
+
+    /// Calls a routine.
+    pub(crate) fn call_routine(&mut self, routine: Routine, args: &[Value]) {
+        if let Some(id) = self.link.as_mut().map(|link| link.routine(routine)) {
+            self.call(id, args);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Routines that are compiled ahead of time, at the machine's full vector width, and called by emitted code.
+//!
+//! Cranelift's vectors are 128 bits wide and know nothing of half precision; these few bodies make up for it. They need
+//! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
+//! instructions: each element has the same roundings in the same order.
+
+mod halves;
+mod matmul;
+mod reduce;
+mod rows;
+mod simd;
+
+use cranelift_codegen::ir::types::{I64, Type};
+use ptoc_ir::loops::{BinOp, MemTy};
+
+/// A routine. All take i64 only (addresses too) and give nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Routine {
+    /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both.
+    Copy,
+    /// f16 to f32: destination, source, rows, columns, bytes from row to row of both.
+    FromF16,
+    /// f32 to f16, to nearest even: like `FromF16`.
+    ToF16,
+    /// f32 matrix product: see [`matmul`].
+    Matmul,
+    /// Reduction of rows: see [`reduce`].
+    Reduce(BinOp, MemTy),
+}
+
+impl Routine {
+    /// Its symbol.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Routine::Copy => "ptoc_copy".into(),
+            Routine::FromF16 => "ptoc_from_f16".into(),
+            Routine::ToF16 => "ptoc_to_f16".into(),
+            Routine::Matmul => "ptoc_matmul".into(),
+            Routine::Reduce(op, ty) => format!("ptoc_reduce_{}_{}", op.name(), ty.name()),
+        }
+    }
+
+    /// Its parameters.
+    pub(crate) fn params(self) -> &'static [Type] {
+        match self {
+            Routine::Copy | Routine::FromF16 | Routine::ToF16 => &[I64; 6],
+            Routine::Matmul => &[I64; 12],
+            Routine::Reduce(..) => &[I64; 7],
+        }
+    }
+
+    /// The routine of that name, at its address.
+    pub(crate) fn find(name: &str) -> Option<*const u8> {
+        let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
+        let reductions = BinOp::ALL.iter().flat_map(|op| MemTy::ALL.iter().map(|ty| Routine::Reduce(*op, *ty)));
+        let routine = fixed.into_iter().chain(reductions).find(|r| r.name() == name);
+        routine.and_then(Routine::address)
+    }
+
+    /// Its code for the machine at hand; none if the machine lacks the instructions.
+    pub(crate) fn address(self) -> Option<*const u8> {
+        match self {
+            Routine::Copy => Some(rows::copy as *const u8),
+            Routine::FromF16 => halves::from_f16(),
+            Routine::ToF16 => halves::to_f16(),
+            Routine::Matmul => matmul::matmul(),
+            Routine::Reduce(op, ty) => reduce::reduce(op, ty),
+        }
+    }
+}

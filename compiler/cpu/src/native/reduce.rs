@@ -1,0 +1,346 @@
+//! Reductions of rows, in the order that `Reduce` of loop IR fixes: 64 strided partials, then a halving tree.
+//!
+//! Sums of floats are made in f32. Largest and smallest floats are found among integers of the same order, with NaN
+//! beyond the extreme that wins.
+
+use half::{bf16, f16};
+use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
+use std::marker::PhantomData;
+
+/// The routine: addresses of the results and of element (0, 0), rows, columns, bytes from result to result, from row to
+/// row, from column to column.
+pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
+    Some(match ty {
+        MemTy::F32 => of_float::<f32>(op)?,
+        MemTy::F16 => of_float::<Half>(op)?,
+        MemTy::BF16 => of_float::<Brain>(op)?,
+        MemTy::I8 => of_integer::<i8>(op)?,
+        MemTy::U8 => of_integer::<u8>(op)?,
+        MemTy::I16 => of_integer::<i16>(op)?,
+        MemTy::U16 => of_integer::<u16>(op)?,
+        MemTy::I32 => match op {
+            BinOp::MaxU | BinOp::MinU => of_integer::<u32>(op)?,
+            _ => of_integer::<i32>(op)?,
+        },
+        MemTy::I64 => match op {
+            BinOp::MaxU | BinOp::MinU => of_integer::<u64>(op)?,
+            _ => of_integer::<i64>(op)?,
+        },
+        MemTy::Bool => return None,
+    })
+}
+
+fn of_float<E: Float>(op: BinOp) -> Option<*const u8> {
+    Some(match op {
+        BinOp::Add => entry::<FloatSum<E>>(),
+        BinOp::Max => entry::<FloatMax<E>>(),
+        BinOp::Min => entry::<FloatMin<E>>(),
+        _ => return None,
+    })
+}
+
+fn of_integer<E: Integer>(op: BinOp) -> Option<*const u8> {
+    Some(match op {
+        BinOp::Add => entry::<IntegerSum<E>>(),
+        BinOp::Max | BinOp::MaxU => entry::<IntegerMax<E>>(),
+        BinOp::Min | BinOp::MinU => entry::<IntegerMin<E>>(),
+        _ => return None,
+    })
+}
+
+fn entry<F: Fold>() -> *const u8 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512bw") {
+            return rows_avx512::<F> as *const u8;
+        }
+        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c") {
+            return rows_avx2::<F> as *const u8;
+        }
+    }
+    rows_plain::<F> as *const u8
+}
+
+/// How elements become partials, what joins two partials, and what becomes of the last.
+trait Fold {
+    /// In memory.
+    type Element: Copy;
+    /// A partial.
+    type Partial: Copy;
+    /// Changes nothing.
+    const NOTHING: Self::Partial;
+    fn take(x: Self::Element) -> Self::Partial;
+    fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
+    fn give(x: Self::Partial) -> Self::Element;
+}
+
+trait Float: Copy {
+    fn wide(self) -> f32;
+    fn narrow(x: f32) -> Self;
+}
+
+impl Float for f32 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn narrow(x: f32) -> f32 {
+        x
+    }
+}
+
+/// f16 by its bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Half(u16);
+
+impl Float for Half {
+    /// By a multiplication, which vectors can do: the exponent moves by 112, and infinity and NaN are set apart.
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        let bits = u32::from(self.0);
+        let magnitude = (bits & 0x7fff) << 13;
+        let finite = f32::from_bits(magnitude) * f32::from_bits(0x7780_0000);
+        let special = magnitude | 0x7f80_0000 | if magnitude > 0x0f80_0000 { 0x0040_0000 } else { 0 };
+        let bits_of = if magnitude >= 0x0f80_0000 { special } else { finite.to_bits() };
+        f32::from_bits(bits_of | (bits & 0x8000) << 16)
+    }
+    #[inline(always)]
+    fn narrow(x: f32) -> Half {
+        Half(f16::from_f32(x).to_bits())
+    }
+}
+
+/// bf16 by its bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Brain(u16);
+
+impl Float for Brain {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+    #[inline(always)]
+    fn narrow(x: f32) -> Brain {
+        Brain(bf16::from_f32(x).to_bits())
+    }
+}
+
+struct FloatSum<E>(PhantomData<E>);
+
+impl<E: Float> Fold for FloatSum<E> {
+    type Element = E;
+    type Partial = f32;
+    const NOTHING: f32 = 0.0;
+    #[inline(always)]
+    fn take(x: E) -> f32 {
+        x.wide()
+    }
+    #[inline(always)]
+    fn join(a: f32, b: f32) -> f32 {
+        a + b
+    }
+    #[inline(always)]
+    fn give(x: f32) -> E {
+        E::narrow(x)
+    }
+}
+
+/// An integer with the order of the floats, -0 below +0 and NaN replaced.
+#[inline(always)]
+fn ordered(x: f32, nan: i32) -> i32 {
+    let bits = x.to_bits() as i32;
+    let key = bits ^ ((bits >> 31) & i32::MAX);
+    if x.is_nan() { nan } else { key }
+}
+
+#[inline(always)]
+fn from_ordered(key: i32, nan: i32) -> f32 {
+    if key == nan {
+        return f32::NAN;
+    }
+    f32::from_bits((key ^ ((key >> 31) & i32::MAX)) as u32)
+}
+
+struct FloatMax<E>(PhantomData<E>);
+
+impl<E: Float> Fold for FloatMax<E> {
+    type Element = E;
+    type Partial = i32;
+    /// Minus infinity.
+    const NOTHING: i32 = 0xff80_0000_u32 as i32 ^ i32::MAX;
+    #[inline(always)]
+    fn take(x: E) -> i32 {
+        ordered(x.wide(), i32::MAX)
+    }
+    #[inline(always)]
+    fn join(a: i32, b: i32) -> i32 {
+        a.max(b)
+    }
+    #[inline(always)]
+    fn give(x: i32) -> E {
+        E::narrow(from_ordered(x, i32::MAX))
+    }
+}
+
+struct FloatMin<E>(PhantomData<E>);
+
+impl<E: Float> Fold for FloatMin<E> {
+    type Element = E;
+    type Partial = i32;
+    /// Infinity.
+    const NOTHING: i32 = 0x7f80_0000;
+    #[inline(always)]
+    fn take(x: E) -> i32 {
+        ordered(x.wide(), i32::MIN)
+    }
+    #[inline(always)]
+    fn join(a: i32, b: i32) -> i32 {
+        a.min(b)
+    }
+    #[inline(always)]
+    fn give(x: i32) -> E {
+        E::narrow(from_ordered(x, i32::MIN))
+    }
+}
+
+trait Integer: Copy + Ord {
+    const ZERO: Self;
+    const LEAST: Self;
+    const MOST: Self;
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {
+        $(impl Integer for $ty {
+            const ZERO: $ty = 0;
+            const LEAST: $ty = <$ty>::MIN;
+            const MOST: $ty = <$ty>::MAX;
+            #[inline(always)]
+            fn plus(self, other: $ty) -> $ty {
+                self.wrapping_add(other)
+            }
+        })*
+    };
+}
+integers!(i8, u8, i16, u16, i32, u32, i64, u64);
+
+macro_rules! integer_fold {
+    ($name:ident, $nothing:ident, $join:expr) => {
+        struct $name<E>(PhantomData<E>);
+
+        // Sums wrap at the width of the element: the low bits of a wider sum are the same.
+        impl<E: Integer> Fold for $name<E> {
+            type Element = E;
+            type Partial = E;
+            const NOTHING: E = E::$nothing;
+            #[inline(always)]
+            fn take(x: E) -> E {
+                x
+            }
+            #[inline(always)]
+            fn join(a: E, b: E) -> E {
+                $join(a, b)
+            }
+            #[inline(always)]
+            fn give(x: E) -> E {
+                x
+            }
+        }
+    };
+}
+integer_fold!(IntegerSum, ZERO, E::plus);
+integer_fold!(IntegerMax, LEAST, E::max);
+integer_fold!(IntegerMin, MOST, E::min);
+
+macro_rules! versions {
+    ($($(#[$attr:meta])* $name:ident;)*) => {
+        $(/// # Safety
+        /// The machine has the instructions, and the matrix and the results are in memory.
+        $(#[$attr])*
+        unsafe extern "C" fn $name<F: Fold>(
+            results: *mut u8,
+            elements: *const u8,
+            rows: i64,
+            cols: i64,
+            result_step: i64,
+            row_step: i64,
+            col_step: i64,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                for row in 0..rows as isize {
+                    let from = elements.offset(row * row_step as isize);
+                    let partial = if col_step == size_of::<F::Element>() as i64 {
+                        contiguous::<F>(from.cast(), cols.max(0) as usize)
+                    } else {
+                        strided::<F>(from, cols as isize, col_step as isize)
+                    };
+                    let to = results.offset(row * result_step as isize).cast::<F::Element>();
+                    to.write_unaligned(F::give(partial));
+                }
+            }
+        })*
+    };
+}
+
+versions! {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,f16c")]
+    rows_avx512;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,f16c")]
+    rows_avx2;
+    rows_plain;
+}
+
+/// Partials with `some` joined to the first ones.
+#[inline(always)]
+unsafe fn add<F: Fold>(partials: &mut [F::Partial; PARTIALS], some: *const F::Element, count: usize) {
+    for (n, partial) in partials[..count].iter_mut().enumerate() {
+        // SAFETY: `some` has `count` elements.
+        *partial = F::join(*partial, F::take(unsafe { some.add(n).read_unaligned() }));
+    }
+}
+
+#[inline(always)]
+unsafe fn contiguous<F: Fold>(from: *const F::Element, cols: usize) -> F::Partial {
+    let mut partials = [F::NOTHING; PARTIALS];
+    let mut at = 0;
+    // SAFETY: `from` has `cols` elements.
+    unsafe {
+        while at + PARTIALS <= cols {
+            add::<F>(&mut partials, from.add(at), PARTIALS);
+            at += PARTIALS;
+        }
+        add::<F>(&mut partials, from.add(at), cols - at);
+    }
+    tree::<F>(partials)
+}
+
+#[inline(always)]
+unsafe fn strided<F: Fold>(from: *const u8, cols: isize, step: isize) -> F::Partial {
+    let mut partials = [F::NOTHING; PARTIALS];
+    for col in 0..cols {
+        // SAFETY: element `col` of the row.
+        let x = unsafe { from.offset(col * step).cast::<F::Element>().read_unaligned() };
+        let partial = &mut partials[col as usize % PARTIALS];
+        *partial = F::join(*partial, F::take(x));
+    }
+    tree::<F>(partials)
+}
+
+#[inline(always)]
+fn tree<F: Fold>(mut partials: [F::Partial; PARTIALS]) -> F::Partial {
+    let mut half = PARTIALS / 2;
+    while half > 0 {
+        for n in 0..half {
+            partials[n] = F::join(partials[n], partials[n + half]);
+        }
+        half /= 2;
+    }
+    partials[0]
+}

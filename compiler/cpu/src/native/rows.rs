@@ -1,0 +1,34 @@
+//! Copies.
+
+/// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the destination,
+/// or overlap another one.
+///
+/// # Safety
+/// Both matrices are in memory that may be read and written.
+pub(super) unsafe extern "C" fn copy(
+    dst: *mut u8,
+    src: *const u8,
+    rows: i64,
+    bytes: i64,
+    dst_step: i64,
+    src_step: i64,
+) {
+    if rows <= 0 || bytes <= 0 || (dst.cast_const() == src && dst_step == src_step) {
+        return;
+    }
+    if dst_step == bytes && src_step == bytes {
+        let all = rows.wrapping_mul(bytes);
+        let apart = (dst as i64).wrapping_sub(src as i64).unsigned_abs() >= all as u64;
+        if apart {
+            // SAFETY: rows without gaps are one row, and the two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(src, dst, all as usize) };
+            return;
+        }
+    }
+    for row in 0..rows as isize {
+        // SAFETY: row `row` of both is in memory; `copy` allows them to overlap.
+        unsafe {
+            std::ptr::copy(src.offset(row * src_step as isize), dst.offset(row * dst_step as isize), bytes as usize);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Vectors of f32, as wide as the machine has them.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// A vector instruction set. Its functions are inlined into callers that enable the instructions.
+pub(super) trait Simd {
+    /// A vector.
+    type V: Copy;
+    /// Which lanes of a vector exist.
+    type M: Copy;
+    /// Lanes.
+    const N: usize;
+
+    /// # Safety
+    /// The machine has the instructions; this holds for every function here.
+    unsafe fn zero() -> Self::V;
+    /// # Safety
+    /// `from` may be read.
+    unsafe fn splat(from: *const f32) -> Self::V;
+    /// # Safety
+    /// `from` has a whole vector.
+    unsafe fn load(from: *const f32) -> Self::V;
+    /// # Safety
+    /// `to` has room for a whole vector.
+    unsafe fn store(to: *mut f32, v: Self::V);
+    /// The first `n` lanes, 1 to `N`.
+    ///
+    /// # Safety
+    /// See above.
+    unsafe fn mask(n: usize) -> Self::M;
+    /// # Safety
+    /// `from` has the lanes of the mask; no other is touched.
+    unsafe fn load_some(from: *const f32, m: Self::M) -> Self::V;
+    /// # Safety
+    /// `to` has the lanes of the mask; no other is touched.
+    unsafe fn store_some(to: *mut f32, m: Self::M, v: Self::V);
+    /// `a * b + c`, rounded once.
+    ///
+    /// # Safety
+    /// See above.
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+}
+
+/// 512 bits.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Avx512 {
+    type V = __m512;
+    type M = __mmask16;
+    const N: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512 {
+        unsafe { _mm512_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m512 {
+        unsafe { _mm512_set1_ps(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m512) {
+        unsafe { _mm512_storeu_ps(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __mmask16 {
+        0xffff >> (16 - n)
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: __mmask16) -> __m512 {
+        unsafe { _mm512_maskz_loadu_ps(m, from) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: __mmask16, v: __m512) {
+        unsafe { _mm512_mask_storeu_ps(to, m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+}
+
+/// 256 bits.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Avx2 {
+    type V = __m256;
+    type M = __m256i;
+    const N: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256 {
+        unsafe { _mm256_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m256 {
+        unsafe { _mm256_set1_ps(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256 {
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m256) {
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __m256i {
+        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: __m256i) -> __m256 {
+        unsafe { _mm256_maskload_ps(from, m) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: __m256i, v: __m256) {
+        unsafe { _mm256_maskstore_ps(to, m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+}

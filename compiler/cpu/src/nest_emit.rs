@@ -1,0 +1,224 @@
+//! Calls of nests, and the functions that they call.
+
+use crate::func::Emit;
+use crate::native::Routine;
+use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
+use ptoc_ir::loops::{BinOp, For, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+
+impl Emit<'_, '_> {
+    /// Calls the function of a loop over rows of lanes, if the loop is one.
+    pub(crate) fn nest_of_loop(&mut self, f: &For) -> bool {
+        if self.link.is_none() {
+            return false;
+        }
+        let Some((site, addresses)) = nest::of_loop(f, self.func, &self.known) else { return false };
+        // Everything in the first row.
+        let (lo, hi) = (self.value(f.lo), self.value(f.hi));
+        self.define(f.index, lo);
+        self.known[f.index] = self.known[f.lo];
+        for op in addresses {
+            self.address_step(&op);
+        }
+        let rows = if self.known[f.lo] == Some(0) { hi } else { self.b.ins().isub(hi, lo) };
+        self.call_nest(site, Some(rows));
+        true
+    }
+
+    /// Calls the function of `Lanes`, unless it stays where it is.
+    pub(crate) fn nest_of_lanes(&mut self, lanes: &Lanes) -> bool {
+        if self.link.is_none() {
+            return false;
+        }
+        let Some(site) = nest::of_lanes(lanes, self.func, &self.known) else { return false };
+        self.call_nest(site, None);
+        true
+    }
+
+    /// Address arithmetic, folded where both operands are known (in row 0 most are).
+    fn address_step(&mut self, op: &Op) {
+        if let &Op::Binary { dst, op: what, a, b } = op
+            && let (Some(x), Some(y)) = (self.known[a], self.known[b])
+        {
+            let bits = match what {
+                BinOp::Add => x.wrapping_add(y),
+                BinOp::Sub => x.wrapping_sub(y),
+                _ => x.wrapping_mul(y),
+            };
+            return self.scalar(&Op::Const { dst, bits });
+        }
+        self.scalar(op);
+    }
+
+    fn call_nest(&mut self, site: Site, rows: Option<Value>) {
+        let pointers: Vec<Value> = site
+            .pointers
+            .iter()
+            .map(|&(base, offset)| {
+                let place = self.origin(base, offset);
+                self.pointer(place)
+            })
+            .collect();
+        if self.call_routine_of(&site, rows, &pointers) {
+            return;
+        }
+        let mut args: Vec<Value> = rows.into_iter().collect();
+        if site.nest.count.is_none() {
+            args.push(self.value(site.count));
+        }
+        args.extend(pointers);
+        args.extend(site.steps.iter().chain(&site.inputs).map(|&r| self.value(r)));
+        if let Some(id) = self.link.as_mut().map(|link| link.nest(site.nest)) {
+            self.call(id, &args);
+        }
+    }
+
+    /// A routine instead, where the nest is one.
+    fn call_routine_of(&mut self, site: &Site, rows: Option<Value>, pointers: &[Value]) -> bool {
+        let Some(found) = Moved::of(&site.nest).filter(|_| self.vectors) else { return false };
+        if found.routine.address().is_none() {
+            return false;
+        }
+        let rows = rows.unwrap_or_else(|| self.b.ins().iconst(I64, 1));
+        let mut count = self.value(site.count);
+        if let Some(size) = found.size {
+            count = self.b.ins().imul_imm_s(count, size);
+        }
+        let mut args = vec![pointers[found.to], pointers[found.from], rows, count];
+        for n in [found.to, found.from] {
+            args.push(match site.nest.steps[n] {
+                Step::Const(bytes) => self.b.ins().iconst(I64, bytes),
+                Step::Reg(reg, factor) => {
+                    let step = self.value(site.steps[reg.as_u32() as usize]);
+                    self.b.ins().imul_imm_s(step, factor)
+                }
+            });
+        }
+        self.call_routine(found.routine, &args);
+        true
+    }
+
+    /// Calls the routine of a reduction.
+    pub(crate) fn reduce(&mut self, r: &Reduce) {
+        let (d, a) = (self.address(&r.d), self.address(&r.a));
+        let mut args = vec![self.pointer(d), self.pointer(a), self.value(r.rows), self.value(r.cols)];
+        for stride in [r.d_stride, r.a_strides.0, r.a_strides.1] {
+            args.push(self.b.ins().iconst(I64, stride));
+        }
+        self.call_routine(Routine::Reduce(r.op, r.ty), &args);
+    }
+
+    /// The whole function of a nest.
+    pub(crate) fn nest_function(&mut self, nest: &Nest) {
+        let entry = self.b.create_block();
+        self.b.append_block_params_for_function_params(entry);
+        self.b.switch_to_block(entry);
+        let params = self.b.block_params(entry).to_vec();
+        let mut params = params.into_iter();
+        let mut next = || params.next().expect("the signature is the nest's");
+        let rows = nest.rows.then(&mut next);
+        let (count, offset) = (Reg::from_u32(COUNT), Reg::from_u32(OFFSET));
+        match nest.count {
+            Some(n) => self.scalar(&Op::Const { dst: count, bits: n as u64 }),
+            None => {
+                let value = next();
+                self.define(count, value);
+            }
+        }
+        self.scalar(&Op::Const { dst: offset, bits: 0 });
+        self.tensors = nest.steps.iter().map(|_| next()).collect();
+        let steps: Vec<Value> = (0..nest.step_regs()).map(|_| next()).collect();
+        for n in 0..nest.inputs {
+            let value = next();
+            self.define(Reg::from_u32(FIRST_INPUT + n as u32), value);
+        }
+        let lanes = nest.lanes();
+        match rows {
+            None => self.lanes(&lanes),
+            Some(rows) => self.rows_of_nest(nest, &lanes, rows, &steps),
+        }
+        self.b.ins().return_(&[]);
+        self.b.seal_all_blocks();
+    }
+
+    fn rows_of_nest(&mut self, nest: &Nest, lanes: &Lanes, rows: Value, steps: &[Value]) {
+        let steps: Vec<Option<Value>> = nest
+            .steps
+            .iter()
+            .map(|step| match *step {
+                Step::Const(0) => None,
+                Step::Const(bytes) => Some(self.b.ins().iconst(I64, bytes)),
+                Step::Reg(reg, factor) => Some(self.b.ins().imul_imm_s(steps[reg.as_u32() as usize], factor)),
+            })
+            .collect();
+        let (head, exit) = (self.b.create_block(), self.b.create_block());
+        let left = self.b.append_block_param(head, I64);
+        let mut args = vec![BlockArg::Value(rows)];
+        for (pointer, _) in self.tensors.iter_mut().zip(&steps).filter(|(_, step)| step.is_some()) {
+            args.push(BlockArg::Value(*pointer));
+            *pointer = self.b.append_block_param(head, I64);
+        }
+        let any = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, rows, 0);
+        self.b.ins().brif(any, head, &args, exit, &[]);
+        self.b.switch_to_block(head);
+        self.lanes(lanes);
+        let left = self.b.ins().iadd_imm_s(left, -1);
+        let mut args = vec![BlockArg::Value(left)];
+        for (pointer, step) in self.tensors.iter().zip(&steps) {
+            if let Some(step) = *step {
+                args.push(BlockArg::Value(self.b.ins().iadd(*pointer, step)));
+            }
+        }
+        let more = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, left, 0);
+        self.b.ins().brif(more, head, &args, exit, &[]);
+        self.b.switch_to_block(exit);
+    }
+}
+
+/// A nest that moves elements, perhaps to another type.
+struct Moved {
+    routine: Routine,
+    /// Numbers of the pointers.
+    to: usize,
+    from: usize,
+    /// Bytes of an element, if the routine counts bytes.
+    size: Option<i64>,
+}
+
+impl Moved {
+    fn of(nest: &Nest) -> Option<Moved> {
+        let (load, store, round) = match &nest.body[..] {
+            [load, store] => (&load.op, &store.op, None),
+            [load, round, store] => (&load.op, &store.op, Some(&round.op)),
+            _ => return None,
+        };
+        let (Op::Load { dst, ty: from_ty, addr: from }, Op::Store { ty: to_ty, addr: to, value }) = (load, store)
+        else {
+            return None;
+        };
+        let moved = match round {
+            None => *dst,
+            // Storing rounds anyway.
+            Some(&Op::Unary { dst: rounded, op: UnOp::RoundF16, a }) if a == *dst && *to_ty == MemTy::F16 => rounded,
+            Some(_) => return None,
+        };
+        let unit = |stride: Stride, ty: MemTy| stride == Stride::Const(i64::from(ty.size()));
+        let gathers = from.gather.is_some() || to.gather.is_some();
+        if *value != moved || gathers || !unit(from.stride, *from_ty) || !unit(to.stride, *to_ty) {
+            return None;
+        }
+        let (routine, size) = match (*from_ty, *to_ty) {
+            (MemTy::F16, MemTy::F32) => (Routine::FromF16, None),
+            (MemTy::F32, MemTy::F16) => (Routine::ToF16, None),
+            // Integers and f32 are stored as they were loaded.
+            (from, to) if from == to && (from == MemTy::F32 || from.reg() == LTy::I32 || from.reg() == LTy::I64) => {
+                (Routine::Copy, Some(i64::from(from.size())))
+            }
+            _ => return None,
+        };
+        let number = |base| if let ptoc_ir::loops::Base::Tensor(n) = base { Some(n as usize) } else { None };
+        Some(Moved { routine, to: number(to.base)?, from: number(from.base)?, size })
+    }
+}

@@ -1,0 +1,249 @@
+//! Loop nests that become functions or routines, and reductions, against the evaluator.
+
+use crate::make::{Build, agree, cases, compiled, strided, tensor};
+use proptest::prelude::*;
+use ptoc_diagnostics::FileId;
+use ptoc_ir::loops::{Base, BinOp, LTy, MemTy, Module, Op, Reduce, Reg, UnOp, text, verify};
+
+/// Elements of a type: small numbers of both signs, zeros, infinities, integers of all sizes.
+fn data(ty: MemTy, bytes: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut out = Vec::new();
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        let number = match state % 61 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f32::INFINITY,
+            3 => 1e-7,
+            n => n as f32 / 8.0 - 3.3,
+        };
+        match ty {
+            MemTy::F32 => out.extend(number.to_le_bytes()),
+            MemTy::F16 => out.extend(half::f16::from_f32(number).to_le_bytes()),
+            MemTy::BF16 => out.extend(half::bf16::from_f32(number).to_le_bytes()),
+            MemTy::Bool => out.push((state >> 8) as u8 & 1),
+            _ => out.extend(&u64::from(state).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[..ty.size() as usize]),
+        }
+    }
+    out.truncate(bytes);
+    out
+}
+
+fn module(body: &str, tensors: usize) -> Module {
+    let names: String = (0..tensors).map(|n| format!("tensor \"T{n}\"\n")).collect();
+    let source = format!(
+        "kernel \"nest\"\n{names}arena 0\nlaunch \"l\" (r0: i64, r1: i64) {{\n}}\nblock \"b\" (r0: i64, r1: i64) {{\n  \
+         labels 8\n{body}}}\n"
+    );
+    let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    verify(&module).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    module
+}
+
+#[test]
+fn rows_of_moves_and_conversions() {
+    for (from, to) in [("f16", "f32"), ("f32", "f16"), ("i32", "i32"), ("u16", "u16"), ("f32", "f32"), ("i8", "i8")] {
+        let size = |ty: &str| match ty {
+            "i8" => 1,
+            "f16" | "u16" => 2,
+            _ => 4,
+        };
+        let reg = if from.starts_with('f') { "f32" } else { "i32" };
+        let round = if to == "f16" { "r13: f32 = round_f16 r12\n" } else { "" };
+        let value = if to == "f16" { "r13" } else { "r12" };
+        let (f, t) = (size(from), size(to));
+        let body = format!(
+            "r2: i64 = const 0\nr3: i64 = const {}\nr4: i64 = const {}\nr5: i64 = const 3\n\
+             for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  r9: i64 = add r5, r8\n  \
+             r10: i64 = add r5, r7\n  lanes r11: i64 in r1 {{\n    r12: {reg} = load {from} t0[r10, stride {f}]\n    \
+             {round}    store {to} t1[r9, stride {t}], {value}\n  }}\n}}\n",
+            40 * f,
+            44 * t
+        );
+        let module = module(&body, 2);
+        let ty = MemTy::ALL.into_iter().find(|ty| ty.name() == from).unwrap();
+        for (rows, cols) in [(0, 7), (1, 1), (3, 0), (5, 8), (7, 31), (2, 40)] {
+            let mut source = data(ty, 8 * 40 * 4, 3);
+            source.rotate_right(3);
+            agree(&module, &[rows, cols], &[source, vec![7; 8 * 44 * 4]])
+                .unwrap_or_else(|e| panic!("{from} {to}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn rows_that_feed_each_other_are_copied_in_order() {
+    // Row i + 1 becomes row i: all rows end as row 0.
+    let body = "r2: i64 = const 0\nr3: i64 = const 16\nfor l0 r4: i64 in r2..r0 step 1 {\n  r5: i64 = mul r4, r3\n  \
+                r6: i64 = add r5, r3\n  lanes r7: i64 in r1 {\n    r8: i32 = load i32 t0[r5, stride 4]\n    \
+                store i32 t0[r6, stride 4], r8\n  }\n}\n";
+    let module = module(body, 1);
+    agree(&module, &[5, 4], &[data(MemTy::I32, 96, 9)]).unwrap();
+}
+
+#[test]
+fn equal_nests_share_their_code() {
+    let one = |n: u32, at: u32, label: u32, base: u32, with: &str| {
+        let r = |k: u32| format!("r{}", base + k);
+        format!(
+            "for l{label} {i}: i64 in r2..r0 step 1 {{\n  {s}: i64 = mul {i}, r3\n  {o}: i64 = add {at_reg}, {s}\n  \
+             lanes {l}: i64 in r1 {{\n    {x}: f32 = load f32 t{n}[{s}, stride 4]\n    {c}: f32 = const {with}\n    \
+             {y}: f32 = mul {x}, {c}\n    {z}: f32 = sub {y}, {x}\n    store f32 t2[{o}, stride 4], {z}\n  }}\n}}\n",
+            i = r(0),
+            s = r(1),
+            o = r(2),
+            l = r(3),
+            x = r(4),
+            c = r(5),
+            y = r(6),
+            z = r(7),
+            at_reg = format_args!("r{at}"),
+        )
+    };
+    let head = "r2: i64 = const 0\nr3: i64 = const 64\nr4: i64 = const 512\n";
+    let single = module(&format!("{head}{}", one(0, 2, 0, 10, "2.5")), 3);
+    let twice = module(&format!("{head}{}{}", one(0, 2, 0, 10, "2.5"), one(1, 4, 1, 20, "2.5")), 3);
+    let other = module(&format!("{head}{}{}", one(0, 2, 0, 10, "2.5"), one(1, 4, 1, 20, "3.5")), 3);
+    let size = |m: &Module| compiled(m, true).code_size();
+    assert!(size(&twice) - size(&single) < 120, "{} and {}", size(&twice), size(&single));
+    assert!(size(&other) - size(&single) > 200);
+    for cols in [1, 4, 13, 16] {
+        let tensors = [data(MemTy::F32, 512, 1), data(MemTy::F32, 512, 2), vec![0; 1024]];
+        agree(&other, &[8, cols], &tensors).unwrap();
+        agree(&twice, &[7, cols], &tensors).unwrap();
+    }
+}
+
+#[test]
+fn strides_and_steps_in_registers() {
+    // Rows are r1 elements apart, columns r1 bytes; the row's own offset is invariant; in place.
+    let body = "r2: i64 = const 4\nr3: i64 = mul r1, r2\nr4: f32 = const 0.5\nr5: i64 = const 1\n\
+                for l0 r6: i64 in r5..r0 step 1 {\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r3\n  lanes r9: i64 in r1 {\n    \
+                r10: f32 = load f32 t0[r7, stride 4]\n    r11: f32 = load f32 t1[r2, stride r3]\n    \
+                r12: f32 = fma r10, r4, r11\n    store f32 t0[r8, stride 4], r12\n  }\n}\n";
+    let module = module(body, 2);
+    for (rows, cols) in [(1, 5), (2, 1), (4, 3), (5, 9)] {
+        let tensors = [data(MemTy::F32, 4 * 5 * 9, 5), data(MemTy::F32, 8 + 4 * 9 * 9, 6)];
+        agree(&module, &[rows, cols], &tensors).unwrap();
+    }
+}
+
+/// A nest of random arithmetic over two inputs, one of them broadcast, with counts that may be known.
+fn random_nest(ops: &[u8], rows: Option<i64>, cols: Option<i64>, broadcast: u8) -> Module {
+    let mut f = Build::new(2);
+    let (zero, step, out_step) = (f.i64(0), f.i64(132), f.i64(100));
+    let rows = rows.map_or(f.params[0], |n| f.i64(n));
+    let cols = cols.map_or(f.params[1], |n| f.i64(n));
+    let outside = f.constant(LTy::F32, u64::from(0.75f32.to_bits()));
+    let label = f.labels.push(());
+    let index = f.reg(LTy::I64);
+    f.open.push(vec![]);
+    let at = f.binary(BinOp::Mul, index, step);
+    let out = f.binary(BinOp::Mul, index, out_step);
+    let lane = f.reg(LTy::I64);
+    f.open.push(vec![]);
+    let x = f.load(MemTy::F32, strided(tensor(0, at), 4));
+    let y = match broadcast % 3 {
+        0 => f.load(MemTy::F32, strided(tensor(1, at), 4)),
+        1 => f.load(MemTy::F32, tensor(1, at)),
+        _ => f.load(MemTy::F32, strided(tensor(1, zero), 4)),
+    };
+    let mut values: Vec<Reg> = vec![outside, x, y];
+    for op in ops {
+        let pick = |n: u8| values[usize::from(n) % values.len()];
+        let (a, b) = (pick(op >> 2), pick(op >> 5));
+        let value = match op % 5 {
+            0 => f.binary(BinOp::Max, a, b),
+            1 => f.binary(BinOp::Mul, a, b),
+            2 => f.binary(BinOp::Min, a, b),
+            3 => f.def(LTy::F32, |dst| Op::Unary { dst, op: UnOp::Rint, a }),
+            _ => f.def(LTy::F32, |dst| Op::Unary { dst, op: UnOp::Abs, a }),
+        };
+        values.push(value);
+    }
+    let last = crate::scalars::canonical(&mut f, *values.last().unwrap());
+    f.store(MemTy::F32, strided(tensor(2, out), 4), last);
+    let body = f.open.pop().unwrap();
+    f.push(Op::Lanes(Box::new(ptoc_ir::loops::Lanes { lane, count: cols, body })));
+    let body = f.open.pop().unwrap();
+    f.push(Op::For(Box::new(ptoc_ir::loops::For { label, index, lo: zero, hi: rows, step: 1, body })));
+    f.module(3)
+}
+
+const REDUCTIONS: [BinOp; 5] = [BinOp::Add, BinOp::Max, BinOp::Min, BinOp::MaxU, BinOp::MinU];
+
+fn reduction(op: BinOp, ty: MemTy, gap: i64) -> Module {
+    let mut f = Build::new(2);
+    let zero = f.i64(0);
+    let size = i64::from(ty.size());
+    let a_strides = (size * 300 * gap, size * gap);
+    let [d, a] = [1, 0].map(|n| ptoc_ir::loops::Addr { base: Base::Tensor(n), ..tensor(0, zero) });
+    let (rows, cols) = (f.params[0], f.params[1]);
+    let reduce = Reduce { op, ty, rows, cols, d, d_stride: 3 * size, a, a_strides };
+    f.push(Op::Reduce(Box::new(reduce)));
+    f.module(2)
+}
+
+#[test]
+fn reductions_of_every_type() {
+    for ty in MemTy::ALL {
+        for op in REDUCTIONS.into_iter().filter(|op| Reduce::exists(*op, ty)) {
+            for gap in [1, 2] {
+                let module = reduction(op, ty, gap);
+                let bytes = 3 * 300 * gap as usize * ty.size() as usize;
+                for (rows, cols) in [(0, 5), (1, 0), (3, 1), (2, 63), (2, 64), (1, 65), (3, 200), (1, 300)] {
+                    let tensors = [data(ty, bytes, cols as u32 + 1), vec![9; 9 * ty.size() as usize]];
+                    agree(&module, &[rows, cols], &tensors)
+                        .unwrap_or_else(|e| panic!("{} {} {gap} {rows}x{cols}: {e}", op.name(), ty.name()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn largest_and_smallest_know_zeros_and_nan() {
+    for (op, values, want) in [
+        (BinOp::Max, [-0.0f32, 0.0], 0.0f32),
+        (BinOp::Min, [0.0, -0.0], -0.0),
+        (BinOp::Max, [1.0, -f32::NAN], f32::NAN),
+        (BinOp::Min, [1.0, f32::NAN], f32::NAN),
+        (BinOp::Max, [f32::NEG_INFINITY, -3e38], -3e38),
+        (BinOp::Min, [f32::INFINITY, 3e38], 3e38),
+    ] {
+        let module = reduction(op, MemTy::F32, 1);
+        for order in [[0, 1], [1, 0]] {
+            let row: Vec<u8> = order.iter().flat_map(|n| values[*n].to_le_bytes()).collect();
+            let mut tensors = vec![vec![0; 1200], vec![0; 4]];
+            tensors[0][..8].copy_from_slice(&row);
+            agree(&module, &[1, 2], &tensors).unwrap();
+            let kernel = compiled(&module, true);
+            let args: Vec<_> = tensors.iter_mut().map(|t| ptoc_exec::TensorArg::new(t)).collect();
+            let launch = ptoc_exec::Launch { params: &[1, 2], tensors: &args, threads: 1, print: None };
+            unsafe { kernel.launch(launch) }.unwrap();
+            assert_eq!(tensors[1], want.to_le_bytes(), "{} {values:?}", op.name());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(48), ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_nests(
+        ops in proptest::collection::vec(any::<u8>(), 1..9),
+        shape in (0..7i64, 0..26i64),
+        known in (any::<bool>(), any::<bool>()),
+        broadcast in any::<u8>(),
+        seed in any::<u32>(),
+    ) {
+        let module = random_nest(&ops, known.0.then_some(shape.0), known.1.then_some(shape.1), broadcast);
+        let tensors = [data(MemTy::F32, 1024, seed), data(MemTy::F32, 1024, seed ^ 7), vec![3; 1024]];
+        if let Err(why) = agree(&module, &[shape.0, shape.1], &tensors) {
+            prop_assert!(false, "{why}\n{}", text::print(&module, false));
+        }
+    }
+}
