@@ -197,6 +197,7 @@ impl Modules {
                 Err(why) => {
                     out.push(
                         Diagnostic::error(codes::UNKNOWN_MODULE, module_span, format!("no module `{}`", join(&path)))
+                            .with_label("not found")
                             .with_note(why),
                     );
                     return None;
@@ -210,7 +211,8 @@ impl Modules {
                 codes::UNKNOWN_ITEM,
                 item.span,
                 format!("module `{}` has no item `{}`", join(&path), item.name),
-            );
+            )
+            .with_label("not in this module");
             if let Some(s) = suggest(&item.name, names.iter().copied()) {
                 d = d.with_fix(format!("did you mean `{s}`?"), item.span, s);
             } else {

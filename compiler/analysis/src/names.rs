@@ -39,13 +39,16 @@ fn unused_imports(module: &Module, out: &mut Vec<Diagnostic>) {
     let text =
         format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
     for (name, _) in &module.imports {
-        let given = module.given.iter().any(|v| *v == name.name);
+        let given = module.given.contains(&name.name);
         if !given && !text.contains(&format!("{:?}", name.name)) {
-            out.push(Diagnostic::warning(
-                codes::UNUSED_NAME,
-                name.span,
-                format!("`{}` is imported and never used", name.name),
-            ));
+            out.push(
+                Diagnostic::warning(
+                    codes::UNUSED_NAME,
+                    name.span,
+                    format!("`{}` is imported and never used", name.name),
+                )
+                .with_label("nothing here uses it"),
+            );
         }
     }
 }
@@ -126,6 +129,7 @@ impl Walk<'_> {
         };
         self.out.push(
             Diagnostic::error(codes::RESERVED_NAME, name.span, format!("`{}` is the name of {what}", name.name))
+                .with_label(format!("taken by {what}"))
                 .with_help("choose another name"),
         );
     }
@@ -220,11 +224,13 @@ impl Walk<'_> {
             self.gone.push((l.name.clone(), l.span));
             if l.warn && !l.used && !l.name.starts_with('_') {
                 self.out.push(
-                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name)).with_fix(
-                        format!("if this is intended, call it `_{}`", l.name),
-                        l.span,
-                        format!("_{}", l.name),
-                    ),
+                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
+                        .with_label("defined, and never read")
+                        .with_fix(
+                            format!("if this is intended, call it `_{}`", l.name),
+                            l.span,
+                            format!("_{}", l.name),
+                        ),
                 );
             }
         }

@@ -42,7 +42,7 @@ fn an_accumulator_starts_at_zero() {
     };
     assert_eq!(codes(&kernel("acc = 0.0"), "a2a3", &[]), [""; 0]);
     assert_eq!(codes(&kernel("acc = 1.0"), "a2a3", &[]), ["E0206"]);
-    assert_eq!(codes(&kernel("TEXPANDS(acc, 0.0)"), "a2a3", &[]), ["E0206"]);
+    assert_eq!(codes(&kernel("TEXPANDS(acc, 0.0)"), "a2a3", &[]), ["E0612"]);
 }
 
 #[test]

@@ -324,8 +324,13 @@ impl Elab<'_> {
                     }
                 }
                 _ => {
-                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, "`pipeline` takes `stages = n`")
-                        .with_help("for example `pipeline(stages = 2) for k in tiles(K, BK) { .. }`");
+                    let d = Diagnostic::error(
+                        codes::WRONG_ARGUMENTS,
+                        a.name.as_ref().map_or(a.value.span, |n| n.span),
+                        "`pipeline` takes `stages = n`",
+                    )
+                    .with_label("not understood")
+                    .with_help("for example `pipeline(stages = 2) for k in tiles(K, BK) { .. }`");
                     return self.report(d);
                 }
             }

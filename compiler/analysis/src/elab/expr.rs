@@ -308,7 +308,7 @@ impl Elab<'_> {
                     None => self.error(
                         codes::INDEX_OUT_OF_BOUNDS,
                         e[0].span,
-                        format!("position {i} of {} elements", l.len()),
+                        format!("there is no position {i} in a list of {}", l.len()),
                     ),
                 }
             }

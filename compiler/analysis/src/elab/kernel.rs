@@ -143,7 +143,7 @@ impl Elab<'_> {
                             _ => {
                                 let d = Diagnostic::error(
                                     codes::BAD_ATTRIBUTE,
-                                    a.value.span,
+                                    a.name.as_ref().map_or(a.value.span, |n| n.span),
                                     "`raster` takes `along = ..` and `swizzle = n`",
                                 )
                                 .with_help(format!(

@@ -42,7 +42,7 @@ pub(crate) fn default_label(code: Code) -> Option<&'static str> {
         codes::OPERAND_KIND => "the wrong kind of operand",
         codes::NO_SUCH_MOVE => "the target has no such move",
         codes::INSTR_DTYPE | codes::CMP_MODE_DTYPE | codes::CVT_PAIR | codes::CUBE_TRIPLE | codes::MOVE_DTYPE => {
-            "not on this target"
+            "not with these dtypes"
         }
         codes::INSTR_LIMIT => "outside the instruction's limits",
         codes::NO_MOVE_PATH => "cannot get there",
