@@ -2,6 +2,7 @@
 
 mod differential;
 mod engine;
+mod fuzz;
 mod pages;
 mod spec;
 mod ui;
