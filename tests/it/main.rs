@@ -4,5 +4,6 @@ mod differential;
 mod engine;
 mod fuzz;
 mod pages;
+mod random;
 mod spec;
 mod ui;
