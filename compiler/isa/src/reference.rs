@@ -48,7 +48,7 @@ pub fn reference_markdown() -> String {
     put(
         &mut out,
         format_args!(
-            "\n## Not yet\n\nInstructions of PTO that ptoc does not have yet (E0617): {}.\n",
+            "\n## Not yet\n\nInstructions of PTO that ptoc does not have yet (E0901): {}.\n",
             text::list(NOT_YET.iter().map(|n| format!("`{n}`")))
         ),
     );

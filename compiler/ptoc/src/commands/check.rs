@@ -34,6 +34,7 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
     }
     let mut status = DONE;
     for (mut session, mut report, unit) in loaded {
+        report.notes = true;
         let one = match unit {
             Ok(unit) => check_one(args, &mut session, &mut report, &unit, io),
             Err(_) => {

@@ -14,7 +14,7 @@ use crate::io::{Counts, Io};
 use crate::session::Session;
 use crate::{DONE, ERRORS, WRONG_CALL};
 use clap::CommandFactory;
-use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, suggest};
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, SourceMap, codes, suggest};
 
 /// Prints the completion script of a shell.
 pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
@@ -80,6 +80,8 @@ impl Deny {
 struct Report {
     deny: Deny,
     format: MessageFormat,
+    /// Are remarks about how a target does things shown? `check` is the place for them.
+    notes: bool,
     counts: Counts,
 }
 
@@ -92,7 +94,7 @@ impl Report {
         let made = made.and_then(|deny| Ok((Session::new(&args.target, &definitions)?, deny)));
         match made {
             Ok((session, deny)) => {
-                Ok((session, Report { deny, format: args.message_format, counts: Counts::default() }))
+                Ok((session, Report { deny, format: args.message_format, notes: false, counts: Counts::default() }))
             }
             Err(d) => {
                 show(*d, io, args.message_format);
@@ -104,6 +106,9 @@ impl Report {
     /// Shows what the session found since the last time.
     fn flush(&mut self, session: &mut Session, io: &mut Io<'_>) -> Counts {
         let mut found = std::mem::take(&mut session.diagnostics);
+        if !self.notes {
+            found.retain(|d| d.severity != Severity::Note);
+        }
         self.deny.apply(&mut found);
         let counts = io.report(found, &session.sources, self.format);
         self.counts += counts;
