@@ -40,8 +40,8 @@ pub struct Launch<'a> {
 /// Limits and switches of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Steps after which the run is ended: one a statement, and one for every element that an instruction computes
-    /// (multiply-adds in a matrix product). `None` is no limit.
+    /// Steps after which the run is ended: one a block, one a statement, and one for every element that an instruction
+    /// computes (multiply-adds in a matrix product). `None` is no limit.
     pub fuel: Option<u64>,
     /// Bytes that the run may hold.
     pub memory: u64,

@@ -221,6 +221,9 @@ impl<'k, 'l> Machine<'k, 'l> {
                 self.set(dim.index, i as u64);
             }
             self.stats.blocks += 1;
+            self.span = k.span;
+            // A block without statements takes time too.
+            self.spend(1)?;
             self.region(&k.body)?;
             for (i, &extent) in at.iter_mut().zip(&extents).rev() {
                 *i += 1;

@@ -217,6 +217,11 @@ fn fuel_and_memory() {
     };
     let trap = run(&forever, &mut launch).unwrap_err();
     assert_eq!((trap.code, trap.span), (codes::TRAP_OUT_OF_FUEL, at(1)));
+    // Blocks that do nothing count as well.
+    let text = "kernel \"k\" target \"a2a3\"\nprologue {\n v0: index = const 4000000000\n}\n\
+                grid [v1: index \"i\" < v0]\nbody {\n}\n";
+    let blocks = crate::tile::text::parse(text, ptoc_diagnostics::FileId(0)).unwrap();
+    assert_eq!(run(&blocks, &mut Launch { tensors: vec![], ..launch }).unwrap_err().code, codes::TRAP_OUT_OF_FUEL);
     let huge = body(|b, _| {
         alloc(b, "t", vec_ty(DType::I32, 1 << 20, 1 << 14));
     });

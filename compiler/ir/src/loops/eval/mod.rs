@@ -41,7 +41,7 @@ pub enum Stop {
 /// What a print showed: a scalar's bits, or a matrix's elements' bits in row-major order.
 pub type Printed = Vec<u64>;
 
-/// Runs `func` with the parameters `params` for at most `fuel` statements.
+/// Runs `func` with the parameters `params` for at most `fuel` steps: statements, iterations, multiply-adds, printed elements.
 ///
 /// # Errors
 /// [`Stop`], when the end is not reached.
@@ -99,12 +99,18 @@ impl Eval<'_> {
         self.func.regs[reg].ty
     }
 
+    /// Uses a step.
+    fn spend(&mut self) -> Result<(), Exit> {
+        self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+        Ok(())
+    }
+
     fn region(&mut self, region: &Region) -> Result<(), Exit> {
         region.iter().try_for_each(|stmt| self.statement(stmt))
     }
 
     fn statement(&mut self, stmt: &Stmt) -> Result<(), Exit> {
-        self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+        self.spend()?;
         let (dst, bits) = match &stmt.op {
             Op::Const { dst, bits } => match self.ty(*dst) {
                 LTy::I64 => (*dst, *bits),
@@ -146,7 +152,7 @@ impl Eval<'_> {
                     Err(Exit::Continue(label)) if label == w.label => {}
                     other => other?,
                 }
-                self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+                self.spend()?;
             },
             Op::Scope(s) => {
                 return match self.region(&s.body) {
@@ -174,6 +180,7 @@ impl Eval<'_> {
     fn counted(&mut self, f: &For) -> Result<(), Exit> {
         let (mut index, hi) = (self.i64(f.lo), self.i64(f.hi));
         while index < hi {
+            self.spend()?;
             self.regs[f.index] = index as u64;
             match self.region(&f.body) {
                 Err(Exit::Break(label)) if label == f.label => break,
@@ -187,6 +194,7 @@ impl Eval<'_> {
 
     fn lanes(&mut self, lanes: &Lanes) -> Result<(), Exit> {
         for lane in 0..self.i64(lanes.count) {
+            self.spend()?;
             self.lane = lane;
             self.regs[lanes.lane] = lane as u64;
             self.region(&lanes.body)?;
@@ -266,7 +274,9 @@ impl Eval<'_> {
     fn contract(&mut self, c: &Contract, span: Span) -> Result<(), Exit> {
         let (m, n, k) = (self.i64(c.m), self.i64(c.n), self.i64(c.k));
         for i in 0..m {
+            self.spend()?;
             for j in 0..n {
+                self.spend()?;
                 let mut sum = match &c.start {
                     Start::Zero => 0,
                     Start::At { addr, row, col, ty } => self.load(*ty, addr, i * row + j * col, span)?,
@@ -274,7 +284,7 @@ impl Eval<'_> {
                 for p in 0..k {
                     let a = self.load(c.ab_ty, &c.a, i * c.a_strides.0 + p * c.a_strides.1, span)?;
                     let b = self.load(c.ab_ty, &c.b, p * c.b_strides.0 + j * c.b_strides.1, span)?;
-                    self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+                    self.spend()?;
                     sum = if c.ab_ty == MemTy::F32 {
                         let [a, b, s] = [a, b, sum].map(|bits| f32::from_bits(bits as u32));
                         u64::from(a.mul_add(b, s).to_bits())
@@ -292,9 +302,10 @@ impl Eval<'_> {
     fn reduce(&mut self, r: &Reduce, span: Span) -> Result<(), Exit> {
         let reg = r.ty.reg();
         for i in 0..self.i64(r.rows) {
+            self.spend()?;
             let mut partials = [arith::neutral(r.op, r.ty); PARTIALS];
             for j in 0..self.i64(r.cols) {
-                self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+                self.spend()?;
                 let x = self.load(r.ty, &r.a, i * r.a_strides.0 + j * r.a_strides.1, span)?;
                 let partial = &mut partials[j as usize % PARTIALS];
                 *partial = arith::binary(r.op, reg, *partial, x);
@@ -319,7 +330,9 @@ impl Eval<'_> {
                 PrintPart::Matrix { addr, ty, rows, cols, row_stride, col_stride, .. } => {
                     let mut all = Vec::new();
                     for i in 0..self.i64(*rows) {
+                        self.spend()?;
                         for j in 0..self.i64(*cols) {
+                            self.spend()?;
                             all.push(self.load(*ty, addr, i * row_stride + j * col_stride, span)?);
                         }
                     }

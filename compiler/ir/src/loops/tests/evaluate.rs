@@ -54,6 +54,15 @@ fn stops() {
     }
     let body = "while l0 {\nr2: bool = const true\n} r2 {\n}\n";
     assert_eq!(eval(body, [0, 0], &[], &mut b), Err(Stop::Fuel));
+    // Iterations that do nothing count as well.
+    for body in [
+        "lanes r2: i64 in r0 {\n}\n",
+        "for l0 r2: i64 in r1..r0 step 1 {\n}\n",
+        "contract f32 (r0, r1, r1), d f32 t1[r1] (0, 0), start zero, a t0[r1] (0, 0), b t0[r1] (0, 0)\n",
+        "contract f32 (r0, r0, r1), d f32 t1[r1] (0, 0), start zero, a t0[r1] (0, 0), b t0[r1] (0, 0)\n",
+    ] {
+        assert_eq!(eval(body, [i64::MAX, 0], &[], &mut b), Err(Stop::Fuel), "{body}");
+    }
 }
 
 #[test]
