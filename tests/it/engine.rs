@@ -5,7 +5,6 @@ use ptoc::session::{Session, Waiting};
 use ptoc_diagnostics::{Diagnostic, render};
 use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
-use ptoc_ir::tile::TensorDir;
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::PlacedKernel;
 use ptoc_tensor::{DType, Tensor, scalar};
@@ -20,17 +19,10 @@ pub struct Built {
     pub placed: PlacedKernel,
     pub target: Target,
     dims: Vec<String>,
-    tensors: Vec<Argument>,
+    /// Names of the tensor arguments.
+    arguments: Vec<String>,
     module: Module,
     code: ptoc_cpu::CompiledKernel,
-}
-
-/// A tensor argument.
-#[derive(Clone, Debug)]
-pub struct Argument {
-    pub name: String,
-    pub dtype: DType,
-    pub dir: TensorDir,
 }
 
 /// Why there is nothing to run.
@@ -76,8 +68,7 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     bindings.dims.extend(dims.iter().map(|(n, v)| ((*n).into(), *v)));
     let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
     let source = instance.kernel.clone();
-    let argument = |t: &ptoc_analysis::TensorArg| Argument { name: t.name.to_string(), dtype: t.dtype, dir: t.dir };
-    let tensors = instance.tensors.iter().map(argument).collect();
+    let arguments = instance.tensors.iter().map(|t| t.name.to_string()).collect();
     let Some(prepared) = s.prepare(instance) else { return Err(refused(s)) };
     let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
         Ok(code) => code,
@@ -88,7 +79,7 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     };
     let dims = source.dims.values().map(|d| d.name.to_string()).collect();
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
-    Ok(Built { source, placed, target: s.target, dims, tensors, module, code })
+    Ok(Built { source, placed, target: s.target, dims, arguments, module, code })
 }
 
 /// `ptoc check` of a text: codes of errors, sorted; and everything that was said.
@@ -103,11 +94,24 @@ pub fn check(text: &str, target: &str, defs: &[(&str, &str)]) -> Refused {
     refused(s)
 }
 
-impl Built {
-    pub fn arguments(&self) -> &[Argument] {
-        &self.tensors
-    }
+/// What a call of the command line gives.
+pub struct Outcome {
+    pub status: u8,
+    pub out: String,
+    pub err: String,
+}
 
+/// Calls `ptoc` with these words.
+pub fn command<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Outcome {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let words = words.iter().map(|w| w.as_ref().to_owned());
+    let words = std::iter::once("ptoc".into()).chain(words);
+    let status = ptoc::execute(words, &mut ptoc::io::Io::new(&mut out, &mut err));
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Outcome { status, out: text(out), err: text(err) }
+}
+
+impl Built {
     fn dims(&self, dims: &[(&str, i64)]) -> Vec<i64> {
         let value = |name: &String| dims.iter().find(|(n, _)| n == name).map_or(0, |(_, v)| *v);
         self.dims.iter().map(value).collect()
@@ -207,9 +211,9 @@ pub fn agree(
         let got = built.execute(dims, tensors, n).map_err(|(code, m)| {
             format!("machine code with {n} threads stops with {code}: {m}; the interpreter does not")
         })?;
-        for ((a, want), got) in built.arguments().iter().zip(&want).zip(&got) {
+        for ((name, want), got) in built.arguments.iter().zip(&want).zip(&got) {
             if let Some(d) = difference(want, got) {
-                return Err(format!("`{}` differs between interp and cpu ({n} threads): {d}", a.name));
+                return Err(format!("`{name}` differs between interp and cpu ({n} threads): {d}"));
             }
         }
     }

@@ -7,3 +7,4 @@ mod pages;
 mod random;
 mod spec;
 mod ui;
+mod vectors;

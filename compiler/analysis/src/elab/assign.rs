@@ -367,15 +367,15 @@ impl Elab<'_> {
         let (zero, align_v) = (self.idx(0), self.idx(align as i64));
         let message = format!("the address {{1}} of `{name}` is negative");
         self.require_le(zero, addr, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
-        let bytes = self.idx(ty.bytes() as i64);
-        let end = self.bin(BinOp::Add, addr, bytes, at);
-        let cap = self.idx(capacity as i64);
+        // The last address, and not the end of the tile: the sum could wrap around.
+        let last = self.idx(capacity as i64 - ty.bytes() as i64);
         let message = format!(
-            "`{name}` would end at {{0}}, {} has {{1}} bytes on {}",
+            "`{name}` at {{0}} runs past the end of {}: its {} bytes begin at {{1}} at the latest on {}",
             self.target.memory(ty.loc).name,
+            ty.bytes(),
             self.target.name
         );
-        self.require_le(end, cap, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
+        self.require_le(addr, last, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
         let rest = self.bin(BinOp::Rem, addr, align_v, at);
         let cond = self.compare(CmpOp::Eq, rest, zero, at);
         let data = CheckData {
