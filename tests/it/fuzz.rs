@@ -249,7 +249,7 @@ proptest! {
         let checked = judge(&text, &flags, LIMIT);
         // A program that does not compile says why.
         let entries = kernels(&text);
-        prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a word");
+        prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a word:\n{text}");
     }
 }
 
@@ -322,7 +322,8 @@ fn huge_numbers() {
     refused("let v = 7 % 0;", &["E0304"]);
     refused("let v = ceil_div(7, 0);", &["E0304"]);
     // No array is that large, so no launch gets here; the check itself must not mind.
-    let text = format!("kernel k(a: in f32[{0}, {0}], c: out f32[{0}, {0}]) {{\n print(a[9, 9]); c[0, 0] = 1.0; }}", i64::MAX);
+    let text =
+        format!("kernel k(a: in f32[{0}, {0}], c: out f32[{0}, {0}]) {{\n print(a[9, 9]); c[0, 0] = 1.0; }}", i64::MAX);
     on_large_stack(move || judge(&text, &Flags::default(), MONSTROUS));
 }
 

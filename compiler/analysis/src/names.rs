@@ -109,7 +109,11 @@ impl Walk<'_> {
                 }
                 for e in &k.ensures {
                     self.scopes.push(Vec::new());
-                    self.free_indices(e);
+                    // Indices are those of the left side; what only the right side uses is bound by `sum<k>`.
+                    match &*e.kind {
+                        ExprKind::Binary(BinaryOp::Eq, left, _) => self.free_indices(left),
+                        _ => self.free_indices(e),
+                    }
                     self.expr(e);
                     self.pop();
                 }
@@ -405,8 +409,11 @@ impl Walk<'_> {
                 self.block(body);
             }
             StmtKind::Grid { vars, clauses } => {
-                for (name, range) in vars {
+                // The launch computes all ranges before there is a block.
+                for (_, range) in vars {
                     self.expr(range);
+                }
+                for (name, _) in vars {
                     self.define(name, false);
                 }
                 for c in clauses {

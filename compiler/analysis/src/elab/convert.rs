@@ -92,6 +92,7 @@ impl Elab<'_> {
     }
 
     /// `Left(x)`: the target's shortest legal path, through hidden tiles.
+    #[allow(clippy::wrong_self_convention, reason = "the value is the argument")]
     pub fn to_location(&mut self, loc: Loc, v: Val, span: Span, at: Span) -> R<Val> {
         self.outside_prologue(span)?;
         match v {

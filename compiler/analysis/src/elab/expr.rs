@@ -115,7 +115,8 @@ impl Elab<'_> {
         if let Some(i) = ptoc_isa::lookup(n) {
             return Ok(Val::Instr(i));
         }
-        // Reported when names were resolved.
+        // Reported when names were resolved, unless it is a name of the item that has no value yet.
+        self.unknown.get_or_insert((n.clone(), span));
         Err(Reported)
     }
 

@@ -98,7 +98,6 @@ impl Elab<'_> {
         if failed {
             return Err(Reported);
         }
-        self.clauses(clauses, vars)?;
         self.b.begin_body();
         for (name, extent, v) in ranges {
             let i = self.b.grid_dim(name.name.clone(), extent, name.span);
@@ -120,7 +119,7 @@ impl Elab<'_> {
             };
             self.env.define(name.name.clone(), Binding::Let(v), name.span);
         }
-        Ok(())
+        self.clauses(clauses, vars)
     }
 
     /// `raster(along = N, swizzle = 4)`: checked, without effect yet.

@@ -103,6 +103,8 @@ pub(crate) struct Elab<'a> {
     pub grid_done: Option<Span>,
     /// `let` statements of one name, by the name's place: for the repair to `var`.
     pub lets: FxHashMap<Span, Span>,
+    /// The first name that has no value.
+    pub unknown: Option<(Name, Span)>,
     /// Tensors that the kernel writes, by name: for the repair of a missing direction.
     pub stored: Vec<Name>,
     /// Work on tiles or memory was emitted: `grid` can no longer come.
@@ -161,6 +163,28 @@ impl<'a> Elab<'a> {
     /// "Not yet".
     pub fn not_yet<T>(&mut self, span: Span, what: &str) -> R<T> {
         self.report(not_yet(span, what))
+    }
+
+    /// A refusal that nobody has explained yet: a name is used before its definition, or given by `-D` and unknown.
+    pub fn explain(&mut self, failed: bool) {
+        let silent = failed && self.waits.is_empty() && !self.diags.iter().any(Diagnostic::is_error);
+        let Some((name, span)) = self.unknown.take().filter(|_| silent) else { return };
+        // An import that failed was reported where it stands, and so was an item that could not be read.
+        let unread = |m: &crate::modules::Module| {
+            m.ast.items.iter().any(|i| matches!(i.kind, ptoc_syntax::ast::ItemKind::Error))
+        };
+        if self.modules.all().any(|(_, m)| m.broken.contains(&name) || unread(m)) {
+            return;
+        }
+        let mut reported = Vec::new();
+        crate::names::check(self.modules, &mut reported);
+        if !reported.iter().any(Diagnostic::is_error) {
+            let message = format!("`{name}` has no value here");
+            let d = Diagnostic::error(ptoc_diagnostics::codes::UNKNOWN_NAME, span, message)
+                .with_label("not known, or not yet")
+                .with_note("a name can be used after its definition; types of parameters are evaluated in order");
+            self.report::<()>(d).ok();
+        }
     }
 
     /// Uses up a step of compile-time evaluation.

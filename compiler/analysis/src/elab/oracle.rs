@@ -251,16 +251,16 @@ impl Elab<'_> {
         if st.frames.len() == 1
             && let Some((Binding::Let(v), _)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
         {
-            return self.from_val(&v, span);
+            return self.math_of(&v, span);
         }
         match self.name(n, span)? {
             Val::Fn(id) => Ok(Math::Fn(id)),
             Val::Builtin(b) => Ok(Math::Builtin(b)),
-            v => self.from_val(&v, span),
+            v => self.math_of(&v, span),
         }
     }
 
-    fn from_val(&mut self, v: &Val, span: Span) -> R<Math> {
+    fn math_of(&mut self, v: &Val, span: Span) -> R<Math> {
         Ok(match v {
             Val::Poison => return Err(Reported),
             Val::Int(i) => match i64::try_from(*i) {
@@ -604,7 +604,7 @@ impl Elab<'_> {
         }
         let mut frame = Vec::new();
         for (name, v, at) in self.eval_statics(&f.statics, statics, &f.name)? {
-            frame.push((name, self.from_val(&v, at)?));
+            frame.push((name, self.math_of(&v, at)?));
         }
         for (p, a) in f.params.iter().zip(args) {
             let m = self.math(&a.value, st)?;

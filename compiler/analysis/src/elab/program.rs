@@ -87,6 +87,7 @@ pub fn instantiate_program(
     }
     let mut e = Elab::new(modules, target, &bindings, id);
     let result = e.program(id);
+    e.explain(result.is_err());
     let waits = std::mem::take(&mut e.waits);
     let mut diagnostics = std::mem::take(&mut e.diags);
     let errors = diagnostics.iter().any(Diagnostic::is_error);

@@ -85,6 +85,7 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
         let new: Vec<(Name, i64)> =
             e.specialised.iter().filter(|(n, _)| !bindings.fixed.contains_key(n)).cloned().collect();
         if new.is_empty() {
+            e.explain(instance.is_err());
             let waits = std::mem::take(&mut e.waits);
             let mut diagnostics = std::mem::take(&mut e.diags);
             let errors = diagnostics.iter().any(Diagnostic::is_error);
@@ -140,6 +141,7 @@ impl<'a> Elab<'a> {
             stages: 1,
             grid_done: None,
             lets: FxHashMap::default(),
+            unknown: None,
             stored: Vec::new(),
             worked: false,
             in_prologue: true,

@@ -136,11 +136,7 @@ impl Elab<'_> {
     fn named(&mut self, mut v: Val, n: &Ident, at: Span) -> R<Val> {
         match &mut v {
             Val::Tile(t) | Val::Mask(t, _) => self.adopt(t, &n.name, n.span),
-            Val::Scalar(x) => {
-                if self.b.const_of(*x).is_none() {
-                    self.b.name_value(*x, n.name.clone());
-                }
-            }
+            Val::Scalar(x) if self.b.const_of(*x).is_none() => self.b.name_value(*x, n.name.clone()),
             Val::Unit => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value", n.name))
                     .with_label("this gives none")
