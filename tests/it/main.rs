@@ -3,6 +3,7 @@
 mod differential;
 mod engine;
 mod fuzz;
+mod golden;
 mod pages;
 mod random;
 mod spec;

@@ -343,7 +343,7 @@ fn plain(instr: &'static Instr, dtype: DType, label: String) -> Case {
     w.line(format!("{}({d}, {list});", instr.name));
     w.output(dtype, form, &d);
     // Once more, over the first operand.
-    let whole = instr.in_place && sources.len() > 1 || matches!(instr.sem, Sem::Unary(_)) && instr.in_place;
+    let whole = instr.in_place && (sources.len() > 1 || matches!(instr.sem, Sem::Unary(_)));
     if whole {
         let first = if instr.sem == Sem::Select { &sources[1] } else { &sources[0] };
         w.line(format!("{}({first}, {list});", instr.name));

@@ -1,6 +1,8 @@
 //! From genes to a program: each gene picks among what is well typed at its place, so that any genes make a program, and
 //! fewer and smaller genes make a smaller one.
 
+#![allow(clippy::manual_is_multiple_of, reason = "a choice is a remainder")]
+
 use super::ast::{Blocks, Expr, Form, Param, Program, Scalar, Stmt};
 use proptest::prelude::*;
 use ptoc_isa::{BinOp, CmpOp, InstrId, Reduce, Sem, TABLE, Target, UnOp, check_dtypes};
@@ -87,6 +89,8 @@ const CLIP: &str =
 const MIX: &str = "fn mix(x: f32, y: f32) -> f32 {\n    if x < y { x * y + 1.0 } else { y - x }\n}";
 const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
 
+const STEPS: &str = "fn steps(x: f32, n: index) -> f32 {\n    var y = x;\n    for r in 0..n {\n        if y > 3.0 { return y - 3.0; }\n        y = y * 1.5 + 0.25;\n    }\n    y\n}";
+
 pub struct Grower<'g> {
     genome: &'g Genome,
     target: &'static Target,
@@ -98,6 +102,8 @@ pub struct Grower<'g> {
     /// Scalars that exist: of index, i32, f32.
     scalars: [Vec<String>; 3],
     pairs: u32,
+    /// Tiles that may move to other addresses, and the least of those.
+    movable: Vec<(String, u32)>,
 }
 
 impl Genome {
@@ -128,6 +134,7 @@ impl<'g> Grower<'g> {
             names: 0,
             scalars: [vec![], vec![], vec![]],
             pairs: 0,
+            movable: Vec::new(),
         };
         if g.block_rows() == 16 {
             // A column of 16 elements of a byte is not 32 bytes.
@@ -199,6 +206,8 @@ impl<'g> Grower<'g> {
         let tile = |name: String, dtype, form, array| Tile { name, form, dtype, blocks: BLOCK, array, writable: true };
         match pick % 7 {
             5 => {
+                let form = if pick / 2048 % 4 == 3 { Form::Column } else { Form::Full };
+                let extents = BLOCK.extents(form);
                 // Two tiles that share bytes. Floats share with floats of their type only: which NaN it is shows in
                 // the bits.
                 let other = self.fresh("t");
@@ -213,8 +222,11 @@ impl<'g> Grower<'g> {
                 let address =
                     if pick / 64 % 2 == 0 { format!("{offset}") } else { format!("{offset} + 32 * (i.index % 2)") };
                 body.push(Stmt::Line(format!("TASSIGN({name}, {base}); TASSIGN({other}, {address});")));
+                if pick / 128 % 4 == 0 {
+                    self.movable.push((other.clone(), base));
+                }
                 for (t, d) in [(&name, dtype), (&other, second)] {
-                    let view = self.input(d, Form::Full, BLOCK);
+                    let view = self.input(d, form, BLOCK);
                     body.push(Stmt::Line(format!("TLOAD({t}, {view});")));
                 }
                 self.tiles.push(tile(name, dtype, form, false));
@@ -288,6 +300,17 @@ impl<'g> Grower<'g> {
     fn places(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, whole: bool) -> Vec<String> {
         let mut out = Vec::new();
         for t in self.tiles.clone() {
+            // A row of a tile, chosen as the kernel runs.
+            if t.dtype == dtype
+                && t.form == Form::Full
+                && form == Form::Row
+                && t.blocks == blocks
+                && blocks == BLOCK
+                && !whole
+                && !t.array
+            {
+                out.push(format!("{}[{}, _]", t.name, self.below(gene, "i.len")));
+            }
             if t.dtype != dtype || t.form != form || whole && (!t.writable || t.blocks != blocks) {
                 continue;
             }
@@ -461,7 +484,12 @@ impl<'g> Grower<'g> {
         if depth > 0 && !gene.kids.is_empty() {
             let (a, b) = (self.number(gene.kid(0), float, depth - 1), self.number(gene.kid(1), float, depth - 1));
             let ops = ["+", "-", "*", "/"];
-            return match gene.tag % 6 {
+            return match gene.tag % 7 {
+                6 if float => {
+                    self.functions.insert(STEPS);
+                    Scalar::Prefix("steps", vec![a, Scalar::Text("n".into())])
+                }
+                6 => Scalar::Prefix("abs", vec![a]),
                 4 => Scalar::Prefix("max", vec![a, b]),
                 5 if float => Scalar::Prefix("exp", vec![a]),
                 5 => Scalar::Infix("%", Box::new(a), Box::new(b)),
@@ -534,7 +562,7 @@ impl<'g> Grower<'g> {
     }
 
     fn assign(&mut self, gene: &Gene, blocks: Blocks, out: &mut Vec<Stmt>) {
-        let Some((place, dtype, form)) = self.target(gene, blocks, blocks != BLOCK) else {
+        let Some((place, dtype, form)) = self.target(gene, blocks, blocks != BLOCK || gene.tag % 3 == 0) else {
             return self.bind(gene, blocks, out);
         };
         let e = self.expr(gene.kid(0), dtype, form, blocks, 3);
@@ -557,7 +585,7 @@ impl<'g> Grower<'g> {
     }
 
     fn stmt(&mut self, gene: &Gene, blocks: Blocks, depth: u32, out: &mut Vec<Stmt>) {
-        match gene.tag % 16 {
+        match gene.tag % 20 {
             1 => self.bind(gene, blocks, out),
             2 => self.instruction(gene, blocks, out),
             3 | 4 if depth > 0 => {
@@ -661,8 +689,104 @@ impl<'g> Grower<'g> {
                 out.push(Stmt::Line(format!("var {name} = index(0);")));
                 out.push(Stmt::Loop(format!("while {name} < {}", gene.tag / 16 % 3), body));
             }
+            14 => self.masks(gene, blocks, depth, out),
+            15 if blocks == BLOCK => self.modes(gene, out),
+            16 if blocks == BLOCK => {
+                // Through global memory and back.
+                let dtype = gene.pick_more(&self.dtypes.clone());
+                let whole = self.places(gene, dtype, Form::Full, blocks, true);
+                if whole.is_empty() {
+                    return self.assign(gene, blocks, out);
+                }
+                let tile = |g: &Gene| whole[usize::from(g.tag / 7) % whole.len()].clone();
+                let buf = self.param(format!("buf_{dtype}"), "inout", dtype, &["M", "N"]);
+                out.push(Stmt::Line(format!("TSTORE({buf}.tile(i, j), {});", tile(gene.kid(0)))));
+                let body = self.block(gene.kids.get(2..).unwrap_or_default(), blocks, depth.saturating_sub(1));
+                out.extend(body);
+                out.push(Stmt::Line(format!("TLOAD({}, {buf}.tile(i, j));", tile(gene.kid(1)))));
+            }
+            17 if blocks == BLOCK && !self.movable.is_empty() => {
+                let (name, base) = self.movable[usize::from(gene.tag / 20) % self.movable.len()].clone();
+                let step = self.below(gene.kid(0), "3");
+                out.push(Stmt::Line(format!("TASSIGN({name}, {base} + 32 * ({step}));")));
+            }
+            18 if blocks == BLOCK => {
+                let whole = self.places(gene, I32, Form::Full, blocks, true);
+                let Some(t) = whole.first() else { return self.assign(gene, blocks, out) };
+                let sum = self.param("sum".into(), "inout", I32, &["M", "N"]);
+                out.push(Stmt::Line(format!("TSTORE({sum}.tile(i, j), {t}, atomic = true);")));
+            }
             _ => self.assign(gene, blocks, out),
         }
+    }
+
+    /// A mask that lives on while other things happen.
+    fn masks(&mut self, gene: &Gene, blocks: Blocks, depth: u32, out: &mut Vec<Stmt>) {
+        let (data, dtype) = (gene.pick_more(&self.dtypes.clone()), gene.kid(0).pick_more(&self.dtypes.clone()));
+        let legal = |g: &Self, op| g.takes(Sem::Compare, &[Bool, data, data], Some(op));
+        let ops: Vec<CmpOp> = CmpOp::ALL.iter().copied().filter(|op| legal(self, *op)).collect();
+        let (sources, whole) =
+            (self.places(gene, data, Form::Full, blocks, true), self.places(gene, dtype, Form::Full, blocks, true));
+        let selects = self.takes(Sem::Select, &[dtype, Bool, dtype, dtype], None);
+        if ops.is_empty() || sources.is_empty() || whole.is_empty() || !selects {
+            return self.assign(gene, blocks, out);
+        }
+        let from = |list: &[String], g: &Gene| list[usize::from(g.tag / 7) % list.len()].clone();
+        let (m, n) = (self.fresh("m"), self.fresh("m"));
+        let extents = blocks.extents(Form::Full);
+        out.push(Stmt::Line(format!("let {m} = tile Vec<bool, {extents}>;")));
+        let op = gene.kid(1).pick(&ops).name().to_uppercase();
+        let (a, b) = (from(&sources, gene.kid(0)), from(&sources, gene.kid(1)));
+        out.push(Stmt::Inst("TCMP", vec![m.clone(), a, b.clone(), op.clone()]));
+        let mut mask = m.clone();
+        if gene.kid(2).tag % 3 != 0 {
+            out.push(Stmt::Line(format!("let {n} = tile Vec<bool, {extents}>;")));
+            out.push(Stmt::Inst("TCMP", vec![n.clone(), b.clone(), b, op]));
+            let word = gene.kid(2).pick(&["TXOR", "TAND", "TOR"]);
+            out.push(Stmt::Inst(word, vec![n.clone(), m.clone(), n.clone()]));
+            out.push(Stmt::Inst("TNOT", vec![m, n.clone()]));
+            mask = n;
+        }
+        let body = self.block(gene.kids.get(3..).unwrap_or_default(), blocks, depth.saturating_sub(1));
+        out.extend(body);
+        let (d, x, y) = (from(&whole, gene.kid(2)), from(&whole, gene.kid(1)), from(&whole, gene.kid(3)));
+        out.push(Stmt::Inst("TSEL", vec![d, mask, x, y]));
+    }
+
+    /// Conversions with a rounding mode, gathers with a mode for what is outside.
+    fn modes(&mut self, gene: &Gene, out: &mut Vec<Stmt>) {
+        let dtypes = self.dtypes.clone();
+        let dtype = gene.pick_more(&dtypes);
+        let whole = self.places(gene, dtype, Form::Full, BLOCK, true);
+        if whole.is_empty() {
+            return self.assign(gene, BLOCK, out);
+        }
+        let from = |list: &[String], g: &Gene| list[usize::from(g.tag / 7) % list.len()].clone();
+        let d = from(&whole, gene.kid(0));
+        if gene.kid(1).tag % 2 == 0 {
+            let sources: Vec<DType> =
+                dtypes.iter().copied().filter(|s| self.takes(Sem::Convert, &[dtype, *s], None)).collect();
+            if sources.is_empty() {
+                return self.assign(gene, BLOCK, out);
+            }
+            let source = gene.kid(1).pick_more(&sources);
+            let list = self.places(gene, source, Form::Full, BLOCK, true);
+            let round = gene.kid(2).pick(&["Rint", "Round", "Floor", "Ceil", "Trunc", "Odd"]);
+            let saturate = gene.kid(2).tag % 4 < 2;
+            if list.is_empty() {
+                return self.assign(gene, BLOCK, out);
+            }
+            out.push(Stmt::Line(format!("TCVT({d}, {}, {round}, saturate = {saturate});", from(&list, gene.kid(3)))));
+            return;
+        }
+        let index = self.expr(gene.kid(2), I32, Form::Full, BLOCK, 2);
+        let table = self.param(format!("table_{dtype}"), "in", dtype, &["37"]);
+        let oob = gene.kid(1).pick_more(&["Clamp", "Wrap", "Zero"]);
+        let name = self.fresh("l");
+        out.push(Stmt::Line(format!("let {name} = tile Vec<i32, i, j>;")));
+        out.push(Stmt::Assign(name.clone(), "=", index));
+        out.push(Stmt::Line(format!("MGATHER({d}, {table}, {name}, oob = {oob});")));
+        self.tiles.push(Tile { name, form: Form::Full, dtype: I32, blocks: BLOCK, array: false, writable: true });
     }
 
     fn size_k(&mut self) {
@@ -713,6 +837,10 @@ impl<'g> Grower<'g> {
         }
         let word = gene.pick(&["for", "pipeline(stages = 2) for"]);
         out.push(Stmt::Loop(format!("{word} k in tiles(K, {})", self.block_depth()), body));
+        if t.acc == F32 && gene.kid(1).tag % 3 == 1 {
+            let half = self.param("half".into(), "inout", F16, &["M", "N"]);
+            out.push(Stmt::Line(format!("TSTORE({half}.tile(i, j), {acc});")));
+        }
         out.push(Stmt::Line(format!("let {name} = Vec({acc});")));
         self.tiles.push(Tile { name, form: Form::Full, dtype: t.acc, blocks: BLOCK, array: false, writable: true });
     }
