@@ -20,6 +20,8 @@ fn codes(text: &str, target: &str, dims: &[(&str, i64)]) -> Vec<String> {
     for (id, _) in modules.entries() {
         let outcome = instantiate(&modules, id, target, &bindings);
         diagnostics.extend(outcome.diagnostics);
+        let silent = outcome.result.is_none() && outcome.waits.is_empty() && diagnostics.is_empty();
+        assert!(!silent, "refused in silence:\n{text}");
         if let Some(instance) = outcome.result {
             ptoc_ir::tile::verify::verify(&instance.kernel).unwrap();
         }
@@ -111,4 +113,21 @@ fn a_test_line_uses_the_names_that_it_gives() {
     check_names(&modules, &mut diagnostics);
     let messages: Vec<_> = diagnostics.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(messages, ["`three` is imported and never used"]);
+}
+
+#[test]
+fn grid_variables_are_known_behind_the_ranges() {
+    let kernel = |grid: &str| {
+        format!(
+            "kernel k(x: in f32[M, N], y: out f32[M, N]) {{
+                grid ({grid};
+                TSTORE(y.tile(i, j), Vec(x.tile(i, j)));
+            }}"
+        )
+    };
+    let unknown = codes(&kernel("i in tiles(M, 16), j in tiles(i, 64))"), "a2a3", &[]);
+    assert_eq!(unknown, codes(&kernel("i in tiles(M, 16), j in tiles(other, 64))"), "a2a3", &[]));
+    assert_eq!(unknown.len(), 1);
+    let raster = kernel("i in tiles(M, 16), j in tiles(N, 64)) raster(along = i, swizzle = 4)");
+    assert_eq!(codes(&raster, "a2a3", &[]), [""; 0]);
 }
