@@ -1,5 +1,6 @@
 //! Tests across crates.
 
+mod corpus;
 mod differential;
 mod engine;
 mod fuzz;
