@@ -100,12 +100,14 @@ impl Loader for Library<'_> {
         let parts: Vec<&str> = path.iter().map(|n| n.as_str()).collect();
         if let ["std", rest @ ..] = &parts[..] {
             let (name, text) = ptoc_stdlib::module(rest).ok_or("the standard library has `std::act`")?;
-            return Ok((self.sources.add(name, text), text.into()));
+            let file = self.sources.find(name).unwrap_or_else(|| self.sources.add(name, text));
+            return Ok((file, text.into()));
         }
         let name = format!("{}.tile", parts.join("/"));
         let directory = self.directory.as_ref().ok_or("there are no other files here")?;
         let text = std::fs::read_to_string(directory.join(&name)).map_err(|_| format!("there is no file `{name}`"))?;
-        Ok((self.sources.add(name, text.as_str()), text))
+        let file = self.sources.find(&name).unwrap_or_else(|| self.sources.add(name, text.as_str()));
+        Ok((file, text))
     }
 }
 

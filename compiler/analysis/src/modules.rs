@@ -6,9 +6,13 @@ use ptoc_syntax::Directive;
 use ptoc_syntax::ast::{self, Ident, Item, ItemKind, Name};
 use rustc_hash::FxHashMap;
 
+/// Depth of imports; also what stops a loader that never gives the same id twice.
+const MAX_IMPORTS: usize = 64;
+
 /// Gives the text of imported modules.
 pub trait Loader {
-    /// The module at `path` (`["std", "scan"]`), imported by the file `from`. `Err` says what was looked for.
+    /// The module at `path` (`["std", "scan"]`), imported by the file `from`. The same module gives the same id each
+    /// time. `Err` says what was looked for.
     fn load(&mut self, path: &[Name], from: FileId) -> Result<(FileId, String), String>;
 }
 
@@ -105,8 +109,8 @@ impl Modules {
         text: &str,
         loader: &mut dyn Loader,
         out: &mut Vec<Diagnostic>,
-        open: &mut Vec<Vec<Name>>,
-        known: &mut FxHashMap<Vec<Name>, ModuleId>,
+        open: &mut Vec<(FileId, Vec<Name>)>,
+        known: &mut FxHashMap<FileId, ModuleId>,
     ) -> ModuleId {
         let parsed = ptoc_syntax::parse(file, text);
         out.extend(parsed.diagnostics);
@@ -141,8 +145,8 @@ impl Modules {
             broken: Vec::new(),
             given: given(&parsed.directives),
         });
-        known.insert(path.clone(), id);
-        open.push(path);
+        known.insert(file, id);
+        open.push((file, path));
         for segments in uses {
             if self.import(id, &segments, &spans, loader, out, open, known).is_none()
                 && let Some(name) = segments.last()
@@ -162,8 +166,8 @@ impl Modules {
         spans: &FxHashMap<Name, Span>,
         loader: &mut dyn Loader,
         out: &mut Vec<Diagnostic>,
-        open: &mut Vec<Vec<Name>>,
-        known: &mut FxHashMap<Vec<Name>, ModuleId>,
+        open: &mut Vec<(FileId, Vec<Name>)>,
+        known: &mut FxHashMap<FileId, ModuleId>,
     ) -> Option<()> {
         let (item, module_path) = segments.split_last()?;
         let whole = segments[0].span.to(item.span);
@@ -181,28 +185,30 @@ impl Modules {
         }
         let path: Vec<Name> = module_path.iter().map(|i| i.name.clone()).collect();
         let module_span = module_path[0].span.to(module_path[module_path.len() - 1].span);
-        if open.contains(&path) {
+        // A module is its file: one path may mean different files from different directories.
+        let (file, text) = match loader.load(&path, self.get(into).file) {
+            Ok(found) => found,
+            Err(why) => {
+                out.push(
+                    Diagnostic::error(codes::UNKNOWN_MODULE, module_span, format!("no module `{}`", join(&path)))
+                        .with_label("not found")
+                        .with_note(why),
+                );
+                return None;
+            }
+        };
+        if open.iter().any(|(f, _)| *f == file) || open.len() >= MAX_IMPORTS {
             out.push(
                 Diagnostic::error(codes::IMPORT_CYCLE, whole, format!("module `{}` imports itself", join(&path)))
                     .with_label("this closes the circle")
-                    .with_note(circle(open, &path))
+                    .with_note(circle(open, file))
                     .with_help("move what both need into a third module"),
             );
             return None;
         }
-        let target = match known.get(&path) {
+        let target = match known.get(&file) {
             Some(id) => *id,
-            None => match loader.load(&path, self.get(into).file) {
-                Ok((file, text)) => self.add(path.clone(), file, &text, loader, out, open, known),
-                Err(why) => {
-                    out.push(
-                        Diagnostic::error(codes::UNKNOWN_MODULE, module_span, format!("no module `{}`", join(&path)))
-                            .with_label("not found")
-                            .with_note(why),
-                    );
-                    return None;
-                }
-            },
+            None => self.add(path.clone(), file, &text, loader, out, open, known),
         };
         let found = self.get(target).scope.get(&item.name).copied().filter(|i| i.module == target);
         let Some(found) = found else {
@@ -252,10 +258,11 @@ pub fn item_name(item: &Item) -> Option<&Ident> {
 }
 
 /// `a -> b -> a`
-fn circle(open: &[Vec<Name>], back: &[Name]) -> String {
-    let from = open.iter().position(|p| p == back).unwrap_or(0);
-    let mut chain: Vec<String> = open[from..].iter().map(|p| format!("`{}`", join(p))).collect();
-    chain.push(format!("`{}`", join(back)));
+fn circle(open: &[(FileId, Vec<Name>)], back: FileId) -> String {
+    let from = open.iter().position(|(f, _)| *f == back).unwrap_or(0);
+    let name = |p: &Vec<Name>| if p.is_empty() { "this file".to_string() } else { format!("`{}`", join(p)) };
+    let mut chain: Vec<String> = open[from..].iter().map(|(_, p)| name(p)).collect();
+    chain.extend(chain.first().cloned());
     chain.join(" -> ")
 }
 

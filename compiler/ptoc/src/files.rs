@@ -101,19 +101,28 @@ pub(crate) fn code(text: &str) -> Code {
 pub struct FileLoader<'s> {
     sources: &'s mut SourceMap,
     directories: HashMap<FileId, PathBuf>,
+    /// What was read, by its place on disk or in the library.
+    loaded: HashMap<PathBuf, (FileId, String)>,
 }
 
 impl<'s> FileLoader<'s> {
     /// A loader for what `root`, at `path`, imports.
     pub fn new(sources: &'s mut SourceMap, root: FileId, path: &Path) -> FileLoader<'s> {
-        let mut loader = FileLoader { sources, directories: HashMap::new() };
+        let mut loader = FileLoader { sources, directories: HashMap::new(), loaded: HashMap::new() };
         loader.remember(root, path);
+        let text = loader.sources.text(root).to_owned();
+        loader.loaded.insert(identity(path), (root, text));
         loader
     }
 
     fn remember(&mut self, file: FileId, path: &Path) {
         self.directories.insert(file, path.parent().unwrap_or(Path::new("")).to_owned());
     }
+}
+
+/// One name for one file, however it is reached.
+fn identity(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 impl Loader for FileLoader<'_> {
@@ -125,7 +134,9 @@ impl Loader for FileLoader<'_> {
                     ptoc_stdlib::MODULES.iter().map(|(at, ..)| format!("`std::{}`", at.join("::"))).collect();
                 return Err(format!("the standard library has {}", known.join(", ")));
             };
-            return Ok((self.sources.add(name, text), text.to_owned()));
+            let sources = &mut *self.sources;
+            let entry = self.loaded.entry(PathBuf::from(name));
+            return Ok(entry.or_insert_with(|| (sources.add(name, text), text.to_owned())).clone());
         }
         let Some(directory) = self.directories.get(&from) else {
             return Err("modules of the standard library import only each other".into());
@@ -133,9 +144,13 @@ impl Loader for FileLoader<'_> {
         let mut file = directory.clone();
         file.extend(path.iter().map(|n| n.as_str()));
         file.set_extension("tile");
+        if let Some(found) = self.loaded.get(&identity(&file)) {
+            return Ok(found.clone());
+        }
         let text = read_source(&file).map_err(|d| d.message)?;
         let id = self.sources.add(file.display().to_string(), text.clone());
         self.remember(id, &file);
+        self.loaded.insert(identity(&file), (id, text.clone()));
         Ok((id, text))
     }
 }
