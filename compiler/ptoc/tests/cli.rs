@@ -198,6 +198,23 @@ fn imports() {
     snapshot!(s.run("check main.tile"));
 }
 
+/// `more::x` beside the root and `more::x` beside `sub/s.tile` are two files.
+#[test]
+fn one_path_in_two_directories() {
+    let s = Sandbox::new();
+    s.file("more/x.tile", "fn f(x: f32) -> f32 { x + 1.0 }");
+    s.file("sub/more/x.tile", "fn f(x: f32) -> f32 { x + 2.0 }");
+    s.file("sub/s.tile", "use more::x::f;\nfn g(x: f32) -> f32 { f(x) }");
+    s.file(
+        "k.tile",
+        "use more::x::f;\nuse sub::s::g;\nkernel k(x: in f32[N], y: out f32[N])\n    ensures y[i] == 2.0 * x[i] + 3.0\n\
+         {\n    grid (i in tiles(N, 8));\n    let t = Vec(x.tile(i));\n    TSTORE(y.tile(i), f(t) + g(t));\n}\n",
+    );
+    s.array("x.npy", DType::F32, &[5]);
+    let shown = s.run("run k.tile --in x=x.npy --verify");
+    assert!(shown.contains("exit 0") && shown.contains("5 elements as expected"), "{shown}");
+}
+
 #[test]
 fn run_shows_its_results() {
     let s = Sandbox::new();
