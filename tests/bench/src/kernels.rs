@@ -1,10 +1,21 @@
 //! From a source file to a compiled kernel on given shapes, in process.
 
-use ptoc_analysis::{ArgDim, Bindings, Instance, Modules, NoImports, check_names, instantiate};
+use ptoc_analysis::{ArgDim, Bindings, Instance, Loader, Modules, check_names, instantiate};
 use ptoc_cpu::{CompiledKernel, Options, compile};
-use ptoc_diagnostics::{Diagnostic, SourceMap, render};
+use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, render};
 use ptoc_exec::{Launch, TensorArg};
 use ptoc_isa::Target;
+
+/// Imports of the standard library.
+struct Standard<'a>(&'a mut SourceMap);
+
+impl Loader for Standard<'_> {
+    fn load(&mut self, path: &[ptoc_syntax::ast::Name], _: FileId) -> Result<(FileId, String), String> {
+        let path: Vec<&str> = path.iter().skip(1).map(|n| n.as_str()).collect();
+        let (name, text) = ptoc_stdlib::module(&path).ok_or("it is not in the standard library")?;
+        Ok((self.0.add(name, text), text.to_owned()))
+    }
+}
 
 /// A compiled kernel with its buffers.
 pub struct Ready {
@@ -33,7 +44,7 @@ pub fn front(text: &str, case: &Case<'_>) -> Instance {
     let mut map = SourceMap::default();
     let file = map.add(case.path, text);
     let mut diagnostics = Vec::new();
-    let modules = Modules::load(file, text, &mut NoImports, &mut diagnostics);
+    let modules = Modules::load(file, text, &mut Standard(&mut map), &mut diagnostics);
     check_names(&modules, &mut diagnostics);
     let mut bindings = Bindings::default();
     for (n, v) in case.dims {
@@ -57,14 +68,19 @@ pub fn front(text: &str, case: &Case<'_>) -> Instance {
     }
 }
 
-/// Text to machine code.
-pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
+/// Text to loop IR.
+pub fn middle(text: &str, case: &Case<'_>) -> (Instance, ptoc_passes::Prepared) {
     let instance = front(text, case);
     let target = Target::builtin("a2a3").expect("built in");
-    let prepared = match ptoc_passes::pipeline(instance.kernel.clone(), target) {
-        Ok(p) => p,
+    match ptoc_passes::pipeline(instance.kernel.clone(), target) {
+        Ok(p) => (instance, p),
         Err(d) => fail(&SourceMap::default(), &d),
-    };
+    }
+}
+
+/// Text to machine code.
+pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
+    let (instance, prepared) = middle(text, case);
     match compile(&prepared.module, &Options::default()) {
         Ok(code) => (instance, code),
         Err(d) => fail(&SourceMap::default(), &[d]),

@@ -1,9 +1,11 @@
-//! Benchmarks: `cargo run --release --manifest-path tests/bench/Cargo.toml`.
+//! Benchmarks: `cargo run --release --manifest-path tests/bench/Cargo.toml [-- DIRECTORY/]`, where the directory holds
+//! the programs (`examples/` unless given).
 //!
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
 
 mod kernels;
+mod runtime;
 
 use kernels::{Case, build, front, ready};
 use std::hint::black_box;
@@ -54,25 +56,45 @@ fn check_time() {
     println!("check of {lines} lines ({} kernels): {:.2} ms", names.len() + 1, ms(t));
 }
 
+/// The plain f32 product among the kernels of a file.
+fn product(text: &str) -> &'static str {
+    if text.contains("kernel gemm_f32") { "gemm_f32" } else { "gemm" }
+}
+
 fn compile_times(gemm: &str, attention: &str) {
     let cases = [
-        ("gemm f32", gemm, Case { path: "gemm.tile", kernel: "gemm_f32", dims: &[("M", 512), ("N", 512), ("K", 512)], defs: &[] }),
+        (
+            "gemm f32",
+            gemm,
+            Case { path: "gemm.tile", kernel: product(gemm), dims: &[("M", 512), ("N", 512), ("K", 512)], defs: &[] },
+        ),
         (
             "flash attention",
             attention,
             Case {
                 path: "attention.tile",
                 kernel: "attention",
-                dims: &[("B", 1), ("H", 2), ("S", 192), ("D", 64)],
+                dims: &[("B", 1), ("H", 2), ("S", 192), ("M", 192), ("N", 192)],
                 defs: &[],
             },
         ),
     ];
     for (name, text, case) in &cases {
         build(text, case);
-        let whole = median((0..15).map(|_| time(|| { black_box(build(text, case)); })).collect());
-        let checks = median((0..15).map(|_| time(|| { black_box(front(text, case)); })).collect());
-        println!("{name}: source to machine code {:.2} ms (front end {:.2} ms)", ms(whole), ms(checks));
+        let times = |f: &dyn Fn()| -> Vec<Duration> { (0..31).map(|_| time(f)).collect() };
+        let all = times(&|| drop(black_box(build(text, case))));
+        let best = all.iter().min().copied().unwrap_or_default();
+        let whole = median(all);
+        let checks = median(times(&|| drop(black_box(front(text, case)))));
+        let passes = median(times(&|| drop(black_box(kernels::middle(text, case)))));
+        println!(
+            "{name}: source to machine code {:.2} ms, {:.2} at best (front end {:.2}, passes {:.2}, Cranelift {:.2})",
+            ms(whole),
+            ms(best),
+            ms(checks),
+            ms(passes) - ms(checks),
+            ms(whole) - ms(passes)
+        );
     }
 }
 
@@ -80,16 +102,34 @@ fn gemm_ratio(text: &str) {
     for n in [256usize, 512] {
         let size = n as i64;
         let dims = [("M", size), ("N", size), ("K", size)];
-        let mut ours = ready(text, &Case { path: "gemm.tile", kernel: "gemm_f32", dims: &dims, defs: &[] });
-        let float = |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<f32>>();
+        let mut ours = ready(text, &Case { path: "gemm.tile", kernel: product(text), dims: &dims, defs: &[] });
+        let float =
+            |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<f32>>();
         let (a, b) = (float(&ours.buffers[0]), float(&ours.buffers[1]));
         let mut c = vec![0f32; n * n];
         let mut peer = || {
             // SAFETY: three row-major n x n matrices.
             unsafe {
                 gemm::gemm(
-                    n, n, n, c.as_mut_ptr(), 1, n as isize, false, a.as_ptr(), 1, n as isize, b.as_ptr(), 1, n as isize,
-                    0.0f32, 1.0f32, false, false, false, gemm::Parallelism::None,
+                    n,
+                    n,
+                    n,
+                    c.as_mut_ptr(),
+                    1,
+                    n as isize,
+                    false,
+                    a.as_ptr(),
+                    1,
+                    n as isize,
+                    b.as_ptr(),
+                    1,
+                    n as isize,
+                    0.0f32,
+                    1.0f32,
+                    false,
+                    false,
+                    false,
+                    gemm::Parallelism::None,
                 );
             }
         };
@@ -113,10 +153,11 @@ fn gemm_ratio(text: &str) {
 }
 
 fn main() {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+    let dir = std::env::args().nth(1).unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").into());
     let read = |n: &str| std::fs::read_to_string(format!("{dir}{n}")).unwrap_or_else(|e| panic!("examples/{n}: {e}"));
     let (gemm, attention) = (read("gemm.tile"), read("attention.tile"));
     check_time();
     compile_times(&gemm, &attention);
     gemm_ratio(&gemm);
+    runtime::table(&|n| std::fs::read_to_string(format!("{dir}{n}")).ok());
 }
