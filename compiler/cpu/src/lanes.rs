@@ -71,7 +71,13 @@ impl Emit<'_, '_> {
                 start = self.step_loop(&body, &origins, (width, repeat), start, bound, true);
             } else {
                 known_start = None;
-                let bound = if stride == 1 { count } else { self.b.ins().band_imm_s(count, -stride) };
+                // Not `count & -stride`: Cranelift would compute that anew in every turn of the loop.
+                let bound = if stride == 1 {
+                    count
+                } else {
+                    let rest = self.b.ins().band_imm_s(count, stride - 1);
+                    self.b.ins().isub(count, rest)
+                };
                 start = self.step_loop(&body, &origins, (width, repeat), start, bound, false);
             }
         }

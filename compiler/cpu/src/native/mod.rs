@@ -52,8 +52,12 @@ impl Routine {
     /// The routine of that name, at its address.
     pub(crate) fn find(name: &str) -> Option<*const u8> {
         let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
-        let reductions = BinOp::ALL.iter().flat_map(|op| MemTy::ALL.iter().map(|ty| Routine::Reduce(*op, *ty)));
-        let routine = fixed.into_iter().chain(reductions).find(|r| r.name() == name);
+        let routine = fixed.into_iter().find(|r| r.name() == name).or_else(|| {
+            let reduction = name.strip_prefix("ptoc_reduce_")?;
+            let (op, ty) = reduction.rsplit_once('_')?;
+            let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
+            Some(Routine::Reduce(op, ty))
+        });
         routine.and_then(Routine::address)
     }
 
