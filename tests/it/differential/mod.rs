@@ -7,7 +7,7 @@ mod model;
 use crate::engine::{Content, agree, build};
 use case::{Case, Sizes, cases, expectations};
 use model::meets;
-use ptoc_isa::{InstrId, Target};
+use ptoc_isa::{DTypeRule, Instr, InstrId, Target};
 use ptoc_tensor::scalar::format_bits;
 use std::fmt::Write as _;
 
@@ -58,10 +58,10 @@ fn run(case: &Case, target: &Target) -> Option<String> {
 }
 
 /// Runs the rows of the table that `mine` picks; each must have kernels.
-fn all(target: &str, mine: impl Fn(usize) -> bool) {
+fn all(target: &str, mine: impl Fn(usize, &Instr) -> bool) {
     let target = Target::builtin(target).expect("a target");
     let (mut wrong, mut count) = (String::new(), 0);
-    for (_, id) in InstrId::all().enumerate().filter(|(n, _)| mine(*n)) {
+    for (_, id) in InstrId::all().enumerate().filter(|(n, id)| mine(*n, id.get())) {
         let cases = cases(target, id);
         if cases.is_empty() {
             writeln!(wrong, "{}: no kernel could be written for it on {}", id.get().name, target.name).expect("fits");
@@ -79,20 +79,28 @@ fn all(target: &str, mine: impl Fn(usize) -> bool) {
 
 #[test]
 fn instructions_on_a2a3() {
-    all("a2a3", |n| n % 2 == 0);
+    all("a2a3", |n, _| n % 2 == 0);
 }
 
 #[test]
 fn more_instructions_on_a2a3() {
-    all("a2a3", |n| n % 2 == 1);
+    all("a2a3", |n, _| n % 2 == 1);
 }
 
 #[test]
 fn instructions_on_a5() {
-    all("a5", |n| n % 2 == 0);
+    all("a5", |n, _| n % 2 == 0);
 }
 
 #[test]
 fn more_instructions_on_a5() {
-    all("a5", |n| n % 2 == 1);
+    all("a5", |n, _| n % 2 == 1);
+}
+
+/// The vector unit is that of a5; the matrix unit and the moves are their own.
+#[test]
+fn matrix_instructions_and_moves_on_the_kirins() {
+    for target in ["kirin9030", "kirinx90"] {
+        all(target, |_, i| matches!(i.dtypes, DTypeRule::Matmul | DTypeRule::Move));
+    }
 }

@@ -4,106 +4,47 @@
 #![allow(clippy::manual_is_multiple_of, reason = "a choice is a remainder")]
 
 use super::ast::{Blocks, Expr, Form, Param, Program, Scalar, Stmt};
-use proptest::prelude::*;
+use super::gene::{Gene, Genome};
 use ptoc_isa::{BinOp, CmpOp, InstrId, Reduce, Sem, TABLE, Target, UnOp, check_dtypes};
 use ptoc_tensor::DType::{self, *};
 use std::collections::BTreeSet;
 
-/// A choice, with the choices below it.
-#[derive(Clone, Debug)]
-pub struct Gene {
-    tag: u16,
-    kids: Vec<Gene>,
-}
-
-/// All choices of a program and its launch.
-#[derive(Clone, Debug)]
-pub struct Genome {
-    pub a5: bool,
-    /// Sizes of the dimensions M, N and K.
-    pub sizes: (u8, u8, u8),
-    /// Picks of the sizes of blocks.
-    pub blocks: (u8, u8, u8),
-    pub seed: u16,
-    tiles: Vec<u16>,
-    stmts: Vec<Gene>,
-}
-
-fn gene() -> impl Strategy<Value = Gene> {
-    let leaf = || any::<u16>().prop_map(|tag| Gene { tag, kids: Vec::new() });
-    let mut level = leaf().boxed();
-    for _ in 0..5 {
-        let kids = (any::<u16>(), proptest::collection::vec(level, 1..5)).prop_map(|(tag, kids)| Gene { tag, kids });
-        level = prop_oneof![1 => leaf(), 3 => kids].boxed();
-    }
-    level
-}
-
-pub fn genome() -> impl Strategy<Value = Genome> {
-    let size = || prop_oneof![1 => Just(0u8), 3 => Just(1), 12 => 1u8..36, 2 => 36u8..70];
-    let parts = (
-        any::<bool>(),
-        (size(), size(), size()),
-        any::<(u8, u8, u8)>(),
-        any::<u16>(),
-        proptest::collection::vec(any::<u16>(), 1..5),
-        proptest::collection::vec(gene(), 1..8),
-    );
-    parts.prop_map(|(a5, sizes, blocks, seed, tiles, stmts)| Genome { a5, sizes, blocks, seed, tiles, stmts })
-}
-
-const NOTHING: &Gene = &Gene { tag: 0, kids: Vec::new() };
-
-impl Gene {
-    fn kid(&self, i: usize) -> &Gene {
-        self.kids.get(i).unwrap_or(NOTHING)
-    }
-
-    fn pick<T: Copy>(&self, from: &[T]) -> T {
-        from[usize::from(self.tag) % from.len()]
-    }
-
-    /// An independent second choice.
-    fn pick_more<T: Copy>(&self, from: &[T]) -> T {
-        from[usize::from(self.tag / 61) % from.len()]
-    }
-}
-
 /// A tile that a program may use.
 #[derive(Clone, Debug)]
-struct Tile {
-    name: String,
-    form: Form,
-    dtype: DType,
-    blocks: Blocks,
+pub(super) struct Tile {
+    pub name: String,
+    pub form: Form,
+    pub dtype: DType,
+    pub blocks: Blocks,
     /// A tile array: an index is to be chosen.
-    array: bool,
+    pub array: bool,
     /// May instructions write it whole? Windows keep their shape.
-    writable: bool,
+    pub writable: bool,
 }
 
-const BLOCK: Blocks = Blocks { rows: "i", cols: "j" };
+pub(super) const BLOCK: Blocks = Blocks { rows: "i", cols: "j" };
 
 const CLIP: &str =
     "fn clip(x: f32) -> f32 {\n    let y = if x > 0.5 { 1.0 - x } else { x * 0.75 };\n    max(y, -2.0)\n}";
 const MIX: &str = "fn mix(x: f32, y: f32) -> f32 {\n    if x < y { x * y + 1.0 } else { y - x }\n}";
-const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
+pub(super) const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
 
 const STEPS: &str = "fn steps(x: f32, n: index) -> f32 {\n    var y = x;\n    for r in 0..n {\n        if y > 3.0 { return y - 3.0; }\n        y = y * 1.5 + 0.25;\n    }\n    y\n}";
 
+/// A program in the making.
 pub struct Grower<'g> {
     genome: &'g Genome,
-    target: &'static Target,
-    dtypes: Vec<DType>,
-    params: BTreeSet<Param>,
-    functions: BTreeSet<&'static str>,
-    tiles: Vec<Tile>,
+    pub(super) target: &'static Target,
+    pub(super) dtypes: Vec<DType>,
+    pub(super) params: BTreeSet<Param>,
+    pub(super) functions: BTreeSet<&'static str>,
+    pub(super) tiles: Vec<Tile>,
     names: usize,
     /// Scalars that exist: of index, i32, f32.
-    scalars: [Vec<String>; 3],
+    pub(super) scalars: [Vec<String>; 3],
     pairs: u32,
     /// Tiles that may move to other addresses, and the least of those.
-    movable: Vec<(String, u32)>,
+    pub(super) movable: Vec<(String, u32)>,
 }
 
 impl Genome {
@@ -121,9 +62,12 @@ pub fn grow(genome: &Genome) -> Program {
 
 impl<'g> Grower<'g> {
     fn new(genome: &'g Genome) -> Grower<'g> {
-        let target = Target::builtin(if genome.a5 { "a5" } else { "a2a3" }).expect("a target");
-        let dtypes =
-            if genome.a5 { vec![F32, I32, F16, BF16, I16, U16, U32, I8, U8] } else { vec![F32, I32, F16, I16] };
+        let target = Target::builtin(genome.target).expect("a target");
+        let dtypes = if genome.target == "a2a3" {
+            vec![F32, I32, F16, I16]
+        } else {
+            vec![F32, I32, F16, BF16, I16, U16, U32, I8, U8]
+        };
         let mut g = Grower {
             genome,
             target,
@@ -136,6 +80,7 @@ impl<'g> Grower<'g> {
             pairs: 0,
             movable: Vec::new(),
         };
+        g.dtypes.retain(|d| target.has_dtype(*d));
         if g.block_rows() == 16 {
             // A column of 16 elements of a byte is not 32 bytes.
             g.dtypes.retain(|d| d.size() > 1);
@@ -143,15 +88,15 @@ impl<'g> Grower<'g> {
         g
     }
 
-    fn block_rows(&self) -> u32 {
+    pub(super) fn block_rows(&self) -> u32 {
         [16, 32][usize::from(self.genome.blocks.0) % 2]
     }
 
-    fn block_cols(&self) -> u32 {
+    pub(super) fn block_cols(&self) -> u32 {
         [32, 64, 96][usize::from(self.genome.blocks.1) % 3]
     }
 
-    fn block_depth(&self) -> u32 {
+    pub(super) fn block_depth(&self) -> u32 {
         [32, 16][usize::from(self.genome.blocks.2) % 2]
     }
 
@@ -186,12 +131,12 @@ impl<'g> Grower<'g> {
         }
     }
 
-    fn fresh(&mut self, prefix: &str) -> String {
+    pub(super) fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    fn param(&mut self, name: String, dir: &'static str, dtype: DType, shape: &[&'static str]) -> String {
+    pub(super) fn param(&mut self, name: String, dir: &'static str, dtype: DType, shape: &[&'static str]) -> String {
         self.params.insert(Param { name: name.clone(), dir, dtype, shape: shape.to_vec() });
         name
     }
@@ -289,7 +234,7 @@ impl<'g> Grower<'g> {
         }
     }
 
-    fn takes(&self, sem: Sem, dtypes: &[DType], cmp: Option<CmpOp>) -> bool {
+    pub(super) fn takes(&self, sem: Sem, dtypes: &[DType], cmp: Option<CmpOp>) -> bool {
         let Some(at) = TABLE.iter().position(|i| i.sem == sem) else { return false };
         check_dtypes(self.target, InstrId(at as u16), dtypes, cmp).is_none()
     }
@@ -297,7 +242,7 @@ impl<'g> Grower<'g> {
     // ---- tiles -------------------------------------------------------------------------------------------------------
 
     /// Tiles of this type here, as text: whole, as a window, or an element of an array.
-    fn places(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, whole: bool) -> Vec<String> {
+    pub(super) fn places(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, whole: bool) -> Vec<String> {
         let mut out = Vec::new();
         for t in self.tiles.clone() {
             // A row of a tile, chosen as the kernel runs.
@@ -346,7 +291,7 @@ impl<'g> Grower<'g> {
     }
 
     /// A tile value of this type.
-    fn expr(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, depth: u32) -> Expr {
+    pub(super) fn expr(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, depth: u32) -> Expr {
         if depth == 0 || gene.kids.is_empty() {
             return self.leaf(gene, dtype, form, blocks);
         }
@@ -444,7 +389,7 @@ impl<'g> Grower<'g> {
                 let b = self.expr(gene.kid(1), dtype, form, blocks, depth);
                 Expr::Prefix("mix".into(), vec![a, b])
             }
-            10 if form == Form::Full && dtype == F32 && blocks == BLOCK => {
+            10 if form == Form::Full && blocks == BLOCK && self.target.accumulator_of(F16, F16) == Some(dtype) => {
                 let w = self.param("w".into(), "in", F16, &["N", "N"]);
                 let a = self.expr(gene.kid(0), F16, form, blocks, depth);
                 Expr::Product(Box::new(a), format!("{w}.tile(j, j)"))
@@ -460,12 +405,12 @@ impl<'g> Grower<'g> {
     // ---- scalars -----------------------------------------------------------------------------------------------------
 
     /// An index in `0..n`.
-    fn below(&mut self, gene: &Gene, n: &str) -> String {
+    pub(super) fn below(&mut self, gene: &Gene, n: &str) -> String {
         let e = self.index(gene, 1);
         format!("({e}) % {n}")
     }
 
-    fn index(&mut self, gene: &Gene, depth: u32) -> Scalar {
+    pub(super) fn index(&mut self, gene: &Gene, depth: u32) -> Scalar {
         if depth > 0 && !gene.kids.is_empty() {
             let (a, b) = (self.index(gene.kid(0), depth - 1), self.index(gene.kid(1), depth - 1));
             return match gene.tag % 4 {
@@ -479,7 +424,7 @@ impl<'g> Grower<'g> {
         Scalar::Text(all[usize::from(gene.tag) % all.len()].clone())
     }
 
-    fn number(&mut self, gene: &Gene, float: bool, depth: u32) -> Scalar {
+    pub(super) fn number(&mut self, gene: &Gene, float: bool, depth: u32) -> Scalar {
         let dtype = if float { F32 } else { I32 };
         if depth > 0 && !gene.kids.is_empty() {
             let (a, b) = (self.number(gene.kid(0), float, depth - 1), self.number(gene.kid(1), float, depth - 1));
@@ -526,7 +471,7 @@ impl<'g> Grower<'g> {
         }
     }
 
-    fn condition(&mut self, gene: &Gene) -> Scalar {
+    pub(super) fn condition(&mut self, gene: &Gene) -> Scalar {
         let op = gene.pick_more(&["<", ">", "==", "!=", "<=", ">="]);
         let (a, b) = match gene.tag % 3 {
             0 => (self.index(gene.kid(0), 1), self.index(gene.kid(1), 0)),
@@ -534,315 +479,6 @@ impl<'g> Grower<'g> {
             _ => (self.number(gene.kid(0), true, 1), self.number(gene.kid(1), true, 0)),
         };
         Scalar::Infix(op, Box::new(a), Box::new(b))
-    }
-
-    // ---- statements --------------------------------------------------------------------------------------------------
-
-    fn block(&mut self, genes: &[Gene], blocks: Blocks, depth: u32) -> Vec<Stmt> {
-        let outer = self.tiles.len();
-        let mut out = Vec::new();
-        for g in genes {
-            self.stmt(g, blocks, depth, &mut out);
-        }
-        self.tiles.truncate(outer);
-        out
-    }
-
-    /// A whole tile here, to be written.
-    fn target(&mut self, gene: &Gene, blocks: Blocks, windows: bool) -> Option<(String, DType, Form)> {
-        let mut all = Vec::new();
-        for dtype in self.dtypes.clone() {
-            for form in [Form::Full, Form::Column, Form::Row] {
-                // A part of a column or row that does not vary here would be written by each turn: that is fine too.
-                let places = self.places(gene, dtype, form, blocks, !windows);
-                all.extend(places.into_iter().map(|p| (p, dtype, form)));
-            }
-        }
-        if all.is_empty() { None } else { Some(all[usize::from(gene.tag / 16) % all.len()].clone()) }
-    }
-
-    fn assign(&mut self, gene: &Gene, blocks: Blocks, out: &mut Vec<Stmt>) {
-        let Some((place, dtype, form)) = self.target(gene, blocks, blocks != BLOCK || gene.tag % 3 == 0) else {
-            return self.bind(gene, blocks, out);
-        };
-        let e = self.expr(gene.kid(0), dtype, form, blocks, 3);
-        let op =
-            if gene.kid(1).tag % 3 == 1 && self.takes(Sem::Binary(BinOp::Add), &[dtype; 3], None) { "+=" } else { "=" };
-        out.push(Stmt::Assign(place, op, e));
-    }
-
-    fn bind(&mut self, gene: &Gene, blocks: Blocks, out: &mut Vec<Stmt>) {
-        let dtype = gene.pick_more(&self.dtypes.clone());
-        let form = gene.pick(&[Form::Full, Form::Column, Form::Row]);
-        let e = self.expr(gene.kid(0), dtype, form, blocks, 3);
-        // A name for a window or for a tile of an array is not storage of its own.
-        let writable = !matches!(e, Expr::Tile(_));
-        let name = self.fresh("l");
-        out.push(Stmt::Let(name.clone(), e));
-        if writable {
-            self.tiles.push(Tile { name, form, dtype, blocks, array: false, writable });
-        }
-    }
-
-    fn stmt(&mut self, gene: &Gene, blocks: Blocks, depth: u32, out: &mut Vec<Stmt>) {
-        match gene.tag % 20 {
-            1 => self.bind(gene, blocks, out),
-            2 => self.instruction(gene, blocks, out),
-            3 | 4 if depth > 0 => {
-                let cond = self.condition(gene.kid(0));
-                let rest = gene.kids.get(1..).unwrap_or_default();
-                let half = rest.len().div_ceil(2);
-                let then = self.block(&rest[..half], blocks, depth - 1);
-                let els = self.block(&rest[half..], blocks, depth - 1);
-                out.push(Stmt::If(cond, then, els));
-            }
-            5 if depth > 0 => {
-                let name = self.fresh("r");
-                self.scalars[0].push(name.clone());
-                let mut body = self.block(&gene.kids, blocks, depth - 1);
-                if gene.tag / 16 % 3 == 2 {
-                    let cond = self.condition(gene.kid(0));
-                    let at = usize::from(gene.tag / 64) % (body.len() + 1);
-                    // What is declared after the jump is not used before it.
-                    body.insert(at, Stmt::Jump(cond, gene.pick_more(&["break", "continue"])));
-                }
-                self.scalars[0].retain(|s| *s != name);
-                out.push(Stmt::Loop(format!("for {name} in 0..{}", gene.tag / 16 % 4), body));
-            }
-            6 if depth > 0 && blocks == BLOCK => {
-                let inner = Blocks { rows: "i", cols: "k" };
-                let body = self.block(&gene.kids, inner, depth - 1);
-                let word = gene.pick_more(&["for", "for", "pipeline(stages = 2) for"]);
-                self.size_k();
-                out.push(Stmt::Loop(format!("{word} k in tiles(K, {})", self.block_depth()), body));
-            }
-            7 if depth > 0 && blocks == BLOCK => {
-                let rows = gene.tag / 16 % 2 == 0;
-                let (inner, head) = if rows {
-                    (Blocks { rows: "q", cols: "j" }, format!("for q in tiles(i.len, {})", gene.pick_more(&[8, 16, 5])))
-                } else {
-                    (
-                        Blocks { rows: "i", cols: "p" },
-                        format!("for p in tiles(j.len, {})", gene.pick_more(&[32, 16, 24])),
-                    )
-                };
-                let body = self.block(&gene.kids, inner, depth - 1);
-                out.push(Stmt::Loop(head, body));
-            }
-            8 => {
-                let (k, op) = (usize::from(gene.tag / 16) % 3, gene.pick_more(&["=", "+=", "-=", "*="]));
-                let name = ["n", "z", "s"][k].to_owned();
-                let value = match k {
-                    // Kept small: index arithmetic must not overflow in loops.
-                    0 => Scalar::Infix("%", Box::new(self.index(gene.kid(0), 2)), Box::new(Scalar::Text("7".into()))),
-                    1 => self.number(gene.kid(0), false, 2),
-                    _ => self.number(gene.kid(0), true, 2),
-                };
-                out.push(Stmt::Set(name, if k == 0 { "=" } else { op }, value));
-            }
-            9 => {
-                // An element of a tile.
-                let cells: Vec<Tile> = self
-                    .tiles
-                    .iter()
-                    .filter(|t| t.blocks == BLOCK && !t.array && t.form == Form::Full && matches!(t.dtype, F32 | I32))
-                    .cloned()
-                    .collect();
-                if cells.is_empty() {
-                    return self.assign(gene, blocks, out);
-                }
-                let t = &cells[usize::from(gene.tag / 16) % cells.len()];
-                let (r, c) = (self.below(gene.kid(0), "i.len"), self.below(gene.kid(1), "j.len"));
-                let value = self.number(gene.kid(2), t.dtype == F32, 2);
-                out.push(Stmt::Set(format!("{}[{r}, {c}]", t.name), "=", value));
-            }
-            10 => {
-                // Elements of tensors: a block's own, and counters that all share, each with one operation.
-                if gene.tag / 16 % 2 == 0 {
-                    let aux = self.param("aux".into(), "inout", F32, &["M", "N"]);
-                    let (r, c) = (self.below(gene.kid(0), "i.len"), self.below(gene.kid(1), "j.len"));
-                    let value = self.number(gene.kid(2), true, 2);
-                    out.push(Stmt::Set(format!("{aux}[i.start + {r}, j.start + {c}]"), "=", value));
-                } else {
-                    let count = self.param("count".into(), "inout", I32, &["24"]);
-                    let k = usize::from(gene.tag / 32) % 6;
-                    let op = ["add", "max", "min", "and", "or", "xor"][k];
-                    let cell = self.below(gene.kid(0), "4");
-                    let value = self.number(gene.kid(1), false, 2);
-                    out.push(Stmt::Line(format!("atomic_{op}({count}[{} + {cell}], {value});", 4 * k)));
-                }
-            }
-            11 if blocks == BLOCK => self.product(gene, out),
-            12 => {
-                let columns: Vec<String> = self.places(gene, F32, Form::Column, blocks, true);
-                let Some(top) = columns.first() else { return self.assign(gene, blocks, out) };
-                self.functions.insert(FOLD);
-                let e = self.expr(gene.kid(0), F32, Form::Full, blocks, 2);
-                let name = self.fresh("l");
-                out.push(Stmt::Line(format!("let {name} = fold({e}, {top});")));
-                self.tiles.push(Tile { name, form: Form::Full, dtype: F32, blocks, array: false, writable: true });
-            }
-            13 if depth > 0 => {
-                let name = self.fresh("w");
-                let mut body = vec![Stmt::Line(format!("{name} += 1;"))];
-                body.extend(self.block(&gene.kids, blocks, depth - 1));
-                out.push(Stmt::Line(format!("var {name} = index(0);")));
-                out.push(Stmt::Loop(format!("while {name} < {}", gene.tag / 16 % 3), body));
-            }
-            14 => self.masks(gene, blocks, depth, out),
-            15 if blocks == BLOCK => self.modes(gene, out),
-            16 if blocks == BLOCK => {
-                // Through global memory and back.
-                let dtype = gene.pick_more(&self.dtypes.clone());
-                let whole = self.places(gene, dtype, Form::Full, blocks, true);
-                if whole.is_empty() {
-                    return self.assign(gene, blocks, out);
-                }
-                let tile = |g: &Gene| whole[usize::from(g.tag / 7) % whole.len()].clone();
-                let buf = self.param(format!("buf_{dtype}"), "inout", dtype, &["M", "N"]);
-                out.push(Stmt::Line(format!("TSTORE({buf}.tile(i, j), {});", tile(gene.kid(0)))));
-                let body = self.block(gene.kids.get(2..).unwrap_or_default(), blocks, depth.saturating_sub(1));
-                out.extend(body);
-                out.push(Stmt::Line(format!("TLOAD({}, {buf}.tile(i, j));", tile(gene.kid(1)))));
-            }
-            17 if blocks == BLOCK && !self.movable.is_empty() => {
-                let (name, base) = self.movable[usize::from(gene.tag / 20) % self.movable.len()].clone();
-                let step = self.below(gene.kid(0), "3");
-                out.push(Stmt::Line(format!("TASSIGN({name}, {base} + 32 * ({step}));")));
-            }
-            18 if blocks == BLOCK => {
-                let whole = self.places(gene, I32, Form::Full, blocks, true);
-                let Some(t) = whole.first() else { return self.assign(gene, blocks, out) };
-                let sum = self.param("sum".into(), "inout", I32, &["M", "N"]);
-                out.push(Stmt::Line(format!("TSTORE({sum}.tile(i, j), {t}, atomic = true);")));
-            }
-            _ => self.assign(gene, blocks, out),
-        }
-    }
-
-    /// A mask that lives on while other things happen.
-    fn masks(&mut self, gene: &Gene, blocks: Blocks, depth: u32, out: &mut Vec<Stmt>) {
-        let (data, dtype) = (gene.pick_more(&self.dtypes.clone()), gene.kid(0).pick_more(&self.dtypes.clone()));
-        let legal = |g: &Self, op| g.takes(Sem::Compare, &[Bool, data, data], Some(op));
-        let ops: Vec<CmpOp> = CmpOp::ALL.iter().copied().filter(|op| legal(self, *op)).collect();
-        let (sources, whole) =
-            (self.places(gene, data, Form::Full, blocks, true), self.places(gene, dtype, Form::Full, blocks, true));
-        let selects = self.takes(Sem::Select, &[dtype, Bool, dtype, dtype], None);
-        if ops.is_empty() || sources.is_empty() || whole.is_empty() || !selects {
-            return self.assign(gene, blocks, out);
-        }
-        let from = |list: &[String], g: &Gene| list[usize::from(g.tag / 7) % list.len()].clone();
-        let (m, n) = (self.fresh("m"), self.fresh("m"));
-        let extents = blocks.extents(Form::Full);
-        out.push(Stmt::Line(format!("let {m} = tile Vec<bool, {extents}>;")));
-        let op = gene.kid(1).pick(&ops).name().to_uppercase();
-        let (a, b) = (from(&sources, gene.kid(0)), from(&sources, gene.kid(1)));
-        out.push(Stmt::Inst("TCMP", vec![m.clone(), a, b.clone(), op.clone()]));
-        let mut mask = m.clone();
-        if gene.kid(2).tag % 3 != 0 {
-            out.push(Stmt::Line(format!("let {n} = tile Vec<bool, {extents}>;")));
-            out.push(Stmt::Inst("TCMP", vec![n.clone(), b.clone(), b, op]));
-            let word = gene.kid(2).pick(&["TXOR", "TAND", "TOR"]);
-            out.push(Stmt::Inst(word, vec![n.clone(), m.clone(), n.clone()]));
-            out.push(Stmt::Inst("TNOT", vec![m, n.clone()]));
-            mask = n;
-        }
-        let body = self.block(gene.kids.get(3..).unwrap_or_default(), blocks, depth.saturating_sub(1));
-        out.extend(body);
-        let (d, x, y) = (from(&whole, gene.kid(2)), from(&whole, gene.kid(1)), from(&whole, gene.kid(3)));
-        out.push(Stmt::Inst("TSEL", vec![d, mask, x, y]));
-    }
-
-    /// Conversions with a rounding mode, gathers with a mode for what is outside.
-    fn modes(&mut self, gene: &Gene, out: &mut Vec<Stmt>) {
-        let dtypes = self.dtypes.clone();
-        let dtype = gene.pick_more(&dtypes);
-        let whole = self.places(gene, dtype, Form::Full, BLOCK, true);
-        if whole.is_empty() {
-            return self.assign(gene, BLOCK, out);
-        }
-        let from = |list: &[String], g: &Gene| list[usize::from(g.tag / 7) % list.len()].clone();
-        let d = from(&whole, gene.kid(0));
-        if gene.kid(1).tag % 2 == 0 {
-            let sources: Vec<DType> =
-                dtypes.iter().copied().filter(|s| self.takes(Sem::Convert, &[dtype, *s], None)).collect();
-            if sources.is_empty() {
-                return self.assign(gene, BLOCK, out);
-            }
-            let source = gene.kid(1).pick_more(&sources);
-            let list = self.places(gene, source, Form::Full, BLOCK, true);
-            let round = gene.kid(2).pick(&["Rint", "Round", "Floor", "Ceil", "Trunc", "Odd"]);
-            let saturate = gene.kid(2).tag % 4 < 2;
-            if list.is_empty() {
-                return self.assign(gene, BLOCK, out);
-            }
-            out.push(Stmt::Line(format!("TCVT({d}, {}, {round}, saturate = {saturate});", from(&list, gene.kid(3)))));
-            return;
-        }
-        let index = self.expr(gene.kid(2), I32, Form::Full, BLOCK, 2);
-        let table = self.param(format!("table_{dtype}"), "in", dtype, &["37"]);
-        let oob = gene.kid(1).pick_more(&["Clamp", "Wrap", "Zero"]);
-        let name = self.fresh("l");
-        out.push(Stmt::Line(format!("let {name} = tile Vec<i32, i, j>;")));
-        out.push(Stmt::Assign(name.clone(), "=", index));
-        out.push(Stmt::Line(format!("MGATHER({d}, {table}, {name}, oob = {oob});")));
-        self.tiles.push(Tile { name, form: Form::Full, dtype: I32, blocks: BLOCK, array: false, writable: true });
-    }
-
-    fn size_k(&mut self) {
-        if !self.params.iter().any(|p| p.shape.contains(&"K")) {
-            self.param("size_k".into(), "in", I32, &["K"]);
-        }
-    }
-
-    /// `TADD(t, a, b);` on whole tiles, which may be one and the same.
-    fn instruction(&mut self, gene: &Gene, blocks: Blocks, out: &mut Vec<Stmt>) {
-        let dtype = gene.pick_more(&self.dtypes.clone());
-        let whole = self.places(gene, dtype, Form::Full, blocks, true);
-        if whole.is_empty() {
-            return self.assign(gene, blocks, out);
-        }
-        let tile = |g: &Gene| whole[usize::from(g.tag / 7) % whole.len()].clone();
-        let rows: Vec<&'static ptoc_isa::Instr> = TABLE
-            .iter()
-            .filter(|i| match i.sem {
-                Sem::Binary(_) => self.takes(i.sem, &[dtype; 3], None),
-                Sem::Unary(_) => self.takes(i.sem, &[dtype; 2], None),
-                Sem::Move => true,
-                _ => false,
-            })
-            .collect();
-        let row = gene.kid(0).pick(&rows);
-        let args = row.operands.iter().enumerate().map(|(k, _)| tile(gene.kid(k))).collect();
-        out.push(Stmt::Inst(row.name, args));
-    }
-
-    /// A product over all of K into an accumulator.
-    fn product(&mut self, gene: &Gene, out: &mut Vec<Stmt>) {
-        let triples: Vec<ptoc_isa::Triple> =
-            self.target.triples.iter().copied().filter(|t| self.dtypes.contains(&t.acc)).collect();
-        let t = gene.pick_more(&triples);
-        let a = self.param(format!("a_{}", t.left), "in", t.left, &["M", "K"]);
-        let b = self.param(format!("b_{}", t.right), "in", t.right, &["K", "N"]);
-        let (acc, name) = (self.fresh("acc"), self.fresh("l"));
-        out.push(Stmt::Line(format!("let {acc} = tile Acc<{}, i, j>;", t.acc)));
-        out.push(Stmt::Line(format!("{acc} = {};", if t.acc.is_float() { "0.0" } else { "0" })));
-        let step = format!("TMATMUL_ACC({acc}, {acc}, Left({a}.tile(i, k)), Right({b}.tile(k, j)));");
-        let mut body = vec![Stmt::Line(step)];
-        if gene.kid(0).tag % 3 == 2 {
-            let bias = self.param(format!("bias_{}", t.acc), "in", t.acc, &["N"]);
-            let first =
-                format!("TMATMUL_BIAS({acc}, Left({a}.tile(i, k)), Right({b}.tile(k, j)), Bias({bias}.tile(j)));");
-            body = vec![Stmt::If(Scalar::Text("k.first".into()), vec![Stmt::Line(first)], body)];
-        }
-        let word = gene.pick(&["for", "pipeline(stages = 2) for"]);
-        out.push(Stmt::Loop(format!("{word} k in tiles(K, {})", self.block_depth()), body));
-        if t.acc == F32 && gene.kid(1).tag % 3 == 1 {
-            let half = self.param("half".into(), "inout", F16, &["M", "N"]);
-            out.push(Stmt::Line(format!("TSTORE({half}.tile(i, j), {acc});")));
-        }
-        out.push(Stmt::Line(format!("let {name} = Vec({acc});")));
-        self.tiles.push(Tile { name, form: Form::Full, dtype: t.acc, blocks: BLOCK, array: false, writable: true });
     }
 }
 

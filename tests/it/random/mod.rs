@@ -2,25 +2,26 @@
 //! with one thread and with two; its text forms come back as they were; its plan passes the independent checker.
 
 mod ast;
+mod gene;
 mod grow;
+mod stmts;
 
 use crate::engine::{Built, Content, agree, build, noise};
 use ast::Program;
-use grow::{Genome, genome, grow};
+use gene::{Genome, genome};
+use grow::grow;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_passes::{PlacedKernel, plan_check};
 use ptoc_tensor::Tensor;
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// Room for the analysis of deep expressions in an unoptimised build.
 const STACK: usize = 64 << 20;
 
-fn dims(g: &Genome, program: &Program) -> Vec<(&'static str, i64)> {
-    let _ = program;
+fn dims(g: &Genome) -> Vec<(&'static str, i64)> {
     let (m, n, k) = (i64::from(g.sizes.0), i64::from(g.sizes.1), i64::from(g.sizes.2));
     let (rows, cols) = g.block_sizes();
     let blocks = |n: i64, b: i64| n.div_euclid(b) + i64::from(n % b != 0);
@@ -74,8 +75,8 @@ enum Fate {
 fn try_one(g: &Genome) -> Result<Fate, String> {
     let program = grow(g);
     let text = program.to_string();
-    let dims = dims(g, &program);
-    let target = if g.a5 { "a5" } else { "a2a3" };
+    let dims = dims(g);
+    let target = g.target;
     let shown = |why: String| format!("{why}\non {target} with {dims:?}\n{text}");
     if std::env::var_os("SHOW_ALL").is_some() {
         eprintln!("{text}");
@@ -123,7 +124,7 @@ fn random_programs() {
     let mut runner = TestRunner::new(config);
     let guarded = |g: &Genome| {
         let caught = std::panic::catch_unwind(|| try_one(g));
-        caught.unwrap_or_else(|_| Err(format!("a panic (above) on {}\n{}", if g.a5 { "a5" } else { "a2a3" }, grow(g))))
+        caught.unwrap_or_else(|_| Err(format!("a panic (above) on {}\n{}", g.target, grow(g))))
     };
     let result = runner.run(&genome(), |g| match guarded(&g) {
         Ok(fate) => {

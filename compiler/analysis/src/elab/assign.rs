@@ -352,12 +352,16 @@ impl Elab<'_> {
         let count = self.b.kernel().tiles[t].count;
         let earlier = self.b.kernel().tiles[t].addr.clone();
         self.b.kernel_mut().tiles[t].addr = AddrKind::Dynamic;
-        // Constant bindings made before become bindings of the same kind.
+        // A constant binding made before becomes one of the same kind. It held from the declaration on, so it goes there:
+        // what lies between used it.
         if let AddrKind::Fixed(list) = earlier {
             for (k, old) in list.into_iter().enumerate().filter(|(_, a)| *a != u64::MAX) {
                 let addr = self.idx(old as i64);
                 let element = if count > 1 { Some(self.idx(k as i64)) } else { None };
-                self.emit(Op::Assign { tile: t, element, addr }, span);
+                let op = Op::Assign { tile: t, element, addr };
+                if !self.b.emit_after_alloc(t, op.clone(), span) {
+                    self.emit(op, span);
+                }
             }
         }
         // Range, alignment: PTO leaves them unchecked in this form; we do not.

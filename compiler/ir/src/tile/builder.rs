@@ -238,6 +238,18 @@ impl Builder {
         self.frames.last_mut().expect("a region is open").stmts.push(Stmt { op, span });
     }
 
+    /// Inserts a statement right after the declaration of `tile`, which must be in an open region; it may use constants
+    /// only. `false` if there is no such declaration.
+    pub fn emit_after_alloc(&mut self, tile: Tile, op: Op, span: Span) -> bool {
+        for frame in self.frames.iter_mut().rev() {
+            if let Some(at) = frame.stmts.iter().rposition(|s| matches!(s.op, Op::Alloc { tile: t } if t == tile)) {
+                frame.stmts.insert(at + 1, Stmt { op, span });
+                return true;
+            }
+        }
+        false
+    }
+
     // ---- constants -----------------------------------------------------------------------------------------------
 
     /// A constant; equal ones are the same value.
