@@ -10,8 +10,6 @@ pub(crate) struct Host {
     pub(crate) plain: OwnedTargetIsa,
     /// Does it have the 128-bit vector operations that we emit?
     pub(crate) vectors: bool,
-    /// Threads that run at once.
-    pub(crate) cores: usize,
 }
 
 /// The host, or why it cannot be compiled for.
@@ -48,6 +46,5 @@ fn detect() -> Result<Host, String> {
     } else {
         cfg!(target_arch = "aarch64")
     };
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    Ok(Host { plain: isa("none")?, optimised, vectors, cores })
+    Ok(Host { plain: isa("none")?, optimised, vectors })
 }

@@ -13,6 +13,7 @@ mod host;
 mod jit;
 mod lanes;
 mod link;
+mod make;
 mod memory;
 mod native;
 mod nest;

@@ -1,7 +1,6 @@
 //! The functions of a module: what the launch and the block function call.
 //!
-//! They are declared while their callers are emitted, and made afterwards, each on its own, so that several threads can
-//! share the work.
+//! They are declared while their callers are emitted, and made afterwards.
 
 use crate::contract::{self, Product};
 use crate::func::Emit;
