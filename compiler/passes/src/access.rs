@@ -2,7 +2,7 @@
 //! the plan checker share. Nested regions are not entered.
 
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, PrintPart, Stmt, TensorDir, TensorId, Tile, TileRef};
-use ptoc_isa::{Role, Sem};
+use ptoc_isa::{Role, Sem, ShapeRule};
 
 /// Read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +88,13 @@ pub fn tile_accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef)> {
 pub fn is_whole(kernel: &Kernel, r: &TileRef) -> bool {
     let data = &kernel.tiles[r.tile];
     data.count == 1 && r.origin.is_none() && (r.rows, r.cols) == (data.ty.rows, data.ty.cols)
+}
+
+/// Is operand `k` a row or column that the instruction repeats? Elements of it are read after the result has been
+/// written at their positions.
+pub fn is_broadcast(inst: &Inst, k: usize) -> bool {
+    let row = inst.instr.get();
+    matches!(row.shape, ShapeRule::RowExpand | ShapeRule::ColExpand) && k + 1 == row.operands.len()
 }
 
 /// The regions nested in a statement, in order of execution.

@@ -4,7 +4,7 @@ use crate::capacity::{check_sizes, report};
 use crate::liveness::liveness;
 use crate::placed::PlacedKernel;
 use crate::{dynamic, init, lower, placement, plan_check};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
@@ -43,7 +43,7 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
     match placement::plan_with(&kernel, &live, target, u32::MAX) {
         Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
             for fault in plan_check::check(&kernel, &placement, target) {
-                diagnostics.push(Diagnostic::error(codes::PLAN_FAULT, kernel.span, fault.describe(&kernel)));
+                diagnostics.push(fault.diagnostic(&kernel));
             }
             if diagnostics.iter().any(Diagnostic::is_error) {
                 return Err(diagnostics);

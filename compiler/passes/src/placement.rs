@@ -3,7 +3,8 @@
 //! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
 //!   them and are obstacles for as long as they live.
 //! * A destination that is born at an instruction which may work in place takes over the bytes of a source that dies
-//!   there, if both have the same element positions.
+//!   there, if both have the same element positions and no operand reads that source at other positions (through a
+//!   window, or as the row or column that is repeated).
 //! * A tile counts `count` elements and `stages` copies, all contiguous, each a multiple of the memory's alignment.
 //! * Where a memory also has tiles with run-time addresses, automatic tiles go to its top end, and
 //!   [`Memory::dynamic_limit`] says how far the run-time addresses may reach.
@@ -11,7 +12,7 @@
 //! Several orders are tried and the one with the lowest peak is kept: first fit is sensitive to the order, and a
 //! kernel has few tiles.
 
-use crate::access::{Access, inst_operands, is_auto, is_whole};
+use crate::access::{Access, inst_operands, is_auto, is_broadcast, is_whole};
 use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
 use crate::memories;
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -317,14 +318,16 @@ fn coalesce(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>
         }
         let mut destination = None;
         let mut sources = Vec::new();
-        for (access, operand) in inst_operands(inst) {
+        // Tiles of which some operand reads other positions than the one that is written: a window, a broadcast.
+        let mut elsewhere = Vec::new();
+        for (k, (access, operand)) in inst_operands(inst).enumerate() {
             let Operand::Tile(t) = operand else { continue };
-            if !is_auto(kernel, t.tile) || !is_whole(kernel, t) {
-                continue;
-            }
             match access {
-                Access::Write => destination = Some(t.tile),
-                Access::Read => sources.push(t.tile),
+                Access::Write if is_auto(kernel, t.tile) && is_whole(kernel, t) => destination = Some(t.tile),
+                Access::Write => {}
+                Access::Read if !is_whole(kernel, t) || is_broadcast(inst, k) => elsewhere.push(t.tile),
+                Access::Read if is_auto(kernel, t.tile) => sources.push(t.tile),
+                Access::Read => {}
             }
         }
         let Some(dst) = destination else { return };
@@ -335,6 +338,7 @@ fn coalesce(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>
         let heir = sources.iter().copied().find(|&src| {
             let s = &kernel.tiles[src];
             src != dst
+                && !elsewhere.contains(&src)
                 && live.intervals[src].is_some_and(|i| i.end == point)
                 && s.stages == 1
                 && (s.ty.loc, s.ty.rows, s.ty.cols, s.ty.order) == (d.ty.loc, d.ty.rows, d.ty.cols, d.ty.order)

@@ -5,10 +5,10 @@
 //!
 //! What the author placed (`TASSIGN` with constants) may overlap as it likes; that is judged elsewhere.
 
-use crate::access::{Access, is_whole, regions, tile_accesses};
+use crate::access::{Access, is_broadcast, is_whole, regions, tile_accesses};
 use crate::memories;
 use crate::placement::Placement;
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData};
 use ptoc_isa::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,6 +40,23 @@ impl Fault {
                 format!("the plan gives tile {} bytes of tile {}, which is still needed", name(a), name(b))
             }
         }
+    }
+
+    /// The report: whose mistake it is, where, and what helps until it is mended.
+    pub fn diagnostic(&self, kernel: &Kernel) -> Diagnostic {
+        let (tile, span) = match self {
+            Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) => (*t, kernel.tiles[*t].span),
+            Fault::Clobber(t, _, span) => (*t, *span),
+        };
+        let data = &kernel.tiles[tile];
+        let workaround = match data.hidden {
+            true => "until that is mended: give this result a tile of its own with `tile r: ..;`, and an address with `TASSIGN(r, ..)`".to_owned(),
+            false => format!("until that is mended: give `{0}` an address with `TASSIGN({0}, ..)`", data.name),
+        };
+        Diagnostic::error(codes::PLAN_FAULT, span, format!("a bug of ptoc: {}", self.describe(kernel)))
+            .with_label("the plan is wrong here")
+            .with_note("the program is not at fault: ptoc checks its own plans and refuses this one; please report it")
+            .with_help(workaround)
     }
 }
 
@@ -298,8 +315,8 @@ impl Flow<'_> {
 
     fn same_positions(&self, inst: &Inst, a: Tile, b: Tile) -> bool {
         let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
-        let whole = inst.operands.iter().all(|o| match o {
-            Operand::Tile(t) if t.tile == a || t.tile == b => is_whole(self.kernel, t),
+        let whole = inst.operands.iter().enumerate().all(|(k, o)| match o {
+            Operand::Tile(t) if t.tile == a || t.tile == b => is_whole(self.kernel, t) && !is_broadcast(inst, k),
             _ => true,
         });
         inst.instr.get().in_place

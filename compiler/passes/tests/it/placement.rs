@@ -3,7 +3,7 @@
 use crate::harness::*;
 use proptest::prelude::*;
 use ptoc_ir::tile::text::Spans;
-use ptoc_ir::tile::{AddrKind, Kernel, Op, Tile, Ty};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Tile, TileRef, Ty};
 use ptoc_isa::{Loc, Order, Target, TileType};
 use ptoc_passes::placement::plan;
 use ptoc_passes::{PlacedKernel, place, plan_check};
@@ -53,6 +53,59 @@ fn a_chain_of_operations_takes_one_slot() {
     // Not in place, so that it needs another slot.
     op(&mut k, "TRECIP", &[t[3], t[2]]);
     assert_eq!(offsets(&k.finish(), a5()), [[0], [0], [0], [2048]]);
+}
+
+/// A source that dies may hand its bytes over only if nothing reads it at other positions than the one written.
+#[test]
+fn a_source_that_is_read_elsewhere_keeps_its_bytes() {
+    // The row or column that is repeated: a window of the dying tile, and a dying tile that is larger than it needs be.
+    for (name, shape) in [("TCOLEXPANDADD", (1, 64)), ("TROWEXPANDADD", (8, 1))] {
+        for same in [true, false] {
+            let mut k = K::new("broadcast");
+            k.b.begin_body();
+            let t: Vec<Tile> = (0..3).map(|n| k.place(&format!("t{n}"), f32s(8, 64), AddrKind::Auto, 1, 1)).collect();
+            fill(&mut k, t[0]);
+            fill(&mut k, t[1]);
+            let (a, b, d) = (k.b.whole(t[0]), k.b.whole(t[usize::from(!same)]), k.b.whole(t[2]));
+            let valid = (k.c(shape.0), k.c(shape.1));
+            let zero = k.c(0);
+            let window = TileRef { origin: Some((zero, zero)), rows: shape.0 as u32, cols: shape.1 as u32, ..b };
+            let small = if same { TileRef { valid, ..window } } else { TileRef { valid, ..b } };
+            k.tiles(name, &[d, a, small]);
+            if !same {
+                // Only the small operand dies there.
+                op(&mut k, "TNEG", &[t[0], t[0]]);
+            }
+            let at = offsets(&k.finish(), a5());
+            assert_ne!(at[2], at[usize::from(!same)], "{name}, same tile: {same}");
+        }
+    }
+    // Two windows of one tile, of which one is the whole of it; the same twice may work in place.
+    for moved in [true, false] {
+        let mut k = K::new("twice");
+        k.b.begin_body();
+        let t: Vec<Tile> = (0..2).map(|n| k.place(&format!("t{n}"), f32s(8, 64), AddrKind::Auto, 1, 1)).collect();
+        fill(&mut k, t[0]);
+        let (a, d, zero) = (k.b.whole(t[0]), k.b.whole(t[1]), k.c(0));
+        let b = if moved { TileRef { origin: Some((zero, zero)), ..a } } else { a };
+        k.tiles("TSUB", &[d, a, b]);
+        let at = offsets(&k.finish(), a5());
+        assert_eq!(at[0] == at[1], !moved);
+    }
+}
+
+/// A fault of the planner is reported as such, where it happens.
+#[test]
+fn a_plan_fault_says_whose_mistake_it_is() {
+    let mut k = K::new("fault");
+    k.b.begin_body();
+    let t = k.place("t", f32s(8, 64), AddrKind::Auto, 1, 1);
+    fill(&mut k, t);
+    let kernel = k.finish();
+    let d = plan_check::Fault::Clobber(t, t, at(77)).diagnostic(&kernel);
+    assert!(d.message.starts_with("a bug of ptoc: "), "{}", d.message);
+    assert_eq!(d.span, Some(at(77)));
+    assert!(format!("{:?}", d.fixes).contains("TASSIGN(t, ..)"), "{d:?}");
 }
 
 #[test]
