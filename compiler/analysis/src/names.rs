@@ -92,8 +92,10 @@ impl Walk<'_> {
                 self.params(&f.params, true);
                 self.open = true;
                 self.opt(&f.ret);
-                self.open = false;
+                // A damaged signature may have lost names: what the body does not find was reported there.
+                self.open = damaged(&f.params, &f.statics);
                 self.block(&f.body);
+                self.open = false;
                 self.pop();
             }
             ItemKind::Kernel(k) | ItemKind::Program(k) => {
@@ -101,6 +103,7 @@ impl Walk<'_> {
                 self.scopes.push(Vec::new());
                 self.statics(&k.statics);
                 self.params(&k.params, false);
+                self.open = damaged(&k.params, &k.statics);
                 for e in &k.wheres {
                     self.scopes.push(Vec::new());
                     self.free_indices(e);
@@ -118,6 +121,7 @@ impl Walk<'_> {
                     self.pop();
                 }
                 self.block(&k.body);
+                self.open = false;
                 self.pop();
             }
             ItemKind::Atom(_) | ItemKind::Use(_) | ItemKind::Error => {}
@@ -517,6 +521,19 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Did the parser lose a part of this signature?
+pub(crate) fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
+    let lost = |e: &Expr| matches!(&*e.kind, ExprKind::Error);
+    params.iter().any(|p| lost(&p.ty) || p.name.name.is_empty())
+        || statics.iter().any(|s| match &s.kind {
+            StaticKind::Const { ty, default, .. } => {
+                ty.as_ref().is_some_and(lost) || default.as_ref().is_some_and(lost)
+            }
+            StaticKind::Type { default } => default.as_ref().is_some_and(lost),
+            StaticKind::Fn { .. } => false,
+        })
 }
 
 /// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.

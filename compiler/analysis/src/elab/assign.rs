@@ -111,6 +111,13 @@ impl Elab<'_> {
 
     fn write_tile(&mut self, t: &TileVal, v: Val, span: Span, at: Span) -> R<()> {
         match v {
+            Val::Mask(m, false) => self.write_tile(t, Val::Tile(m), span, at),
+            Val::Mask(m, true) => {
+                let Val::Tile(m) = self.tile_unary(ptoc_isa::UnOp::Not, m, None, span, at)? else {
+                    return Err(Reported);
+                };
+                self.write_tile(t, Val::Tile(m), span, at)
+            }
             Val::Tile(x) if x.tile == t.tile && x.element == t.element && x.origin == t.origin => Ok(()),
             Val::Tile(x) => {
                 if x.ty.dtype != t.ty.dtype {

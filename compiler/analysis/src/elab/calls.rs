@@ -163,6 +163,7 @@ impl Elab<'_> {
                 let at = (e[1].span, e[2].span);
                 match c {
                     Val::Mask(m, negated) => self.tile_select((m, negated), a, b, dest, span, at),
+                    Val::Tile(m) if m.ty.dtype == DType::Bool => self.tile_select((m, false), a, b, dest, span, at),
                     Val::Bool(c) => Ok(if c { a } else { b }),
                     c => {
                         let c = self.bool_of(&c, e[0].span)?;
@@ -479,15 +480,59 @@ impl Elab<'_> {
             return self.error(codes::WRONG_ARGUMENTS, span, "`assert` needs a condition");
         };
         let message = match args.get(1).map(|a| self.expr(&a.value)).transpose()? {
-            Some(Val::Str(s)) => self.interpolate(&s),
+            Some(Val::Str(s)) => s,
             _ => "assertion failed".into(),
         };
+        let (message, shown) = self.run_time_text(&message, args.get(1).map_or(span, |a| a.value.span))?;
         let c = self.expr(&cond.value)?;
         let c = self.bool_of(&c, cond.value.span)?;
         let data =
             ptoc_ir::tile::CheckData { code: codes::ASSERTION_FAILED, message, span: cond.value.span, help: None };
-        self.check(c, data, Vec::new(), span)?;
+        self.check(c, data, shown, span)?;
         Ok(Val::Unit)
+    }
+
+    /// A text whose `{name}`s are constants, put in now, or `index` values, shown when it is needed.
+    fn run_time_text(&mut self, text: &str, at: Span) -> R<(String, Vec<Value>)> {
+        let mut values = Vec::new();
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((path, tail)) = after.split_once('}') else { break };
+            out.push_str(before);
+            rest = tail;
+            let (first, member) = path.split_once('.').map_or((path, None), |(f, m)| (f, Some(m)));
+            let v = self.name(&Name::from(first.trim()), at)?;
+            let v = match (v, member) {
+                (Val::Block(b), Some(m)) => self.block_member(&b, m.trim(), at)?,
+                (Val::Tuple(l), Some(m)) if m.parse::<usize>().is_ok_and(|k| k < l.len()) => {
+                    l[m.parse::<usize>().unwrap_or(0)].clone()
+                }
+                (v, _) => v,
+            };
+            match &v {
+                Val::Scalar(x) if self.b.const_of(*x).is_none() && self.ty(*x) == Ty::Index && values.len() < 4 => {
+                    out.push_str(&format!("{{{}}}", values.len()));
+                    values.push(*x);
+                }
+                Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Str(_) | Val::Tuple(_) | Val::List(_) => {
+                    out.push_str(&self.show(&v));
+                }
+                Val::Scalar(x) if self.b.const_of(*x).is_some() => out.push_str(&self.show(&v)),
+                other => {
+                    let d = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        at,
+                        format!("`{{{path}}}` is {}, which this text cannot show", other.describe()),
+                    )
+                    .with_label("shows constants and up to four `index` values")
+                    .with_help("print the value before: `print(..)`");
+                    return self.report(d);
+                }
+            }
+        }
+        out.push_str(rest);
+        Ok((out, values))
     }
 
     /// A call of a function of the program: its body, here.

@@ -348,6 +348,12 @@ impl Elab<'_> {
         match cond {
             Val::Bool(true) => self.block_value(&i.then, dest),
             Val::Bool(false) => self.else_value(i, dest, span),
+            Val::Tile(m) if m.ty.dtype == ptoc_tensor::DType::Bool => {
+                let a = self.block_value(&i.then, None)?;
+                let b = self.else_value(i, None, span)?;
+                let other = i.els.as_deref().map_or(span, else_span);
+                self.tile_select((m, false), a, b, dest, span, (i.then.span, other))
+            }
             Val::Mask(m, negated) => {
                 let a = self.block_value(&i.then, None)?;
                 let b = self.else_value(i, None, span)?;

@@ -73,6 +73,10 @@ impl Elab<'_> {
         for (w, at) in words {
             self.mode_word(id, w, at, &mut attrs)?;
         }
+        if operands.len() > instr.operands.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            // A mode that was not understood stands among the operands.
+            return Err(Reported);
+        }
         if operands.len() != instr.operands.len() {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
@@ -640,14 +644,7 @@ fn mode_name(w: Word) -> &'static str {
 
 /// `TADD(dst, a, b)`
 pub(crate) fn usage(id: InstrId) -> String {
-    let i = id.get();
-    let mut names: Vec<&str> = i.operands.iter().map(|o| o.name).collect();
-    match i.sem {
-        Sem::Compare => names.push("EQ | NE | LT | LE | GT | GE"),
-        Sem::Convert => names.push("[Rint | Round | Floor | Ceil | Trunc | Odd]"),
-        _ => {}
-    }
-    format!("{}({})", i.name, names.join(", "))
+    id.get().usage()
 }
 
 /// The operands of a matrix product with the capacities of their storage: those of converted operands are rounded up to

@@ -37,7 +37,7 @@ use facts::Facts;
 use ptoc_diagnostics::{Code, Diagnostic, Span};
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
-use ptoc_syntax::ast::Name;
+use ptoc_syntax::ast::{ItemKind, Name};
 use rustc_hash::FxHashMap;
 
 /// The problem was reported (or the code waits for a dimension): unwind to the statement.
@@ -171,7 +171,12 @@ impl<'a> Elab<'a> {
         let Some((name, span)) = self.unknown.take().filter(|_| silent) else { return };
         // An import that failed was reported where it stands, and so was an item that could not be read.
         let unread = |m: &crate::modules::Module| {
-            m.ast.items.iter().any(|i| matches!(i.kind, ptoc_syntax::ast::ItemKind::Error))
+            m.ast.items.iter().any(|i| match &i.kind {
+                ItemKind::Error => true,
+                ItemKind::Fn(f) => crate::names::damaged(&f.params, &f.statics),
+                ItemKind::Kernel(k) | ItemKind::Program(k) => crate::names::damaged(&k.params, &k.statics),
+                _ => false,
+            })
         };
         if self.modules.all().any(|(_, m)| m.broken.contains(&name) || unread(m)) {
             return;

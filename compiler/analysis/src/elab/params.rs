@@ -115,7 +115,7 @@ impl Elab<'_> {
     fn bind_extent(&mut self, e: &Expr, cap: u32, len: Value, what: &str, p: &Param, at: Span) -> R<()> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
-            && !self.modules.get(self.module).scope.contains_key(n)
+            && !self.names_constant(n)
         {
             let v = self.extent_val(cap, len);
             self.env.define_outer(n.clone(), Binding::Let(v), e.span);
@@ -148,7 +148,7 @@ impl Elab<'_> {
         for (d, m) in dims.iter().zip(&view.modes) {
             if let ExprKind::Name(n) = &*d.value.kind
                 && self.env.get(n).is_none()
-                && !self.modules.get(self.module).scope.contains_key(n)
+                && !self.names_constant(n)
             {
                 self.env.define_outer(n.clone(), Binding::Let(Val::Scalar(m.extent)), d.value.span);
                 continue;

@@ -72,6 +72,8 @@ struct Parts {
     sources: Vec<(TensorId, TensorSource, TensorDir, Name)>,
     locals: Vec<ProgramTensor>,
     steps: Vec<ProgramStep>,
+    /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
+    written: Vec<TensorSource>,
 }
 
 /// Elaborates the program `id` and every kernel that it launches.
@@ -129,6 +131,9 @@ impl Elab<'_> {
         let mut parts = Parts::default();
         for (i, t) in tensors.iter().enumerate() {
             parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
+            if t.dir != TensorDir::Out {
+                parts.written.push(TensorSource::Arg(i));
+            }
         }
         self.env.push();
         let mut failed = false;
@@ -142,6 +147,14 @@ impl Elab<'_> {
         self.env.pop_frame();
         if failed {
             return Err(Reported);
+        }
+        for (i, t) in tensors.iter().enumerate() {
+            if !parts.written.contains(&TensorSource::Arg(i)) {
+                let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, format!("no launch writes `{}`", t.name))
+                    .with_label("an `out` argument")
+                    .with_help("pass it to a kernel that writes it, or declare it `inout`");
+                return self.report(d);
+            }
         }
         let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         Ok(ProgramInstance {
@@ -225,6 +238,9 @@ impl Elab<'_> {
             span: n.span,
         });
         parts.sources.push((id, TensorSource::Local(parts.locals.len()), TensorDir::InOut, n.name.clone()));
+        if fill.is_some() {
+            parts.written.push(TensorSource::Local(parts.locals.len()));
+        }
         parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, span: n.span });
         Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
     }
@@ -338,6 +354,22 @@ impl Elab<'_> {
                 return self.report(d);
             }
         }
+        for (t, (source, at, _)) in instance.tensors.iter().zip(&sources) {
+            if t.dir != TensorDir::Out && !parts.written.contains(source) {
+                let name = parts.sources.iter().find(|s| s.1 == *source).map_or("?".into(), |s| s.3.clone());
+                let d = Diagnostic::error(
+                    codes::TENSOR_UNWRITTEN,
+                    *at,
+                    format!("`{name}` is read before any launch has written it"),
+                )
+                .with_label(format!("`{}` reads it", k.name.name))
+                .with_secondary(t.span, "read as this argument")
+                .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
+                return self.report(d);
+            }
+        }
+        let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
+        parts.written.extend(writes.map(|(_, (source, ..))| *source));
         let tensors = sources.into_iter().map(|(s, ..)| s).collect();
         parts.steps.push(ProgramStep { instance, tensors, scalars, span: e.span });
         Ok(())

@@ -212,8 +212,7 @@ impl<'a> Elab<'a> {
             for d in dims {
                 let ExprKind::Name(n) = &*d.value.kind else { continue };
                 let scalar = k.params.iter().any(|p| p.name.name == *n);
-                let item = self.modules.get(self.module).scope.contains_key(n);
-                if scalar || item || self.env.get(n).is_some() || crate::builtins::word(n).is_some() {
+                if scalar || self.names_constant(n) || self.env.get(n).is_some() || crate::builtins::word(n).is_some() {
                     continue;
                 }
                 let v = match self.bindings.fixed.get(n) {
@@ -228,6 +227,12 @@ impl<'a> Elab<'a> {
                 self.env.define(n.clone(), Binding::Let(Val::Scalar(v)), d.value.span);
             }
         }
+    }
+
+    /// Is `n` a constant of the module? Other items are no extents, so a dimension may have their name.
+    pub(crate) fn names_constant(&self, n: &Name) -> bool {
+        let item = self.modules.get(self.module).scope.get(n);
+        item.is_some_and(|id| matches!(self.modules.item(*id).kind, ItemKind::Const(_)))
     }
 
     fn scalar_argument(&mut self, p: &Param) -> R<ScalarArg> {
@@ -432,11 +437,16 @@ impl<'a> Elab<'a> {
         let (message, args) = match &*e.kind {
             ExprKind::Binary(op, a, b) if super::scalars::comparison(*op).is_some() => {
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
-                match (self.index_of(&x, a.span), self.index_of(&y, b.span)) {
-                    (Ok(x), Ok(y)) => {
-                        (format!("this `where` does not hold for the launch: {{0}} {} {{1}}", op.symbol()), vec![x, y])
-                    }
-                    _ => ("this `where` does not hold for the launch".to_string(), Vec::new()),
+                let number = |s: &Self, v: &Val| match v {
+                    Val::Int(_) => true,
+                    Val::Scalar(v) => s.ty(*v) == Ty::Index,
+                    _ => false,
+                };
+                if number(self, &x) && number(self, &y) {
+                    let args = vec![self.index_of(&x, a.span)?, self.index_of(&y, b.span)?];
+                    (format!("this `where` does not hold for the launch: {{0}} {} {{1}} is false", op.symbol()), args)
+                } else {
+                    ("this `where` does not hold for the launch".to_string(), Vec::new())
                 }
             }
             _ => ("this `where` does not hold for the launch".to_string(), Vec::new()),

@@ -39,8 +39,14 @@ impl Elab<'_> {
         };
         if let StaticKind::Const { tune, .. } = &p.kind {
             for t in tune {
-                let v = self.expr(t)?;
-                self.static_value(p, v, t.span)?;
+                let candidate = self.expr(t)?;
+                let candidate = self.static_value(p, candidate, t.span)?;
+                if std::mem::discriminant(&candidate) != std::mem::discriminant(&v) {
+                    let message =
+                        format!("`{}` is {}, this candidate is {}", p.name.name, v.describe(), candidate.describe());
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, t.span, message).with_label("of another kind");
+                    return self.report(d);
+                }
             }
         }
         Ok(v)

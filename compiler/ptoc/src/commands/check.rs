@@ -6,6 +6,7 @@ use crate::io::{Io, plural};
 use crate::session::{Entry, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, codes};
+use ptoc_ir::tile::Kernel;
 use ptoc_syntax::ast::Name;
 
 /// Checks each file on its own; only the definitions are for all of them.
@@ -106,15 +107,36 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
             return Checked::Partly;
         };
         for step in program.steps {
+            unproved(&step.instance.kernel, session);
             session.prepare(step.instance);
         }
         return Checked::Whole;
     }
     match session.instantiate(unit, entry.id, &bindings, Waiting::IsNote) {
         Some(instance) => {
+            unproved(&instance.kernel, session);
             session.prepare(instance);
             Checked::Whole
         }
         None => Checked::Partly,
+    }
+}
+
+/// What the checker could not prove is a warning; the kernel tests it while it runs.
+fn unproved(kernel: &Kernel, session: &mut Session) {
+    for check in kernel.checks.values() {
+        let what = match check.code {
+            codes::INDEX_OUT_OF_BOUNDS => "this index is inside its extent",
+            codes::VIEW_OUT_OF_BOUNDS => "this window lies inside what it is taken from",
+            codes::SHAPES_DIFFER => "these valid shapes are equal",
+            codes::EXCEEDS_CAPACITY => "what is valid fits the tile",
+            codes::ADDRESS_MISALIGNED => "this address is aligned",
+            codes::ADDRESS_OUT_OF_RANGE => "the tile fits its memory at this address",
+            // `where` and `assert` are meant to be decided when the kernel runs.
+            _ => continue,
+        };
+        let d = Diagnostic::warning(check.code, check.span, format!("not proved: {what}"))
+            .with_label("tested when the kernel runs");
+        session.diagnostics.push(d);
     }
 }

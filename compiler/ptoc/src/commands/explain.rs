@@ -52,8 +52,7 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
 
 /// The reference entry of an instruction, from the table.
 fn instruction(i: &Instr) -> String {
-    let names: Vec<&str> = i.operands.iter().map(|o| o.name).collect();
-    let mut out = format!("# {}({})\n\n{}\n\n    {}\n\n", i.name, names.join(", "), i.doc, i.formula);
+    let mut out = format!("# {}\n\n{}\n\n    {}\n\n", i.usage(), i.doc, i.formula);
     for o in i.operands {
         let kind = match o.kind {
             OperandKind::Tile(at) if at.len() == ptoc_isa::Loc::ALL.len() => "tile in any location".to_owned(),
@@ -70,6 +69,10 @@ fn instruction(i: &Instr) -> String {
             Role::Src => "read",
         };
         let _ = writeln!(out, "* `{}`: {kind}, {role}", o.name);
+    }
+    for m in i.modes {
+        let words: Vec<String> = m.words.iter().map(|w| format!("`{w}`")).collect();
+        let _ = writeln!(out, "* {}: {}", words.join(" "), m.doc);
     }
     out.push('\n');
     for target in Target::all() {
