@@ -85,7 +85,7 @@ impl Source {
                 break;
             }
             for (n, name) in waits.into_iter().enumerate() {
-                let pick = (self.seed >> (8 * round)) as usize + n;
+                let pick = ((self.seed >> (8 * round)) as usize).wrapping_add(n);
                 bindings.dims.entry(name).or_insert(DIMS[pick % DIMS.len()]);
             }
         }

@@ -43,7 +43,7 @@ impl Values {
     /// Small numbers; `None` if the prologue refuses them or the tensors are larger than `bytes`.
     pub fn choose(kernel: &Kernel, seed: u64, bytes: u64) -> Option<Values> {
         let dims: Vec<i64> =
-            (0..kernel.dims.len()).map(|n| [5, 17, 1, 32, 3, 16, 0, 33][(seed as usize + n) % 8]).collect();
+            (0..kernel.dims.len()).map(|n| [5, 17, 1, 32, 3, 16, 0, 33][(seed as usize).wrapping_add(n) % 8]).collect();
         let scalars: Vec<Option<u64>> = kernel
             .scalars
             .iter()
