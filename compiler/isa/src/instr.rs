@@ -174,6 +174,17 @@ pub enum Scratch {
     Transpose,
 }
 
+/// Something that the author may say beside the operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mode {
+    /// How it is written: one of these. A mode that takes a value stands with it, as in `saturate = true`.
+    pub words: &'static [&'static str],
+    /// May it be left out?
+    pub optional: bool,
+    /// What it says, and what is meant without it.
+    pub doc: &'static str,
+}
+
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Instr {
@@ -183,6 +194,10 @@ pub struct Instr {
     pub sem: Sem,
     /// Operands in source order, destination first.
     pub operands: &'static [OperandSpec],
+    /// What may be said beside the operands, after them.
+    pub modes: &'static [Mode],
+    /// May the scalar stand before the tile? The operation is then `scalar op tile`.
+    pub scalar_first: bool,
     /// Shape relation.
     pub shape: ShapeRule,
     /// Legal dtypes.
@@ -204,3 +219,21 @@ pub struct Instr {
 /// Index of an instruction in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct InstrId(pub u16);
+
+impl Instr {
+    /// How it is written, as in `TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)`; what may be left out is in brackets.
+    pub fn usage(&self) -> String {
+        let mut parts: Vec<String> = self.operands.iter().map(|o| o.name.to_owned()).collect();
+        parts.extend(self.modes.iter().map(|m| {
+            let words = m.words.join(" | ");
+            if m.optional { format!("[{words}]") } else { words }
+        }));
+        let mut out = format!("{}({})", self.name, parts.join(", "));
+        if self.scalar_first
+            && let [dst, a, scalar] = self.operands
+        {
+            out.push_str(&format!(" or {}({}, {}, {})", self.name, dst.name, scalar.name, a.name));
+        }
+        out
+    }
+}

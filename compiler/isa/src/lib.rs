@@ -12,7 +12,7 @@ mod target;
 mod text;
 mod tile_type;
 
-pub use instr::{DTypeRule, Instr, InstrId, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};

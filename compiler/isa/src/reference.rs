@@ -13,7 +13,7 @@ pub fn reference_markdown() -> String {
         "# Instructions\n\n\
          Generated from `compiler/isa` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
          An instruction is written as a statement, destination first: `TADD(z, x, y);`. Tiles have one valid shape \
-         unless the shape rule says otherwise. `source` names the section of PTO's documentation that the facts come \
+         unless the shape rule says otherwise. Modes stand after the operands, those in brackets may be left out. `source` names the section of PTO's documentation that the facts come \
          from.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
     );
     for row in TABLE {
@@ -25,6 +25,12 @@ pub fn reference_markdown() -> String {
     for row in TABLE {
         put(&mut out, format_args!("\n## {}\n\n{}\n\n```\n{}\n```\n\n", row.name, row.doc, row.formula));
         put(&mut out, format_args!("* Operands: {}.\n", operand_list(row)));
+        if !row.modes.is_empty() || row.scalar_first {
+            put(&mut out, format_args!("* Usage: `{}`.\n", row.usage()));
+        }
+        for m in row.modes {
+            put(&mut out, format_args!("* {}: {}.\n", text::either(m.words.iter().map(|w| format!("`{w}`"))), m.doc));
+        }
         put(&mut out, format_args!("* Shapes: {}.\n", shape(row.shape)));
         dtypes(&mut out, row);
         match row.scratch {

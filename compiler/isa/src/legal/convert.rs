@@ -68,6 +68,13 @@ pub fn conversion_path(target: &Target, from: DType, to: DType) -> Option<Vec<Co
     best
 }
 
+/// A dtype through which `from` converts to `to` with two roundings, where [`conversion_path`] has no way. The floats that
+/// have the range of every dtype come into question: through others, large values would be lost, and not only rounded.
+pub(crate) fn rounds_twice(target: &Target, from: DType, to: DType) -> Option<DType> {
+    let leads = |a, b| conversion_path(target, a, b).is_some();
+    [F32, BF16].into_iter().find(|&via| via != from && via != to && leads(from, via) && leads(via, to))
+}
+
 /// Breadth-first search over dtypes; `step(a, b, last)` says whether the step may be taken.
 fn chain(
     pairs: &[(DType, DType)],

@@ -1,6 +1,6 @@
 //! Dtypes of an instruction's operands.
 
-use super::convert::{ConversionHop, conversion_path, keeps_all, tcvt_pairs};
+use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
 use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, Sem, Target, Triple, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
@@ -30,6 +30,8 @@ pub enum DTypeProblem {
         allowed: Vec<DType>,
         /// A chain of TCVTs that does the same.
         chain: Option<Vec<ConversionHop>>,
+        /// Where there is none: a dtype to go through, at the price of a second rounding.
+        via: Option<DType>,
     },
     /// The matrix unit does not combine these.
     NoTriple {
@@ -114,7 +116,8 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
                 return None;
             }
             let allowed = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
-            Some(DTypeProblem::NoPair { allowed, chain: conversion_path(target, from, to).filter(|c| !c.is_empty()) })
+            let chain = conversion_path(target, from, to).filter(|c| !c.is_empty());
+            Some(DTypeProblem::NoPair { allowed, via: rounds_twice(target, from, to), chain })
         }
         DTypeRule::Matmul => {
             let (acc, left, right, equal_acc) = match (row.sem, given) {
@@ -200,7 +203,7 @@ impl DTypeViolation {
                 error(format!("on {target}, {name} compares integers for equality only, not with `{cmp}`"))
                     .with_help("convert both sides with `f32(...)`: exact up to 2^24")
             }
-            DTypeProblem::NoPair { allowed, chain } => {
+            DTypeProblem::NoPair { allowed, chain, via } => {
                 let (to, from) = (self.given[0], self.given[1]);
                 let mut d = error(format!("{name} does not convert {from} to {to} on {target}"));
                 if !allowed.is_empty() {
@@ -211,7 +214,12 @@ impl DTypeViolation {
                         let via = hops[..hops.len() - 1].iter().map(|h| h.to);
                         d.with_help(format!("`{to}(...)` goes through {} by itself", text::list(via)))
                     }
-                    None => d,
+                    None => match via {
+                        Some(via) => d.with_help(format!(
+                            "convert in two steps, `{to}({via}(...))`: the value is then rounded twice"
+                        )),
+                        None => d,
+                    },
                 }
             }
             DTypeProblem::NoTriple { allowed, accumulator } => {

@@ -139,6 +139,18 @@ fn dtype_code(t: &str, name: &str, given: &[DType], cmp: Option<CmpOp>) -> Optio
     check_dtypes(target(t), instr(name), given, cmp).map(|v| v.code().to_string())
 }
 
+/// Where no chain of TCVTs rounds once, the report says what two steps would do.
+#[test]
+fn a_missing_conversion_proposes_two_roundings() {
+    let report = |to: DType, from: DType| {
+        let id = crate::lookup("TCVT").unwrap();
+        let v = crate::check_dtypes(Target::builtin("a2a3").unwrap(), id, &[to, from], None).unwrap();
+        format!("{:?}", v.diagnostic(at()).fixes)
+    };
+    assert!(report(F16, I32).contains("`f16(f32(...))`: the value is then rounded twice"), "{}", report(F16, I32));
+    assert!(!report(U8, F32).contains("twice"), "{}", report(U8, F32));
+}
+
 #[test]
 fn dtypes_of_instructions() {
     let ok = |t: &str, name: &str, given: &[DType]| {

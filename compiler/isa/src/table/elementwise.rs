@@ -4,7 +4,7 @@ use super::dtypes::*;
 use super::{VEC, dst, src};
 use crate::{
     BinOp::{self, *},
-    DTypeRule, Instr, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
+    DTypeRule, Instr, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
     UnOp::{self, *},
 };
 use ptoc_tensor::DType;
@@ -19,6 +19,8 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::Expand,
     operands: &[dst(VEC), src("a", VEC)],
+    modes: &[],
+    scalar_first: false,
     shape: ShapeRule::Same,
     dtypes: DTypeRule::Any,
     pipe: PipeRule::V,
@@ -113,7 +115,17 @@ pub(super) const ROWS: &[Instr] = &[
     scalar("TADDS", Add, A2, A5, "Adds a scalar.", "dst[i, j] = a[i, j] + s"),
     scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar.", "dst[i, j] = a[i, j] - s"),
     scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar.", "dst[i, j] = a[i, j] * s"),
-    scalar("TDIVS", Div, A2, A5_DIV, "Divides by a scalar, or a scalar by the tile.", "dst[i, j] = a[i, j] / s"),
+    Instr {
+        scalar_first: true,
+        ..scalar(
+            "TDIVS",
+            Div,
+            A2,
+            A5_DIV,
+            "Divides by a scalar, or a scalar by the tile.",
+            "dst[i, j] = a[i, j] / s, or s / a[i, j]",
+        )
+    },
     scalar("TMAXS", Max, A2, A5, "Larger of element and scalar.", "dst[i, j] = max(a[i, j], s)"),
     scalar("TMINS", Min, A2, A5, "Smaller of element and scalar.", "dst[i, j] = min(a[i, j], s)"),
     Instr {
@@ -139,6 +151,20 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TCVT",
         sem: Sem::Convert,
+        modes: &[
+            Mode {
+                words: &["Rint", "Round", "Floor", "Ceil", "Trunc", "Odd"],
+                optional: true,
+                doc: "rounding to nearest even, to nearest with ties away from 0, down, up, towards 0, or to the odd \
+                      neighbour; from float to integer Trunc if not said, else Rint",
+            },
+            Mode {
+                words: &["saturate = true", "saturate = false"],
+                optional: true,
+                doc: "what does not fit becomes the nearest value that does, or not; from float to integer true if not \
+                      said, else false",
+            },
+        ],
         dtypes: DTypeRule::Pairs { a2a3: CVT_A2A3, a5: CVT_A5 },
         in_place: false,
         doc: "Converts to the destination's dtype, with a rounding mode and optional saturation.",
@@ -149,6 +175,11 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TCMP",
         sem: Sem::Compare,
+        modes: &[Mode {
+            words: &["EQ", "NE", "LT", "LE", "GT", "GE"],
+            optional: false,
+            doc: "the comparison; all but NE are false if either side is NaN",
+        }],
         operands: &[dst(VEC), src("a", VEC), src("b", VEC)],
         dtypes: DTypeRule::Mask { a2a3: F, a2a3_eq_only: I32_ONLY, a5: A5 },
         in_place: false,

@@ -11,6 +11,8 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::Matmul,
     operands: &[D, A, B],
+    modes: &[],
+    scalar_first: false,
     shape: ShapeRule::Matmul,
     dtypes: DTypeRule::Matmul,
     pipe: PipeRule::M,

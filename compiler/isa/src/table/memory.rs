@@ -1,7 +1,7 @@
 //! Binding of tiles to bytes, and movement between global memory and tiles and between tiles.
 
 use super::{ANYWHERE, VEC, dst, src, tile};
-use crate::{DTypeRule, Instr, Loc, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+use crate::{DTypeRule, Instr, Loc, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 
 const fn view(name: &'static str, role: Role) -> OperandSpec {
     OperandSpec { name, role, kind: OperandKind::View }
@@ -11,6 +11,8 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::Move,
     operands: &[],
+    modes: &[],
+    scalar_first: false,
     shape: ShapeRule::Same,
     dtypes: DTypeRule::Move,
     pipe: PipeRule::Move,
@@ -50,6 +52,11 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TSTORE",
         sem: Sem::Store,
+        modes: &[Mode {
+            words: &["atomic = true"],
+            optional: true,
+            doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
+        }],
         operands: &[view("view", Role::Dst), src("a", &[Loc::Vec, Loc::Mat, Loc::Acc])],
         pipe: PipeRule::Store,
         doc: "Stores the valid part of a tile; from Acc it converts to the tensor's dtype. Optionally adds atomically.",
@@ -68,6 +75,12 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "MGATHER",
         sem: Sem::Gather,
+        modes: &[Mode {
+            words: &["Undefined", "Clamp", "Wrap", "Zero"],
+            optional: true,
+            doc: "what an index outside gives: an error (if not said), the nearest element, the one at the index modulo \
+                  the size, or 0",
+        }],
         operands: &[dst(VEC), view("table", Role::Src), src("idx", VEC)],
         shape: ShapeRule::Gather,
         dtypes: DTypeRule::Gather,

@@ -11,6 +11,8 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::RowExpand,
     operands: &[dst(VEC), src("a", VEC)],
+    modes: &[],
+    scalar_first: false,
     shape: ShapeRule::Same,
     dtypes: DTypeRule::Any,
     pipe: PipeRule::V,

@@ -49,6 +49,20 @@ fn expected(sem: Sem) -> (usize, ShapeRule) {
 }
 
 #[test]
+fn usage_shows_the_modes() {
+    let usage = |name| lookup(name).unwrap().get().usage();
+    assert_eq!(usage("TADD"), "TADD(dst, a, b)");
+    assert_eq!(usage("TCMP"), "TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)");
+    assert_eq!(
+        usage("TCVT"),
+        "TCVT(dst, a, [Rint | Round | Floor | Ceil | Trunc | Odd], [saturate = true | saturate = false])"
+    );
+    assert_eq!(usage("MGATHER"), "MGATHER(dst, table, idx, [Undefined | Clamp | Wrap | Zero])");
+    assert_eq!(usage("TSTORE"), "TSTORE(view, a, [atomic = true])");
+    assert_eq!(usage("TDIVS"), "TDIVS(dst, a, scalar) or TDIVS(dst, scalar, a)");
+}
+
+#[test]
 fn operands_agree_with_meaning() {
     for row in TABLE {
         let (count, shape) = expected(row.sem);
