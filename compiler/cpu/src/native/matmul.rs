@@ -187,3 +187,48 @@ unsafe fn block<S: Simd, const R: usize, const C: usize, const RAGGED: bool>(
         }
     }
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    type Entry = unsafe extern "C" fn(i64, i64, i64, *mut u8, *const u8, *const u8, *const u8, i64, i64, i64, i64, i64);
+
+    /// The integration tests see only the widest version that the machine has.
+    #[test]
+    fn every_version_gives_the_bits_of_the_definition() {
+        let mut versions: Vec<Entry> = Vec::new();
+        if std::is_x86_feature_detected!("avx512f") {
+            versions.push(matmul_avx512);
+        }
+        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+            versions.push(matmul_avx2);
+        }
+        let number = |n: usize| ((n * 2_654_435_761) % 1000) as f32 / 7.0 - 60.0;
+        for (m, n, k) in [(1, 1, 1), (5, 3, 0), (7, 9, 5), (8, 16, 3), (9, 31, 4), (15, 49, 2), (4, 64, 7), (3, 100, 3)]
+        {
+            let a: Vec<f32> = (0..m * k).map(number).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| number(i + 5)).collect();
+            let start: Vec<f32> = (0..n).map(|i| number(i + 9)).collect();
+            for bias in [false, true] {
+                let mut want = vec![0f32; m * n];
+                for (at, sum) in want.iter_mut().enumerate() {
+                    let (i, j) = (at / n, at % n);
+                    *sum = if bias { start[j] } else { 0.0 };
+                    for p in 0..k {
+                        *sum = a[i * k + p].mul_add(b[p * n + j], *sum);
+                    }
+                }
+                for version in &versions {
+                    let mut got = vec![9f32; m * n];
+                    let from = if bias { start.as_ptr().cast() } else { std::ptr::null() };
+                    let (row, depth) = (4 * n as i64, 4 * k as i64);
+                    let (d, a, b) = (got.as_mut_ptr().cast(), a.as_ptr().cast(), b.as_ptr().cast());
+                    // SAFETY: the matrices have these shapes, and the machine the instructions.
+                    unsafe { version(m as i64, n as i64, k as i64, d, from, a, b, row, 0, depth, 4, row) };
+                    assert_eq!(got, want, "{m} x {n} x {k}");
+                }
+            }
+        }
+    }
+}

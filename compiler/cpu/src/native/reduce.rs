@@ -344,3 +344,60 @@ fn tree<F: Fold>(mut partials: [F::Partial; PARTIALS]) -> F::Partial {
     }
     partials[0]
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    fn versions<F: Fold>() -> Vec<unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64)> {
+        let mut all: Vec<unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64)> = vec![rows_plain::<F>];
+        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c") {
+            all.push(rows_avx2::<F>);
+        }
+        if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512bw") {
+            all.push(rows_avx512::<F>);
+        }
+        all
+    }
+
+    fn agree<F: Fold>(bytes: &[u8]) {
+        let size = size_of::<F::Element>();
+        let cols = (bytes.len() / size / 2) as i64;
+        let results: Vec<Vec<u8>> = versions::<F>()
+            .into_iter()
+            .map(|version| {
+                let mut results = vec![0; 2 * size];
+                let row = cols * size as i64;
+                // SAFETY: two rows of as many elements, and two results.
+                unsafe { version(results.as_mut_ptr(), bytes.as_ptr(), 2, cols, size as i64, row, size as i64) };
+                results
+            })
+            .collect();
+        assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{results:?}");
+    }
+
+    /// The integration tests see only the widest version that the machine has.
+    #[test]
+    fn every_version_gives_the_same_bits() {
+        for len in [8usize, 260, 1028, 2400] {
+            let floats: Vec<f32> = (0..len).map(|n| ((n * 7919) % 997) as f32 / 3.0 - 150.0).collect();
+            let singles: Vec<u8> = floats.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let halves: Vec<u8> = floats.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect();
+            agree::<FloatSum<f32>>(&singles);
+            agree::<FloatMax<f32>>(&singles);
+            agree::<FloatMin<Half>>(&halves);
+            agree::<FloatSum<Half>>(&halves);
+            agree::<IntegerSum<i8>>(&singles);
+            agree::<IntegerMax<u16>>(&singles);
+            agree::<IntegerMin<i64>>(&singles);
+        }
+    }
+
+    #[test]
+    fn halves_widen_exactly() {
+        for bits in 0..=u16::MAX {
+            let (got, want) = (Half(bits).wide(), f16::from_bits(bits).to_f32());
+            assert!(got.to_bits() == want.to_bits(), "{bits:#x}: {got} and {want}");
+        }
+    }
+}
