@@ -3,7 +3,8 @@
 use ptoc_analysis::Loader;
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
 use ptoc_syntax::ast::Name;
-use ptoc_tensor::{Tensor, npy};
+use ptoc_tensor::Tensor;
+use ptoc_tensor::npy::{self, NpyError};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -87,8 +88,22 @@ pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
 pub fn read_array(path: &Path) -> Result<Tensor, Diagnostic> {
     let bytes = read_bytes(path, "array", ".npy")?;
     npy::read(&bytes, None).map_err(|e| {
-        Diagnostic::global(code(e.code()), format!("array `{}`: {e}", path.display()))
-            .with_help("write the array with `numpy.save`")
+        let d = Diagnostic::global(code(e.code()), format!("array `{}`: {e}", path.display()));
+        match &e {
+            NpyError::NotNpy { .. } => d.with_help("write the array with `numpy.save`"),
+            // The message says what to save instead.
+            NpyError::UnsupportedType { .. } => d,
+            NpyError::TruncatedHeader { .. } | NpyError::TruncatedData { .. } => {
+                d.with_help("the file was cut off, or its header is wrong: write it again")
+            }
+            NpyError::TrailingData { .. } => {
+                d.with_help("save each array to a file of its own; a file that is open for appending takes several")
+            }
+            NpyError::Version { .. } | NpyError::BadHeader { .. } => {
+                d.with_help("write the file again: NumPy's `save` makes such headers as are read here")
+            }
+            NpyError::TooLarge { .. } | NpyError::Tensor(_) => d.with_help("give a smaller array"),
+        }
     })
 }
 

@@ -485,6 +485,7 @@ fn explain_and_targets() {
         "explain E0749",
         "explain sa0353",
         "explain TADD",
+        "explain TCVT",
         "explain TMRGSORT",
         "explain TAD",
         "explain",

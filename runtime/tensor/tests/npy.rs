@@ -84,8 +84,8 @@ fn types_without_an_equivalent_name_a_remedy() {
     let refusal = |name| npy::read(&fixture(name), Some(DType::F32)).unwrap_err().to_string();
     insta::assert_snapshot!(refusal("bad_f8"), @"the elements are `<f8` (float64), which kernels do not have; save `x.astype(np.float32)` instead");
     insta::assert_snapshot!(refusal("bad_complex"), @"the elements are `<c8` (complex numbers), which kernels do not have; save `x.real.astype(np.float32)`, and `x.imag` likewise, instead");
-    insta::assert_snapshot!(refusal("bad_text"), @"the elements are `<U1` (text), which kernels do not have; save `x.astype(np.float32)` instead");
-    insta::assert_snapshot!(refusal("bad_object"), @"the elements are `|O` (pickled Python objects), which kernels do not have; save `x.astype(np.float32)` instead");
+    insta::assert_snapshot!(refusal("bad_text"), @"the elements are `<U1` (text), which kernels do not have; save an array of numbers, such as codes of the words, instead");
+    insta::assert_snapshot!(refusal("bad_object"), @"the elements are `|O` (pickled Python objects), which kernels do not have; save an array of numbers instead");
     insta::assert_snapshot!(refusal("bad_structured"), @r#"the elements are `[('a', '<f4'), ("b,'", '<i4', (2,))]` (a structured type), which kernels do not have; save one field, as in `x['name']`, instead"#);
     insta::assert_snapshot!(refusal("bad_date"), @"the elements are `<M8[us]` (dates or durations), which kernels do not have; save `x.astype(np.int64)` instead");
     insta::assert_snapshot!(refusal("bad_raw"), @"the elements are `|V5` (raw bytes), which kernels do not have; save a numeric view, as in `x.view(np.uint8)`, instead");

@@ -184,9 +184,9 @@ fn missing_dimensions(
         _ => format!("the sizes of {} are not known: no array has them", list(names.iter().copied())),
     };
     let flags: Vec<String> = names.iter().map(|n| format!("-D {n}=..")).collect();
-    let mut d = Diagnostic::error(codes::MISSING_DIMENSION, first.span, message).with_label("what is this?");
+    let mut d = Diagnostic::error(codes::MISSING_DIMENSION, first.span, message).with_label("its size is not known");
     for dim in rest {
-        d = d.with_secondary(dim.span, "and this?");
+        d = d.with_secondary(dim.span, "nor is this one");
     }
     session.fail(d.with_help(format!("say it: `{}`", flags.join(" "))))
 }

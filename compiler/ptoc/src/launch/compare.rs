@@ -1,6 +1,7 @@
 //! Holding inputs to `where` and results to `ensures`.
 
 use super::plan::Plan;
+use super::witness;
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
@@ -55,11 +56,14 @@ impl Plan {
             let d = match Predicate::new(condition).and_then(|p| p.counterexample(inputs)) {
                 Ok(None) => continue,
                 Ok(Some(at)) => {
+                    let shown = witness::values(condition, &at, &self.arguments, tensors, spec);
                     let at: Vec<String> = at.iter().map(i64::to_string).collect();
-                    let place = match at.len() {
-                        0 => String::new(),
-                        1 => format!(", first at index {}", at[0]),
-                        _ => format!(", first at indices {}", at.join(", ")),
+                    let place = match (shown.split_last(), at.len()) {
+                        (Some((last, [])), _) => format!(": {last}"),
+                        (Some((last, rest)), _) => format!(": {} and {last}", rest.join(", ")),
+                        (None, 0) => String::new(),
+                        (None, 1) => format!(", first at index {}", at[0]),
+                        (None, _) => format!(", first at indices {}", at.join(", ")),
                     };
                     Diagnostic::error(
                         codes::DATA_VIOLATES_WHERE,

@@ -8,6 +8,7 @@ mod compare;
 mod plan;
 mod random;
 mod run;
+mod witness;
 
 pub use arrays::{Array, Arrays, check_outputs, read_arrays};
 pub use bind::bind_dimensions;
