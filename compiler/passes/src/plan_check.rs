@@ -3,7 +3,8 @@
 //! written since its declaration and may be read before its next one. A plan is sound if no write destroys bytes of a
 //! value that is still wanted, and if every address is aligned and inside its memory.
 //!
-//! What the author placed (`TASSIGN` with constants) may overlap as it likes; that is judged elsewhere.
+//! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories bytes
+//! have no meaning under another type, so there a write that destroys a tile of another type is the author's mistake.
 
 use crate::access::{Access, is_broadcast, is_whole, regions, tile_accesses};
 use crate::memories;
@@ -24,6 +25,9 @@ pub enum Fault {
     Unaligned(Tile, u64),
     /// Writing the first tile at `span` destroys the second one, which is still wanted.
     Clobber(Tile, Tile, Span),
+    /// The author gave both tiles the same bytes of a memory whose contents have no meaning under another type, and
+    /// writing the first at `span` destroys the second.
+    Unobservable(Tile, Tile, Span),
 }
 
 impl Fault {
@@ -36,6 +40,9 @@ impl Fault {
                 format!("the plan puts the end of tile {} at {end:#x}, outside its memory", name(t))
             }
             Fault::Unaligned(t, at) => format!("the plan puts tile {} at {at:#x}, which is not aligned", name(t)),
+            Fault::Unobservable(a, b, _) => {
+                format!("writing {} destroys {}, which may still be read", name(a), name(b))
+            }
             Fault::Clobber(a, b, _) => {
                 format!("the plan gives tile {} bytes of tile {}, which is still needed", name(a), name(b))
             }
@@ -44,9 +51,19 @@ impl Fault {
 
     /// The report: whose mistake it is, where, and what helps until it is mended.
     pub fn diagnostic(&self, kernel: &Kernel) -> Diagnostic {
+        if let Fault::Unobservable(a, b, span) = self {
+            let (a, b) = (&kernel.tiles[*a], &kernel.tiles[*b]);
+            let message = format!("writing `{}` destroys `{}`, which may still be read", a.name, b.name);
+            return Diagnostic::error(codes::UNOBSERVABLE_ALIAS, *span, message)
+                .with_label(format!("writes `{}`", a.name))
+                .with_secondary(a.span, format!("`{}` is {}", a.name, a.ty))
+                .with_secondary(b.span, format!("`{}` is {}, on the same bytes", b.name, b.ty))
+                .with_note(format!("bytes of {} mean nothing to a tile of another type", a.ty.loc))
+                .with_help("move one of them, or finish with the first before the second is written");
+        }
         let (tile, span) = match self {
             Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) => (*t, kernel.tiles[*t].span),
-            Fault::Clobber(t, _, span) => (*t, *span),
+            Fault::Clobber(t, _, span) | Fault::Unobservable(t, _, span) => (*t, *span),
         };
         let data = &kernel.tiles[tile];
         let workaround = match data.hidden {
@@ -301,6 +318,8 @@ impl Flow<'_> {
         for victim in victims {
             if self.clash(tile, victim) {
                 self.faults.push(Fault::Clobber(tile, victim, stmt.span));
+            } else if self.unobservable(tile, victim) {
+                self.faults.push(Fault::Unobservable(tile, victim, stmt.span));
             }
         }
     }
@@ -310,6 +329,15 @@ impl Flow<'_> {
         // At least one of them is the planner's.
         x.ty.loc == y.ty.loc
             && (x.addr == AddrKind::Auto || y.addr == AddrKind::Auto)
+            && overlap(self.ranges.get(&a), self.ranges.get(&b))
+    }
+
+    /// Two tiles of the author's placing, of different types, on common bytes that cannot be seen under another type.
+    fn unobservable(&self, a: Tile, b: Tile) -> bool {
+        let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
+        x.ty.loc == y.ty.loc
+            && !x.ty.loc.bytes_observable()
+            && x.ty != y.ty
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }
 
