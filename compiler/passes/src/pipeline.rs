@@ -7,6 +7,7 @@ use crate::{dynamic, init, lower, placement, plan_check};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::verify::verify;
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
 
@@ -33,6 +34,7 @@ pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnos
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
 pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    verified(&kernel, "elaboration")?;
     let mut diagnostics = init::check(&mut kernel);
     let too_large = check_sizes(&kernel, target);
     // A memory that cannot hold one of its tiles says so once.
@@ -49,6 +51,7 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
                 return Err(diagnostics);
             }
             dynamic::add_checks(&mut kernel, &placement);
+            verified(&kernel, "placement")?;
             Ok((PlacedKernel { kernel, placement }, diagnostics))
         }
         Ok(_) => Err(diagnostics),
@@ -58,4 +61,16 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
             Err(diagnostics)
         }
     }
+}
+
+/// The verifier between passes. What it finds is a mistake of the step before, never the author's.
+fn verified(kernel: &Kernel, step: &str) -> Result<(), Vec<Diagnostic>> {
+    verify(kernel).map_err(|errors| {
+        let report = |e: ptoc_ir::tile::verify::VerifyError| {
+            Diagnostic::error(e.code, e.span, format!("a bug of ptoc: after {step}, {}", e.message))
+                .with_label("the code for this is not valid tile IR")
+                .with_note("the program is not at fault: please report it")
+        };
+        errors.into_iter().take(1).map(report).collect()
+    })
 }
