@@ -3,6 +3,7 @@
 //! Static things are evaluated ([`crate::value::Val`]), scalars and tiles become IR, functions are inlined. An error is
 //! reported once and turns into [`Val::Poison`] or [`Reported`]; what uses it stays silent.
 
+mod asserts;
 mod assign;
 mod calls;
 mod consts;
