@@ -282,7 +282,7 @@ impl<'k> Machine<'k, '_> {
                         let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
                         let message =
                             format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
-                        return self.trap(codes::TRAP_GATHER_OUT_OF_BOUNDS, message);
+                        return self.trap(codes::GATHER_INDEX, message);
                     }
                 };
                 let bits = self.tensor_read(view.at.tensor, view.nth(n))?;
