@@ -161,6 +161,7 @@ impl Elab<'_> {
         };
         if !constant {
             let d = Diagnostic::error(codes::NOT_CONSTANT, c.value.span, "a `const` must be known at compile time")
+                .with_label("computed when the kernel runs (as is everything in a loop)")
                 .with_help("use `let` for what is known when the kernel runs");
             return self.report(d);
         }

@@ -33,7 +33,7 @@ pub(crate) fn default_label(code: Code) -> Option<&'static str> {
         codes::BAD_ATTRIBUTE => "not understood",
         codes::GRID_MISUSE => "not possible here",
         codes::ALIASING_ARGUMENTS => "passed again",
-        codes::NOT_CONSTANT => "known only when the kernel runs",
+        codes::NOT_CONSTANT => "no integer constant",
         codes::CONSTANT_OVERFLOW => "does not fit 128 bits",
         codes::DIVISION_BY_ZERO => "the divisor is 0",
         codes::OUT_OF_FUEL => "evaluation stopped here",

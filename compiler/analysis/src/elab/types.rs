@@ -94,7 +94,7 @@ impl Elab<'_> {
                 if self.dims_of(*x, &mut names, 32).is_none() {
                     let d =
                         Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"))
-                            .with_label("this is known when the kernel runs");
+                            .with_label("computed when the kernel runs (as is everything in a loop)");
                     return self.report(d);
                 }
                 match self.known_index(*x) {
