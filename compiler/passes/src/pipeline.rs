@@ -34,9 +34,12 @@ pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnos
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
 pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    verified(&kernel, "elaboration")?;
-    let mut diagnostics = init::check(&mut kernel);
     let too_large = check_sizes(&kernel, target);
+    // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
+    if too_large.is_empty() {
+        verified(&kernel, "elaboration")?;
+    }
+    let mut diagnostics = init::check(&mut kernel);
     // A memory that cannot hold one of its tiles says so once.
     let spoken: FxHashSet<_> =
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();

@@ -196,6 +196,19 @@ impl Elab<'_> {
             }
             _ => {}
         }
+        // A shift count may be an `index`: any count of the width or more does the same.
+        if let (BinaryOp::Shl | BinaryOp::Shr, Some(Ty::D(d)), Some(Ty::Index)) =
+            (op, self.scalar_ty(a), self.scalar_ty(b))
+            && d.is_int()
+        {
+            let count = self.index_of(b, spans.1)?;
+            let (zero, width) = (self.idx(0), self.idx(8 * d.size() as i64));
+            let low = self.bin(BinOp::Min, count, width, spans.1);
+            let negative = self.compare(CmpOp::Lt, count, zero, spans.1);
+            let count = self.b.select(negative, width, low, spans.1);
+            let count = self.convert_scalar(count, Ty::D(d), spans.1);
+            return self.scalar_binary(op, a, &Val::Scalar(count), span, spans);
+        }
         // A literal beside an `index` constant stays exact: index constants fold in the builder.
         let ty = match (self.scalar_ty(a), self.scalar_ty(b)) {
             (Some(x), Some(y)) if x == y => x,

@@ -192,6 +192,7 @@ impl<'a> Elab<'a> {
                 }
             }
         }
+        self.where_dimensions(k);
         let mut tensors = Vec::new();
         for p in k.params.iter().filter(|p| is_tensor(&p.ty)) {
             match self.tensor_argument(p) {
@@ -233,6 +234,24 @@ impl<'a> Elab<'a> {
     pub(crate) fn names_constant(&self, n: &Name) -> bool {
         let item = self.modules.get(self.module).scope.get(n);
         item.is_some_and(|id| matches!(self.modules.item(*id).kind, ItemKind::Const(_)))
+    }
+
+    /// `where NB == ceil_div(N, B1)` defines `NB`, if no shape binds it by bare use.
+    fn where_dimensions(&mut self, k: &KernelItem) {
+        for e in &k.wheres {
+            let ExprKind::Binary(BinaryOp::Eq, a, b) = &*e.kind else { continue };
+            for (name, value) in [(a, b), (b, a)] {
+                let ExprKind::Name(n) = &*name.kind else { continue };
+                let param = k.params.iter().any(|p| p.name.name == *n);
+                if param || self.env.get(n).is_some() || self.names_constant(n) || crate::builtins::word(n).is_some() {
+                    continue;
+                }
+                let v = self.expr(value).and_then(|v| self.index_of(&v, value.span));
+                let v = v.map_or(Val::Poison, Val::Scalar);
+                self.env.define(n.clone(), Binding::Let(v), name.span);
+                break;
+            }
+        }
     }
 
     fn scalar_argument(&mut self, p: &Param) -> R<ScalarArg> {
