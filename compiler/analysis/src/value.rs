@@ -167,6 +167,16 @@ pub struct TileSpec {
 }
 
 impl Val {
+    /// The mask that it is: the result of a comparison, or a declared tile of `bool`; and whether it is to be read the
+    /// other way round.
+    pub fn as_mask(&self) -> Option<(TileVal, bool)> {
+        match self {
+            Val::Mask(m, negated) => Some((*m, *negated)),
+            Val::Tile(t) if t.ty.dtype == DType::Bool => Some((*t, false)),
+            _ => None,
+        }
+    }
+
     /// What kind of thing it is, for messages ("a tile").
     pub fn describe(&self) -> &'static str {
         match self {

@@ -161,9 +161,10 @@ impl Elab<'_> {
                 let e = self.exactly(args, 3, "select(condition, a, b)", span)?;
                 let (c, a, b) = (self.expr(e[0])?, self.expr(e[1])?, self.expr(e[2])?);
                 let at = (e[1].span, e[2].span);
+                if let Some(mask) = c.as_mask() {
+                    return self.tile_select(mask, a, b, dest, span, at);
+                }
                 match c {
-                    Val::Mask(m, negated) => self.tile_select((m, negated), a, b, dest, span, at),
-                    Val::Tile(m) if m.ty.dtype == DType::Bool => self.tile_select((m, false), a, b, dest, span, at),
                     Val::Bool(c) => Ok(if c { a } else { b }),
                     c => {
                         let c = self.bool_of(&c, e[0].span)?;

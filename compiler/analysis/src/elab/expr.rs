@@ -346,21 +346,15 @@ impl Elab<'_> {
     /// `if c { a } else { b }` for its value.
     fn if_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> R<Val> {
         let cond = self.expr(&i.cond)?;
+        if let Some(mask) = cond.as_mask() {
+            let a = self.block_value(&i.then, None)?;
+            let b = self.else_value(i, None, span)?;
+            let other = i.els.as_deref().map_or(span, else_span);
+            return self.tile_select(mask, a, b, dest, span, (i.then.span, other));
+        }
         match cond {
             Val::Bool(true) => self.block_value(&i.then, dest),
             Val::Bool(false) => self.else_value(i, dest, span),
-            Val::Tile(m) if m.ty.dtype == ptoc_tensor::DType::Bool => {
-                let a = self.block_value(&i.then, None)?;
-                let b = self.else_value(i, None, span)?;
-                let other = i.els.as_deref().map_or(span, else_span);
-                self.tile_select((m, false), a, b, dest, span, (i.then.span, other))
-            }
-            Val::Mask(m, negated) => {
-                let a = self.block_value(&i.then, None)?;
-                let b = self.else_value(i, None, span)?;
-                let other = i.els.as_deref().map_or(span, else_span);
-                self.tile_select((m, negated), a, b, dest, span, (i.then.span, other))
-            }
             Val::Poison => Err(Reported),
             cond => {
                 let c = self.bool_of(&cond, i.cond.span)?;

@@ -7,14 +7,23 @@ use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
 /// A number that expressions are evaluated in.
-pub(super) trait Num: Copy {
+pub(super) trait Num: Copy + PartialOrd {
     fn from_int(x: i64) -> Self;
     fn from_real(x: f64) -> Result<Self, OracleError>;
     fn from_bits(ty: Ty, bits: u64) -> Result<Self, OracleError>;
     fn truth(self) -> bool;
     fn unary(op: UnOp, a: Self) -> Result<Self, OracleError>;
     fn binary(op: BinOp, a: Self, b: Self) -> Result<Self, OracleError>;
-    fn compare(op: CmpOp, a: Self, b: Self) -> bool;
+    fn compare(op: CmpOp, a: Self, b: Self) -> bool {
+        match op {
+            CmpOp::Eq => a == b,
+            CmpOp::Ne => a != b,
+            CmpOp::Lt => a < b,
+            CmpOp::Le => a <= b,
+            CmpOp::Gt => a > b,
+            CmpOp::Ge => a >= b,
+        }
+    }
     /// The reduction of nothing.
     fn start(kind: ReduceKind) -> Option<Self>;
 
@@ -118,17 +127,6 @@ impl Num for f64 {
         })
     }
 
-    fn compare(op: CmpOp, a: f64, b: f64) -> bool {
-        match op {
-            CmpOp::Eq => a == b,
-            CmpOp::Ne => a != b,
-            CmpOp::Lt => a < b,
-            CmpOp::Le => a <= b,
-            CmpOp::Gt => a > b,
-            CmpOp::Ge => a >= b,
-        }
-    }
-
     fn start(kind: ReduceKind) -> Option<f64> {
         Some(match kind {
             ReduceKind::Sum => 0.0,
@@ -205,17 +203,6 @@ impl Num for i128 {
             BinOp::Shr => Some(a >> u32::try_from(b).unwrap_or(127).min(127)),
         };
         result.ok_or(OracleError::Overflow)
-    }
-
-    fn compare(op: CmpOp, a: i128, b: i128) -> bool {
-        match op {
-            CmpOp::Eq => a == b,
-            CmpOp::Ne => a != b,
-            CmpOp::Lt => a < b,
-            CmpOp::Le => a <= b,
-            CmpOp::Gt => a > b,
-            CmpOp::Ge => a >= b,
-        }
     }
 
     fn start(kind: ReduceKind) -> Option<i128> {
