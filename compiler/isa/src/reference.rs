@@ -19,7 +19,13 @@ pub fn reference_markdown() -> String {
     for row in TABLE {
         put(
             &mut out,
-            format_args!("| [{0}](#{1}) | {2} | `{3}` |\n", row.name, anchor(row), operands(row), row.formula),
+            format_args!(
+                "| [{0}](#{1}) | {2} | `{3}` |\n",
+                row.name,
+                anchor(row),
+                operands(row),
+                in_table(row.formula)
+            ),
         );
     }
     for row in TABLE {
@@ -92,6 +98,11 @@ pub fn targets_markdown() -> String {
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+/// Code in a cell of a table: a bare bar would end the cell.
+fn in_table(code: &str) -> String {
+    code.replace('|', "\\|")
 }
 
 fn anchor(row: &Instr) -> String {

@@ -14,6 +14,10 @@ pub(super) const A5_DIV: &[DType] = &[I16, U16, I32, U32, I64, U64, F16, F32];
 pub(super) const F: &[DType] = &[F16, F32];
 /// Bitwise operations; masks are bits too, packed or not.
 pub(super) const BITS: &[DType] = &[Bool, I8, U8, I16, U16, I32, U32];
+/// Bits taken as numbers: shifts, and bitwise operations with a scalar.
+pub(super) const INTS: &[DType] = &[I8, U8, I16, U16, I32, U32];
+/// Shifts of a tile by a tile on A5.
+pub(super) const INTS_64: &[DType] = &[I8, U8, I16, U16, I32, U32, I64, U64];
 /// Everything of 1, 2 and 4 bytes.
 pub(super) const UP_TO_32: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
 /// Everything of 2 and 4 bytes.

@@ -71,6 +71,11 @@ const fn scalar(
     }
 }
 
+/// On bits: the scalar is first spread over the destination, which must not be the source for that reason.
+const fn bits_scalar(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
+    Instr { in_place: false, ..scalar(name, op, INTS, INTS, doc, formula) }
+}
+
 const fn unary(
     name: &'static str,
     op: UnOp,
@@ -112,6 +117,22 @@ pub(super) const ROWS: &[Instr] = &[
             "dst[i, j] = a[i, j] ^ b[i, j]",
         )
     },
+    binary(
+        "TSHL",
+        Shl,
+        INTS,
+        INTS_64,
+        "Shifts left; by the width or more (the count is taken as unsigned) gives 0.",
+        "dst[i, j] = a[i, j] << b[i, j]",
+    ),
+    binary(
+        "TSHR",
+        Shr,
+        INTS,
+        INTS_64,
+        "Shifts right, signed types with copies of the sign; by the width or more gives 0 or the sign.",
+        "dst[i, j] = a[i, j] >> b[i, j]",
+    ),
     scalar("TADDS", Add, A2, A5, "Adds a scalar.", "dst[i, j] = a[i, j] + s"),
     scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar.", "dst[i, j] = a[i, j] - s"),
     scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar.", "dst[i, j] = a[i, j] * s"),
@@ -128,6 +149,20 @@ pub(super) const ROWS: &[Instr] = &[
     },
     scalar("TMAXS", Max, A2, A5, "Larger of element and scalar.", "dst[i, j] = max(a[i, j], s)"),
     scalar("TMINS", Min, A2, A5, "Smaller of element and scalar.", "dst[i, j] = min(a[i, j], s)"),
+    bits_scalar("TANDS", And, "Bitwise and with a scalar.", "dst[i, j] = a[i, j] & s"),
+    bits_scalar("TORS", Or, "Bitwise or with a scalar.", "dst[i, j] = a[i, j] | s"),
+    // Exclusive or takes the way of TXOR on A2A3, through a scratch tile.
+    Instr {
+        scratch: Scratch::LikeSource,
+        ..bits_scalar("TXORS", Xor, "Bitwise exclusive or with a scalar.", "dst[i, j] = a[i, j] ^ s")
+    },
+    bits_scalar("TSHLS", Shl, "Shifts left by a scalar; by the width or more gives 0.", "dst[i, j] = a[i, j] << s"),
+    bits_scalar(
+        "TSHRS",
+        Shr,
+        "Shifts right by a scalar, signed types with copies of the sign; by the width or more gives 0 or the sign.",
+        "dst[i, j] = a[i, j] >> s",
+    ),
     Instr {
         name: "TEXPANDS",
         sem: Sem::Expand,

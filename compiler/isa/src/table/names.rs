@@ -20,7 +20,6 @@ pub const NOT_YET: &[&str] = &[
     "TADDSC",
     "TALIAS",
     "TALLOC",
-    "TANDS",
     "TAXPY",
     "TBROADCAST",
     "TCI",
@@ -62,7 +61,6 @@ pub const NOT_YET: &[&str] = &[
     "TMRGSORT",
     "TMULADDDST",
     "TNOTIFY",
-    "TORS",
     "TPAIRREDUCESUM",
     "TPARTADD",
     "TPARTARGMAX",
@@ -93,10 +91,6 @@ pub const NOT_YET: &[&str] = &[
     "TROWPROD",
     "TSCATTER",
     "TSELS",
-    "TSHL",
-    "TSHLS",
-    "TSHR",
-    "TSHRS",
     "TSORT32",
     "TSTORE_FP",
     "TSUBC",
@@ -108,7 +102,6 @@ pub const NOT_YET: &[&str] = &[
     "TTEST",
     "TTRI",
     "TWAIT",
-    "TXORS",
 ];
 
 /// What a name that looks like an instruction stands for.

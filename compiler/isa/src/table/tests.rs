@@ -17,8 +17,8 @@ fn names_are_unique_and_lookup_finds_each() {
 
 #[test]
 fn every_required_instruction_is_there() {
-    let wanted = "TASSIGN TLOAD TSTORE TMOV TADD TSUB TMUL TDIV TMAX TMIN TAND TOR TXOR TADDS TSUBS TMULS TDIVS TMAXS \
-                  TMINS TEXPANDS TABS TNEG TNOT TRELU TEXP TLOG TSQRT TRSQRT TRECIP TCVT TCMP TSEL TROWSUM TROWMAX \
+    let wanted = "TASSIGN TLOAD TSTORE TMOV TADD TSUB TMUL TDIV TMAX TMIN TAND TOR TXOR TSHL TSHR TADDS TSUBS TMULS TDIVS TMAXS \
+                  TMINS TANDS TORS TXORS TSHLS TSHRS TEXPANDS TABS TNEG TNOT TRELU TEXP TLOG TSQRT TRSQRT TRECIP TCVT TCMP TSEL TROWSUM TROWMAX \
                   TROWMIN TCOLSUM TCOLMAX TCOLMIN TROWEXPAND TROWEXPANDADD TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV \
                   TROWEXPANDMAX TROWEXPANDMIN TCOLEXPAND TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL TCOLEXPANDDIV \
                   TCOLEXPANDMAX TCOLEXPANDMIN TTRANS TMATMUL TMATMUL_ACC TMATMUL_BIAS MGATHER";
@@ -114,8 +114,8 @@ fn every_meaning_is_an_instruction_once() {
         Sem::Gather,
     ];
     use BinOp::*;
-    all.extend([Add, Sub, Mul, Div, Max, Min, And, Or, Xor].map(Sem::Binary));
-    all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::BinaryScalar));
+    all.extend([Add, Sub, Mul, Div, Max, Min, And, Or, Xor, Shl, Shr].map(Sem::Binary));
+    all.extend([Add, Sub, Mul, Div, Max, Min, And, Or, Xor, Shl, Shr].map(Sem::BinaryScalar));
     all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::RowExpandBinary));
     all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::ColExpandBinary));
     all.extend(Reduce::ALL.iter().map(|r| Sem::RowReduce(*r)));
