@@ -1,0 +1,36 @@
+//! CuTe's layout algebra: shapes, strides, layouts, tilers, coordinates, swizzles, and the operations on them, over
+//! integers that are known now or only when a kernel is launched.
+//!
+//! A [`Layout`] is a function from coordinates to offsets, written `shape:stride`. Operations are functions which take
+//! the [`Cx`] (what is known of the symbols), borrow their operands and return a new value or a [`LayoutError`] that
+//! names the operation, the mode and the two numbers that do not fit. [`ops::TABLE`] lists those that have a name in
+//! the language and on the command line; [`Value`] is anything such a name takes or gives.
+//!
+//! Where an all-static case is sound, texts equal those of the C++ headers, 1-sized modes and their strides included.
+//! This crate depends on nothing and does no I/O.
+
+mod cx;
+mod error;
+mod int;
+mod layout;
+mod mma;
+pub mod ops;
+mod poly;
+mod swizzle;
+mod tiler;
+mod tuple;
+mod value;
+
+pub use cx::{Condition, Cx, Truth};
+pub use error::{ErrorKind, LayoutError, Path};
+pub use int::Int;
+pub use layout::{Layout, Stride};
+pub use mma::{MmaAtom, Operand, TiledMma};
+pub use poly::{Atom, AtomKind, Poly};
+pub use swizzle::{Composed, Swizzle};
+pub use tiler::Tiler;
+pub use tuple::{Coord, CoordLeaf, IntTuple, Tuple};
+pub use value::Value;
+
+/// The result of an operation.
+pub type Result<T> = std::result::Result<T, LayoutError>;
