@@ -3,7 +3,7 @@
 //!
 //! A [`Layout`] is a function from coordinates to offsets, written `shape:stride`. Operations are functions which take
 //! the [`Cx`] (what is known of the symbols), borrow their operands and return a new value or a [`LayoutError`] that
-//! names the operation, the mode and the two numbers that do not fit. [`ops::TABLE`] lists those that have a name in
+//! names the operation, the mode and the two numbers that do not fit. [`ops::TABLES`] lists those that have a name in
 //! the language and on the command line; [`Value`] is anything such a name takes or gives.
 //!
 //! Where an all-static case is sound, texts equal those of the C++ headers, 1-sized modes and their strides included.

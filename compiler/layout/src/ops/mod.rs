@@ -16,10 +16,15 @@ pub struct Op {
     pub eval: fn(&Cx, &[Value]) -> Result<Value>,
 }
 
-/// Every operation, by topic.
-pub static TABLE: &[Op] = &[];
+/// Every operation, by topic: a file's operations are one slice of it.
+pub static TABLES: &[&[Op]] = &[];
+
+/// Every operation.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    TABLES.iter().copied().flatten()
+}
 
 /// The operation called `name`.
 pub fn find(name: &str) -> Option<&'static Op> {
-    TABLE.iter().find(|op| op.name == name)
+    all().find(|op| op.name == name)
 }
