@@ -48,6 +48,16 @@ pub fn reference_markdown() -> String {
                 out.push_str("* Scratch: a2a3 wants a tile as large as the result; the compiler adds it.\n")
             }
         }
+        if let Some(id) = crate::lookup(row.name) {
+            let apart: Vec<&str> = Target::all()
+                .iter()
+                .filter(|t| crate::check_overlap(t, id, 1).is_some())
+                .map(|t| t.name.as_str())
+                .collect();
+            if !apart.is_empty() {
+                put(&mut out, format_args!("* The destination must not be a source on {}.\n", text::list(apart)));
+            }
+        }
         if let Some(p) = unary_program(row) {
             put(&mut out, format_args!("* Error: {}\n", error_bound(p)));
         }

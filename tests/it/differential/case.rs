@@ -2,7 +2,9 @@
 
 use super::model::{self, Model};
 use crate::engine::{Content, Noise, noise};
-use ptoc_isa::{CmpOp, Instr, InstrId, Loc, MoveRule, OperandKind, Place, RoundMode, Sem, Target, allowed_dtypes};
+use ptoc_isa::{
+    BinOp, CmpOp, Instr, InstrId, Loc, MoveRule, OperandKind, Place, RoundMode, Sem, Target, allowed_dtypes,
+};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt::Write as _;
 
@@ -276,8 +278,11 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         | Sem::Select => each(&|d| plain(instr, d, label(d.name()))),
         Sem::BinaryScalar(_) => {
             let mut all = each(&|d| plain(instr, d, label(d.name())));
-            if instr.sem == Sem::BinaryScalar(ptoc_isa::BinOp::Div) {
+            if instr.sem == Sem::BinaryScalar(BinOp::Div) {
                 all.extend(each(&|d| reversed(instr, d, label(&format!("{d} reversed")))));
+            }
+            if let Sem::BinaryScalar(op @ (BinOp::Shl | BinOp::Shr)) = instr.sem {
+                all.extend(each(&|d| shifts(instr, op, d, label(&format!("{d} by constants")))));
             }
             all
         }
@@ -361,6 +366,21 @@ fn reversed(instr: &'static Instr, dtype: DType, label: String) -> Case {
     w.line(format!("{}({d}, {s}, {a});", instr.name));
     w.output(dtype, Form::Full, &d);
     w.case(label, GRID, Some(Model::Reversed { dtype }))
+}
+
+/// By counts that are known when it is compiled, around the width and beyond.
+fn shifts(instr: &'static Instr, op: BinOp, dtype: DType, label: String) -> Case {
+    let mut w = Writer::default();
+    let a = w.input(dtype, Form::Full);
+    let width = 8 * dtype.size() as i128;
+    let (lo, hi) = scalar::integer_range(dtype).expect("an integer");
+    let counts = vec![0, 1, width / 2, width - 1, width, width + 1, lo, hi];
+    for n in &counts {
+        let d = w.tile(dtype, Form::Full);
+        w.line(format!("{}({d}, {a}, {n});", instr.name));
+        w.output(dtype, Form::Full, &d);
+    }
+    w.case(label, GRID, Some(Model::Shifts { op, dtype, counts }))
 }
 
 /// Every rounding mode, with saturation, without, and by default.

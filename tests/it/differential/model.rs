@@ -22,6 +22,11 @@ pub enum Model {
         sem: Sem,
         dtype: DType,
     },
+    Shifts {
+        op: BinOp,
+        dtype: DType,
+        counts: Vec<i128>,
+    },
     Reversed {
         dtype: DType,
     },
@@ -278,6 +283,7 @@ impl Model {
     ) -> Want {
         match self {
             Model::Plain { sem, dtype } => plain(*sem, *dtype, content, x, (i, r, c)),
+            Model::Shifts { op, dtype, counts } => binary(*op, *dtype, get(x[0], i), Num::I(counts[k])),
             Model::Reversed { dtype } => binary(BinOp::Div, *dtype, get(x[1], 0), get(x[0], i)),
             Model::Convert { from, to, modes } => convert(*from, *to, get(x[0], i), modes[k].0, modes[k].1),
             Model::Compare { ops } => flag(holds(ops[k], get(x[0], i), get(x[1], i))),

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::env::Binding;
-use super::{Elab, R, Reported, not_yet};
+use super::{Elab, R, Reported};
 use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
 use crate::value::{TileVal, Val};
@@ -39,8 +39,8 @@ impl Elab<'_> {
             ExprKind::Layout(..) => self.not_yet(e.span, "layouts as values"),
             ExprKind::Basis(..) => self.not_yet(e.span, "basis strides (the layout algebra)"),
             ExprKind::Unary(op, a) => self.unary(*op, a, dest, e.span),
-            ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, e.span),
-            ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, e.span),
+            ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, dest, e.span),
+            ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, dest, e.span),
             ExprKind::Binary(op, a, b) => {
                 let (x, y) = (self.expr(a), self.expr(b));
                 let (x, y) = (x?, y?);
@@ -226,7 +226,7 @@ impl Elab<'_> {
     }
 
     /// `a && b`, `a || b`: the right side is evaluated only if it decides.
-    fn logic(&mut self, and: bool, a: &Expr, b: &Expr, span: Span) -> R<Val> {
+    fn logic(&mut self, and: bool, a: &Expr, b: &Expr, dest: Option<TileVal>, span: Span) -> R<Val> {
         let x = self.expr(a)?;
         match x {
             Val::Bool(v) if v == and => {
@@ -238,16 +238,22 @@ impl Elab<'_> {
             }
             // The left side decides, but the right one must still be a condition.
             Val::Bool(v) => return Ok(Val::Bool(v)),
-            Val::Mask(..) | Val::Tile(_) => {
-                let d = not_yet(span, "`&&` and `||` of masks")
-                    .with_help("nest the conditions: `if a { if b { x } else { y } } else { y }`");
-                return self.report(d);
+            // A mask decides for each element apart: both sides are computed.
+            x if x.as_mask().is_some() => {
+                let y = self.expr(b)?;
+                let op = if and { BinaryOp::And } else { BinaryOp::Or };
+                return self.mask_binary(op, x, y, dest, span, (a.span, b.span));
             }
             _ => {}
         }
         let left = self.bool_of(&x, a.span)?;
         let (region, right) = self.region(|s| {
             let y = s.expr(b)?;
+            if y.as_mask().is_some() {
+                let op = if and { BinaryOp::And } else { BinaryOp::Or };
+                s.mask_binary(op, x, y, None, span, (a.span, b.span))?;
+                return Err(Reported);
+            }
             s.bool_of(&y, b.span)
         });
         let right = right?;

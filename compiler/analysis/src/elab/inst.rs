@@ -271,6 +271,7 @@ impl Elab<'_> {
         }
         self.locations(id, &ops)?;
         self.dtypes(id, &ops, &attrs, span)?;
+        self.overlap(id, &ops)?;
         if instr.sem == Sem::Convert {
             let to_int = ops[0].dtype().is_some_and(DType::is_int);
             let from_float = ops[1].dtype().is_some_and(DType::is_float);
@@ -316,6 +317,20 @@ impl Elab<'_> {
             }
         }
         self.b.inst(Inst { instr: id, operands: out, scratch, attrs }, span);
+        Ok(())
+    }
+
+    /// The destination as a source too. Windows of one tile are told apart by their origins alone.
+    fn overlap(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
+        let Some(d) = ops[0].tile() else { return Ok(()) };
+        for (k, op) in ops.iter().enumerate().skip(1) {
+            let Opnd::Tile(t, at) = op else { continue };
+            if (t.tile, t.element, t.origin) == (d.tile, d.element, d.origin)
+                && let Some(v) = ptoc_isa::check_overlap(self.target, id, k)
+            {
+                return self.report(v.diagnostic(*at));
+            }
+        }
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod facts;
 mod inst;
 mod kernel;
 mod labels;
+mod masks;
 mod oracle;
 mod params;
 mod program;

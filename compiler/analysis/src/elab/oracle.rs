@@ -36,6 +36,8 @@ struct State {
     frames: Vec<Vec<(Name, Math)>>,
     vars: usize,
     slots: usize,
+    /// The slots that hold truth values.
+    truths: Vec<usize>,
     /// Values bound so far in the innermost branch or reduction.
     lets: Vec<Vec<(usize, OracleExpr)>>,
     calls: Vec<ItemId>,
@@ -60,11 +62,14 @@ impl State {
     }
 
     /// A number that is used more than once is computed once.
-    fn share(&mut self, m: Math) -> Math {
+    fn share(&mut self, m: Math, truth: bool) -> Math {
         match m {
             Math::Real(e) if !matches!(e, OracleExpr::Const(_) | OracleExpr::Local(_) | OracleExpr::Scalar(_)) => {
                 let slot = self.slots;
                 self.slots += 1;
+                if truth {
+                    self.truths.push(slot);
+                }
                 match self.lets.last_mut() {
                     Some(l) => l.push((slot, e)),
                     None => return Math::Real(e),
@@ -197,6 +202,11 @@ impl Elab<'_> {
                     (UnaryOp::Neg, Math::Int(i)) => Math::Int(IntExpr::binary(IntOp::Sub, IntExpr::Const(0), i)),
                     (UnaryOp::Neg, Math::Real(OracleExpr::Const(c))) => Math::Real(OracleExpr::Const(-c)),
                     (UnaryOp::Not, Math::Bool(b)) => Math::Bool(!b),
+                    // Integers have no width here, and the complement of `x` is `-x - 1`.
+                    (UnaryOp::Not, m) if !self.is_truth_value(&m, st) => {
+                        let minus_one = Math::Int(IntExpr::Const(-1));
+                        self.math_binary(BinaryOp::Sub, minus_one, m, (a.span, a.span))?
+                    }
                     (op, m) => {
                         let x = self.real(m, a.span)?;
                         Math::Real(OracleExpr::unary(if *op == UnaryOp::Neg { UnOp::Neg } else { UnOp::Not }, x))
@@ -378,6 +388,14 @@ impl Elab<'_> {
         {
             return Ok(Math::Bool(r));
         }
+        if let (Math::Bool(a), Math::Bool(b)) = (&x, &y) {
+            match op {
+                BinaryOp::BitAnd => return Ok(Math::Bool(a & b)),
+                BinaryOp::BitOr => return Ok(Math::Bool(a | b)),
+                BinaryOp::BitXor => return Ok(Math::Bool(a ^ b)),
+                _ => {}
+            }
+        }
         if let (Math::Int(IntExpr::Const(a)), Math::Int(IntExpr::Const(b))) = (&x, &y)
             && let Some(r) = super::consts::compare(op, *a, *b)
         {
@@ -402,6 +420,35 @@ impl Elab<'_> {
         }
         let op = super::scalars::arith(op).ok_or(Reported)?;
         Ok(Math::Real(OracleExpr::binary(op, a, b)))
+    }
+
+    /// Is it a truth value, and no number?
+    fn is_truth_value(&self, m: &Math, st: &State) -> bool {
+        match m {
+            Math::Bool(_) => true,
+            Math::Elem(tensor, _) => self.holds_bools(*tensor),
+            Math::Real(e) => self.is_truth(e, st),
+            _ => false,
+        }
+    }
+
+    fn is_truth(&self, e: &OracleExpr, st: &State) -> bool {
+        match e {
+            OracleExpr::Compare(..) | OracleExpr::Unary(UnOp::Not, _) => true,
+            OracleExpr::Elem { tensor, .. } => self.holds_bools(*tensor),
+            OracleExpr::Scalar(i) => self.b.kernel().scalars.get(*i).is_some_and(|s| self.ty(s.value) == Ty::BOOL),
+            OracleExpr::Local(slot) => st.truths.contains(slot),
+            // The other side may be a constant.
+            OracleExpr::Binary(BinOp::And | BinOp::Or | BinOp::Xor, a, b) | OracleExpr::Select(_, a, b) => {
+                self.is_truth(a, st) || self.is_truth(b, st)
+            }
+            OracleExpr::Let { body, .. } => self.is_truth(body, st),
+            _ => false,
+        }
+    }
+
+    fn holds_bools(&self, tensor: usize) -> bool {
+        self.b.kernel().tensors.values().nth(tensor).is_some_and(|t| t.dtype == ptoc_tensor::DType::Bool)
     }
 
     fn math_if(&mut self, i: &IfStmt, span: Span, st: &mut State) -> R<Math> {
@@ -443,7 +490,8 @@ impl Elab<'_> {
                 StmtKind::Let { names, value, .. } => {
                     for n in names {
                         let m = self.math(value, st)?;
-                        let m = st.share(m);
+                        let truth = self.is_truth_value(&m, st);
+                        let m = st.share(m, truth);
                         st.define(&n.name, m);
                     }
                 }
@@ -615,7 +663,8 @@ impl Elab<'_> {
                 }
                 m => m,
             };
-            let m = st.share(m);
+            let truth = self.is_truth_value(&m, st);
+            let m = st.share(m, truth);
             frame.push((p.name.name.clone(), m));
         }
         st.frames.push(frame);

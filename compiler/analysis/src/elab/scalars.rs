@@ -196,18 +196,12 @@ impl Elab<'_> {
             }
             _ => {}
         }
-        // A shift count may be an `index`: any count of the width or more does the same.
         if let (BinaryOp::Shl | BinaryOp::Shr, Some(Ty::D(d)), Some(Ty::Index)) =
             (op, self.scalar_ty(a), self.scalar_ty(b))
             && d.is_int()
         {
-            let count = self.index_of(b, spans.1)?;
-            let (zero, width) = (self.idx(0), self.idx(8 * d.size() as i64));
-            let low = self.bin(BinOp::Min, count, width, spans.1);
-            let negative = self.compare(CmpOp::Lt, count, zero, spans.1);
-            let count = self.b.select(negative, width, low, spans.1);
-            let count = self.convert_scalar(count, Ty::D(d), spans.1);
-            return self.scalar_binary(op, a, &Val::Scalar(count), span, spans);
+            let count = self.shift_count(b.clone(), d, spans.1)?;
+            return self.scalar_binary(op, a, &count, span, spans);
         }
         // A literal beside an `index` constant stays exact: index constants fold in the builder.
         let ty = match (self.scalar_ty(a), self.scalar_ty(b)) {
@@ -238,6 +232,20 @@ impl Elab<'_> {
             return self.error(codes::DIVISION_BY_ZERO, span, format!("`{}` by zero", op.symbol()));
         }
         Ok(Val::Scalar(self.bin(bin, x, y, span)))
+    }
+
+    /// The count of a shift of `dtype`. It may be an `index`, which becomes `dtype` without changing the result: any
+    /// count of the width or more does the same.
+    pub fn shift_count(&mut self, count: Val, dtype: DType, at: Span) -> R<Val> {
+        if self.scalar_ty(&count) != Some(Ty::Index) {
+            return Ok(count);
+        }
+        let count = self.index_of(&count, at)?;
+        let (zero, width) = (self.idx(0), self.idx(8 * dtype.size() as i64));
+        let low = self.bin(BinOp::Min, count, width, at);
+        let negative = self.compare(CmpOp::Lt, count, zero, at);
+        let count = self.b.select(negative, width, low, at);
+        Ok(Val::Scalar(self.convert_scalar(count, Ty::D(dtype), at)))
     }
 
     /// A comparison of `index` values that the facts decide.

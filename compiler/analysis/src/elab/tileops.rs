@@ -8,12 +8,12 @@ use super::{Elab, R, Reported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{InstAttrs, Ty};
-use ptoc_isa::{BinOp, CmpOp, Loc, Order, Reduce, Sem, UnOp};
+use ptoc_isa::{BinOp, InstrId, Loc, Order, Reduce, Sem, UnOp};
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
 
 /// How two tile operands relate.
-enum Fit {
+pub(super) enum Fit {
     /// Equal shapes.
     Same,
     /// The second is a column of the first's height.
@@ -33,10 +33,8 @@ impl Elab<'_> {
         span: Span,
         at: (Span, Span),
     ) -> R<Val> {
-        if matches!(a, Val::Mask(..)) || matches!(b, Val::Mask(..)) {
-            let d = super::not_yet(span, "operators on masks")
-                .with_help("select values instead: `if mask { a } else { b }`; conditions are nested");
-            return self.report(d);
+        if a.as_mask().is_some() || b.as_mask().is_some() {
+            return self.mask_binary(op, a, b, dest, span, at);
         }
         if let Some(cmp) = comparison(op) {
             return self.tile_compare(cmp, a, b, span, at);
@@ -93,7 +91,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn same_dtype(&mut self, x: &TileVal, y: &TileVal, what: &str, span: Span, at: (Span, Span)) -> R<()> {
+    pub(super) fn same_dtype(&mut self, x: &TileVal, y: &TileVal, what: &str, span: Span, at: (Span, Span)) -> R<()> {
         let (dx, dy) = (x.ty.dtype, y.ty.dtype);
         if dx == dy {
             return Ok(());
@@ -111,7 +109,7 @@ impl Elab<'_> {
     }
 
     /// The operand of a vector operation must be in Vec; Acc results come there by name only.
-    fn in_vec(&mut self, t: TileVal, at: Span) -> R<TileVal> {
+    pub(super) fn in_vec(&mut self, t: TileVal, at: Span) -> R<TileVal> {
         if t.ty.loc == Loc::Vec {
             return Ok(t);
         }
@@ -130,7 +128,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn fit(&mut self, x: &TileVal, y: &TileVal, at: (Span, Span)) -> R<(Fit, bool)> {
+    pub(super) fn fit(&mut self, x: &TileVal, y: &TileVal, at: (Span, Span)) -> R<(Fit, bool)> {
         let cap = |t: &TileVal| (t.rows, t.cols);
         let ((xr, xc), (yr, yc)) = (cap(x), cap(y));
         if (xr, xc) == (yr, yc) {
@@ -158,7 +156,7 @@ impl Elab<'_> {
         Ok(fit)
     }
 
-    fn tile_tile(
+    pub(super) fn tile_tile(
         &mut self,
         op: BinOp,
         x: TileVal,
@@ -187,6 +185,7 @@ impl Elab<'_> {
                 let Some(id) = instr_for(Sem::Binary(op)) else { return self.no_instruction(op.name(), span) };
                 // [R, 1] operands may lie in either order in memory; the result follows the first.
                 let (x, y) = self.one_order(x, y, span, at)?;
+                let dest = self.apart(id, dest, &[&x, &y]);
                 let d = self.result_like(&x, dtype, caps, shape, dest, span)?;
                 self.apply(id, vec![tile(d, span), tile(x, at.0), tile(y, at.1)], InstAttrs::default(), span)?;
                 Ok(Val::Tile(d))
@@ -233,6 +232,13 @@ impl Elab<'_> {
         self.report(d)
     }
 
+    /// The destination as the place of a result, unless it is a source that the instruction must not write over.
+    pub(super) fn apart(&self, id: InstrId, dest: Option<TileVal>, sources: &[&TileVal]) -> Option<TileVal> {
+        dest.filter(|d| {
+            sources.iter().all(|s| s.tile != d.tile) || ptoc_isa::check_overlap(self.target, id, 1).is_none()
+        })
+    }
+
     /// A result of the same element order as `x`.
     fn result_like(
         &mut self,
@@ -260,7 +266,7 @@ impl Elab<'_> {
     }
 
     /// `small` in the shape of `big`.
-    fn spread(
+    pub(super) fn spread(
         &mut self,
         small: &TileVal,
         big: &TileVal,
@@ -290,11 +296,28 @@ impl Elab<'_> {
         let shape = self.valid_of(&x, at.0)?;
         let caps = (x.rows, x.cols);
         let dtype = x.ty.dtype;
+        let shift = matches!(op, BinOp::Shl | BinOp::Shr);
+        if shift && scalar_left {
+            let message = format!("a scalar cannot be shifted by a tile with `{}`", symbol(op.name()));
+            let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message)
+                .with_secondary(at.1, "what is shifted is a scalar")
+                .with_secondary(at.0, format!("the counts are a tile of `{dtype}`"))
+                .with_note("TSHL and TSHR shift the elements of a tile, by a tile or by a scalar")
+                .with_help("fill a tile with the scalar and shift that: `let t = tile Vec<..>;  t = 1;  t << counts`");
+            return self.report(d);
+        }
+        let s = if shift { self.shift_count(s, dtype, at.1)? } else { s };
         let s = Val::Scalar(self.scalar_of(&s, Ty::D(dtype), at.1)?);
-        let commutes = !matches!(op, BinOp::Sub | BinOp::Div | BinOp::Rem | BinOp::Shl | BinOp::Shr);
-        let id = instr_for(Sem::BinaryScalar(op));
+        let commutes = !shift && !matches!(op, BinOp::Sub | BinOp::Div | BinOp::Rem);
+        // Where only the form with two tiles takes this dtype, the scalar is spread over a tile.
+        let takes = |s: &Self, sem| {
+            instr_for(sem).filter(|id| ptoc_isa::check_dtypes(s.target, *id, &[dtype; 3], None).is_none())
+        };
+        let id = instr_for(Sem::BinaryScalar(op))
+            .filter(|_| takes(self, Sem::BinaryScalar(op)).is_some() || takes(self, Sem::Binary(op)).is_none());
         match (id, scalar_left && !commutes, op) {
             (Some(id), false, _) | (Some(id), true, BinOp::Div) => {
+                let dest = self.apart(id, dest, &[&x]);
                 let d = self.result_like(&x, dtype, caps, shape, dest, span)?;
                 let attrs = InstAttrs { reversed: scalar_left && !commutes, ..InstAttrs::default() };
                 self.apply(id, vec![tile(d, span), tile(x, at.0), Opnd::Scalar(s, at.1)], attrs, span)?;
@@ -326,7 +349,7 @@ impl Elab<'_> {
             span,
             format!("there is no instruction for `{what}` on tiles"),
         )
-        .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs");
+        .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs, & | ^ << >> on integers");
         self.report(d)
     }
 
@@ -334,7 +357,15 @@ impl Elab<'_> {
     pub fn tile_unary(&mut self, op: UnOp, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
         let x = self.in_vec(x, at)?;
         let Some(id) = instr_for(Sem::Unary(op)) else { return self.no_instruction(op.name(), span) };
+        if op == UnOp::Not && x.ty.dtype.is_float() {
+            let message = format!("`!` is not defined on tiles of `{}`", x.ty.dtype);
+            let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message)
+                .with_note("the complement belongs to integers and masks")
+                .with_help("negate with `-x`; where it is zero is `x == 0.0`");
+            return self.report(d);
+        }
         let shape = self.valid_of(&x, at)?;
+        let dest = self.apart(id, dest, &[&x]);
         let d = self.result_like(&x, x.ty.dtype, (x.rows, x.cols), shape, dest, span)?;
         self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
         Ok(Val::Tile(d))
@@ -361,59 +392,8 @@ impl Elab<'_> {
         Ok(Val::Tile(d))
     }
 
-    /// Comparison to a mask.
-    fn tile_compare(&mut self, op: CmpOp, a: Val, b: Val, span: Span, at: (Span, Span)) -> R<Val> {
-        let (x, y) = match (a, b) {
-            (Val::Tile(x), Val::Tile(y)) => {
-                let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
-                self.same_dtype(&x, &y, op.name(), span, at)?;
-                self.level(x, y, span, at)?
-            }
-            (Val::Tile(x), s) => (x, self.filled_like(&x, s, span, at)?),
-            (s, Val::Tile(y)) => (self.filled_like(&y, s, span, (at.1, at.0))?, y),
-            _ => return Err(Reported),
-        };
-        let dtype = x.ty.dtype;
-        let legal = |s: &Self, op| {
-            let id = instr_for(Sem::Compare)?;
-            ptoc_isa::check_dtypes(s.target, id, &[DType::Bool, dtype, dtype], Some(op)).is_none().then_some(())
-        };
-        if legal(self, op).is_some() || legal(self, CmpOp::Eq).is_none() || !dtype.is_int() {
-            let m = self.mask(op, x, y, span, at)?;
-            return Ok(Val::Mask(m, false));
-        }
-        // The target compares these integers for equality only: a <= b is max(a, b) == b, and so on.
-        let (which, negate) = match op {
-            CmpOp::Eq => (None, false),
-            CmpOp::Ne => (None, true),
-            CmpOp::Le => (Some(false), false),
-            CmpOp::Gt => (Some(false), true),
-            CmpOp::Ge => (Some(true), false),
-            CmpOp::Lt => (Some(true), true),
-        };
-        let (l, r) = match which {
-            None => (x, y),
-            Some(first) => {
-                let top = self.tile_tile(BinOp::Max, x, y, None, span, at)?;
-                let Val::Tile(top) = top else { return Err(Reported) };
-                (top, if first { x } else { y })
-            }
-        };
-        let m = self.mask(CmpOp::Eq, l, r, span, at)?;
-        Ok(Val::Mask(m, negate))
-    }
-
-    fn mask(&mut self, op: CmpOp, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<TileVal> {
-        let id = instr_for(Sem::Compare).ok_or(Reported)?;
-        let shape = self.valid_of(&x, at.0)?;
-        let m = self.temp(DType::Bool, (x.rows, x.cols), shape, span)?;
-        let attrs = InstAttrs { cmp: Some(op), ..InstAttrs::default() };
-        self.apply(id, vec![tile(m, span), tile(x, at.0), tile(y, at.1)], attrs, span)?;
-        Ok(m)
-    }
-
     /// Both operands in the full shape.
-    fn level(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
+    pub(super) fn level(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
         if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
             let x = self.spread_column(&x, y.cols, &y, span, at)?;
             return self.level(x, y, span, at);
@@ -437,95 +417,11 @@ impl Elab<'_> {
         }
     }
 
-    fn filled_like(&mut self, x: &TileVal, s: Val, span: Span, at: (Span, Span)) -> R<TileVal> {
+    pub(super) fn filled_like(&mut self, x: &TileVal, s: Val, span: Span, at: (Span, Span)) -> R<TileVal> {
         let shape = self.valid_of(x, at.0)?;
         let d = self.temp(x.ty.dtype, (x.rows, x.cols), shape, span)?;
         self.expand_scalar(&d, s, at.1, span)?;
         Ok(d)
-    }
-
-    /// `if mask { a } else { b }`
-    pub fn tile_select(
-        &mut self,
-        mask: (TileVal, bool),
-        a: Val,
-        b: Val,
-        dest: Option<TileVal>,
-        span: Span,
-        at: (Span, Span),
-    ) -> R<Val> {
-        let dtype = match (&a, &b) {
-            (Val::Tile(t), _) | (_, Val::Tile(t)) => t.ty.dtype,
-            (Val::Scalar(v), _) | (_, Val::Scalar(v)) if matches!(self.ty(*v), Ty::D(_)) => {
-                let Ty::D(d) = self.ty(*v) else { return Err(Reported) };
-                d
-            }
-            (Val::Float(_), _) | (_, Val::Float(_)) => DType::F32,
-            _ => DType::I32,
-        };
-        // A mask that is a column or a row decides for whole rows or columns.
-        let wide = [&a, &b].into_iter().find_map(|v| match v {
-            Val::Tile(t)
-                if (t.rows, t.cols) != (mask.0.rows, mask.0.cols) && (mask.0.cols == 1 || mask.0.rows == 1) =>
-            {
-                Some(*t)
-            }
-            _ => None,
-        });
-        let mask = match wide {
-            Some(t) if t.rows >= mask.0.rows && t.cols >= mask.0.cols => self.widen_mask(mask, &t, span)?,
-            _ => mask,
-        };
-        let shape = self.valid_of(&mask.0, span)?;
-        let caps = (mask.0.rows, mask.0.cols);
-        let arm = |s: &mut Self, v: Val, at: Span| -> R<TileVal> {
-            match v {
-                Val::Tile(t) if (t.rows, t.cols) == caps => Ok(t),
-                Val::Tile(t) => {
-                    let like = TileVal { ty: t.ty, ..mask.0 };
-                    let (t, _) = s.level(t, like, span, (at, span))?;
-                    Ok(t)
-                }
-                v => {
-                    let d = s.temp(dtype, caps, shape, span)?;
-                    s.expand_scalar(&d, v, at, span)?;
-                    Ok(d)
-                }
-            }
-        };
-        let (x, y) = (arm(self, a, at.0)?, arm(self, b, at.1)?);
-        self.same_dtype(&x, &y, "if", span, at)?;
-        let (x, y) = if mask.1 { (y, x) } else { (x, y) };
-        let id = instr_for(Sem::Select).ok_or(Reported)?;
-        let d = self.result(dtype, caps, shape, dest, span)?;
-        self.apply(
-            id,
-            vec![tile(d, span), tile(mask.0, span), tile(x, at.0), tile(y, at.1)],
-            InstAttrs::default(),
-            span,
-        )?;
-        Ok(Val::Tile(d))
-    }
-
-    /// A column or row mask in the shape of `like`: there is no broadcast of masks, so it goes through numbers.
-    fn widen_mask(&mut self, mask: (TileVal, bool), like: &TileVal, span: Span) -> R<(TileVal, bool)> {
-        let dtype = DType::F32;
-        let shape = self.valid_of(&mask.0, span)?;
-        let caps = (mask.0.rows, mask.0.cols);
-        let filled = |s: &mut Self, x: f64| -> R<TileVal> {
-            let d = s.temp(dtype, caps, shape, span)?;
-            s.expand_scalar(&d, Val::Float(x), span, span)?;
-            Ok(d)
-        };
-        let (one, zero) = (filled(self, 1.0)?, filled(self, 0.0)?);
-        let id = instr_for(Sem::Select).ok_or(Reported)?;
-        let d = self.temp(dtype, caps, shape, span)?;
-        let ops = vec![tile(d, span), tile(mask.0, span), tile(one, span), tile(zero, span)];
-        self.apply(id, ops, InstAttrs::default(), span)?;
-        let full = self.spread(&d, like, mask.0.cols == 1, span, span, span)?;
-        let nought = self.filled_like(&full, Val::Float(0.0), span, (span, span))?;
-        let m = self.mask(CmpOp::Gt, full, nought, span, (span, span))?;
-        Ok((m, mask.1))
     }
 
     /// `transpose(x)`

@@ -9,6 +9,7 @@ mod dtype;
 mod limits;
 mod location;
 mod moves;
+mod overlap;
 mod scratch;
 mod tile;
 
@@ -18,6 +19,7 @@ pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};
 pub use limits::{LimitViolation, check_limits};
 pub use location::{LocationViolation, check_location};
 pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_tiles, shortest_conversion, shortest_path};
+pub use overlap::{OverlapViolation, check_overlap};
 pub use scratch::scratch_type;
 pub use tile::{Granule, TypeRule, TypeViolation, check_tile_type, default_order, granule, round_up_to_legal};
 
