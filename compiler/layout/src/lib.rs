@@ -11,23 +11,27 @@
 
 mod cx;
 mod error;
+mod expr;
 mod int;
 mod layout;
 mod mma;
 pub mod ops;
 mod poly;
 mod swizzle;
+mod text;
 mod tiler;
 mod tuple;
 mod value;
 
 pub use cx::{Condition, Cx, Truth};
 pub use error::{ErrorKind, LayoutError, Path};
+pub use expr::{Env, ExprError, ExprErrorKind, eval_expr, parse_value};
 pub use int::Int;
 pub use layout::{Layout, Stride};
 pub use mma::{MmaAtom, Operand, TiledMma};
 pub use poly::{Atom, AtomKind, Poly};
 pub use swizzle::{Composed, Swizzle};
+pub use text::TextSpan;
 pub use tiler::Tiler;
 pub use tuple::{Coord, CoordLeaf, IntTuple, Tuple};
 pub use value::Value;
