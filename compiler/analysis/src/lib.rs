@@ -6,6 +6,7 @@
 mod builtins;
 mod elab;
 mod foreign;
+mod layout_codes;
 mod modules;
 mod names;
 mod value;
@@ -15,6 +16,7 @@ pub use elab::{
     ArgDim, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,
     instantiate_program,
 };
+pub use layout_codes::code as layout_code;
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};
 pub use names::check as check_names;
 
