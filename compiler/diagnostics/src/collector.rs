@@ -71,6 +71,15 @@ impl Diagnostics {
         }
     }
 
+    /// Makes warnings of the errors that `mild` picks.
+    pub fn soften(&mut self, mild: impl Fn(&Diagnostic) -> bool) {
+        for diagnostic in &mut self.list {
+            if diagnostic.severity == Severity::Error && mild(diagnostic) {
+                diagnostic.severity = Severity::Warning;
+            }
+        }
+    }
+
     /// Sorted by file, start and code, equals in the order of arrival, those without a span first.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list;
@@ -153,5 +162,7 @@ mod tests {
         let mut denied = all();
         denied.deny(|d| d.message == "odd");
         assert_eq!(denied.error_count(), 7);
+        denied.soften(|d| d.message == "odd");
+        assert_eq!(denied.error_count(), 5);
     }
 }
