@@ -54,6 +54,16 @@ impl Cx {
         }
     }
 
+    /// Where [`Cx::forget`] may go back to.
+    pub fn mark(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Drops the facts that were assumed since `mark`.
+    pub fn forget(&mut self, mark: usize) {
+        self.facts.truncate(mark);
+    }
+
     /// Does it hold?
     pub fn decide(&self, condition: &Condition) -> Truth {
         match condition {
