@@ -26,6 +26,11 @@ pub enum Place {
 pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
     let mut out = Vec::new();
     let scratch = |t: TensorId| (kernel.tensors[t].dir == TensorDir::Scratch).then_some(Place::Scratch(t));
+    let side = |side: &ptoc_ir::tile::Access, access: Access, out: &mut Vec<(Access, Place)>| {
+        out.extend(side.tile().map(|t| (access, Place::Tile(*t))));
+        out.extend(side.tensor().and_then(scratch).map(|p| (access, p)));
+        out.extend(side.tables().filter_map(scratch).map(|p| (Access::Read, p)));
+    };
     match &stmt.op {
         Op::Load { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Read, p))),
         Op::Store { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Write, p))),
@@ -55,6 +60,14 @@ pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
                 out.extend(reads.into_iter().map(|p| (Access::Read, p)));
             }
             out.extend(inst.scratch.iter().map(|t| (Access::Write, Place::Tile(*t))));
+        }
+        Op::Copy(copy) => {
+            side(&copy.src, Access::Read, &mut out);
+            side(&copy.dst, Access::Write, &mut out);
+        }
+        Op::Mma(mma) => {
+            [&mma.a, &mma.b, &mma.acc].into_iter().for_each(|s| side(s, Access::Read, &mut out));
+            side(&mma.acc, Access::Write, &mut out);
         }
         _ => {}
     }

@@ -313,6 +313,11 @@ impl Flow<'_> {
             let sources = tile_accesses(self.kernel, stmt).into_iter().filter(|(a, _)| *a == Access::Read);
             victims.extend(sources.map(|(_, r)| r.tile).filter(|&s| s != tile && !self.same_positions(inst, tile, s)));
         }
+        // The order in which a nest goes over its elements is nobody's promise.
+        if matches!(stmt.op, Op::Copy(_) | Op::Mma(_)) {
+            let sources = tile_accesses(self.kernel, stmt).into_iter().filter(|(a, _)| *a == Access::Read);
+            victims.extend(sources.map(|(_, r)| r.tile).filter(|&s| s != tile));
+        }
         victims.sort_unstable();
         victims.dedup();
         for victim in victims {

@@ -83,6 +83,7 @@ impl<'k> Machine<'k, '_> {
             }
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, self.index(*addr))?,
             Op::Inst(inst) => self.inst(inst)?,
+            Op::Copy(_) | Op::Mma(_) => return self.trap(codes::NOT_YET, "not interpreted yet"),
             Op::Check { cond, check, args } => {
                 if self.get(*cond) & 1 == 0 {
                     return Err(self.failed(*check, args));

@@ -12,8 +12,8 @@
 
 use super::simplify::Simplified;
 use super::{
-    AddrKind, CheckData, CheckId, Const, Dim, For, GridDim, If, Inst, Kernel, Label, Op, Region, ScalarParam, Scope,
-    Stmt, TensorData, TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, While,
+    AddrKind, Affine, CheckData, CheckId, Const, Copy, Dim, For, GridDim, If, Inst, Kernel, Label, Mma, Op, Region,
+    ScalarParam, Scope, Stmt, TensorData, TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, While,
 };
 use crate::scalar;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -475,6 +475,21 @@ impl Builder {
     /// A PTO instruction.
     pub fn inst(&mut self, inst: Inst, span: Span) {
         self.emit(Op::Inst(Box::new(inst)), span);
+    }
+
+    /// Moves elements along a nest of axes.
+    pub fn copy(&mut self, copy: Copy, span: Span) {
+        self.emit(Op::Copy(Box::new(copy)), span);
+    }
+
+    /// Accumulates products along a nest of axes.
+    pub fn mma(&mut self, mma: Mma, span: Span) {
+        self.emit(Op::Mma(Box::new(mma)), span);
+    }
+
+    /// An affine function of no axis in particular: `start` and zero strides for `axes` axes.
+    pub fn fixed(&mut self, start: Value, axes: usize) -> Affine {
+        Affine { start, strides: vec![self.index_const(0); axes] }
     }
 
     /// Emits a check, unless `cond` is the constant `true`. Returns whether it was emitted.

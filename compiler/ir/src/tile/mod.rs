@@ -11,6 +11,7 @@
 //!
 //! Invariants are listed in and enforced by the verifier (`verify`).
 
+mod access;
 mod builder;
 mod op;
 mod simplify;
@@ -19,6 +20,7 @@ mod types;
 pub mod verify;
 mod visit;
 
+pub use access::{Access, Affine, Copy, Elem, Guard, Mma, Table};
 pub use builder::Builder;
 pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, While};
 pub use types::{

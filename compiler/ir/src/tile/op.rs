@@ -1,6 +1,6 @@
 //! Statements of tile IR.
 
-use super::{CheckId, Const, Label, TensorId, Tile, TileRef, Value, Var, ViewRef};
+use super::{CheckId, Const, Copy, Label, Mma, TensorId, Tile, TileRef, Value, Var, ViewRef};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Oob, RoundMode, UnOp};
 
@@ -55,6 +55,10 @@ pub enum Op {
     Assign { tile: Tile, element: Option<Value>, addr: Value },
     /// A PTO instruction.
     Inst(Box<Inst>),
+    /// Moves elements along a nest of axes.
+    Copy(Box<Copy>),
+    /// Accumulates products along a nest of axes.
+    Mma(Box<Mma>),
     /// Ends the launch with an error unless `cond`.
     Check { cond: Value, check: CheckId, args: Vec<Value> },
     /// Prints `parts` to standard error, in the interpreter and on the CPU alike.

@@ -1,6 +1,6 @@
 //! What a statement defines, uses and contains.
 
-use super::{Op, Operand, PrintPart, Region, TileRef, Value, ViewRef};
+use super::{Access, Affine, Op, Operand, PrintPart, Region, TensorId, TileRef, Value, ViewRef};
 
 impl TileRef {
     /// Calls `f` on every value that the reference uses.
@@ -20,6 +20,60 @@ impl ViewRef {
     pub fn for_each_value(&self, f: &mut dyn FnMut(Value)) {
         f(self.offset);
         self.shape.iter().chain(&self.strides).copied().for_each(f);
+    }
+}
+
+impl Affine {
+    /// Calls `f` on every value that the function uses.
+    pub fn for_each_value(&self, f: &mut dyn FnMut(Value)) {
+        f(self.start);
+        self.strides.iter().copied().for_each(f);
+    }
+}
+
+impl Access {
+    /// Calls `f` on every value that the side uses.
+    pub fn for_each_value(&self, f: &mut dyn FnMut(Value)) {
+        match self {
+            Access::Tile { tile, row, col } => {
+                tile.for_each_value(f);
+                row.for_each_value(f);
+                col.for_each_value(f);
+            }
+            Access::Tensor { at, tables, .. } => {
+                at.for_each_value(f);
+                for table in tables {
+                    table.at.for_each_value(f);
+                    f(table.stride);
+                    f(table.extent);
+                }
+            }
+        }
+    }
+
+    /// The tile, if it is one.
+    pub fn tile(&self) -> Option<&TileRef> {
+        match self {
+            Access::Tile { tile, .. } => Some(tile),
+            Access::Tensor { .. } => None,
+        }
+    }
+
+    /// The tensor, if it is one. Its tables are tensors too: [`Access::tables`].
+    pub fn tensor(&self) -> Option<TensorId> {
+        match self {
+            Access::Tile { .. } => None,
+            Access::Tensor { tensor, .. } => Some(*tensor),
+        }
+    }
+
+    /// The tensors that are looked into for the place of an element, whichever way the element goes.
+    pub fn tables(&self) -> impl Iterator<Item = TensorId> + '_ {
+        let tables = match self {
+            Access::Tile { .. } => &[],
+            Access::Tensor { tables, .. } => &tables[..],
+        };
+        tables.iter().map(|t| t.tensor)
     }
 }
 
@@ -82,6 +136,20 @@ impl Op {
                     }
                 }
                 inst.scratch.iter().for_each(|t| t.for_each_value(f));
+            }
+            Op::Copy(copy) => {
+                copy.extents.iter().copied().for_each(&mut *f);
+                copy.dst.for_each_value(f);
+                copy.src.for_each_value(f);
+                for guard in &copy.guards {
+                    guard.at.for_each_value(f);
+                    f(guard.bound);
+                }
+                copy.fill.iter().copied().for_each(f);
+            }
+            Op::Mma(mma) => {
+                [&mma.m, &mma.n, &mma.k].into_iter().flatten().copied().for_each(&mut *f);
+                [&mma.acc, &mma.a, &mma.b].into_iter().for_each(|side| side.for_each_value(f));
             }
             Op::Check { cond, args, .. } => [cond].into_iter().chain(args).copied().for_each(f),
             Op::Print { parts } => parts.iter().for_each(|part| match part {

@@ -1,6 +1,7 @@
 //! Statements other than instructions: scalars, control flow, checks, scalar access to memory.
 
 use super::{Lower, convert, memory, ops, reg_ty};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::{self, Addr, Atomic, Base, Cast, LTy, MemTy, Reg, Stride};
 use ptoc_ir::tile::{Const, Op, PrintPart, Region, Stmt, TensorId, TileRef, Ty, Value};
 use ptoc_tensor::DType;
@@ -101,6 +102,14 @@ impl Lower<'_> {
             Op::Alloc { .. } => {}
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, *addr),
             Op::Inst(inst) => self.inst(inst),
+            Op::Copy(_) | Op::Mma(_) => {
+                let what = if matches!(stmt.op, Op::Copy(_)) { "a copy" } else { "a matrix product" };
+                let message = format!("{what} along nested layouts is not compiled for the CPU yet");
+                self.errors.push(
+                    Diagnostic::error(codes::NOT_YET, stmt.span, message)
+                        .with_help("the interpreter runs it: `--backend interp`"),
+                );
+            }
             Op::Check { cond, check, args } => {
                 let row = self.check_row(*check, stmt.span);
                 let cond = self.value(*cond);

@@ -28,8 +28,10 @@
 
 mod lexer;
 mod parse;
+mod parse_access;
 mod parse_op;
 mod print;
+mod print_access;
 mod print_op;
 
 pub use parse::parse;

@@ -174,6 +174,8 @@ impl<'t> Parser<'t> {
                 let tile = self.entity('t')?;
                 Ok(Op::Assign { tile, element: self.element()?, addr: self.comma()? })
             }
+            "copy" => self.copy(),
+            "mma" => self.mma(),
             "check" => {
                 let check = self.entity('c')?;
                 let cond = self.comma()?;
@@ -221,7 +223,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `t0#v1[16x64 v2, v3 at v4, v5]`
-    fn tile_ref(&mut self) -> Res<TileRef> {
+    pub(super) fn tile_ref(&mut self) -> Res<TileRef> {
         let tile = self.entity('t')?;
         let element = self.element()?;
         self.expect('[')?;

@@ -124,6 +124,8 @@ impl Printer<'_> {
                 write!(self.out, ", {addr}")
             }
             Op::Inst(inst) => self.inst(inst),
+            Op::Copy(copy) => self.copy(copy),
+            Op::Mma(mma) => self.mma(mma),
             Op::Check { cond, check, args } => {
                 write!(self.out, "check {check}, {cond}")?;
                 args.iter().try_for_each(|a| write!(self.out, ", {a}"))
@@ -166,7 +168,7 @@ impl Printer<'_> {
         element.map_or(Ok(()), |e| write!(self.out, "#{e}"))
     }
 
-    fn tile_ref(&mut self, t: &TileRef) -> fmt::Result {
+    pub(super) fn tile_ref(&mut self, t: &TileRef) -> fmt::Result {
         write!(self.out, "{}", t.tile)?;
         self.element(t.element)?;
         write!(self.out, "[{}x{} {}, {}", t.rows, t.cols, t.valid.0, t.valid.1)?;

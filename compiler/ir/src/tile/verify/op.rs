@@ -219,6 +219,9 @@ impl Verifier<'_> {
                 }
             }
             Op::Inst(inst) => self.inst(inst),
+            Op::Copy(_) | Op::Mma(_) => op.for_each_use(&mut |v| {
+                self.used(v);
+            }),
             Op::Check { cond, check, args } => {
                 self.expect(*cond, Ty::BOOL, "a check's condition");
                 for &arg in args {
