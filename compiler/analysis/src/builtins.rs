@@ -46,6 +46,15 @@ pub enum Builtin {
     Assert,
     /// `atomic_add(x[i], v)`, ...
     Atomic(AtomicOp),
+    /// `copy(dst, src)`
+    Copy,
+    /// `gather(x, (table, _))`
+    Gather,
+    /// `recast<T>(x)`
+    Recast,
+    /// An operation of the layout algebra, by its name in `ptoc_layout::ops`; and `layout`, `modes`, which are the
+    /// language's own.
+    Layout(&'static str),
     /// Known, but of a later version: what it belongs to.
     NotYet(&'static str),
 }
@@ -53,7 +62,6 @@ pub enum Builtin {
 /// The built-in function called `name`.
 pub fn function(name: &str) -> Option<Builtin> {
     use Builtin as B;
-    const LAYOUT: &str = "the layout algebra";
     const SYNC: &str = "explicit synchronisation (events, flags, rings)";
     const MMA: &str = "declared MMA atoms";
     const VIEW: &str = "layout views";
@@ -106,12 +114,13 @@ pub fn function(name: &str) -> Option<Builtin> {
         "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
         "tiled_mma" | "mma" | "fragment_A" | "fragment_B" | "fragment_C" | "partition_A" | "partition_B"
         | "partition_C" | "is_bijection" => B::NotYet(MMA),
-        "gather" | "scatter" | "modes" | "recast" | "copy" => B::NotYet(VIEW),
-        "composition" | "logical_product" | "logical_divide" | "zipped_divide" | "flat_divide" | "tiled_divide"
-        | "zipped_product" | "flat_product" | "tiled_product" | "blocked_product" | "raked_product" | "local_tile"
-        | "local_partition" | "coalesce" | "complement" | "right_inverse" | "left_inverse" | "layout" | "cosize"
-        | "depth" | "swizzle" | "idx2crd" | "crd2idx" | "group" | "flatten" | "filter" => B::NotYet(LAYOUT),
-        _ => return None,
+        "copy" => B::Copy,
+        "gather" => B::Gather,
+        "recast" => B::Recast,
+        "scatter" => B::NotYet(VIEW),
+        "layout" => B::Layout("layout"),
+        "modes" => B::Layout("modes"),
+        _ => return ptoc_layout::ops::find(name).map(|op| B::Layout(op.name)),
     })
 }
 
@@ -187,6 +196,10 @@ pub enum Word {
     Round(RoundMode),
     /// `Clamp`, ... of MGATHER.
     Oob(Oob),
+    /// `X` in a projection.
+    Skip,
+    /// `view`, as the type of a parameter or a result.
+    View,
     /// Known, but of a later version.
     NotYet(&'static str),
 }
@@ -222,7 +235,8 @@ pub fn word(name: &str) -> Option<Word> {
         "Wrap" => Word::Oob(Oob::Wrap),
         "Zero" => Word::Oob(Oob::Zero),
         "GrfA" | "GrfB" | "Buf" | "Bank" | "unit" | "TSAMPLE" => Word::NotYet("PIM targets"),
-        "view" | "layout" => Word::NotYet("layouts as values"),
+        "view" => Word::View,
+        "X" => Word::Skip,
         "u4" | "i4" | "f8e4m3" | "f8e5m2" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit and 8-bit float dtypes"),
         _ => return None,
     })

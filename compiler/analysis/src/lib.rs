@@ -10,6 +10,7 @@ mod layout_codes;
 mod modules;
 mod names;
 mod value;
+mod window;
 
 pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
 pub use elab::{

@@ -2,7 +2,8 @@
 
 use crate::builtins::{Builtin, Word};
 use crate::modules::ItemId;
-use ptoc_ir::tile::{TensorId, Tile, Value};
+pub use crate::window::{Leaf, Lookup, Mode, Quantity, View, Window};
+use ptoc_ir::tile::{Tile, Value};
 use ptoc_isa::{InstrId, TileType};
 use ptoc_tensor::DType;
 use std::rc::Rc;
@@ -52,6 +53,10 @@ pub enum Val {
     Mask(TileVal, bool),
     /// `Vec<f32, i, j>` used as a type.
     TileType(Rc<TileSpec>),
+    /// A window of a tile through a layout: a partition, a fragment.
+    Part(Rc<Part>),
+    /// A layout, tiler, swizzle, atom or tiled MMA. Integers, tuples and truth values are the variants above.
+    Algebra(Rc<ptoc_layout::Value>),
     /// `_`
     Hole,
     /// `none`
@@ -95,30 +100,6 @@ pub struct Tiles {
     pub count: Value,
 }
 
-/// One mode of a view.
-#[derive(Clone, Copy, Debug)]
-pub struct Mode {
-    /// Valid extent.
-    pub extent: Value,
-    /// Static bound of the extent, where one is known (a block's size, a constant).
-    pub cap: Option<u32>,
-    /// Elements from one index to the next.
-    pub stride: Value,
-}
-
-/// A strided window of a tensor.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// The tensor.
-    pub tensor: TensorId,
-    /// Element type.
-    pub dtype: DType,
-    /// First element.
-    pub offset: Value,
-    /// Modes, slowest first as numpy counts them.
-    pub modes: Vec<Mode>,
-}
-
 /// A tile, or a window of one.
 #[derive(Clone, Copy, Debug)]
 pub struct TileVal {
@@ -138,6 +119,15 @@ pub struct TileVal {
     pub valid: Option<(Value, Value)>,
     /// A result that nothing names yet.
     pub temp: bool,
+}
+
+/// A tile's elements through a layout.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The tile.
+    pub tile: TileVal,
+    /// Quantities: the row, the column, guards.
+    pub window: Window,
 }
 
 /// `let src = tile T[2]`
@@ -164,6 +154,8 @@ pub struct TileSpec {
     pub valid: (Value, Value),
     /// Array length.
     pub count: u32,
+    /// What a load puts beyond the valid shape.
+    pub pad: Option<f64>,
 }
 
 impl Val {
@@ -203,6 +195,8 @@ impl Val {
             Val::TileArray(_) => "an array of tiles",
             Val::Mask(..) => "a mask",
             Val::TileType(_) => "a tile type",
+            Val::Part(_) => "a partition of a tile",
+            Val::Algebra(v) => v.describe(),
             Val::Hole => "`_`",
             Val::Nothing => "`none`",
         }

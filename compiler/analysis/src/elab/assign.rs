@@ -47,7 +47,8 @@ impl Elab<'_> {
                 self.outside_prologue(span)?;
                 let x = self.expr(value)?;
                 let x = self.scalar_of(&x, Ty::D(v.dtype), value.span)?;
-                self.emit(Op::Store { tensor: v.tensor, offset: v.offset, value: x }, span);
+                let offset = self.element_offset(&v, target.span)?;
+                self.emit(Op::Store { tensor: v.tensor, offset, value: x }, span);
                 Ok(())
             }
             Val::View(_) => {
@@ -232,7 +233,8 @@ impl Elab<'_> {
                 let v = self.expr(value)?;
                 let r = self.binary(op, now, v, None, span, (target.span, value.span))?;
                 let x = self.scalar_of(&r, Ty::D(view.dtype), span)?;
-                self.emit(Op::Store { tensor: view.tensor, offset: view.offset, value: x }, span);
+                let offset = self.element_offset(&view, target.span)?;
+                self.emit(Op::Store { tensor: view.tensor, offset, value: x }, span);
                 Ok(())
             }
             Val::Poison => Err(Reported),

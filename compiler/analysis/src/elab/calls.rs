@@ -23,6 +23,18 @@ impl Elab<'_> {
             _ => (callee, &[]),
         };
         let f = self.expr(base)?;
+        if let Val::Builtin(Builtin::Layout(name)) = f {
+            return self.layout_call(name, statics, args, span);
+        }
+        if let Val::Builtin(Builtin::Recast) = f {
+            return self.recast(statics, args, span);
+        }
+        if !statics.is_empty()
+            && let Val::Builtin(Builtin::Size | Builtin::Rank) = f
+        {
+            let name = if matches!(f, Val::Builtin(Builtin::Size)) { "size" } else { "rank" };
+            return self.layout_call(name, statics, args, span);
+        }
         if !statics.is_empty() && !matches!(f, Val::Fn(_) | Val::Builtin(Builtin::Sum)) {
             if let Val::Builtin(Builtin::NotYet(what)) = f {
                 return self.not_yet(base.span, what);
@@ -236,49 +248,12 @@ impl Elab<'_> {
                 };
                 Ok(Val::Int(i128::from(ty.bytes())))
             }
-            Builtin::Size => {
-                let e = self.exactly(args, 1, "size(x)", span)?[0];
-                match self.expr(e)? {
-                    Val::Tuple(l) => {
-                        let mut n = 1i128;
-                        for v in &l {
-                            let i = self.static_int(v, e.span, "an extent")?;
-                            n = n
-                                .checked_mul(i)
-                                .ok_or(())
-                                .or_else(|()| self.error(codes::CONSTANT_OVERFLOW, span, "the product overflows"))?;
-                        }
-                        Ok(Val::Int(n))
-                    }
-                    Val::Int(i) => Ok(Val::Int(i)),
-                    Val::View(v) => {
-                        let mut n = self.idx(1);
-                        for m in v.modes.clone() {
-                            n = self.bin(BinOp::Mul, n, m.extent, span);
-                        }
-                        Ok(Val::Scalar(n))
-                    }
-                    Val::Poison => Err(Reported),
-                    other => self.error(
-                        codes::TYPE_MISMATCH,
-                        e.span,
-                        format!("`size` is not defined on {}", other.describe()),
-                    ),
-                }
-            }
-            Builtin::Rank => {
-                let e = self.exactly(args, 1, "rank(x)", span)?[0];
-                match self.expr(e)? {
-                    Val::Tuple(l) => Ok(Val::Int(l.len() as i128)),
-                    Val::View(v) => Ok(Val::Int(v.modes.len() as i128)),
-                    Val::Poison => Err(Reported),
-                    other => self.error(
-                        codes::TYPE_MISMATCH,
-                        e.span,
-                        format!("`rank` is not defined on {}", other.describe()),
-                    ),
-                }
-            }
+            Builtin::Copy => self.copy(args, span),
+            Builtin::Gather => self.gather(args, span),
+            Builtin::Recast => self.recast(&[], args, span),
+            Builtin::Size => self.layout_call("size", &[], args, span),
+            Builtin::Rank => self.layout_call("rank", &[], args, span),
+            Builtin::Layout(name) => self.layout_call(name, &[], args, span),
             Builtin::Col => {
                 let e = self.exactly(args, 1, "col(v)", span)?[0];
                 match self.expr(e)? {
@@ -373,6 +348,7 @@ impl Elab<'_> {
         let Val::View(view) = self.place(e[0], None)? else {
             return self.error(codes::NOT_ASSIGNABLE, e[0].span, "an atomic works on an element of a tensor");
         };
+        let offset = self.element_offset(&view, e[0].span)?;
         if !view.modes.is_empty() {
             return self.error(codes::RANK_MISMATCH, e[0].span, "an atomic works on one element: give every index");
         }
@@ -394,7 +370,7 @@ impl Elab<'_> {
         let v = self.expr(last)?;
         let value = self.scalar_of(&v, ty, last.span)?;
         let dst = self.b.new_value(ty, None, span);
-        self.emit(Op::Atomic { dst, op, tensor: view.tensor, offset: view.offset, expected, value }, span);
+        self.emit(Op::Atomic { dst, op, tensor: view.tensor, offset, expected, value }, span);
         Ok(Val::Scalar(dst))
     }
 
@@ -472,7 +448,10 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
     ) -> R<Val> {
-        for (p, v) in f.params.iter().zip(values) {
+        // Extents of tensors may speak of any other parameter, so those are bound first.
+        let (tensors, others): (Vec<_>, Vec<_>) =
+            f.params.iter().zip(values).partition(|(p, _)| super::signature::is_tensor(&p.ty));
+        for (p, v) in others.into_iter().chain(tensors) {
             let (v, at) = match v {
                 Some(v) => v,
                 None => {

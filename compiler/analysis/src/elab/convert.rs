@@ -4,9 +4,9 @@ use super::inst::{Opnd, instr_for};
 use super::tileops::tile;
 use super::{Elab, R, Reported};
 use crate::builtins::Word;
-use crate::value::{TileVal, Val, View};
+use crate::value::{Quantity, TileVal, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{InstAttrs, Ty};
+use ptoc_ir::tile::{Elem, InstAttrs, Ty};
 use ptoc_isa::{Hop, Loc, Order, Place, Sem, TileType};
 
 impl Elab<'_> {
@@ -134,7 +134,7 @@ impl Elab<'_> {
                     // Vec keeps the order of memory: a transposed window is loaded as it lies, and turned around.
                     if l == Loc::Vec && self.lies_transposed(&view, rows, cols) {
                         let mut straight = view.clone();
-                        straight.modes.swap(0, 1);
+                        straight.window.modes.swap(0, 1);
                         let ty = self.hidden_type(l, view.dtype, cols, rows);
                         let t = self.named_hidden(l, ty, (cols, rows), (shape.1, shape.0), span)?;
                         self.apply(load, vec![tile(t, span), Opnd::View(straight, at)], InstAttrs::default(), span)?;
@@ -162,8 +162,8 @@ impl Elab<'_> {
     fn lies_transposed(&self, view: &View, rows: u32, cols: u32) -> bool {
         rows != 1
             && cols != 1
-            && self.const_index(view.modes[1].stride) != Some(1)
-            && self.const_index(view.modes[0].stride) == Some(1)
+            && view.stride(1).is_some_and(|s| self.const_index(s) != Some(1))
+            && view.stride(0).is_some_and(|s| self.const_index(s) == Some(1))
     }
 
     fn move_tile(&mut self, loc: Loc, t: TileVal, span: Span, at: Span) -> R<Val> {
@@ -263,15 +263,9 @@ impl Elab<'_> {
         shape: super::tiles::Shape,
     ) -> View {
         let (zero, one, width) = (self.idx(0), self.idx(1), self.idx(i64::from(t.cols)));
-        View {
-            tensor: g,
-            dtype,
-            offset: zero,
-            modes: vec![
-                crate::value::Mode { extent: shape.0, cap: Some(t.rows), stride: width },
-                crate::value::Mode { extent: shape.1, cap: Some(t.cols), stride: one },
-            ],
-        }
+        let modes = vec![self.axis(shape.0, Some(t.rows), vec![width]), self.axis(shape.1, Some(t.cols), vec![one])];
+        let window = Window { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        View { tensor: g, dtype, elem: Elem::Whole(dtype), swizzle: None, window }
     }
 }
 

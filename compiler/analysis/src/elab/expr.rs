@@ -35,9 +35,13 @@ impl Elab<'_> {
             ExprKind::Paren(a) => self.place(a, dest),
             ExprKind::Tuple(l) => Ok(Val::Tuple(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
             ExprKind::List(l) => Ok(Val::List(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
-            ExprKind::Tiler(_) => self.not_yet(e.span, "tilers (the layout algebra)"),
-            ExprKind::Layout(..) => self.not_yet(e.span, "layouts as values"),
-            ExprKind::Basis(..) => self.not_yet(e.span, "basis strides (the layout algebra)"),
+            ExprKind::Tiler(modes) => self.tiler_literal(modes),
+            ExprKind::Layout(shape, stride) => self.layout_literal(shape, stride, e.span),
+            ExprKind::Basis(..) => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, e.span, "`v@k` is a stride")
+                    .with_help("it stands in a layout: `(4, 8):(1@0, 1@1)`");
+                self.report(d)
+            }
             ExprKind::Unary(op, a) => self.unary(*op, a, dest, e.span),
             ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, dest, e.span),
             ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, dest, e.span),
@@ -61,6 +65,7 @@ impl Elab<'_> {
                 Val::Word(Word::Loc(l)) => Ok(Val::TileType(self.tile_type(l, args, e.span)?.into())),
                 Val::Poison => Err(Reported),
                 Val::Builtin(Builtin::NotYet(what)) => self.not_yet(base.span, what),
+                Val::Builtin(Builtin::Layout("swizzle")) => self.swizzle_literal(args, e.span),
                 other => {
                     let message = format!("`<..>` belongs to tile types and calls, not to {}", other.describe());
                     self.error(codes::BAD_TILE_TYPE, e.span, message)
@@ -156,7 +161,7 @@ impl Elab<'_> {
         let v = self.expr(&c.value)?;
         let constant = match &v {
             Val::Scalar(x) => self.b.const_of(*x).is_some(),
-            Val::Tile(_) | Val::View(_) | Val::Mask(..) => false,
+            Val::Tile(_) | Val::View(_) | Val::Mask(..) | Val::Part(_) => false,
             _ => true,
         };
         if !constant {
@@ -273,11 +278,15 @@ impl Elab<'_> {
 
     /// Runs `f` in a new region; facts that were checked in it are forgotten after it.
     pub fn region<T>(&mut self, f: impl FnOnce(&mut Self) -> R<T>) -> (Region, R<T>) {
-        let mark = self.facts.mark();
+        let (mark, known, seen) = (self.facts.mark(), self.cx.mark(), self.ints_log.len());
         self.b.push_region();
         let r = f(self);
         let region = self.b.pop_region();
         self.facts.forget(mark);
+        self.cx.forget(known);
+        for v in self.ints_log.drain(seen..) {
+            self.ints.remove(&v);
+        }
         (region, r)
     }
 
@@ -332,6 +341,7 @@ impl Elab<'_> {
         let v = self.expr(base)?;
         let list = match &v {
             Val::Poison => return Err(Reported),
+            Val::Algebra(a) => return self.algebra_member(&a.clone(), name),
             Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
             Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
             Val::Tile(t) if name.name == "T" => return self.tile_transpose(*t, None, name.span, base.span),
@@ -394,7 +404,16 @@ impl Elab<'_> {
             return Ok(Val::Unit);
         }
         for (v, at) in [(&a, sa), (&b, sb)] {
-            if matches!(v, Val::Tile(_) | Val::View(_) | Val::Block(_) | Val::Tuple(_) | Val::Mask(..)) {
+            if matches!(
+                v,
+                Val::Tile(_)
+                    | Val::View(_)
+                    | Val::Part(_)
+                    | Val::Block(_)
+                    | Val::Tuple(_)
+                    | Val::Algebra(_)
+                    | Val::Mask(..)
+            ) {
                 let d = Diagnostic::error(
                     codes::TYPE_MISMATCH,
                     at,
@@ -487,6 +506,8 @@ impl Elab<'_> {
                 },
                 _ => "?".into(),
             },
+            Val::Algebra(a) => a.to_string(),
+            Val::Hole => "_".into(),
             Val::Tuple(l) => format!("({})", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
             Val::List(l) => format!("[{}]", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
             other => other.describe().into(),

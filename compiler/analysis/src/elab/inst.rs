@@ -1,11 +1,12 @@
 //! One instruction: operands against the table, legality on the target, shapes, emission. Both `TADD(z, x, y)` and
 //! `z = x + y` end in [`Elab::apply`].
 
+use super::copies::Side;
 use super::labels::around;
 use super::tiles::Shape;
 use super::{Elab, R, Reported, Valid};
 use crate::builtins::Word;
-use crate::value::{TileVal, Val, View};
+use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Role, Scratch, Sem, ShapeRule, TileType};
@@ -287,6 +288,9 @@ impl Elab<'_> {
         }
         let shapes = self.shapes(id, &ops, span)?;
         self.limits(id, &ops, span)?;
+        if self.is_nest(id, &ops) {
+            return self.nest(id, &ops, &shapes, &attrs, span);
+        }
         let mut out = Vec::new();
         let scalar_ty = ops.iter().find_map(|o| o.tile().map(|t| Ty::D(t.ty.dtype)));
         for (op, shape) in ops.iter().zip(&shapes) {
@@ -332,6 +336,70 @@ impl Elab<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Is a load or store more than rows and columns at fixed distances?
+    fn is_nest(&self, id: InstrId, ops: &[Opnd]) -> bool {
+        let (view, tile) = match (id.get().sem, ops) {
+            (Sem::Load, [Opnd::Tile(t, _), Opnd::View(v, _)]) | (Sem::Store, [Opnd::View(v, _), Opnd::Tile(t, _)]) => {
+                (v, t)
+            }
+            _ => return false,
+        };
+        !view.is_strided() || (id.get().sem == Sem::Load && self.pads.contains_key(&tile.tile))
+    }
+
+    /// A load or store as a loop nest.
+    fn nest(&mut self, id: InstrId, ops: &[Opnd], shapes: &[Option<Shape>], attrs: &InstAttrs, span: Span) -> R<()> {
+        let at = (ops[0].span(), ops[1].span());
+        match ops {
+            [Opnd::Tile(t, _), Opnd::View(v, _)] => {
+                let valid = shapes[0].ok_or(Reported)?;
+                match self.pads.get(&t.tile).copied() {
+                    None => {
+                        let part = self.tile_part(t, valid);
+                        let zero = v
+                            .quantities
+                            .iter()
+                            .any(|q| matches!(q, Quantity::Entry(l) if l.oob == ptoc_isa::Oob::Zero));
+                        let fill = match zero {
+                            true => Some(self.scalar_of(&Val::Int(0), Ty::D(t.ty.dtype), span)?),
+                            false => None,
+                        };
+                        self.copy_sides(&Side::Part(part), &Side::View(v.clone()), fill, true, span, at)
+                    }
+                    Some(pad) => {
+                        let (rows, cols) = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));
+                        let part = self.tile_part(t, (rows, cols));
+                        let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
+                        let pad = self.scalar_of(&Val::Float(pad), Ty::D(t.ty.dtype), span)?;
+                        self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)
+                    }
+                }
+            }
+            [Opnd::View(v, _), Opnd::Tile(t, _)] => {
+                if attrs.atomic_add {
+                    return self.not_yet(span, &format!("atomic `{}` of such a window", id.get().name));
+                }
+                let part = self.tile_part(t, shapes[1].ok_or(Reported)?);
+                self.copy_sides(&Side::View(v.clone()), &Side::Part(part), None, false, span, at)
+            }
+            _ => Err(Reported),
+        }
+    }
+
+    /// The window over the whole capacity of a tile; what lies beyond its extents is guarded.
+    fn padded(&mut self, v: &View, caps: (u32, u32), span: Span, at: Span) -> R<View> {
+        let mut view = v.clone();
+        for (m, cap) in view.window.modes.iter_mut().zip([caps.0, caps.1]) {
+            if m.plain().is_some() {
+                m.cap = Some(cap);
+            } else if m.cap != Some(cap) {
+                return self.not_yet(at, "`pad` for a window whose nested modes do not fill the tile");
+            }
+        }
+        let window = self.expose(&view.window, span);
+        Ok(self.with_window(&view, window))
     }
 
     fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
@@ -588,7 +656,8 @@ impl Elab<'_> {
         if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 {
             return Ok(());
         }
-        let unit = |m: &crate::value::Mode| self.const_index(m.stride) == Some(1) || m.cap == Some(1);
+        let unit =
+            |m: &crate::value::Mode| m.plain().is_none_or(|l| self.const_index(l.by[0]) == Some(1)) || m.cap == Some(1);
         let straight = if t.ty.order == Order::Nd { unit(&v.modes[1]) } else { unit(&v.modes[0]) };
         if straight {
             return Ok(());

@@ -9,17 +9,22 @@ mod calls;
 mod consts;
 mod control;
 mod convert;
+mod copies;
 mod emit;
 mod env;
 mod expr;
 mod facts;
 mod inst;
+mod ints;
 mod kernel;
 mod labels;
+mod layouts;
+mod local;
 mod masks;
 mod oracle;
 mod params;
 mod program;
+mod recast;
 mod scalars;
 mod signature;
 mod statics;
@@ -28,6 +33,7 @@ mod tileops;
 mod tiles;
 mod types;
 mod views;
+mod windows;
 
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
@@ -123,6 +129,16 @@ pub(crate) struct Elab<'a> {
     pub refused: Vec<ptoc_tensor::DType>,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
+    /// Fragments: tiles whose elements are counted through a partition's layout.
+    pub patterns: FxHashMap<Tile, crate::value::Window>,
+    /// What fills a tile beyond its valid shape when it is loaded.
+    pub pads: FxHashMap<Tile, f64>,
+    /// What is known of sizes beyond what the symbols carry; grows with checks, shrinks at the end of a region.
+    pub cx: ptoc_layout::Cx,
+    /// Values as integers of layouts, as they were first seen in this region or one around it.
+    pub ints: FxHashMap<Value, ptoc_layout::Int>,
+    /// The order in which `ints` grew.
+    pub ints_log: Vec<Value>,
 }
 
 /// `#[place(..)]`

@@ -31,6 +31,14 @@ impl Elab<'_> {
                 Val::Block(_) => Ok(v),
                 v => mismatch(self, "a block", &v),
             },
+            (_, v) if super::statics::is_layout(&p.ty) => match v {
+                Val::Algebra(_) => Ok(v),
+                v => mismatch(self, "a layout", &v),
+            },
+            (ExprKind::Name(n), v) if n == "view" => match v {
+                Val::View(_) => Ok(v),
+                v => mismatch(self, "a window of a tensor", &v),
+            },
             (ExprKind::Static(loc, args), v) => {
                 let Val::Tile(t) = v else { return mismatch(self, "a tile", &v) };
                 self.bind_tile(loc, args, &t, p, at)?;

@@ -380,7 +380,7 @@ impl Elab<'_> {
             return Err(Reported);
         };
         let whole = self.b.kernel().tensors[view.tensor].shape.len() == view.modes.len();
-        if !whole || self.const_index(view.offset) != Some(0) {
+        if !whole || self.const_index(view.offset()) != Some(0) {
             return self.not_yet(at, "windows of tensors as arguments of a launch");
         }
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));

@@ -3,12 +3,13 @@
 use super::env::Binding;
 use super::{Elab, FUEL, PlaceMode, R, Reported};
 use crate::modules::{ItemId, Modules};
-use crate::value::{Mode, Val, View};
+use crate::value::{Quantity, Val, View, Window};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::oracle::{Condition, Equation};
-use ptoc_ir::tile::{Builder, Kernel, TensorData, TensorDir, TensorId, Ty, Value};
+use ptoc_ir::oracle::Equation;
+use ptoc_ir::tile::{Builder, Elem, Kernel, TensorData, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, Target};
+use ptoc_layout::Condition;
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -72,7 +73,7 @@ pub struct Instance {
     /// `ensures`.
     pub ensures: Vec<Equation>,
     /// `where` conditions over the contents of tensors.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ptoc_ir::oracle::Condition>,
 }
 
 /// Elaborates the kernel `id` for `target`. Dimensions that size tiles are made constants: those are found as they are
@@ -152,6 +153,11 @@ impl<'a> Elab<'a> {
             place: PlaceMode::Mixed,
             refused: Vec::new(),
             pending_gm: None,
+            patterns: FxHashMap::default(),
+            pads: FxHashMap::default(),
+            cx: ptoc_layout::Cx::default(),
+            ints: FxHashMap::default(),
+            ints_log: Vec::new(),
         }
     }
 
@@ -213,7 +219,7 @@ impl<'a> Elab<'a> {
             for d in dims {
                 let ExprKind::Name(n) = &*d.value.kind else { continue };
                 let scalar = k.params.iter().any(|p| p.name.name == *n);
-                if scalar || self.names_constant(n) || self.env.get(n).is_some() || crate::builtins::word(n).is_some() {
+                if scalar || self.names_constant(n) || self.env.get(n).is_some() || is_word(n) {
                     continue;
                 }
                 let v = match self.bindings.fixed.get(n) {
@@ -243,7 +249,7 @@ impl<'a> Elab<'a> {
             for (name, value) in [(a, b), (b, a)] {
                 let ExprKind::Name(n) = &*name.kind else { continue };
                 let param = k.params.iter().any(|p| p.name.name == *n);
-                if param || self.env.get(n).is_some() || self.names_constant(n) || crate::builtins::word(n).is_some() {
+                if param || self.env.get(n).is_some() || self.names_constant(n) || is_word(n) {
                     continue;
                 }
                 let v = self.expr(value).and_then(|v| self.index_of(&v, value.span));
@@ -365,11 +371,17 @@ impl<'a> Elab<'a> {
         let mut stride = self.idx(1);
         let mut modes = Vec::new();
         for v in shape.iter().rev() {
-            modes.push(Mode { extent: *v, cap: None, stride });
+            let mode = crate::value::Mode {
+                extent: *v,
+                cap: None,
+                tree: ptoc_layout::Tuple::Leaf(crate::value::Leaf { extent: *v, by: vec![stride] }),
+            };
+            modes.push(mode);
             stride = self.bin(BinOp::Mul, stride, *v, span);
         }
         modes.reverse();
-        View { tensor, dtype, offset: zero, modes }
+        let window = Window { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        View { tensor, dtype, elem: Elem::Whole(dtype), swizzle: None, window }
     }
 
     fn attributes(&mut self, attrs: &[Attr], tensors: &[TensorArg]) -> R<()> {
@@ -419,7 +431,7 @@ impl<'a> Elab<'a> {
     }
 
     /// `where`: on dimensions and scalars it is checked at launch (and believed); on contents it is an oracle's.
-    pub(crate) fn wheres(&mut self, k: &KernelItem) -> R<Vec<Condition>> {
+    pub(crate) fn wheres(&mut self, k: &KernelItem) -> R<Vec<ptoc_ir::oracle::Condition>> {
         let mut conditions = Vec::new();
         let mut failed = false;
         for e in &k.wheres {
@@ -505,7 +517,22 @@ impl<'a> Elab<'a> {
             }
             _ => {}
         }
+        let fact = match (op, self.facts.definition(x)) {
+            (BinaryOp::Eq, Some((BinOp::Rem, n, d))) if self.const_index(y) == Some(0) => {
+                Condition::Divides(self.int_of(d), self.int_of(n))
+            }
+            (BinaryOp::Eq, _) => Condition::Eq(self.int_of(x), self.int_of(y)),
+            (BinaryOp::Le, _) => Condition::Le(self.int_of(x), self.int_of(y)),
+            (BinaryOp::Ge, _) => Condition::Le(self.int_of(y), self.int_of(x)),
+            _ => return,
+        };
+        self.cx.assume(fact);
     }
+}
+
+/// Words are no dimensions; `X` means something in projections only.
+fn is_word(n: &Name) -> bool {
+    crate::builtins::word(n).is_some_and(|w| w != crate::builtins::Word::Skip)
 }
 
 /// The tensors that TSTORE writes in `b`.
@@ -521,7 +548,7 @@ fn stored(b: &Block, out: &mut Vec<Name>) {
         match &s.kind {
             StmtKind::Expr(e) => {
                 if let ExprKind::Call(f, args) = &*e.kind
-                    && matches!(&*f.kind, ExprKind::Name(n) if n == "TSTORE")
+                    && matches!(&*f.kind, ExprKind::Name(n) if n == "TSTORE" || n == "copy")
                 {
                     out.extend(args.first().and_then(|a| root(&a.value)).cloned());
                 }

@@ -7,6 +7,7 @@ use crate::value::Val;
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::Ty;
+use ptoc_layout::Value as Algebra;
 use ptoc_syntax::ast::*;
 
 impl Elab<'_> {
@@ -140,8 +141,18 @@ impl Elab<'_> {
                 self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a function, this is {}", v.describe()))
             }
             (StaticKind::Const { ty: Some(t), .. }, v) => {
-                if matches!(&*t.kind, ExprKind::Name(w) if w == "layout") {
-                    return self.not_yet(t.span, "layouts as static parameters");
+                if is_layout(t) {
+                    return match v {
+                        Val::Algebra(a) if matches!(*a, Algebra::Layout(_) | Algebra::Composed(_)) => {
+                            Ok(Val::Algebra(a))
+                        }
+                        v => {
+                            let message = format!("`{n}` is a layout, this is {}", v.describe());
+                            let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message)
+                                .with_help("a layout is `shape:stride`, as `(4, 8):(8, 1)`; `8:1` is a vector");
+                            self.report(d)
+                        }
+                    };
                 }
                 let ty = self.scalar_type(t)?;
                 if ty == Ty::Index {
@@ -152,7 +163,7 @@ impl Elab<'_> {
             }
             (
                 StaticKind::Const { .. },
-                v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Tuple(_) | Val::List(_)),
+                v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Tuple(_) | Val::List(_) | Val::Algebra(_)),
             ) => Ok(v),
             (StaticKind::Const { .. }, v @ Val::Scalar(_)) => {
                 if let Val::Scalar(x) = &v
@@ -168,4 +179,9 @@ impl Elab<'_> {
             }
         }
     }
+}
+
+/// The type `layout`.
+pub(crate) fn is_layout(ty: &Expr) -> bool {
+    matches!(&*ty.kind, ExprKind::Name(w) if w == "layout")
 }

@@ -77,6 +77,9 @@ impl Elab<'_> {
         };
         let tile = self.b.tile(data);
         self.emit(Op::Alloc { tile }, span);
+        if let Some(pad) = spec.pad {
+            self.pads.insert(tile, pad);
+        }
         self.valid.insert(tile, Valid::Known(spec.valid.0, spec.valid.1));
         let (rows, cols) = (spec.ty.rows, spec.ty.cols);
         Ok(if spec.count == 1 {

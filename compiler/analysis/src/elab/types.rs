@@ -153,14 +153,13 @@ impl Elab<'_> {
     /// `Loc<dtype, rows, cols, ..>`
     pub fn tile_type(&mut self, loc: Loc, args: &[Arg], span: Span) -> R<TileSpec> {
         let mut positional = Vec::new();
-        let mut valid = None;
+        let (mut valid, mut layout, mut pad) = (None, None, None);
         for a in args {
             match &a.name {
                 None => positional.push(&a.value),
                 Some(n) if n.name == "valid" => valid = Some(&a.value),
-                Some(n) if n.name == "layout" || n.name == "pad" => {
-                    return self.not_yet(n.span.to(a.value.span), &format!("`{} =` in tile types", n.name));
-                }
+                Some(n) if n.name == "layout" => layout = Some(&a.value),
+                Some(n) if n.name == "pad" => pad = Some(self.pad_value(&a.value)?),
                 Some(n) => {
                     let d = Diagnostic::error(
                         codes::BAD_TILE_TYPE,
@@ -211,9 +210,31 @@ impl Elab<'_> {
                 }
             };
         let order = ptoc_isa::default_order(loc, dtype, rows, cols);
+        if let Some(e) = layout {
+            let e: &Expr = e;
+            return self.not_yet(e.span, "`layout =` in tile types");
+        }
         let ty = TileType { loc, dtype, rows, cols, order };
         self.check_tile_type(ty, span)?;
-        Ok(TileSpec { ty, valid, count: 1 })
+        Ok(TileSpec { ty, valid, count: 1, pad: pad.flatten() })
+    }
+
+    /// `pad = Zero`
+    fn pad_value(&mut self, e: &Expr) -> R<Option<f64>> {
+        match self.expr(e)? {
+            Val::Word(Word::Oob(ptoc_isa::Oob::Zero)) => Ok(Some(0.0)),
+            Val::Word(Word::Oob(ptoc_isa::Oob::Undefined)) => Ok(None),
+            Val::Poison => Err(Reported),
+            other => {
+                let d = Diagnostic::error(
+                    codes::BAD_TILE_TYPE,
+                    e.span,
+                    format!("`pad` is a word for what fills a tile, found {}", other.describe()),
+                )
+                .with_help("`pad = Zero` fills what lies beyond the valid shape with zeros; `Undefined` leaves it");
+                self.report(d)
+            }
+        }
     }
 
     /// A valid length: a block's or an `index`.

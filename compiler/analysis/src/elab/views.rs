@@ -2,10 +2,11 @@
 //! made, so that a view never reaches outside its tensor.
 
 use super::{Elab, R, Reported, not_yet};
-use crate::value::{Block, Mode, Val, View};
+use crate::value::{Block, Leaf, Mode, Quantity, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{TensorDir, Value, ViewRef};
+use ptoc_ir::tile::{Elem, TensorDir, Value, ViewRef};
 use ptoc_isa::BinOp;
+use ptoc_layout::{Int, Layout, Tiler, Tuple};
 use ptoc_syntax::ast::{Arg, Expr};
 
 impl Elab<'_> {
@@ -31,49 +32,117 @@ impl Elab<'_> {
         Ok(())
     }
 
-    fn advance(&mut self, view: &mut View, index: Value, stride: Value, span: Span) {
-        let step = self.bin(BinOp::Mul, index, stride, span);
-        view.offset = self.bin(BinOp::Add, view.offset, step, span);
+    /// Every quantity moves `index` steps along an axis.
+    fn advance(&mut self, w: &mut Window, by: &[Value], index: Value, span: Span) {
+        for (q, &b) in by.iter().enumerate() {
+            let step = self.bin(BinOp::Mul, index, b, span);
+            w.starts[q] = self.bin(BinOp::Add, w.starts[q], step, span);
+        }
+    }
+
+    /// Fixes the index of a mode: its axes count colexicographically, the last without end.
+    pub fn fix_mode(&mut self, w: &mut Window, tree: &Tuple<Leaf>, index: Value, span: Span) {
+        let leaves = tree.leaves();
+        let mut rest = index;
+        for (k, l) in leaves.iter().enumerate() {
+            let here = if k + 1 == leaves.len() {
+                rest
+            } else {
+                let here = self.bin(BinOp::Rem, rest, l.extent, span);
+                rest = self.bin(BinOp::Div, rest, l.extent, span);
+                here
+            };
+            self.advance(w, &l.by, here, span);
+        }
     }
 
     fn tensor_name(&self, view: &View) -> String {
         self.b.kernel().tensors[view.tensor].name.to_string()
     }
 
-    /// `view[a, _, b]`
+    /// `view[a, _, b]`, also with nested coordinates: `view[_, (_, k)]`
     pub fn index_view(&mut self, view: &View, args: &[Arg], span: Span) -> R<Val> {
-        self.same_rank(view, args.len(), "index", span)?;
         let name = self.tensor_name(view);
-        let mut out = View { modes: Vec::new(), ..view.clone() };
-        for (k, (arg, mode)) in args.iter().zip(&view.modes).enumerate() {
-            match self.expr(&arg.value)? {
-                Val::Hole => out.modes.push(*mode),
+        self.same_rank(&view.window, &name, args.len(), "index", span)?;
+        let window = self.index_window(&view.window, &name, args, span)?;
+        Ok(Val::View(self.with_window(view, window).into()))
+    }
+
+    /// The window that coordinates leave.
+    pub fn index_window(&mut self, w: &Window, name: &str, args: &[Arg], span: Span) -> R<Window> {
+        let coordinates: Vec<(Val, Span)> =
+            args.iter().map(|a| Ok((self.expr(&a.value)?, a.value.span))).collect::<R<_>>()?;
+        // A nested coordinate reaches inside a mode, where a shorter valid extent is a guard.
+        let nested = coordinates.iter().any(|(v, _)| matches!(v, Val::Tuple(_)));
+        let w = if nested { self.expose(w, span) } else { w.clone() };
+        let mut out = Window { modes: Vec::new(), ..w.clone() };
+        for (k, ((v, at), mode)) in coordinates.iter().zip(&w.modes).enumerate() {
+            match v {
+                Val::Hole => out.modes.push(mode.clone()),
                 Val::Block(_) => {
-                    let d = Diagnostic::error(codes::TYPE_MISMATCH, arg.value.span, "a block cannot index an element")
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, *at, "a block cannot index an element")
                         .with_help("a window of one block is `.tile(i, j)`");
                     return self.report(d);
                 }
-                Val::Range(..) | Val::Tuple(_) => {
-                    let d = not_yet(arg.value.span, "ranges and nested coordinates as indices")
+                Val::Range(..) => {
+                    let d = not_yet(*at, "ranges as indices")
                         .with_help("a window of one block is `x.tile(i, j)`, with `i in tiles(n, size)`");
                     return self.report(d);
                 }
+                Val::Tuple(parts) => {
+                    let what = format!("mode {k} of `{name}`");
+                    self.index_tree(&mut out, &mode.tree, parts, &what, *at)?;
+                }
                 v => {
-                    let i = self.index_of(&v, arg.value.span)?;
-                    self.check_index(i, mode.extent, &format!("mode {k} of `{name}`"), arg.value.span)?;
-                    self.advance(&mut out, i, mode.stride, span);
+                    let i = self.index_of(v, *at)?;
+                    self.check_index(i, mode.extent, &format!("mode {k} of `{name}`"), *at)?;
+                    self.fix_mode(&mut out, &mode.tree, i, span);
                 }
             }
         }
-        Ok(Val::View(out.into()))
+        Ok(self.settle(&out, span))
     }
 
-    fn same_rank(&mut self, view: &View, given: usize, what: &str, span: Span) -> R<()> {
-        let rank = view.modes.len();
+    /// A coordinate inside a mode; what it keeps becomes modes of the result.
+    pub fn index_tree(&mut self, out: &mut Window, tree: &Tuple<Leaf>, parts: &[Val], what: &str, at: Span) -> R<()> {
+        let modes = match tree {
+            Tuple::Node(modes) if modes.len() == parts.len() => modes,
+            _ => {
+                let message = format!(
+                    "{what} has {} inside, and {} given",
+                    super::labels::count(tree.rank(), "mode", "modes"),
+                    super::labels::count(parts.len(), "coordinate is", "coordinates are")
+                );
+                let d = Diagnostic::error(codes::RANK_MISMATCH, at, message)
+                    .with_label("one coordinate, or `_`, for each mode inside");
+                return self.report(d);
+            }
+        };
+        for (k, (part, tree)) in parts.iter().zip(modes).enumerate() {
+            let what = format!("{what}, mode {k} inside");
+            match part {
+                Val::Hole => {
+                    let extent = self.span_of(tree, at);
+                    let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
+                    out.modes.push(Mode { extent, cap, tree: tree.clone() });
+                }
+                Val::Tuple(parts) => self.index_tree(out, tree, parts, &what, at)?,
+                v => {
+                    let i = self.index_of(v, at)?;
+                    let extent = self.span_of(tree, at);
+                    self.check_index(i, extent, &what, at)?;
+                    self.fix_mode(out, tree, i, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn same_rank(&mut self, w: &Window, name: &str, given: usize, what: &str, span: Span) -> R<()> {
+        let rank = w.modes.len();
         if rank == given {
             return Ok(());
         }
-        let name = self.tensor_name(view);
         let plural = if rank == 1 { "mode" } else { "modes" };
         let given = match what {
             "index" => super::labels::count(given, "index is", "indices are"),
@@ -90,9 +159,9 @@ impl Elab<'_> {
 
     /// `view.tile(i, j)`
     pub fn tile_view(&mut self, view: &View, args: &[Arg], span: Span) -> R<Val> {
-        self.same_rank(view, args.len(), "block", span)?;
         let name = self.tensor_name(view);
-        let mut out = view.clone();
+        self.same_rank(&view.window, &name, args.len(), "block", span)?;
+        let mut out = view.window.clone();
         for (k, arg) in args.iter().enumerate() {
             let at = arg.value.span;
             match self.expr(&arg.value)? {
@@ -107,10 +176,12 @@ impl Elab<'_> {
                     };
                     let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
                     self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at)?;
-                    let stride = out.modes[k].stride;
-                    self.advance(&mut out, place.start, stride, span);
+                    self.tile_mode(&mut out, k, b.cap, (place.start, place.index), at)?;
                     out.modes[k].extent = b.len;
                     out.modes[k].cap = Some(b.cap);
+                    if let Tuple::Leaf(l) = &mut out.modes[k].tree {
+                        l.extent = b.len;
+                    }
                 }
                 Val::Poison => return Err(Reported),
                 other => {
@@ -125,7 +196,36 @@ impl Elab<'_> {
                 }
             }
         }
-        Ok(Val::View(out.into()))
+        Ok(Val::View(self.with_window(view, out).into()))
+    }
+
+    /// Mode `k` becomes its block of `cap` indices from `start`, which is block number `index`.
+    fn tile_mode(&mut self, w: &mut Window, k: usize, cap: u32, at: (Value, Value), span: Span) -> R<()> {
+        let (start, index) = at;
+        let mode = w.modes[k].clone();
+        if let Some(l) = mode.plain() {
+            let by = l.by.clone();
+            self.advance(w, &by, start, span);
+            return Ok(());
+        }
+        // The block's own length says where it ends; that the last one runs over the end of an axis is no matter.
+        let extent = self.span_of(&mode.tree, span);
+        let one = Window { modes: vec![Mode { extent, ..mode.clone() }], ..w.clone() };
+        let tiler = Tiler::Extent(Int::Const(i64::from(cap)));
+        let divided = self.apply_layout(&one, span, |cx, l| {
+            let inner = l.mode(0).unwrap_or_else(Layout::unit);
+            super::local::divide("logical_divide", cx, &inner, &tiler)
+        })?;
+        let divided = match divided {
+            Ok(w) => w,
+            Err(e) => return self.layout_error(e.within(k), span, &[]),
+        };
+        let quantities = w.quantities.len();
+        let keep = |t: &Tuple<Leaf>| t.map(&mut |l: &Leaf| Leaf { extent: l.extent, by: l.by[..quantities].to_vec() });
+        let (tile, rest) = (keep(&divided.modes[0].tree), keep(&divided.modes[1].tree));
+        self.fix_mode(w, &rest, index, span);
+        w.modes[k].tree = tile;
+        Ok(())
     }
 
     /// `view.T`
@@ -135,7 +235,7 @@ impl Elab<'_> {
             return self.error(codes::RANK_MISMATCH, span, message);
         }
         let mut out = view.clone();
-        out.modes.swap(0, 1);
+        out.window.modes.swap(0, 1);
         Ok(Val::View(out.into()))
     }
 
@@ -146,21 +246,31 @@ impl Elab<'_> {
             return self.error(codes::RANK_MISMATCH, span, message);
         }
         let mut out = view.clone();
-        let one = self.idx(1);
-        out.modes.push(Mode { extent: one, cap: Some(1), stride: one });
+        let mode = self.single(&out.window, 1);
+        out.window.modes.push(mode);
         Ok(Val::View(out.into()))
+    }
+
+    /// A mode of one index; a step of it would move `step` elements.
+    fn single(&mut self, w: &Window, step: i64) -> Mode {
+        let (one, zero) = (self.idx(1), self.idx(0));
+        let mut by = vec![zero; w.quantities.len()];
+        by[0] = self.idx(step);
+        self.axis(one, Some(1), by)
     }
 
     /// A view as the operand of a two-dimensional instruction; rank 1 is a row.
     pub fn matrix(&mut self, view: &View, span: Span) -> R<View> {
         let mut out = view.clone();
-        let one = self.idx(1);
         match out.modes.len() {
             0 | 1 => {
+                let step = out.modes.first().and_then(|m| m.plain().map(|l| l.by[0]));
                 while out.modes.len() < 2 {
-                    let stride = out.modes.first().map_or(one, |m| m.stride);
-                    let row = Mode { extent: one, cap: Some(1), stride };
-                    out.modes.insert(0, row);
+                    let mut row = self.single(&out.window, 1);
+                    if let (Tuple::Leaf(l), Some(step)) = (&mut row.tree, step) {
+                        l.by[0] = step;
+                    }
+                    out.window.modes.insert(0, row);
                 }
                 Ok(out)
             }
@@ -187,13 +297,14 @@ impl Elab<'_> {
         Ok((caps[0], caps[1]))
     }
 
-    /// The IR operand.
+    /// The IR operand of a view whose modes are single axes.
     pub fn view_ref(&self, view: &View) -> ViewRef {
+        debug_assert!(view.is_strided());
         ViewRef {
             tensor: view.tensor,
-            offset: view.offset,
+            offset: view.offset(),
             shape: view.modes.iter().map(|m| m.extent).collect(),
-            strides: view.modes.iter().map(|m| m.stride).collect(),
+            strides: view.modes.iter().filter_map(|m| m.plain().map(|l| l.by[0])).collect(),
         }
     }
 
@@ -254,9 +365,46 @@ impl Elab<'_> {
             Val::View(view) if view.modes.is_empty() => {
                 self.readable(&view, span)?;
                 self.outside_prologue(span)?;
-                Ok(Val::Scalar(self.b.load(view.tensor, view.offset, span)))
+                let offset = self.element_offset(&view, span)?;
+                Ok(Val::Scalar(self.b.load(view.tensor, offset, span)))
             }
             other => Ok(other),
+        }
+    }
+
+    /// The number of the one element that a view without modes is.
+    pub fn element_offset(&mut self, view: &View, span: Span) -> R<Value> {
+        if !matches!(view.elem, Elem::Whole(d) if d == self.b.kernel().tensors[view.tensor].dtype) {
+            return self.not_yet(span, "single elements of a `recast` view");
+        }
+        let mut offset = view.offset();
+        for (q, kind) in view.quantities.iter().enumerate() {
+            let at = view.starts[q];
+            match kind {
+                Quantity::Guard(bound) => self.check_index(at, *bound, "the view's tile", span)?,
+                Quantity::Entry(table) => {
+                    if table.oob != ptoc_isa::Oob::Undefined {
+                        return self.not_yet(span, "single elements of a gather with `oob =`");
+                    }
+                    let entry = self.b.load(table.tensor, at, span);
+                    let entry = self.convert_scalar(entry, ptoc_ir::tile::Ty::Index, span);
+                    self.check_index(entry, table.extent, "the gathered mode", span)?;
+                    let far = self.bin(BinOp::Mul, entry, table.stride, span);
+                    offset = self.bin(BinOp::Add, offset, far, span);
+                }
+                _ => {}
+            }
+        }
+        match view.swizzle {
+            None => Ok(offset),
+            Some(s) => {
+                let mask = self.idx(s.source_mask());
+                let field = self.bin(BinOp::And, offset, mask, span);
+                let by = self.idx(i64::from(s.shift().unsigned_abs()));
+                let op = if s.shift() >= 0 { BinOp::Shr } else { BinOp::Shl };
+                let moved = self.bin(op, field, by, span);
+                Ok(self.bin(BinOp::Xor, offset, moved, span))
+            }
         }
     }
 

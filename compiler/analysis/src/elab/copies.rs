@@ -1,0 +1,346 @@
+//! `copy(dst, src)`, and the loads and stores that are more than rows and columns: one loop nest over the axes of both
+//! sides.
+
+use super::{Elab, R, Reported};
+use crate::value::{Leaf, Mode, Part, Quantity, TileVal, Val, View, Window};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Access, Affine, Copy, Guard, Op, Table, Value};
+use ptoc_isa::{BinOp, CmpOp};
+use ptoc_layout::{Truth, Tuple};
+use ptoc_syntax::ast::Arg;
+use ptoc_tensor::DType;
+
+/// One side of a copy.
+#[derive(Clone, Debug)]
+pub(crate) enum Side {
+    /// Elements of a tensor.
+    View(View),
+    /// Elements of a tile.
+    Part(Part),
+}
+
+impl Side {
+    pub(crate) fn window(&self) -> &Window {
+        match self {
+            Side::View(v) => &v.window,
+            Side::Part(p) => &p.window,
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Side::View(v) => v.dtype,
+            Side::Part(p) => p.tile.ty.dtype,
+        }
+    }
+}
+
+/// An axis of the nest: its extent and what it moves on each side.
+struct Axis {
+    extent: Value,
+    dst: Vec<Value>,
+    src: Vec<Value>,
+}
+
+impl Elab<'_> {
+    /// `copy(dst, src)`
+    pub fn copy(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let e = self.exactly(args, 2, "copy(dst, src)", span)?;
+        let (dst, src) = (self.expr(e[0])?, self.expr(e[1])?);
+        self.outside_prologue(span)?;
+        let to = self.side(&dst, e[0].span, true)?;
+        let from = self.side(&src, e[1].span, false)?;
+        self.same_pattern(&to, &from, (e[0].span, e[1].span))?;
+        let covers = matches!(dst, Val::Tile(_));
+        self.copy_sides(&to, &from, None, covers, span, (e[0].span, e[1].span))?;
+        if let Val::Tile(t) = dst {
+            let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
+            if let [r, c] = extents[..]
+                && t.valid.is_none()
+                && !self.patterns.contains_key(&t.tile)
+            {
+                self.write_valid(&t, (r, c), span)?;
+            }
+        }
+        Ok(Val::Unit)
+    }
+
+    /// A value as one side of a copy.
+    fn side(&mut self, v: &Val, at: Span, written: bool) -> R<Side> {
+        match v {
+            Val::Poison => Err(Reported),
+            Val::View(view) => {
+                if written {
+                    self.writable(view, at)?;
+                    if !matches!(view.elem, ptoc_ir::tile::Elem::Whole(_)) {
+                        let d = Diagnostic::error(codes::NOT_WRITABLE, at, "packed half bytes cannot be written")
+                            .with_help("write whole bytes: leave out the `recast`");
+                        return self.report(d);
+                    }
+                    if view.quantities.iter().any(|q| matches!(q, Quantity::Entry(_))) {
+                        let d = Diagnostic::error(codes::NOT_WRITABLE, at, "a gathered view cannot be written")
+                            .with_note("two entries of the table may name one place");
+                        return self.report(d);
+                    }
+                } else {
+                    self.readable(view, at)?;
+                }
+                Ok(Side::View((**view).clone()))
+            }
+            Val::Part(p) => Ok(Side::Part((**p).clone())),
+            Val::Tile(t) => {
+                let shape = match written && t.valid.is_none() {
+                    // What is written sets the valid shape: up to the capacity.
+                    true => (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols))),
+                    false => self.valid_of(t, at)?,
+                };
+                Ok(Side::Part(self.tile_part(t, shape)))
+            }
+            other => {
+                let d = Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    at,
+                    format!("`copy` moves windows of tensors, tiles and partitions, found {}", other.describe()),
+                );
+                self.report(d)
+            }
+        }
+    }
+
+    /// A tile as a window: its fragment's layout if it has one, else rows and columns.
+    pub fn tile_part(&mut self, t: &TileVal, shape: (Value, Value)) -> Part {
+        if let Some(window) = self.patterns.get(&t.tile) {
+            return Part { tile: *t, window: window.clone() };
+        }
+        let (zero, one) = (self.idx(0), self.idx(1));
+        let modes =
+            vec![self.axis(shape.0, Some(t.rows), vec![one, zero]), self.axis(shape.1, Some(t.cols), vec![zero, one])];
+        let window =
+            Window { quantities: vec![Quantity::Row, Quantity::Col], starts: vec![zero, zero], modes, pattern: None };
+        Part { tile: *t, window }
+    }
+
+    /// Partitions of one copy must be partitions by one pattern.
+    fn same_pattern(&mut self, to: &Side, from: &Side, at: (Span, Span)) -> R<()> {
+        let (Some(a), Some(b)) = (&to.window().pattern, &from.window().pattern) else { return Ok(()) };
+        if a == b {
+            return Ok(());
+        }
+        let (a, b) = (a.clone(), b.clone());
+        let d = if a.mma == b.mma {
+            Diagnostic::error(
+                codes::PATTERN_MISMATCH,
+                at.1,
+                format!("a partition by pattern {:?} is copied to one by pattern {:?}", b.operand, a.operand),
+            )
+        } else {
+            Diagnostic::error(codes::PATTERN_MISMATCH, at.1, "the two partitions belong to different tiled MMAs")
+                .with_note(format!("to: {}", a.mma))
+                .with_note(format!("from: {}", b.mma))
+        };
+        let d = d
+            .with_label(format!("pattern {:?} of {}", b.operand, b.mma.atom.name))
+            .with_secondary(at.0, format!("pattern {:?} of {}", a.operand, a.mma.atom.name))
+            .with_help("partition both sides by the same function of the same MMA");
+        self.report(d)
+    }
+
+    /// Emits the nest. `fill`, of the tile's dtype, is written where a guard fails.
+    pub fn copy_sides(
+        &mut self,
+        dst: &Side,
+        src: &Side,
+        fill: Option<Value>,
+        covers: bool,
+        span: Span,
+        at: (Span, Span),
+    ) -> R<()> {
+        if dst.dtype() != src.dtype() {
+            let d = Diagnostic::error(
+                codes::DTYPE_MISMATCH,
+                at.1,
+                format!("`copy` from `{}` to `{}`", src.dtype(), dst.dtype()),
+            )
+            .with_label(format!("`{}`", src.dtype()))
+            .with_secondary(at.0, format!("`{}`", dst.dtype()))
+            .with_help("a copy keeps bits: convert a tile by name, as in `f16(t)`");
+            return self.report(d);
+        }
+        let (d, s) = (dst.window().clone(), src.window().clone());
+        if d.modes.len() != s.modes.len() {
+            let modes = |w: &Window| super::labels::count(w.modes.len(), "mode", "modes");
+            let e = Diagnostic::error(
+                codes::RANK_MISMATCH,
+                at.1,
+                format!("`copy` between {} and {}", modes(&s), modes(&d)),
+            )
+            .with_label(modes(&s))
+            .with_secondary(at.0, modes(&d));
+            return self.report(e);
+        }
+        let mut axes = Vec::new();
+        let mut prefixes: Vec<(std::ops::Range<usize>, Value)> = Vec::new();
+        for k in 0..d.modes.len() {
+            self.same_extent(k, &d.modes[k], &s.modes[k], span, at)?;
+            let first = axes.len();
+            if self.align(k, &d.modes[k], &s.modes[k], &mut axes, span, at)? {
+                prefixes.push((first..axes.len(), d.modes[k].extent));
+            }
+        }
+        let mut guards = Vec::new();
+        let zero = self.idx(0);
+        for (range, bound) in prefixes {
+            let mut strides = vec![zero; axes.len()];
+            let mut step = self.idx(1);
+            for k in range {
+                strides[k] = step;
+                step = self.bin(BinOp::Mul, step, axes[k].extent, span);
+            }
+            guards.push(Guard { at: Affine { start: zero, strides }, bound });
+        }
+        for (w, of_dst) in [(&d, true), (&s, false)] {
+            for (q, bound) in w.guards() {
+                guards.push(Guard { at: affine(w, q, &axes, of_dst), bound });
+            }
+        }
+        let copy = Copy {
+            extents: axes.iter().map(|a| a.extent).collect(),
+            dst: self.access(dst, &axes, true),
+            src: self.access(src, &axes, false),
+            covers: covers && (fill.is_some() || guards.is_empty()),
+            guards,
+            fill,
+        };
+        self.emit(Op::Copy(Box::new(copy)), span);
+        Ok(())
+    }
+
+    /// Mode `k` must be as long on both sides.
+    fn same_extent(&mut self, k: usize, d: &Mode, s: &Mode, span: Span, at: (Span, Span)) -> R<()> {
+        let (a, b) = (d.extent, s.extent);
+        if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) {
+            return Ok(());
+        }
+        let (x, y) = (self.int_of(a), self.int_of(b));
+        match self.cx.eq(&x, &y) {
+            Truth::Yes => Ok(()),
+            Truth::No => {
+                let e = Diagnostic::error(
+                    codes::COPY_SHAPE,
+                    at.1,
+                    format!("`copy`: mode {k} has {y} elements in the source and {x} in the destination"),
+                )
+                .with_label(format!("mode {k}: {y}"))
+                .with_secondary(at.0, format!("mode {k}: {x}"));
+                self.report(e)
+            }
+            Truth::Unknown => {
+                let cond = self.compare(CmpOp::Eq, a, b, span);
+                let data = ptoc_ir::tile::CheckData {
+                    code: codes::SHAPES_DIFFER,
+                    message: format!("`copy`: mode {k} has {{1}} elements in the source and {{0}} in the destination"),
+                    span,
+                    help: None,
+                };
+                self.check(cond, data, vec![a, b], span)?;
+                self.facts.le(a, b, 0);
+                self.facts.le(b, a, 0);
+                Ok(())
+            }
+        }
+    }
+
+    /// The axes of mode `k`, refined until both sides move evenly along each. True if the valid extent is less than
+    /// they span.
+    fn align(&mut self, k: usize, d: &Mode, s: &Mode, axes: &mut Vec<Axis>, span: Span, at: (Span, Span)) -> R<bool> {
+        if let (Some(x), Some(y)) = (d.plain(), s.plain()) {
+            axes.push(Axis { extent: d.extent, dst: x.by.clone(), src: y.by.clone() });
+            return Ok(false);
+        }
+        // A single axis is as long as the axes of the other side together.
+        let whole = match d.plain() {
+            Some(_) => self.span_of(&s.tree, span),
+            None => self.span_of(&d.tree, span),
+        };
+        let leaves = |m: &Mode| -> Vec<Leaf> {
+            match &m.tree {
+                Tuple::Leaf(l) => vec![Leaf { extent: whole, by: l.by.clone() }],
+                tree => tree.leaves().into_iter().cloned().collect(),
+            }
+        };
+        let (mut x, mut y) = (leaves(d), leaves(s));
+        x.reverse();
+        y.reverse();
+        while let (Some(a), Some(b)) = (x.pop(), y.pop()) {
+            let (m, n) = (self.int_of(a.extent), self.int_of(b.extent));
+            if m.is(1) && !n.is(1) {
+                y.push(b);
+                continue;
+            }
+            if n.is(1) && !m.is(1) {
+                x.push(a);
+                continue;
+            }
+            let (short, rest) = if self.cx.eq(&m, &n) == Truth::Yes {
+                (a.extent, None)
+            } else if self.cx.divides(&n, &m) == Truth::Yes {
+                (b.extent, Some((&a, true)))
+            } else if self.cx.divides(&m, &n) == Truth::Yes {
+                (a.extent, Some((&b, false)))
+            } else {
+                let e = Diagnostic::error(
+                    codes::COPY_AXES,
+                    at.1,
+                    format!("`copy`: inside mode {k} the source counts by {n} and the destination by {m}"),
+                )
+                .with_label(format!("axes of {n}"))
+                .with_secondary(at.0, format!("axes of {m}"))
+                .with_help("neither divides the other, so no loop walks both: choose tiles that do");
+                return self.report(e);
+            };
+            axes.push(Axis { extent: short, dst: a.by.clone(), src: b.by.clone() });
+            if let Some((long, of_dst)) = rest {
+                let extent = self.bin(BinOp::Div, long.extent, short, span);
+                let by = long.by.clone().into_iter().map(|v| self.bin(BinOp::Mul, v, short, span)).collect();
+                if of_dst { &mut x } else { &mut y }.push(Leaf { extent, by });
+            }
+        }
+        Ok(whole != d.extent && !self.facts.le_certain(whole, d.extent, 0))
+    }
+
+    fn access(&mut self, side: &Side, axes: &[Axis], of_dst: bool) -> Access {
+        let w = side.window();
+        match side {
+            Side::Part(p) => {
+                let shape = (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols)));
+                let tile = self.tile_ref(&p.tile, shape);
+                Access::Tile { tile, row: affine(w, 0, axes, of_dst), col: affine(w, 1, axes, of_dst) }
+            }
+            Side::View(v) => {
+                let tables = w.quantities.iter().enumerate().filter_map(|(q, kind)| match kind {
+                    Quantity::Entry(t) => Some(Table {
+                        tensor: t.tensor,
+                        at: affine(w, q, axes, of_dst),
+                        stride: t.stride,
+                        extent: t.extent,
+                        oob: t.oob,
+                    }),
+                    _ => None,
+                });
+                Access::Tensor {
+                    tensor: v.tensor,
+                    elem: v.elem,
+                    at: affine(w, 0, axes, of_dst),
+                    swizzle: v.swizzle,
+                    tables: tables.collect(),
+                }
+            }
+        }
+    }
+}
+
+/// Quantity `q` over the axes.
+fn affine(w: &Window, q: usize, axes: &[Axis], of_dst: bool) -> Affine {
+    let strides = axes.iter().map(|a| if of_dst { a.dst[q] } else { a.src[q] }).collect();
+    Affine { start: w.starts[q], strides }
+}

@@ -1,0 +1,319 @@
+//! Layouts as values of the language: literals, and the operations of the algebra on them and on windows of tensors.
+
+use super::{Elab, R, Reported};
+use crate::value::{Val, View};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::Ty;
+use ptoc_layout::{Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value as Algebra};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
+
+/// Operations that cut, group or reorder the modes of a window: what they do to its identity layout is done to it.
+const ON_WINDOWS: &[&str] = &[
+    "composition",
+    "logical_divide",
+    "zipped_divide",
+    "tiled_divide",
+    "flat_divide",
+    "flatten",
+    "group",
+    "select",
+    "take",
+];
+
+impl Elab<'_> {
+    /// An algebraic refusal as a diagnostic; `args` are the places of the operation's arguments.
+    pub fn layout_error<T>(&mut self, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
+        let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
+        let mode = if e.path.0.is_empty() { String::new() } else { format!("{}: ", e.path) };
+        let mut d = Diagnostic::error(crate::layout_code(e.kind), at, format!("`{}`: {mode}{}", e.op, e.message));
+        if !e.path.0.is_empty() {
+            d = d.with_label(format!("{} of this", e.path));
+        }
+        if at != span {
+            d = d.with_secondary(span, format!("in this `{}`", e.op));
+        }
+        if let Some(h) = e.help {
+            d = d.with_help(h);
+        }
+        if let Some(c) = &e.condition {
+            d = d.with_help(format!("if the sizes are meant to fit, say so: `where {c}`"));
+        }
+        self.report(d)
+    }
+
+    /// The value as one of the algebra, if it is one.
+    pub fn algebra_of(&mut self, v: &Val) -> Option<Algebra> {
+        Some(match v {
+            Val::Algebra(a) => (**a).clone(),
+            Val::Int(i) => Algebra::Int(Int::Const(i64::try_from(*i).ok()?)),
+            Val::Scalar(x) if self.ty(*x) == Ty::Index => Algebra::Int(self.int_of(*x)),
+            Val::Scalar(_) => Algebra::Int(Int::Const(i64::try_from(self.int_const(v)?).ok()?)),
+            Val::Bool(b) => Algebra::Bool(*b),
+            Val::Hole => Algebra::Keep,
+            Val::Word(crate::builtins::Word::Skip) => Algebra::Skip,
+            Val::Tuple(l) => Algebra::Tuple(l.iter().map(|x| self.algebra_of(x)).collect::<Option<_>>()?),
+            Val::View(view) => Algebra::Layout(self.layout_of(&view.window, 0)),
+            _ => return None,
+        })
+    }
+
+    /// A value of the algebra as one of the language.
+    pub fn from_algebra(&mut self, a: Algebra, span: Span) -> Val {
+        match a {
+            Algebra::Int(Int::Const(n)) => Val::Int(i128::from(n)),
+            Algebra::Int(n) => Val::Scalar(self.value_of(&n, span)),
+            Algebra::Bool(b) => Val::Bool(b),
+            Algebra::Keep => Val::Hole,
+            Algebra::Skip => Val::Word(crate::builtins::Word::Skip),
+            Algebra::Tuple(l) => Val::Tuple(l.into_iter().map(|x| self.from_algebra(x, span)).collect()),
+            other => Val::Algebra(other.into()),
+        }
+    }
+
+    fn not_algebra<T>(&mut self, v: &Val, at: Span, want: &str) -> R<T> {
+        if matches!(v, Val::Poison) {
+            return Err(Reported);
+        }
+        self.error(codes::TYPE_MISMATCH, at, format!("expected {want}, found {}", v.describe()))
+    }
+
+    /// `shape : stride`
+    pub fn layout_literal(&mut self, shape: &Expr, stride: &Expr, span: Span) -> R<Val> {
+        let s = self.shape_of(shape)?;
+        let d = self.stride_of(stride)?;
+        match Layout::new(s, d) {
+            Ok(l) => Ok(Val::Algebra(Algebra::Layout(l).into())),
+            Err(e) => self.layout_error(e, span, &[]),
+        }
+    }
+
+    /// An integer or nested tuple of integers.
+    pub fn shape_of(&mut self, e: &Expr) -> R<IntTuple> {
+        let v = self.expr(e)?;
+        match self.algebra_of(&v).and_then(|a| a.as_ints()) {
+            Some(t) => Ok(t),
+            None => self.not_algebra(&v, e.span, "an extent or a tuple of extents"),
+        }
+    }
+
+    fn stride_of(&mut self, e: &Expr) -> R<Tuple<Stride>> {
+        match &*e.kind {
+            ExprKind::Paren(a) => self.stride_of(a),
+            ExprKind::Tuple(l) => Ok(Tuple::Node(l.iter().map(|x| self.stride_of(x)).collect::<R<_>>()?)),
+            ExprKind::Basis(..) => Ok(Tuple::Leaf(self.basis(e)?)),
+            _ => {
+                let v = self.expr(e)?;
+                match self.algebra_of(&v).and_then(|a| a.as_ints()) {
+                    Some(t) => Ok(t.map(&mut |n| Stride::int(n.clone()))),
+                    None => self.not_algebra(&v, e.span, "a stride or a tuple of strides"),
+                }
+            }
+        }
+    }
+
+    /// `4@1@0`: the unit vectors from the innermost to the outermost.
+    fn basis(&mut self, e: &Expr) -> R<Stride> {
+        let ExprKind::Basis(inner, mode) = &*e.kind else {
+            let v = self.expr(e)?;
+            return match self.algebra_of(&v) {
+                Some(Algebra::Int(n)) => Ok(Stride::int(n)),
+                _ => self.not_algebra(&v, e.span, "an integer before `@`"),
+            };
+        };
+        let mut stride = self.basis(inner)?;
+        let Ok(k) = mode.name.parse::<usize>() else {
+            let d = Diagnostic::error(
+                codes::TYPE_MISMATCH,
+                mode.span,
+                format!("`@{}`: the modes of a coordinate are numbers here", mode.name),
+            )
+            .with_help("`1@0` steps along coordinate 0, `1@1` along coordinate 1");
+            return self.report(d);
+        };
+        stride.basis.insert(0, k);
+        Ok(stride)
+    }
+
+    /// `<t0, t1>`
+    pub fn tiler_literal(&mut self, modes: &[Expr]) -> R<Val> {
+        let modes = modes.iter().map(|e| self.tiler_of(e)).collect::<R<_>>()?;
+        Ok(Val::Algebra(Algebra::Tiler(Tiler::ByMode(modes)).into()))
+    }
+
+    fn tiler_of(&mut self, e: &Expr) -> R<Tiler> {
+        let v = self.expr(e)?;
+        match self.algebra_of(&v) {
+            Some(Algebra::Keep) => Ok(Tiler::Keep),
+            Some(Algebra::Tiler(t)) => Ok(t),
+            Some(Algebra::Layout(l)) => Ok(Tiler::Layout(l)),
+            Some(a) if a.as_ints().is_some() => Ok(Tiler::of_shape(&a.as_ints().expect("just seen"))),
+            _ => self.not_algebra(&v, e.span, "an extent, a layout or `_` in a tiler"),
+        }
+    }
+
+    /// `swizzle<2, 3, 3>`
+    pub fn swizzle_literal(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let e = self.exactly(args, 3, "swizzle<bits, base, shift>", span)?;
+        let mut n = [0i64; 3];
+        for (n, e) in n.iter_mut().zip(e) {
+            let v = self.expr(e)?;
+            let i = self.static_int(&v, e.span, "a field of a swizzle")?;
+            *n = i64::try_from(i).unwrap_or(i64::MAX);
+        }
+        match Swizzle::new(n[0], n[1], n[2]) {
+            Ok(s) => Ok(Val::Algebra(Algebra::Swizzle(s).into())),
+            Err(e) => self.layout_error(e, span, &[]),
+        }
+    }
+
+    /// An operation of the algebra; `statics` choose modes: `size<0>(x)` is the size of mode 0.
+    pub fn layout_op(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+        self.no_names(args)?;
+        let mut values = Vec::new();
+        for a in args {
+            values.push((self.expr(&a.value)?, a.value.span));
+        }
+        if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            return Err(Reported);
+        }
+        if !statics.is_empty() {
+            let Some((v, at)) = values.first().cloned() else {
+                return self.error(codes::WRONG_ARGUMENTS, span, format!("`{name}<..>` takes a layout"));
+            };
+            values[0] = (self.sub_mode(v, statics, at)?, at);
+        }
+        if let (Some((Val::View(view), _)), true) = (values.first(), ON_WINDOWS.contains(&name)) {
+            let view = view.clone();
+            return self.window_op(name, &view, &values[1..], span);
+        }
+        let spans: Vec<Span> = values.iter().map(|v| v.1).collect();
+        let mut operands = Vec::new();
+        for (v, at) in &values {
+            match self.algebra_of(v) {
+                Some(a) => operands.push(a),
+                None => return self.not_algebra(v, *at, "a layout, a tuple or an integer"),
+            }
+        }
+        if name == "layout" {
+            let [Algebra::Layout(_) | Algebra::Composed(_)] = &operands[..] else {
+                return self.error(codes::WRONG_ARGUMENTS, span, "`layout(x)` takes one layout or tensor");
+            };
+            return Ok(Val::Algebra(operands.remove(0).into()));
+        }
+        let Some(op) = ptoc_layout::ops::find(name) else { return Err(Reported) };
+        if operands.len() < op.arity.0 || operands.len() > op.arity.1 {
+            let d = Diagnostic::error(
+                codes::WRONG_ARGUMENTS,
+                span,
+                format!("`{name}` does not take {}", super::labels::count(operands.len(), "argument", "arguments")),
+            )
+            .with_note(format!("usage: `{}`: {}", op.usage, op.doc));
+            return self.report(d);
+        }
+        match self.algebra(span, |cx| (op.eval)(cx, &operands))? {
+            Ok(a) => Ok(self.from_algebra(a, span)),
+            Err(e) => self.layout_error(e.of(op.name), span, &spans),
+        }
+    }
+
+    /// `f<k, ..>(x)`: mode k of x, and so on inwards.
+    fn sub_mode(&mut self, v: Val, statics: &[Arg], at: Span) -> R<Val> {
+        let mut here = match self.algebra_of(&v) {
+            Some(a) => a,
+            None => return self.not_algebra(&v, at, "a layout or a tuple"),
+        };
+        for s in statics {
+            let k = self.expr(&s.value)?;
+            let k = self.static_int(&k, s.value.span, "the number of a mode")?;
+            let k = usize::try_from(k).unwrap_or(usize::MAX);
+            let (rank, mode) = match &here {
+                Algebra::Layout(l) => (l.rank(), l.mode(k).map(Algebra::Layout)),
+                Algebra::Tuple(l) => (l.len(), l.get(k).cloned()),
+                other => (1, (k == 0).then(|| other.clone())),
+            };
+            here = match mode {
+                Some(m) => m,
+                None => {
+                    let message = format!("there is no mode {k}: {here} has {rank}");
+                    return self.error(codes::RANK_MISMATCH, s.value.span, message);
+                }
+            };
+        }
+        Ok(self.from_algebra(here, at))
+    }
+
+    /// An operation whose effect on the identity layout is its effect on the window.
+    fn window_op(&mut self, name: &'static str, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+        let Some(op) = ptoc_layout::ops::find(name) else { return Err(Reported) };
+        let mut operands = Vec::new();
+        for (v, at) in args {
+            match self.algebra_of(v) {
+                Some(a) => operands.push(a),
+                None => return self.not_algebra(v, *at, "a layout, a tiler or an integer"),
+            }
+        }
+        if operands.len() + 1 < op.arity.0 || operands.len() + 1 > op.arity.1 {
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("usage: `{}`", op.usage));
+            return self.report(d);
+        }
+        // A vector composes and divides as a vector, not as a tuple of one mode.
+        let single = view.modes.len() == 1;
+        let spans: Vec<Span> = std::iter::once(span).chain(args.iter().map(|a| a.1)).collect();
+        let window = self.apply_layout(&view.window, span, |cx, l| {
+            let first = if single { l.mode(0).unwrap_or_else(Layout::unit) } else { l.clone() };
+            let mut all = vec![Algebra::Layout(first)];
+            all.extend(operands.iter().cloned());
+            match (op.eval)(cx, &all)? {
+                Algebra::Layout(l) if l.is_leaf() => Ok(Layout::of_modes(vec![l])),
+                Algebra::Layout(l) => Ok(l),
+                other => Err(LayoutError::new(
+                    ptoc_layout::ErrorKind::Kind,
+                    op.name,
+                    format!("gives {}, no layout", other.describe()),
+                )),
+            }
+        })?;
+        match window {
+            Ok(w) => {
+                let w = self.settle(&w, span);
+                Ok(Val::View(self.with_window(view, w).into()))
+            }
+            Err(e) => self.layout_error(e.of(op.name), span, &spans),
+        }
+    }
+
+    /// Methods of layouts: `l.shape`, `l.size`, `mma.tiler`.
+    pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> R<Val> {
+        let member = match (a, name.name.as_str()) {
+            (Algebra::Layout(l), "shape") => Some(Algebra::ints(l.shape())),
+            (Algebra::Layout(l), "stride") => strides(l.stride()),
+            (Algebra::Atom(atom), "A") => Some(Algebra::Layout(atom.a.clone())),
+            (Algebra::Atom(atom), "B") => Some(Algebra::Layout(atom.b.clone())),
+            (Algebra::Atom(atom), "C") => Some(Algebra::Layout(atom.c.clone())),
+            (Algebra::Atom(atom), "thr") => Some(Algebra::Layout(atom.thr.clone())),
+            (Algebra::Atom(atom), "shape") => Some(Algebra::ints(&IntTuple::flat(&atom.shape))),
+            _ => None,
+        };
+        match member {
+            Some(m) => Ok(self.from_algebra(m, name.span)),
+            None => {
+                let message = format!("{} has no `.{}`", a.describe(), name.name);
+                let d = Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, message);
+                self.report(match a {
+                    Algebra::Layout(_) => {
+                        d.with_note("a layout has .shape and .stride; size(l), rank(l) are functions")
+                    }
+                    Algebra::Atom(_) => d.with_note("an atom has .shape, .thr, .A, .B and .C"),
+                    _ => d,
+                })
+            }
+        }
+    }
+}
+
+fn strides(t: &Tuple<Stride>) -> Option<Algebra> {
+    Some(match t {
+        Tuple::Leaf(d) => Algebra::Int(d.as_int()?.clone()),
+        Tuple::Node(modes) => Algebra::Tuple(modes.iter().map(strides).collect::<Option<_>>()?),
+    })
+}

@@ -1,0 +1,301 @@
+//! Windows cut by tilers and thread layouts: `modes`, `local_tile`, `local_partition`.
+
+use super::{Elab, R, Reported};
+use crate::value::{Mode, Val, View, Window};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::Value;
+use ptoc_isa::BinOp;
+use ptoc_layout::{Int, Layout, Tiler, Tuple, Value as Algebra};
+use ptoc_syntax::ast::Arg;
+
+/// A division by its name.
+pub(crate) fn divide(name: &'static str, cx: &ptoc_layout::Cx, l: &Layout, t: &Tiler) -> ptoc_layout::Result<Layout> {
+    let kind = |m: &str| ptoc_layout::LayoutError::new(ptoc_layout::ErrorKind::Kind, name, m);
+    let op = ptoc_layout::ops::find(name).ok_or_else(|| kind("not known"))?;
+    match (op.eval)(cx, &[Algebra::Layout(l.clone()), Algebra::Tiler(t.clone())])? {
+        Algebra::Layout(l) => Ok(l),
+        _ => Err(kind("gives no layout")),
+    }
+}
+
+impl Elab<'_> {
+    /// A call of a layout operation by its name in the language.
+    pub fn layout_call(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+        if statics.is_empty() && matches!(name, "modes" | "local_tile" | "local_partition") {
+            self.no_names(args)?;
+            let mut values = Vec::new();
+            for a in args {
+                values.push((self.expr(&a.value)?, a.value.span));
+            }
+            if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+                return Err(Reported);
+            }
+            if let Some((Val::View(view), _)) = values.first() {
+                let view = view.clone();
+                let rest = &values[1..];
+                return match name {
+                    "modes" => self.modes(&view, rest, span),
+                    "local_tile" => self.local_tile(&view, rest, span),
+                    _ => self.local_partition(&view, rest, span),
+                };
+            }
+            if name == "modes" {
+                let d =
+                    Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a tensor's window")
+                        .with_help("for a layout: `select`, `group`, `flatten`");
+                return self.report(d);
+            }
+            // With a projection it is an operation of its own.
+            return match (name, args.len()) {
+                ("local_tile", 4) => self.layout_op("local_tile_proj", &[], args, span),
+                ("local_partition", 4) => self.layout_op("local_partition_proj", &[], args, span),
+                _ => self.layout_op(name, &[], args, span),
+            };
+        }
+        self.layout_op(name, statics, args, span)
+    }
+
+    /// `modes(x, (0, 1, (3, 2)))`: selects, reorders and groups; a group that is one walk through memory becomes one
+    /// axis.
+    fn modes(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+        let usage = "`modes(x, (2, 0, (1, 3)))`: each mode of x once, by number; parentheses make one mode of several";
+        let [(Val::Tuple(order), at)] = args else {
+            return self.error(codes::WRONG_ARGUMENTS, span, usage);
+        };
+        let exposed = self.expose(&view.window, span);
+        let mut used = vec![false; exposed.modes.len()];
+        let mut out = Window { modes: Vec::new(), ..exposed.clone() };
+        for entry in order {
+            let mut picked = Vec::new();
+            self.picked(entry, &exposed, &mut used, &mut picked, *at)?;
+            let mode = match (entry, picked.len()) {
+                (Val::Tuple(_), _) => {
+                    let tree = Tuple::Node(picked.into_iter().map(|m| m.tree).collect());
+                    let extent = self.span_of(&tree, span);
+                    let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
+                    self.coalesce_mode(&Mode { extent, cap, tree }, span)
+                }
+                _ => picked.remove(0),
+            };
+            out.modes.push(mode);
+        }
+        if let Some(k) = used.iter().position(|u| !u) {
+            let d = Diagnostic::error(codes::RANK_MISMATCH, *at, format!("mode {k} is missing"))
+                .with_label(format!("{} modes, numbered from 0", used.len()))
+                .with_help("to leave a mode out, fix its index first: `x[_, i, _]`");
+            return self.report(d);
+        }
+        let out = self.settle(&out, span);
+        Ok(Val::View(self.with_window(view, out).into()))
+    }
+
+    fn picked(&mut self, entry: &Val, w: &Window, used: &mut [bool], out: &mut Vec<Mode>, at: Span) -> R<()> {
+        if let Val::Tuple(l) = entry {
+            return l.iter().try_for_each(|e| self.picked(e, w, used, out, at));
+        }
+        let k = self.static_int(entry, at, "the number of a mode")?;
+        match usize::try_from(k).ok().filter(|k| *k < used.len()) {
+            Some(k) if !used[k] => {
+                used[k] = true;
+                out.push(w.modes[k].clone());
+                Ok(())
+            }
+            Some(k) => self.error(codes::RANK_MISMATCH, at, format!("mode {k} is named twice")),
+            None => {
+                let message = format!("there is no mode {k}: the window has {}", used.len());
+                self.error(codes::RANK_MISMATCH, at, message)
+            }
+        }
+    }
+
+    /// Tile modes and rest modes, each with its parts lifted, of a window divided by a tiler.
+    fn divided(&mut self, name: &'static str, w: &Window, tiler: &Tiler, span: Span, at: Span) -> R<Window> {
+        let tiler = match tiler {
+            Tiler::ByMode(_) => tiler.clone(),
+            one => Tiler::ByMode(vec![one.clone()]),
+        };
+        if let Tiler::ByMode(modes) = &tiler
+            && modes.len() > w.modes.len()
+        {
+            let d = Diagnostic::error(
+                codes::RANK_MISMATCH,
+                at,
+                format!("`{name}`: a tiler of {} modes for a window of {}", modes.len(), w.modes.len()),
+            )
+            .with_label(format!("{tiler}"));
+            return self.report(d);
+        }
+        let divided = self.apply_layout(w, span, |cx, l| divide("zipped_divide", cx, l, &tiler))?;
+        divided.or_else(|e| self.layout_error(e.of(name), span, &[span, at]))
+    }
+
+    /// Of a projection `(1, X, 1)`: which entries are kept.
+    fn projection(&mut self, v: &Val, at: Span) -> R<Vec<bool>> {
+        let help = "`(1, X, 1)` keeps modes 0 and 2 of the tiler and of the coordinate";
+        let Val::Tuple(l) = v else {
+            return self.error(codes::WRONG_ARGUMENTS, at, format!("a projection is a tuple: {help}"));
+        };
+        let kept = l.iter().map(|e| match e {
+            Val::Int(1) => Some(true),
+            Val::Word(crate::builtins::Word::Skip) => Some(false),
+            _ => None,
+        });
+        match kept.collect() {
+            Some(kept) => Ok(kept),
+            None => self.error(codes::WRONG_ARGUMENTS, at, format!("a projection holds `1` and `X`: {help}")),
+        }
+    }
+
+    fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> R<Vec<T>> {
+        if items.len() != keep.len() {
+            let message = format!("the {what} has {} entries, the projection {}", items.len(), keep.len());
+            return self.error(codes::RANK_MISMATCH, at, message);
+        }
+        Ok(items.iter().zip(keep).filter(|(_, k)| **k).map(|(x, _)| x.clone()).collect())
+    }
+
+    fn tiler_arg(&mut self, v: &Val, at: Span) -> R<Tiler> {
+        match self.algebra_of(v) {
+            Some(Algebra::Tiler(t)) => Ok(t),
+            Some(Algebra::Layout(l)) => Ok(Tiler::Layout(l)),
+            Some(Algebra::Tuple(l)) => {
+                let modes = l
+                    .iter()
+                    .map(|m| match m {
+                        Algebra::Keep => Some(Tiler::Keep),
+                        Algebra::Layout(l) => Some(Tiler::Layout(l.clone())),
+                        Algebra::Tiler(t) => Some(t.clone()),
+                        other => other.as_ints().map(|s| Tiler::of_shape(&s)),
+                    })
+                    .collect::<Option<_>>();
+                match modes {
+                    Some(modes) => Ok(Tiler::ByMode(modes)),
+                    None => self.error(codes::TYPE_MISMATCH, at, "expected extents, layouts or `_` in a tiler"),
+                }
+            }
+            Some(a) if a.as_ints().is_some() => Ok(Tiler::of_shape(&a.as_ints().expect("just seen"))),
+            _ => {
+                let message = format!("expected a tiler, found {}", v.describe());
+                self.error(codes::TYPE_MISMATCH, at, message)
+            }
+        }
+    }
+
+    /// `local_tile(x, <BM, BK>, (m, _))`, with a projection `local_tile(x, <BM, BN, BK>, (m, n, _), (1, X, 1))`.
+    fn local_tile(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+        let ((tiler, tiler_at), (coord, coord_at), proj) = match args {
+            [t, c] => (t.clone(), c.clone(), None),
+            [t, c, p] => (t.clone(), c.clone(), Some(p.clone())),
+            _ => {
+                let usage = "usage: `local_tile(x, <BM, BK>, (m, k))`, with a projection as fourth argument";
+                return self.error(codes::WRONG_ARGUMENTS, span, usage);
+            }
+        };
+        let mut tiler = self.tiler_arg(&tiler, tiler_at)?;
+        let mut coord = match coord {
+            Val::Tuple(l) => l,
+            one => vec![one],
+        };
+        if let Some((p, at)) = proj {
+            let keep = self.projection(&p, at)?;
+            let Tiler::ByMode(modes) = &tiler else {
+                return self.error(codes::WRONG_ARGUMENTS, tiler_at, "a projection needs a tiler with modes");
+            };
+            tiler = Tiler::ByMode(self.project(modes, &keep, "tiler", tiler_at)?);
+            coord = self.project(&coord, &keep, "coordinate", coord_at)?;
+        }
+        let divided = self.divided("local_tile", &view.window, &tiler, span, tiler_at)?;
+        let rest = divided.modes[1].tree.rank();
+        if coord.len() > rest {
+            let message = format!("{} coordinates, and {rest} modes of tiles", coord.len());
+            return self.error(codes::RANK_MISMATCH, coord_at, message);
+        }
+        coord.resize(rest, Val::Hole);
+        let mut out = Window { modes: Vec::new(), ..divided.clone() };
+        self.lift(&mut out, &divided.modes[0], span);
+        self.pick_tree(&mut out, &divided.modes[1], &coord, coord_at)?;
+        let out = self.settle(&out, span);
+        Ok(Val::View(self.with_window(view, out).into()))
+    }
+
+    /// The parts of a mode as modes.
+    fn lift(&mut self, out: &mut Window, mode: &Mode, span: Span) {
+        for tree in mode.tree.modes() {
+            let extent = self.span_of(tree, span);
+            let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
+            out.modes.push(Mode { extent, cap, tree: tree.clone() });
+        }
+    }
+
+    /// `local_partition(x, threads, t)`: what thread `t` holds when the threads' shape is repeated over x.
+    fn local_partition(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+        let ((threads, threads_at), (index, index_at), proj) = match args {
+            [t, i] => (t.clone(), i.clone(), None),
+            [t, i, p] => (t.clone(), i.clone(), Some(p.clone())),
+            _ => {
+                let usage = "usage: `local_partition(x, threads, t)`, with a projection as fourth argument";
+                return self.error(codes::WRONG_ARGUMENTS, span, usage);
+            }
+        };
+        let Some(Algebra::Layout(threads)) = self.algebra_of(&threads) else {
+            return self.error(codes::TYPE_MISMATCH, threads_at, "the threads are a layout, as `(32, 8):(1, 32)`");
+        };
+        let mut modes = threads.modes();
+        let index = self.index_of(&index, index_at)?;
+        let count = match self.algebra(span, |_| threads.size())? {
+            Ok(n) => self.value_of(&n, span),
+            Err(e) => return self.layout_error(e, span, &[]),
+        };
+        self.check_index(index, count, "the threads", index_at)?;
+        if let Some((p, at)) = proj {
+            let keep = self.projection(&p, at)?;
+            modes = self.project(&modes, &keep, "thread layout", threads_at)?;
+        }
+        let mut sizes = Vec::new();
+        let mut coord = Vec::new();
+        for m in &modes {
+            let n = match self.algebra(span, |_| m.size())? {
+                Ok(n) => n,
+                Err(e) => return self.layout_error(e, span, &[]),
+            };
+            sizes.push(Tiler::Extent(n));
+            coord.push(Val::Scalar(self.flat_coordinate(m, index, span)));
+        }
+        let divided = self.divided("local_partition", &view.window, &Tiler::ByMode(sizes), span, threads_at)?;
+        let mut out = Window { modes: Vec::new(), ..divided.clone() };
+        self.pick_tree(&mut out, &divided.modes[0], &coord, index_at)?;
+        self.lift(&mut out, &divided.modes[1], span);
+        let out = self.settle(&out, span);
+        Ok(Val::View(self.with_window(view, out).into()))
+    }
+
+    /// Where index `i` of all threads lies in one mode of them: `(i / d) % s` for each leaf, counted colexicographically.
+    /// A stride of 0 is a broadcast: 0.
+    fn flat_coordinate(&mut self, mode: &Layout, i: Value, span: Span) -> Value {
+        let mut at = self.idx(0);
+        let mut step = self.idx(1);
+        for (s, d) in mode.leaves() {
+            let (s, d) = (s.clone(), d.scale.clone());
+            let extent = self.value_of(&s, span);
+            if !d.is(0) && s != Int::ONE {
+                let d = self.value_of(&d, span);
+                let q = self.bin(BinOp::Div, i, d, span);
+                let c = self.bin(BinOp::Rem, q, extent, span);
+                let c = self.bin(BinOp::Mul, c, step, span);
+                at = self.bin(BinOp::Add, at, c, span);
+            }
+            step = self.bin(BinOp::Mul, step, extent, span);
+        }
+        at
+    }
+
+    /// Coordinates inside a mode.
+    fn pick_tree(&mut self, out: &mut Window, mode: &Mode, coord: &[Val], at: Span) -> R<()> {
+        // A mode of one part may be a bare axis.
+        let tree = match &mode.tree {
+            leaf @ Tuple::Leaf(_) => Tuple::Node(vec![leaf.clone()]),
+            node => node.clone(),
+        };
+        self.index_tree(out, &tree, coord, "the tiles", at)
+    }
+}

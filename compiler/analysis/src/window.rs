@@ -1,0 +1,150 @@
+//! Windows: what layouts become when they meet memory. A window is an affine map from the leaves of its modes to a few
+//! quantities (the element's number; a tile's row and column; an entry of a table; a coordinate that must stay below a
+//! bound), so that slicing, tiling, partitioning and predication are one mechanism.
+
+use ptoc_ir::tile::{Elem, TensorId, Value};
+use ptoc_isa::Oob;
+use ptoc_layout::{Operand, Swizzle, TiledMma, Tuple};
+use ptoc_tensor::DType;
+use std::sync::Arc;
+
+/// Something that moves when an index does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// Number of the element in its tensor. Always the first quantity of a [`View`].
+    Offset,
+    /// Row of a tile. Always the first quantity of a tile's window.
+    Row,
+    /// Column of a tile, the second.
+    Col,
+    /// Number of an entry of a table; the entry times its stride is added to the offset.
+    Entry(Lookup),
+    /// A coordinate: the element exists only where it is below this bound.
+    Guard(Value),
+}
+
+/// How an entry of a table counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lookup {
+    /// The table.
+    pub tensor: TensorId,
+    /// Elements for each unit of the entry.
+    pub stride: Value,
+    /// Entries lie in `0..extent`.
+    pub extent: Value,
+    /// What else happens.
+    pub oob: Oob,
+}
+
+/// One axis.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// Its length.
+    pub extent: Value,
+    /// What a step adds, one for each quantity of the window.
+    pub by: Vec<Value>,
+}
+
+/// One mode of a window: its leaves in layout order, the first fastest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mode {
+    /// Valid extent: the indices `0..extent` exist. At most the product of the leaves' extents.
+    pub extent: Value,
+    /// Static bound of the extent, where one is known (a block's size, a constant). For a mode of several leaves it is
+    /// the product of their extents.
+    pub cap: Option<u32>,
+    /// The leaves.
+    pub tree: Tuple<Leaf>,
+}
+
+impl Mode {
+    /// The axis, if the mode is a single one.
+    pub fn plain(&self) -> Option<&Leaf> {
+        match &self.tree {
+            Tuple::Leaf(l) => Some(l),
+            Tuple::Node(_) => None,
+        }
+    }
+}
+
+/// Which operand of which MMA a partition belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// The MMA.
+    pub mma: Arc<TiledMma>,
+    /// The operand.
+    pub operand: Operand,
+}
+
+/// The affine map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// What is computed.
+    pub quantities: Vec<Quantity>,
+    /// Each quantity where all indices are 0.
+    pub starts: Vec<Value>,
+    /// Modes, as the author counts them.
+    pub modes: Vec<Mode>,
+    /// The partition that it is.
+    pub pattern: Option<Pattern>,
+}
+
+impl Window {
+    /// Bounds of coordinates, with the number of the quantity.
+    pub fn guards(&self) -> impl Iterator<Item = (usize, Value)> {
+        self.quantities.iter().enumerate().filter_map(|(q, k)| match k {
+            Quantity::Guard(bound) => Some((q, *bound)),
+            _ => None,
+        })
+    }
+
+    /// Has every mode one axis, and are there neither tables nor guards?
+    pub fn is_strided(&self) -> bool {
+        self.quantities.len() == 1 && self.modes.iter().all(|m| m.plain().is_some())
+    }
+
+    /// All axes, mode by mode.
+    pub fn leaves(&self) -> Vec<&Leaf> {
+        self.modes.iter().flat_map(|m| m.tree.leaves()).collect()
+    }
+}
+
+/// A window of a tensor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct View {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// Element type, as a tile of it has.
+    pub dtype: DType,
+    /// How bytes become elements.
+    pub elem: Elem,
+    /// Applied to the element's number.
+    pub swizzle: Option<Swizzle>,
+    /// Where the elements are.
+    pub window: Window,
+}
+
+impl View {
+    /// Number of the first element (before any table adds to it).
+    pub fn offset(&self) -> Value {
+        self.window.starts[0]
+    }
+
+    /// Elements from one index of mode `k` to the next, if the mode is a single axis.
+    pub fn stride(&self, k: usize) -> Option<Value> {
+        self.window.modes.get(k)?.plain().map(|l| l.by[0])
+    }
+
+    /// Is an element a fixed place in memory: rows and columns at fixed distances, nothing looked up or masked?
+    pub fn is_strided(&self) -> bool {
+        self.window.is_strided() && self.swizzle.is_none() && matches!(self.elem, Elem::Whole(d) if d == self.dtype)
+    }
+}
+
+impl std::ops::Deref for View {
+    type Target = Window;
+
+    fn deref(&self) -> &Window {
+        &self.window
+    }
+}
