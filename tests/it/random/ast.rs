@@ -96,6 +96,11 @@ pub struct Param {
     pub shape: Vec<&'static str>,
 }
 
+/// Is it an operator, and not a function?
+pub fn is_infix(op: &str) -> bool {
+    !op.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
 fn list<T: Display>(f: &mut Formatter<'_>, items: &[T]) -> fmt::Result {
     for (i, x) in items.iter().enumerate() {
         write!(f, "{}{x}", if i == 0 { "" } else { ", " })?;
@@ -114,8 +119,8 @@ impl Display for Expr {
                 list(f, args)?;
                 f.write_char(')')
             }
-            Expr::WithScalar(op, a, s, false) if op.len() == 1 => write!(f, "({a} {op} {s})"),
-            Expr::WithScalar(op, a, s, true) if op.len() == 1 => write!(f, "({s} {op} {a})"),
+            Expr::WithScalar(op, a, s, false) if is_infix(op) => write!(f, "({a} {op} {s})"),
+            Expr::WithScalar(op, a, s, true) if is_infix(op) => write!(f, "({s} {op} {a})"),
             Expr::WithScalar(op, a, s, false) => write!(f, "{op}({a}, {s})"),
             Expr::WithScalar(op, a, s, true) => write!(f, "{op}({s}, {a})"),
             Expr::Select(op, e) => write!(f, "(if {} {op} {} {{ {} }} else {{ {} }})", e[0], e[1], e[2], e[3]),

@@ -3,7 +3,7 @@
 
 #![allow(clippy::manual_is_multiple_of, reason = "a choice is a remainder")]
 
-use super::ast::{Blocks, Expr, Form, Param, Program, Scalar, Stmt};
+use super::ast::{Blocks, Expr, Form, Param, Program, Scalar, Stmt, is_infix};
 use super::gene::{Gene, Genome};
 use ptoc_isa::{BinOp, CmpOp, InstrId, Reduce, Sem, TABLE, Target, UnOp, check_dtypes};
 use ptoc_tensor::DType::{self, *};
@@ -326,8 +326,9 @@ impl<'g> Grower<'g> {
                 let (word, _) = gene.pick_more(&ops);
                 let a = self.expr(gene.kid(0), dtype, form, blocks, depth);
                 let s = self.scalar_like(gene.kid(1), dtype);
-                // s - x of unsigned numbers would negate them.
-                let left = gene.kid(1).tag % 3 == 2 && (dtype.is_float() || word != "-");
+                // s - x of unsigned numbers would negate them; a scalar is not shifted by a tile.
+                let shift = matches!(word, "<<" | ">>");
+                let left = gene.kid(1).tag % 3 == 2 && (dtype.is_float() || word != "-") && !shift;
                 Expr::WithScalar(word, Box::new(a), s, left)
             }
             4 => {
@@ -482,18 +483,24 @@ impl<'g> Grower<'g> {
     }
 }
 
-const BINARY: [(&str, BinOp); 6] = [
+const BINARY: [(&str, BinOp); 11] = [
     ("+", BinOp::Add),
     ("-", BinOp::Sub),
     ("*", BinOp::Mul),
     ("max", BinOp::Max),
     ("min", BinOp::Min),
     ("/", BinOp::Div),
+    ("&", BinOp::And),
+    ("|", BinOp::Or),
+    ("^", BinOp::Xor),
+    ("<<", BinOp::Shl),
+    (">>", BinOp::Shr),
 ];
 
-const UNARY: [(&str, UnOp); 7] = [
+const UNARY: [(&str, UnOp); 8] = [
     ("abs", UnOp::Abs),
     ("-", UnOp::Neg),
+    ("!", UnOp::Not),
     ("exp", UnOp::Exp),
     ("sqrt", UnOp::Sqrt),
     ("log", UnOp::Log),
@@ -502,7 +509,7 @@ const UNARY: [(&str, UnOp); 7] = [
 ];
 
 fn binary(word: &'static str, a: Expr, b: Expr) -> Expr {
-    if word.len() == 1 { Expr::Infix(word, Box::new(a), Box::new(b)) } else { Expr::Prefix(word.into(), vec![a, b]) }
+    if is_infix(word) { Expr::Infix(word, Box::new(a), Box::new(b)) } else { Expr::Prefix(word.into(), vec![a, b]) }
 }
 
 fn literal(dtype: DType, tag: u16) -> String {
