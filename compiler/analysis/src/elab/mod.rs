@@ -17,7 +17,7 @@ mod facts;
 mod inst;
 mod ints;
 mod kernel;
-mod labels;
+pub(crate) mod labels;
 mod layouts;
 mod local;
 mod masks;

@@ -9,12 +9,15 @@ use super::signature::TensorArg;
 use super::{Elab, MAX_CALLS, R, Reported};
 use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
-use crate::value::Val;
+use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
 use ptoc_ir::tile::{Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_syntax::ast::*;
+use std::rc::Rc;
+
+mod views;
 
 /// What an expression is to the oracle.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ enum Math {
     Elem(usize, Vec<IntExpr>),
     Bool(bool),
     Tensor(usize),
+    /// A view that layout functions make of a tensor.
+    View(Rc<View>),
     Fn(ItemId),
     Builtin(Builtin),
     Word(Word),
@@ -219,7 +224,11 @@ impl Elab<'_> {
                 self.math_binary(*op, x, y, (a.span, b.span))?
             }
             ExprKind::Index(base, args) => {
-                let Math::Tensor(t) = self.math(base, st)? else {
+                let tensor = match self.math_base(base, st)? {
+                    Math::View(view) => return self.math_view(&view, args, e.span, st),
+                    m => m,
+                };
+                let Math::Tensor(t) = tensor else {
                     return self.error(codes::TYPE_MISMATCH, base.span, "only tensor arguments have elements here");
                 };
                 let mut index = Vec::new();
@@ -282,7 +291,8 @@ impl Elab<'_> {
             Val::Word(w) => Math::Word(*w),
             Val::Fn(id) => Math::Fn(*id),
             Val::Builtin(b) => Math::Builtin(*b),
-            Val::View(view) => Math::Tensor(view.tensor.as_u32() as usize),
+            Val::View(view) if self.is_whole(view) => Math::Tensor(view.tensor.as_u32() as usize),
+            Val::View(view) => Math::View(view.clone()),
             Val::Scalar(x) => self.launch_scalar(*x, span)?,
             other => {
                 let message = format!("{} has no meaning in `ensures` and `where`", other.describe());
@@ -325,7 +335,9 @@ impl Elab<'_> {
             Math::Bool(b) => Ok(OracleExpr::int(i64::from(b))),
             Math::Word(Word::Inf) => Ok(OracleExpr::Const(f64::INFINITY)),
             Math::Word(Word::Nan) => Ok(OracleExpr::Const(f64::NAN)),
-            Math::Tensor(_) => self.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices"),
+            Math::Tensor(_) | Math::View(_) => {
+                self.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices")
+            }
             Math::Fn(_) | Math::Builtin(_) => {
                 self.error(codes::TYPE_MISMATCH, span, "a function is no number: call it")
             }
