@@ -1,5 +1,6 @@
 //! Tile types: location, dtype, capacity in elements, layout of the elements.
 
+use ptoc_layout::TileLayout;
 use ptoc_tensor::DType;
 use std::fmt;
 
@@ -77,15 +78,37 @@ pub struct TileType {
     pub cols: u32,
     /// Element order.
     pub order: Order,
+    /// Where each element lies, if the author said so; `order` has no meaning then.
+    pub layout: Option<TileLayout>,
 }
 
 impl TileType {
-    /// Bytes of storage: `rows * cols * sizeof(dtype)`; a mask packs a row's bits and pads the row to 32 bytes.
+    /// Bytes of storage: `rows * cols * sizeof(dtype)`; a mask packs a row's bits and pads the row to 32 bytes. A layout
+    /// may leave gaps, and takes as many elements as its cosize says.
     pub fn bytes(&self) -> u64 {
         let (rows, cols) = (u64::from(self.rows), u64::from(self.cols));
-        match self.dtype {
-            DType::Bool => rows * cols.div_ceil(8).next_multiple_of(32),
-            d => rows * cols * d.size() as u64,
+        match (self.dtype, self.layout) {
+            (DType::Bool, _) => rows * cols.div_ceil(8).next_multiple_of(32),
+            (d, None) => rows * cols * d.size() as u64,
+            (d, Some(layout)) => layout.cosize().unsigned_abs() * d.size() as u64,
+        }
+    }
+
+    /// Number of the element (row, col), which is inside the capacity, in the tile's storage. Masks are packed instead.
+    pub fn element(&self, row: u32, col: u32) -> u64 {
+        let (r, c) = (u64::from(row), u64::from(col));
+        match (self.layout, self.order) {
+            (Some(layout), _) => layout.offset(r as i64, c as i64).unsigned_abs(),
+            (None, Order::Nd) => r * u64::from(self.cols) + c,
+            (None, Order::Dn) => c * u64::from(self.rows) + r,
+        }
+    }
+
+    /// The same without a layout of its own: row by row.
+    pub fn plain(self) -> TileType {
+        match self.layout {
+            Some(_) => TileType { layout: None, order: Order::Nd, ..self },
+            None => self,
         }
     }
 }
@@ -93,8 +116,10 @@ impl TileType {
 impl fmt::Display for TileType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}<{}, {}, {}", self.loc, self.dtype, self.rows, self.cols)?;
-        if self.order == Order::Dn {
-            f.write_str(", DN")?;
+        match (self.layout, self.order) {
+            (Some(layout), _) => write!(f, ", {layout}")?,
+            (None, Order::Dn) => f.write_str(", DN")?,
+            (None, Order::Nd) => {}
         }
         f.write_str(">")
     }

@@ -210,11 +210,11 @@ impl Elab<'_> {
                 }
             };
         let order = ptoc_isa::default_order(loc, dtype, rows, cols);
-        if let Some(e) = layout {
-            let e: &Expr = e;
-            return self.not_yet(e.span, "`layout =` in tile types");
-        }
-        let ty = TileType { loc, dtype, rows, cols, order };
+        let layout = match layout {
+            Some(e) => self.tile_layout(e, rows, cols)?,
+            None => None,
+        };
+        let ty = TileType { loc, dtype, rows, cols, order, layout };
         self.check_tile_type(ty, span)?;
         Ok(TileSpec { ty, valid, count: 1, pad: pad.flatten() })
     }
@@ -234,6 +234,45 @@ impl Elab<'_> {
                 .with_help("`pad = Zero` fills what lies beyond the valid shape with zeros; `Undefined` leaves it");
                 self.report(d)
             }
+        }
+    }
+
+    /// `layout = swizzle<2, 3, 3>`, `layout = (16, 32):(32, 1)`: where element (row, column) lies.
+    fn tile_layout(&mut self, e: &Expr, rows: u32, cols: u32) -> R<Option<ptoc_layout::TileLayout>> {
+        use ptoc_layout::{Composed, Int, IntTuple, Layout, Value as Algebra};
+        let (r, c) = (i64::from(rows), i64::from(cols));
+        let v = self.expr(e)?;
+        if matches!(v, Val::Poison) {
+            return Err(Reported);
+        }
+        let function = match self.algebra_of(&v) {
+            // A swizzle alone permutes the rows of an ordinary tile.
+            Some(Algebra::Swizzle(swizzle)) => {
+                let strides = IntTuple::flat(&[c, 1]).map(&mut |n| ptoc_layout::Stride::int(n.clone()));
+                match Layout::new(IntTuple::flat(&[r, c]), strides) {
+                    Ok(layout) => Algebra::Composed(Composed { swizzle, offset: Int::ZERO, layout }),
+                    Err(e2) => return self.layout_error(e2, e.span, &[]),
+                }
+            }
+            Some(a @ (Algebra::Layout(_) | Algebra::Composed(_))) => a,
+            _ => {
+                let d = Diagnostic::error(
+                    codes::BAD_TILE_TYPE,
+                    e.span,
+                    format!("`layout` is a layout or a swizzle, found {}", v.describe()),
+                )
+                .with_help("for example `layout = swizzle<2, 3, 3>` or `layout = (16, 32):(1, 16)`");
+                return self.report(d);
+            }
+        };
+        match ptoc_layout::TileLayout::new(&function) {
+            Ok(l) if (l.rows(), l.cols()) == (r, c) => Ok(Some(l)),
+            Ok(l) => {
+                let message = format!("the tile has {rows} x {cols} elements, its layout {} x {}", l.rows(), l.cols());
+                let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message).with_label(l.to_string());
+                self.report(d)
+            }
+            Err(e2) => self.layout_error(e2, e.span, &[]),
         }
     }
 
@@ -304,7 +343,7 @@ impl Elab<'_> {
     /// A tile type that the compiler chooses: rounded up to a legal one.
     pub fn hidden_type(&self, loc: Loc, dtype: DType, rows: u32, cols: u32) -> TileType {
         let (r, c) = ptoc_isa::round_up_to_legal(self.target, loc, dtype, rows, cols);
-        TileType { loc, dtype, rows: r, cols: c, order: self.hidden_order(loc, dtype, rows, cols) }
+        TileType { loc, dtype, rows: r, cols: c, order: self.hidden_order(loc, dtype, rows, cols), layout: None }
     }
 
     fn hidden_order(&self, loc: Loc, dtype: DType, rows: u32, cols: u32) -> Order {

@@ -102,8 +102,11 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
         _ => memory.capacity,
     };
     let (fewer_rows, fewer_cols) = match kind {
-        SaKind::TooLarge | SaKind::OutOfRange => (most_rows(target, ty, room), most_cols(target, ty, room)),
-        SaKind::Absent | SaKind::Misaligned => (None, None),
+        // Which smaller tile a layout of the author's would have is for the author to say.
+        SaKind::TooLarge | SaKind::OutOfRange if ty.layout.is_none() => {
+            (most_rows(target, ty, room), most_cols(target, ty, room))
+        }
+        _ => (None, None),
     };
     SaViolation {
         kind,
@@ -229,7 +232,7 @@ impl SaViolation {
         if !self.fits_on.is_empty() {
             d = d.with_note(format!("it fits on {}", text::list(&self.fits_on)));
         }
-        if ty.order == Order::Dn && self.kind == SaKind::TooLarge {
+        if ty.order == Order::Dn && ty.layout.is_none() && self.kind == SaKind::TooLarge {
             d = d.with_note("the tile is column-major");
         }
         d

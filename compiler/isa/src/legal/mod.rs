@@ -6,6 +6,7 @@
 mod assign;
 mod convert;
 mod dtype;
+mod layout;
 mod limits;
 mod location;
 mod moves;
@@ -16,6 +17,7 @@ mod tile;
 pub use assign::{SaKind, SaViolation, check_address, check_size};
 pub use convert::{ConversionHop, conversion_path};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};
+pub use layout::{LayoutViolation, check_layout};
 pub use limits::{LimitViolation, check_limits};
 pub use location::{LocationViolation, check_location};
 pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_tiles, shortest_conversion, shortest_path};

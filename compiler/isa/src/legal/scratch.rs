@@ -15,7 +15,7 @@ pub fn scratch_type(target: &Target, instr: InstrId, src: TileType) -> Option<Ti
             // One line of the transposed tile a source column, padded to 16 elements (32 of one byte).
             let pad = if src.dtype.size() == 1 { 32 } else { 16 };
             let cols = src.rows.checked_next_multiple_of(pad).unwrap_or(u32::MAX / pad * pad);
-            Some(TileType { loc: Loc::Vec, dtype: src.dtype, rows: src.cols, cols, order: Order::Nd })
+            Some(TileType { loc: Loc::Vec, dtype: src.dtype, rows: src.cols, cols, order: Order::Nd, layout: None })
         }
     }
 }

@@ -14,7 +14,7 @@ fn instr(name: &str) -> InstrId {
 }
 
 fn tile(loc: Loc, dtype: DType, rows: u32, cols: u32) -> TileType {
-    TileType { loc, dtype, rows, cols, order: default_order(loc, dtype, rows, cols) }
+    TileType { loc, dtype, rows, cols, order: default_order(loc, dtype, rows, cols), layout: None }
 }
 
 fn at() -> Span {
@@ -116,7 +116,7 @@ fn what_the_compiler_makes_is_legal() {
                 for (r, c) in [(1, 1), (8, 64), (16, 1), (17, 33), (100, 130), (1, 1000), (5, 1)] {
                     let (rows, cols) = round_up_to_legal(t, loc, dtype, r, c);
                     assert!(rows >= r && cols >= c);
-                    let ty = TileType { loc, dtype, rows, cols, order: default_order(loc, dtype, r, c) };
+                    let ty = TileType { loc, dtype, rows, cols, order: default_order(loc, dtype, r, c), layout: None };
                     assert_eq!(check_tile_type(t, ty), [], "{ty} on {}", t.name);
                 }
             }

@@ -4,6 +4,8 @@
 //! * Bias and Scaling rows must be multiples of 64 and 128 bytes already as types: TMOV, the only way to fill them,
 //!   demands it. That they have one row is checked where they are filled ([`super::check_move_tiles`]).
 //! * Accumulator boxes are 16 x 16 for every element size.
+//! * A layout of the author's (`layout = ..`) replaces the order of a tile in Vec or Mat, and with it the rules on rows and
+//!   boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
 //! * A mask (`bool`) has its rows padded to 32 bytes by us, so any width is legal; it exists in Vec, row-major.
 
 use crate::{Loc, Order, Target, TileType, text};
@@ -66,6 +68,17 @@ pub enum TypeRule {
     },
     /// `bool` outside Vec, or column-major.
     MaskPlace,
+    /// A layout of the author's outside Vec and Mat, where the hardware orders the elements.
+    LayoutPlace,
+    /// A mask with a layout of the author's.
+    MaskLayout,
+    /// The layout is for another number of rows or columns.
+    LayoutShape {
+        /// Its rows.
+        rows: i64,
+        /// Its columns.
+        cols: i64,
+    },
     /// The matrix unit does not take this dtype here.
     CubeDType {
         /// The dtypes that it takes.
@@ -130,9 +143,25 @@ pub fn check_tile_type(target: &Target, ty: TileType) -> Vec<TypeViolation> {
 
 fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
     let mut out = Vec::new();
-    let TileType { loc, dtype, rows, cols, order } = ty;
+    let TileType { loc, dtype, rows, cols, order, layout } = ty;
     if rows == 0 || cols == 0 {
         out.push(TypeRule::Empty);
+    }
+    if let Some(layout) = layout {
+        if dtype == DType::Bool {
+            out.push(TypeRule::MaskLayout);
+            return out;
+        }
+        if !loc.bytes_observable() {
+            out.push(TypeRule::LayoutPlace);
+        }
+        if (layout.rows(), layout.cols()) != (i64::from(rows), i64::from(cols)) {
+            out.push(TypeRule::LayoutShape { rows: layout.rows(), cols: layout.cols() });
+        }
+        if !target.has_dtype(dtype) {
+            out.push(TypeRule::DTypeAbsent { available: target.dtypes.clone() });
+        }
+        return out;
     }
     if dtype == DType::Bool {
         if loc != Loc::Vec || order == Order::Dn {
@@ -185,6 +214,9 @@ impl TypeViolation {
             TypeRule::Empty => codes::EMPTY_TILE,
             TypeRule::DTypeAbsent { .. } => codes::DTYPE_NOT_ON_TARGET,
             TypeRule::MaskPlace => codes::MASK_PLACE,
+            TypeRule::LayoutPlace => codes::LAYOUT_PLACE,
+            TypeRule::MaskLayout => codes::MASK_LAYOUT,
+            TypeRule::LayoutShape { .. } => codes::LAYOUT_SHAPE,
             TypeRule::CubeDType { .. } => codes::CUBE_DTYPE,
             TypeRule::LineAlignment { .. } => codes::ROW_ALIGNMENT,
             TypeRule::Fractal { .. } => codes::FRACTAL_SIZE,
@@ -193,7 +225,7 @@ impl TypeViolation {
 
     /// The report; `subject` is how the author calls the tile ("tile `x`").
     pub fn diagnostic(&self, subject: &str, span: Span) -> Diagnostic {
-        let TileType { loc, dtype, rows, cols, order } = self.ty;
+        let TileType { loc, dtype, rows, cols, order, .. } = self.ty;
         let error = |message: String| Diagnostic::error(self.code(), span, message).with_label(self.ty.to_string());
         let elsewhere = |d: Diagnostic| match self.legal_on.as_slice() {
             [] => d,
@@ -211,6 +243,17 @@ impl TypeViolation {
                 error(format!("{subject}: a tile of bool cannot be {what}"))
                     .with_note("masks are packed bits that only the vector unit reads, row by row")
                     .with_help(format!("make it `Vec<bool, {rows}, {cols}>`"))
+            }
+            TypeRule::LayoutPlace => error(format!("{subject}: a tile in {loc} cannot have a layout of its own"))
+                .with_note(format!("the hardware decides where the elements of a tile in {loc} lie"))
+                .with_help("declare it in Vec or Mat, or leave the layout out"),
+            TypeRule::MaskLayout => error(format!("{subject}: a tile of bool cannot have a layout of its own"))
+                .with_note("masks are packed bits that only the vector unit reads, row by row")
+                .with_help(format!("make it `Vec<bool, {rows}, {cols}>`, or a tile of u8")),
+            TypeRule::LayoutShape { rows: r, cols: c } => {
+                error(format!("{subject} has {rows} x {cols} elements, and its layout places {r} x {c}")).with_help(
+                    format!("mode 0 of the layout is the row, of size {rows}, and mode 1 the column, of size {cols}"),
+                )
             }
             TypeRule::CubeDType { available } => elsewhere(
                 error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))

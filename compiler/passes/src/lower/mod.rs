@@ -86,6 +86,14 @@ impl<'k> Lower<'k> {
     }
 
     fn run(mut self, new_checks: &mut Vec<CheckData>) -> Result<Module, Vec<Diagnostic>> {
+        for data in self.kernel.tiles.values().filter(|t| t.ty.layout.is_some()) {
+            let message = format!("`{}` has a layout of its own, which is not compiled for the CPU yet", data.name);
+            self.errors.push(
+                Diagnostic::error(codes::NOT_YET, data.span, message)
+                    .with_label(data.ty.to_string())
+                    .with_help("the interpreter runs it: `--backend interp`"),
+            );
+        }
         self.lay_out();
         self.lay_out_scratch();
 

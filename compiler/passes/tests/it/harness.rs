@@ -55,7 +55,7 @@ impl K {
     }
 
     pub fn tile(&mut self, name: &str, loc: Loc, dtype: DType, (rows, cols): (u32, u32), order: Order) -> Tile {
-        self.place(name, TileType { loc, dtype, rows, cols, order }, AddrKind::Auto, 1, 1)
+        self.place(name, TileType { loc, dtype, rows, cols, order, layout: None }, AddrKind::Auto, 1, 1)
     }
 
     pub fn place(&mut self, name: &str, ty: TileType, addr: AddrKind, count: u32, stages: u32) -> Tile {

@@ -42,7 +42,7 @@ fn gemm(ab: DType, acc: DType, bias: bool, pipelined: u32) -> ptoc_ir::tile::Ker
     k.b.define_here(kk);
     let k0 = k.b.mul(kk, bk, span);
     let kl = len(&mut k, depth, k0, bk);
-    let ty = |loc, rows, cols| TileType { loc, dtype: ab, rows, cols, order: Order::Nd };
+    let ty = |loc, rows, cols| TileType { loc, dtype: ab, rows, cols, order: Order::Nd, layout: None };
     let a1 = k.place("a1", ty(Loc::Mat, 16, 32), AddrKind::Auto, 1, pipelined);
     let b1 = k.place("b1", ty(Loc::Mat, 32, 32), AddrKind::Auto, 1, pipelined);
     let a0 = k.place("a0", ty(Loc::Left, 16, 32), AddrKind::Auto, 1, pipelined);
@@ -174,7 +174,7 @@ fn views_with_strides() {
 }
 
 fn ty(dtype: DType, rows: u32, cols: u32, order: Order) -> TileType {
-    TileType { loc: Loc::Vec, dtype, rows, cols, order }
+    TileType { loc: Loc::Vec, dtype, rows, cols, order, layout: None }
 }
 
 /// One instruction on tiles at addresses that overlap: sources are read whole before the destination is written.

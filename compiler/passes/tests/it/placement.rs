@@ -10,7 +10,7 @@ use ptoc_passes::{PlacedKernel, place, plan_check};
 use ptoc_tensor::DType;
 
 fn f32s(rows: u32, cols: u32) -> TileType {
-    TileType { loc: Loc::Vec, dtype: DType::F32, rows, cols, order: Order::Nd }
+    TileType { loc: Loc::Vec, dtype: DType::F32, rows, cols, order: Order::Nd, layout: None }
 }
 
 fn fill(k: &mut K, t: Tile) {
@@ -114,7 +114,7 @@ fn tiles_that_are_only_declared_take_no_bytes() {
     k.b.begin_body();
     repeat(&mut k, 2, |k| {
         // Two copies of either would fill the memory.
-        let large = TileType { loc: Loc::Left, dtype: DType::F16, rows: 128, cols: 256, order: Order::Nd };
+        let large = TileType { loc: Loc::Left, dtype: DType::F16, rows: 128, cols: 256, order: Order::Nd, layout: None };
         k.place("a", large, AddrKind::Auto, 1, 2);
         k.place("b", large, AddrKind::Auto, 1, 2);
     });
@@ -265,7 +265,7 @@ fn overflow_reports() {
     let mut k = K::new("alone");
     k.b.begin_body();
     let x = k.place("x", f32s(256, 256), AddrKind::Auto, 1, 1);
-    let scale = TileType { loc: Loc::ScaleLeft, dtype: DType::U8, rows: 16, cols: 32, order: Order::Nd };
+    let scale = TileType { loc: Loc::ScaleLeft, dtype: DType::U8, rows: 16, cols: 32, order: Order::Nd, layout: None };
     k.place("s", scale, AddrKind::Auto, 1, 1);
     fill(&mut k, x);
     for d in place(k.finish(), target("a2a3")).unwrap_err() {

@@ -14,7 +14,7 @@ pub(crate) fn at(n: u32) -> Span {
 }
 
 pub(crate) fn vec_ty(dtype: DType, rows: u32, cols: u32) -> TileType {
-    TileType { loc: Loc::Vec, dtype, rows, cols, order: Order::Nd }
+    TileType { loc: Loc::Vec, dtype, rows, cols, order: Order::Nd, layout: None }
 }
 
 pub(crate) fn tensor(b: &mut Builder, name: &str, dtype: DType, dir: TensorDir, shape: &[i64]) -> TensorId {

@@ -475,7 +475,7 @@ impl<'t> Parser<'t> {
         };
         let hidden = self.eat_word("hidden");
         let span = self.end()?;
-        let ty = TileType { loc, dtype, rows, cols, order };
+        let ty = TileType { loc, dtype, rows, cols, order, layout: None };
         Ok(TileData { name, ty, count, stages, addr, hidden, span })
     }
 }

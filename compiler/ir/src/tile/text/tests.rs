@@ -272,6 +272,7 @@ fn random_kernel(seed: u64) -> Kernel {
                 rows: g.r.below(99) as u32,
                 cols: g.r.below(99) as u32,
                 order: *g.r.pick(&[Order::Nd, Order::Dn]),
+                layout: None,
             },
             count: g.r.below(3) as u32,
             stages: g.r.below(3) as u32,
@@ -446,7 +447,7 @@ fn a_readable_kernel() {
     let rest = b.sub(m, start, at(51));
     let len = b.binary(BinOp::Min, rest, width, at(52));
     b.name_value(len, "i.len");
-    let ty = TileType { loc: Loc::Vec, dtype: DType::F32, rows: 1, cols: 64, order: Order::Nd };
+    let ty = TileType { loc: Loc::Vec, dtype: DType::F32, rows: 1, cols: 64, order: Order::Nd, layout: None };
     let t = b.auto_tile("t", ty, at(60));
     b.emit(Op::Alloc { tile: t }, at(60));
     let one = b.index_const(1);
