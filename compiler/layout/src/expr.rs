@@ -102,6 +102,12 @@ impl fmt::Display for ExprError {
 impl std::error::Error for ExprError {}
 
 impl ExprError {
+    /// A refusal of the value of the whole text.
+    pub fn whole(e: LayoutError, text: &str) -> ExprError {
+        let start = text.len() - text.trim_start().len();
+        ExprError::of_literal(e, start..text.trim_end().len().max(start))
+    }
+
     /// One line: `column 15: message; help`. `text` is what was evaluated.
     pub fn located(&self, text: &str) -> String {
         let column = text[..text.floor_char_boundary(self.span.start)].chars().count() + 1;
@@ -314,7 +320,7 @@ impl Evaluator<'_> {
         fn convert(value: &Value) -> Option<Tiler> {
             Some(match value {
                 Value::Keep => Tiler::Keep,
-                Value::Int(n) => Tiler::Layout(Layout::vector(n.clone())),
+                Value::Int(n) => Tiler::Extent(n.clone()),
                 Value::Layout(l) => Tiler::Layout(l.clone()),
                 Value::Tiler(t) => t.clone(),
                 Value::Tuple(modes) => Tiler::ByMode(modes.iter().map(convert).collect::<Option<_>>()?),
