@@ -1,6 +1,7 @@
 //! The command line: the contract of design.md section 2 as clap sees it.
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 /// `ptoc`
@@ -14,6 +15,27 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What clap cannot check: a name is defined once.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let (command, define) = match &self.command {
+            Command::Check(args) => ("check", &args.compile.define),
+            Command::Run(args) => ("run", &args.compile.define),
+            Command::Emit(args) => ("emit", &args.compile.define),
+            _ => return Ok(()),
+        };
+        for (n, (name, value)) in define.iter().enumerate() {
+            let Some((_, first)) = define[..n].iter().find(|(earlier, _)| earlier == name) else { continue };
+            let message = format!("'-D {name}' is given twice: '-D {name}={first}' and '-D {name}={value}'");
+            let mut cli = Cli::command();
+            cli.build();
+            let command = cli.find_subcommand_mut(command).expect("it was parsed");
+            return Err(command.error(ErrorKind::ArgumentConflict, message));
+        }
+        Ok(())
+    }
 }
 
 /// `--color`

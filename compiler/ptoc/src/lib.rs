@@ -35,6 +35,9 @@ pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 
         Ok(cli) => cli,
         Err(e) => return usage(&e, io),
     };
+    if let Err(e) = cli.check() {
+        return usage(&e, io);
+    }
     io.set_color(cli.color);
     let status = on_large_stack(&cli.command, io);
     io.flush();

@@ -77,7 +77,14 @@ impl Session {
         }
     }
 
-    /// The same for a text that is already there; `path` says where imports are looked for.
+    /// Like [`Session::load`], for commands that do not look at test lines: one that is malformed is worth a warning.
+    pub fn load_code(&mut self, path: &Path) -> Result<Unit, Failed> {
+        let unit = self.load(path)?;
+        self.diagnostics.soften(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND));
+        Ok(unit)
+    }
+
+    /// [`Session::load`] for a text that is already there; `path` says where imports are looked for.
     pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
         let begin = self.clock.now();
         let file = self.sources.add(path.display().to_string(), text.clone());

@@ -165,6 +165,8 @@ fn definitions_must_mean_something() {
         "check add.tile -D ROWS",
         "check add.tile -D =3",
         "check add.tile -D s=2.5 -D N=2*64",
+        "check add.tile -D N=64 -D M=3 -D N=128",
+        "run add.tile add -D capacity.Vec=4096 -D capacity.Vec=4096",
     ]));
 }
 
@@ -363,6 +365,7 @@ fn comparisons() {
         "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy --atol 0.25 --out c=c.npy",
         "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy --rtol 0.01 --json",
         "run add.tile add --in a=a.npy --in b=b.npy --expect c=wide.npy",
+        "run add.tile add --in a=a.npy --in b=b.npy --expect c=near.npy --atol 0.25 --verify --out c=c.npy",
     ]));
     s.file("wrong.tile", ADD.replace("c[i, j] == a[i, j] + b", "c[i, j] == a[i, j] - b"));
     s.file("outside.tile", ADD.replace("c[i, j] == a[i, j] + b[i, j]", "c[i, j] == a[i, j + 1] + b[i, j]"));
@@ -476,6 +479,17 @@ fn test_lines() {
     s.file("sub/not.txt", "// run: x y\n");
     snapshot!(s.run("test sub"));
     snapshot!(s.runs(&["test add.tile", "test missing.tile add.tile", "test sub/deeper"]));
+}
+
+#[test]
+fn a_test_line_is_no_obstacle() {
+    let s = Sandbox::new();
+    s.file("odd.tile", format!("// run: scale\n// check: add a=\n// run: add gpu M=1\n{ADD}"));
+    snapshot!(s.runs(&[
+        "run odd.tile add --in a=a.npy --in b=b.npy --out c=c.npy",
+        "emit odd.tile add --stage loop --deny E0040 -o loop.txt",
+        "check odd.tile",
+    ]));
 }
 
 #[test]

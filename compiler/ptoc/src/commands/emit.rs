@@ -60,7 +60,7 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     if matches!(args.stage, Stage::Tokens | Stage::Ast) {
         return source_text(args, session);
     }
-    let unit = session.load(&args.file)?;
+    let unit = session.load_code(&args.file)?;
     let entry = match unit.entry(args.kernel.as_deref(), "emit") {
         Ok(entry) => entry,
         Err(d) => return session.fail(*d),

@@ -55,7 +55,7 @@ struct Files {
 impl Runner<'_, '_> {
     fn run(&mut self) -> Result<(), Failed> {
         let args = self.args;
-        let unit = self.session.load(&args.file)?;
+        let unit = self.session.load_code(&args.file)?;
         let entry = match unit.entry(args.kernel.as_deref(), "run") {
             Ok(entry) => entry,
             Err(d) => return self.session.fail(*d),
@@ -192,7 +192,7 @@ impl Runner<'_, '_> {
             let cast =
                 bits_of_bf16(a, want).then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
             match compare(&tensors[at], cast.as_ref().unwrap_or(want), self.args.rtol, self.args.atol) {
-                Ok(stats) => held.push(Verified { name: name.clone(), stats }),
+                Ok(stats) => held.push(Verified { name: name.clone(), with: path.display().to_string(), stats }),
                 Err(mismatch) => {
                     let message = format!("`{name}` is not `{}`: {mismatch}", path.display());
                     let d = Diagnostic::error(files::code(mismatch.code()), a.span, message).with_label("the result");
@@ -263,7 +263,12 @@ impl Runner<'_, '_> {
                     format!("largest error {error:.3e}{ulps}")
                 }
             };
-            let _ = writeln!(text, "{}: {} as expected, {error}", v.name, plural(s.elements, "element"));
+            // Which comparison it was is said where there are several.
+            let with = match verified.iter().filter(|other| other.name == v.name).count() {
+                1 => String::new(),
+                _ => format!(" by `{}`", v.with),
+            };
+            let _ = writeln!(text, "{}: {} as expected{with}, {error}", v.name, plural(s.elements, "element"));
         }
         if self.args.stats {
             for (name, value) in stats {

@@ -7,11 +7,13 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
 use ptoc_tensor::{Stats, Tensor, compare, compare_f64, scalar};
 
-/// A result that keeps to its `ensures`.
+/// A result that is as it should be.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The tensor.
     pub name: String,
+    /// What it was compared with: `ensures`, or the file of an array.
+    pub with: String,
     /// How near it is.
     pub stats: Stats,
 }
@@ -129,7 +131,7 @@ pub fn verify(
         });
         let d = match result {
             Ok(Ok(stats)) => {
-                verified.push(Verified { name: argument.name.to_string(), stats });
+                verified.push(Verified { name: argument.name.to_string(), with: "ensures".into(), stats });
                 continue;
             }
             Ok(Err(mismatch)) => {
