@@ -222,6 +222,9 @@ impl Elab<'_> {
                 _ => {}
             }
         }
+        if matches!(a, Val::Algebra(_) | Val::Tuple(_)) || matches!(b, Val::Algebra(_) | Val::Tuple(_)) {
+            return self.algebra_binary(op, &a, &b, span, at);
+        }
         match (&a, &b) {
             (Val::Tile(_) | Val::Mask(..), _) | (_, Val::Tile(_) | Val::Mask(..)) => {
                 self.tile_binary(op, a, b, dest, span, at)

@@ -404,6 +404,14 @@ impl Elab<'_> {
 
     fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
         let instr = id.get();
+        for (k, op) in ops.iter().enumerate() {
+            if let Opnd::Tile(t, at) = op
+                && let Some(v) = ptoc_isa::check_layout(id, k, t.ty)
+            {
+                let subject = format!("tile `{}`", self.b.kernel().tiles[t.tile].name);
+                return self.report(v.diagnostic(&subject, *at));
+            }
+        }
         if matches!(instr.sem, Sem::Load | Sem::Store | Sem::Move) {
             // Which moves there are is the target's to say.
             return Ok(());

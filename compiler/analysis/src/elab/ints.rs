@@ -113,9 +113,13 @@ impl Elab<'_> {
             match f(&self.cx) {
                 Err(e) if e.condition.is_some() => {
                     let condition = e.condition.clone().ok_or(super::Reported)?;
-                    // Which of two extents is less is no precondition: either may be.
-                    if matches!(condition, Condition::Le(..)) && !self.follows(&condition) {
-                        return Ok(Err(e));
+                    // Which of two extents is less is no precondition: either may be. The dimensions become constants.
+                    if let Condition::Le(a, b) = &condition {
+                        match self.follows(a, b, span) {
+                            true => self.cx.assume(condition.clone()),
+                            false => return self.specialise(&[a, b], span).map(|()| Err(e)),
+                        }
+                        continue;
                     }
                     self.require_condition(&condition, &e, span)?;
                 }
@@ -125,11 +129,26 @@ impl Elab<'_> {
         f(&self.cx).map_or_else(|e| Ok(Err(e)), |t| Ok(Ok(t)))
     }
 
-    /// Do the facts about values decide it?
-    fn follows(&mut self, condition: &Condition) -> bool {
-        let Condition::Le(a, b) = condition else { return false };
-        let (x, y) = (self.value_of(a, Span::default()), self.value_of(b, Span::default()));
+    /// Do the facts about values say `a <= b`?
+    fn follows(&mut self, a: &Int, b: &Int, span: Span) -> bool {
+        let (x, y) = (self.value_of(a, span), self.value_of(b, span));
         self.facts.le_certain(x, y, 0)
+    }
+
+    /// The shape of a result depends on the dimensions in these integers: they become constants of the instance, and
+    /// this elaboration is thrown away. If they are unknown, the check waits for them.
+    fn specialise(&mut self, of: &[&Int], span: Span) -> super::R<()> {
+        let before = (self.specialised.len(), self.waits.len());
+        for n in of {
+            let v = self.value_of(n, span);
+            if self.const_index(v).is_none() && self.is_dimensional(v) {
+                let _ = self.static_int(&crate::value::Val::Scalar(v), span, "this size");
+            }
+        }
+        match before == (self.specialised.len(), self.waits.len()) {
+            true => Ok(()),
+            false => Err(super::Reported),
+        }
     }
 
     /// The condition holds from here on: checked when the kernel runs.

@@ -5,7 +5,7 @@ use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Ty;
 use ptoc_layout::{Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value as Algebra};
-use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
+use ptoc_syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident};
 
 /// Operations that cut, group or reorder the modes of a window: what they do to its identity layout is done to it.
 const ON_WINDOWS: &[&str] = &[
@@ -282,6 +282,36 @@ impl Elab<'_> {
         }
     }
 
+    /// `==` and `!=` of layouts and tuples: the same modes with the same numbers.
+    pub fn algebra_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, span: Span, at: (Span, Span)) -> R<Val> {
+        if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+            let (v, at) = if matches!(a, Val::Algebra(_) | Val::Tuple(_)) { (a, at.0) } else { (b, at.1) };
+            let message = format!("`{}` is not defined on {}", op.symbol(), v.describe());
+            let d = Diagnostic::error(codes::UNDEFINED_OPERATION, at, message)
+                .with_help("layouts and tuples compare by `==` and `!=`; `size(x)` is a number");
+            return self.report(d);
+        }
+        let x = match self.algebra_of(a) {
+            Some(x) => x,
+            None => return self.not_algebra(a, at.0, "a layout or a tuple"),
+        };
+        let y = match self.algebra_of(b) {
+            Some(y) => y,
+            None => return self.not_algebra(b, at.1, "a layout or a tuple"),
+        };
+        let equal = x == y;
+        if !equal && (symbolic(&x) || symbolic(&y)) {
+            let d = Diagnostic::error(
+                codes::NOT_CONSTANT,
+                span,
+                format!("whether {x} equals {y} depends on sizes that are not known here"),
+            )
+            .with_help("compare what is static: ranks, strides, sizes of tiles");
+            return self.report(d);
+        }
+        Ok(Val::Bool(equal == (op == BinaryOp::Eq)))
+    }
+
     /// Methods of layouts: `l.shape`, `l.size`, `mma.tiler`.
     pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> R<Val> {
         let member = match (a, name.name.as_str()) {
@@ -308,6 +338,17 @@ impl Elab<'_> {
                 })
             }
         }
+    }
+}
+
+/// Has it numbers that only the launch knows?
+fn symbolic(a: &Algebra) -> bool {
+    match a {
+        Algebra::Int(n) => n.as_const().is_none(),
+        Algebra::Tuple(l) => l.iter().any(symbolic),
+        Algebra::Layout(l) => !l.is_static(),
+        Algebra::Composed(c) => !c.layout.is_static() || c.offset.as_const().is_none(),
+        _ => false,
     }
 }
 

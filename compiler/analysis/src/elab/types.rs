@@ -82,6 +82,11 @@ impl Elab<'_> {
         self.dims_of(b, out, depth - 1)
     }
 
+    /// Is it computed from dimensions alone?
+    pub fn is_dimensional(&self, v: Value) -> bool {
+        self.dims_of(v, &mut Vec::new(), 32).is_some()
+    }
+
     /// An integer that must be known at compile time; `what` says for what ("the number of rows").
     pub fn static_int(&mut self, v: &Val, span: Span, what: &str) -> R<i128> {
         if let Some(i) = self.int_const(v) {

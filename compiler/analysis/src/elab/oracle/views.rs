@@ -49,7 +49,6 @@ impl Elab<'_> {
         }
     }
 
-
     /// Is it a tensor argument as it is, index for index?
     pub(super) fn is_whole(&self, view: &View) -> bool {
         let shape = &self.b.kernel().tensors[view.tensor].shape;
