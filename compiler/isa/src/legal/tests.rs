@@ -230,6 +230,13 @@ fn conversions_in_steps() {
     assert_eq!(path("a2a3", F32, F16), "f32>f16");
     assert_eq!(path("a2a3", U8, F32), "u8>f16, f16>f32");
     assert_eq!(path("a2a3", I8, I32), "i8>f16, f16>i32");
+    // Unpacked bytes.
+    for t in ["a2a3", "a5"] {
+        assert_eq!(path(t, U8, F32), "u8>f16, f16>f32");
+        assert_eq!(path(t, U8, F16), "u8>f16");
+        assert_eq!(path(t, U8, I32), "u8>f16, f16>i32");
+    }
+    assert_eq!((path("a2a3", U8, U16), path("a5", U8, U16)), ("none".into(), "u8>u16".into()));
     // Not through f16, which would round twice, but through i16, which holds every i8.
     assert_eq!(path("a2a3", F32, I8), "f32>i16, i16>f16 sat, f16>i8 sat");
     assert_eq!(path("a5", F32, U8), "f32>i16, i16>u8 sat");
