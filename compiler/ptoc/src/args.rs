@@ -64,14 +64,13 @@ pub enum Command {
     Explain(ExplainArgs),
     /// List the targets and their memories
     Targets(TargetsArgs),
+    /// Evaluate an expression of the layout algebra
+    Layout(LayoutArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Not yet.
     #[command(hide = true)]
     Mem(LaterArgs),
-    /// Not yet.
-    #[command(hide = true)]
-    Layout(LaterArgs),
     /// Not yet.
     #[command(hide = true)]
     Sim(LaterArgs),
@@ -272,6 +271,26 @@ pub struct TargetsArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `ptoc layout`
+#[derive(Args, Debug)]
+pub struct LayoutArgs {
+    /// An expression in CuTe's notation: 'zipped_divide((128,64):(1,128), <32:1,16:1>)'
+    #[arg(value_name = "EXPR", required_unless_present_any = ["batch", "list"])]
+    pub expr: Option<String>,
+    /// Print the value as JSON
+    #[arg(long, conflicts_with = "svg")]
+    pub json: bool,
+    /// Draw a layout, a thread-value layout with its tile (`tv(layout, (M,N))`), an MMA atom or a tiled MMA
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+    /// Read expressions from standard input, one a line, and print one JSON object a line
+    #[arg(long, conflicts_with_all = ["expr", "svg"])]
+    pub batch: bool,
+    /// List the operations
+    #[arg(long, conflicts_with_all = ["expr", "svg", "json", "batch"])]
+    pub list: bool,
 }
 
 /// `ptoc completions`

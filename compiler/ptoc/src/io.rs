@@ -12,6 +12,8 @@ pub struct Io<'a> {
     pub err: &'a mut (dyn Write + Send),
     /// May diagnostics be coloured? `--color` overrides it.
     pub color: bool,
+    /// May results be coloured? `--color` overrides it.
+    pub color_out: bool,
     /// Columns of the terminal that shows the diagnostics.
     pub width: usize,
     /// Results could not be written, and whoever read them has gone: the rest is dropped in silence.
@@ -23,15 +25,15 @@ pub struct Io<'a> {
 impl<'a> Io<'a> {
     /// Output without colours, 100 columns wide.
     pub fn new(out: &'a mut (dyn Write + Send), err: &'a mut (dyn Write + Send)) -> Io<'a> {
-        Io { out, err, color: false, width: render::DEFAULT_WIDTH, closed: false, failed: None }
+        Io { out, err, color: false, color_out: false, width: render::DEFAULT_WIDTH, closed: false, failed: None }
     }
 
     /// Applies `--color`.
     pub(crate) fn set_color(&mut self, when: ColorWhen) {
         match when {
             ColorWhen::Auto => {}
-            ColorWhen::Always => self.color = true,
-            ColorWhen::Never => self.color = false,
+            ColorWhen::Always => (self.color, self.color_out) = (true, true),
+            ColorWhen::Never => (self.color, self.color_out) = (false, false),
         }
     }
 

@@ -81,7 +81,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Targets(args) => commands::targets::targets(args, io),
         Command::Completions(args) => commands::completions(args.shell, io),
         Command::Mem(_) => commands::not_yet("mem", "the picture of a kernel's memories", io),
-        Command::Layout(_) => commands::not_yet("layout", "the layout algebra", io),
+        Command::Layout(args) => commands::layout::layout(args, io),
         Command::Sim(_) => commands::not_yet("sim", "the simulator of processing in memory", io),
         Command::Dram(_) => commands::not_yet("dram", "the DRAM model", io),
         Command::Bench(_) => commands::not_yet("bench", "benchmarks of kernels", io),

@@ -526,7 +526,6 @@ fn wrong_calls_and_what_is_for_later() {
         "check",
         "fmt --check add.tile",
         "lsp",
-        "layout --batch",
         "mem add.tile",
         "sim x.pim",
         "dram t.txt --config c",

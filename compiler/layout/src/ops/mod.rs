@@ -17,7 +17,7 @@ pub struct Op {
 }
 
 /// Every operation, by topic: a file's operations are one slice of it.
-pub static TABLES: &[&[Op]] = &[];
+pub static TABLES: &[&[Op]] = &[crate::picture::OPS];
 
 /// Every operation.
 pub fn all() -> impl Iterator<Item = &'static Op> {

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod emit;
 pub mod explain;
+pub mod layout;
 pub mod preview;
 pub mod run;
 pub mod targets;

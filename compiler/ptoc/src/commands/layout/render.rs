@@ -1,0 +1,102 @@
+//! Values of the layout algebra as text and as JSON.
+
+use ptoc_layout::picture::{Picture, TableStyle};
+use ptoc_layout::{Cx, Int, MmaAtom, Operand, Point, Points, Value, ops};
+use serde_json::{Map, json};
+use std::fmt::Write as _;
+
+/// A layout of more elements shows no `indices` in JSON.
+const INDICES: i64 = 256;
+
+/// What JSON says of a value.
+pub(super) fn object(cx: &Cx, value: &Value) -> serde_json::Value {
+    let number = |n: &Int| n.as_const().map_or_else(|| json!(n.to_string()), |n| json!(n));
+    let layout = match value {
+        Value::Layout(l) => l,
+        Value::Composed(c) => &c.layout,
+        Value::Int(n) => return json!({"value": number(n)}),
+        Value::Bool(b) => return json!({"value": b}),
+        other => return json!({"value": other.to_string()}),
+    };
+    let mut object = Map::new();
+    object.insert("layout".into(), json!(value.to_string()));
+    if let Ok(size) = layout.size() {
+        object.insert("size".into(), number(&size));
+    }
+    if let Some(cosize) = cosize(cx, value) {
+        object.insert("cosize".into(), number(&cosize));
+    }
+    object.insert("rank".into(), json!(layout.rank()));
+    object.insert("depth".into(), json!(layout.depth()));
+    if let Some(points) = Points::of(value).filter(|p| p.size() <= INDICES) {
+        let all = (0..points.size()).map(|i| {
+            Some(match points.at(i)? {
+                Point::Offset(n) => json!(n),
+                other => json!(other.to_string()),
+            })
+        });
+        if let Some(all) = all.collect::<Option<Vec<_>>>() {
+            object.insert("indices".into(), json!(all));
+        }
+    }
+    serde_json::Value::Object(object)
+}
+
+/// As the operation of this name has it; not every layout has one.
+fn cosize(cx: &Cx, value: &Value) -> Option<Int> {
+    match (ops::find("cosize")?.eval)(cx, std::slice::from_ref(value)) {
+        Ok(Value::Int(n)) => Some(n),
+        _ => None,
+    }
+}
+
+/// The value for people.
+pub(super) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
+    let mut out = format!("{value}\n");
+    match value {
+        Value::Layout(_) | Value::Composed(_) => {
+            let layout = if let Value::Composed(c) = value { Some(&c.layout) } else { None };
+            let Some(layout) = layout.or(if let Value::Layout(l) = value { Some(l) } else { None }) else { return out };
+            let mut facts = Vec::new();
+            if let Ok(size) = layout.size() {
+                facts.push(format!("size {size}"));
+            }
+            if let Some(cosize) = cosize(cx, value) {
+                facts.push(format!("cosize {cosize}"));
+            }
+            facts.extend([format!("rank {}", layout.rank()), format!("depth {}", layout.depth())]);
+            let _ = writeln!(out, "{}\n", facts.join("   "));
+        }
+        Value::Swizzle(s) if !s.is_identity() => {
+            let (low, bits, up) = (s.base(), s.bits(), s.base() + s.shift().unsigned_abs());
+            let (to, from) = if s.shift() >= 0 { (low, up) } else { (up, low) };
+            let field =
+                |at: u32| if bits == 1 { format!("bit {at}") } else { format!("bits {at} to {}", at + bits - 1) };
+            let _ = writeln!(out, "{} of an offset are XORed with {}", field(to), field(from));
+        }
+        Value::Atom(atom) => out.push_str(&atom_facts(atom)),
+        Value::Mma(mma) => {
+            let _ = writeln!(out, "{}", atom_facts(&mma.atom));
+        }
+        _ => {}
+    }
+    if let Ok(picture) = Picture::of(cx, value) {
+        if matches!(value, Value::Atom(_) | Value::Mma(_)) {
+            out.push_str("\nC, thread and value of each element (`--svg F` draws A and B too):\n\n");
+        } else if matches!(value, Value::Tuple(_)) {
+            out.push('\n');
+        }
+        out.push_str(&picture.table(style));
+    }
+    out
+}
+
+fn atom_facts(atom: &MmaAtom) -> String {
+    let ([m, n, k], [d, a, b, c]) = (atom.shape, &atom.types);
+    let mut out = format!("D = A * B^T + C for M x N x K = {m} x {n} x {k}; D {d}, A {a}, B {b}, C {c}\n");
+    let _ = writeln!(out, "threads  {}", atom.thr);
+    for (operand, over) in [(Operand::A, "M x K"), (Operand::B, "N x K"), (Operand::C, "M x N")] {
+        let _ = writeln!(out, "{operand:?}        {}  on {over}", atom.tv(operand));
+    }
+    out
+}
