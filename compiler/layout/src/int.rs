@@ -26,7 +26,12 @@ impl Int {
     /// A named quantity of the launch, `min <= it <= max`, a multiple of `multiple_of`.
     pub fn var(id: u64, name: impl Into<String>, multiple_of: i64, min: i64, max: Option<i64>) -> Int {
         let multiple_of = multiple_of.max(1);
-        Int::Sym(Arc::new(Poly::atom(AtomKind::Var { id, name: name.into(), multiple_of, min, max })))
+        Int::of_atom(AtomKind::Var { id, name: name.into(), multiple_of, min, max })
+    }
+
+    /// The quantity itself.
+    pub(crate) fn of_atom(kind: AtomKind) -> Int {
+        Int::Sym(Arc::new(Poly::atom(kind)))
     }
 
     /// The number, if it is known now.

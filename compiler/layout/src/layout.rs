@@ -69,6 +69,17 @@ impl Layout {
         Ok(Layout { shape, stride })
     }
 
+    /// A shape with strides of the same nesting, by construction.
+    pub(crate) fn congruent(shape: IntTuple, stride: Tuple<Stride>) -> Layout {
+        debug_assert!(shape.congruent(&stride), "{shape} and {stride}");
+        Layout { shape, stride }
+    }
+
+    /// Other extents for the same strides.
+    pub(crate) fn with_shape(&self, shape: IntTuple) -> Layout {
+        Layout::congruent(shape, self.stride.clone())
+    }
+
     /// One mode.
     pub fn leaf(extent: Int, stride: Stride) -> Layout {
         Layout { shape: Tuple::Leaf(extent), stride: Tuple::Leaf(stride) }
@@ -147,23 +158,27 @@ impl Layout {
         self.stride.leaves().iter().any(|d| !d.basis.is_empty())
     }
 
-    /// `1 + sum (extent - 1) * |stride|`: elements to allocate, for a layout of plain strides. An empty layout needs
-    /// none. Symbolic strides must have a known sign.
+    /// `1 + sum (extent - 1) * |stride|`: elements to allocate. Of strides that are coordinates: the size of the box that
+    /// the coordinates lie in. An empty layout needs none. Symbolic strides must have a known sign.
     pub fn cosize(&self, cx: &Cx) -> Result<Int> {
-        let mut sum = Int::ONE;
+        // One sum for each unit, plain numbers included.
+        let mut sums: Vec<(&[usize], Int)> = Vec::new();
         for (s, d) in self.leaves() {
-            let Some(d) = d.as_int() else {
-                let message = format!("stride {d} is a coordinate");
-                return Err(LayoutError::new(ErrorKind::Kind, "cosize", message));
-            };
             if s.is(0) {
                 return Ok(Int::ZERO);
             }
-            let negative = !cx.require("cosize", crate::Condition::Le(Int::ZERO, d.clone()))?;
-            let d = if negative { d.neg()? } else { d.clone() };
-            sum = sum.add(&s.sub(&Int::ONE)?.mul(&d)?)?;
+            if s.is(1) {
+                continue;
+            }
+            let negative = !cx.require("cosize", crate::Condition::Le(Int::ZERO, d.scale.clone()))?;
+            let step = if negative { d.scale.neg()? } else { d.scale.clone() };
+            let reach = s.sub(&Int::ONE)?.mul(&step)?;
+            match sums.iter_mut().find(|(unit, _)| *unit == d.basis) {
+                Some((_, sum)) => *sum = sum.add(&reach)?,
+                None => sums.push((&d.basis, reach.add(&Int::ONE)?)),
+            }
         }
-        Ok(sum)
+        sums.iter().try_fold(Int::ONE, |product, (_, sum)| product.mul(sum))
     }
 }
 

@@ -20,6 +20,7 @@ pub mod ops;
 pub mod picture;
 mod points;
 mod poly;
+mod substitute;
 mod swizzle;
 mod text;
 mod tiler;

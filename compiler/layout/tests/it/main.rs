@@ -1,0 +1,3 @@
+//! Tests of the layout algebra through its public interface.
+
+mod golden;
