@@ -8,6 +8,7 @@ use crate::tile::{
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_isa::{Loc, Order, TileType};
+use ptoc_layout::{TileLayout, parse_value};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -17,7 +18,7 @@ use smol_str::SmolStr;
 pub fn parse(text: &str, file: FileId) -> Result<Kernel, Diagnostic> {
     let run = || {
         let toks = lex(text, file)?;
-        Parser { toks, at: 0, values: FxHashMap::default(), max_ref: None }.kernel()
+        Parser { text, toks, at: 0, values: FxHashMap::default(), max_ref: None }.kernel()
     };
     run().map_err(|d: Box<Diagnostic>| *d)
 }
@@ -35,6 +36,7 @@ pub(super) struct Def {
 }
 
 pub(super) struct Parser<'t> {
+    text: &'t str,
     toks: Vec<(Tok<'t>, Span)>,
     at: usize,
     values: FxHashMap<Value, ValueData>,
@@ -446,6 +448,28 @@ impl<'t> Parser<'t> {
         Ok(span)
     }
 
+    /// A tile's layout in CuTe's notation, up to the `>` that closes the type.
+    fn layout(&mut self) -> Res<TileLayout> {
+        let first = self.place();
+        let (mut depth, mut end) = (0, first);
+        loop {
+            match self.peek() {
+                Tok::End => return self.wanted("`>`"),
+                Tok::Punct('<') => depth += 1,
+                Tok::Punct('>') if depth == 0 => break,
+                Tok::Punct('>') => depth -= 1,
+                _ => {}
+            }
+            end = self.next().1;
+        }
+        let place = Span::new(first.file, first.start, end.end.max(first.start));
+        let text = self.text.get(first.start as usize..end.end as usize).unwrap_or_default();
+        let value = parse_value(text).map_err(|e| e.message);
+        value.and_then(|v| TileLayout::new(&v).map_err(|e| e.to_string())).map_err(|why| {
+            Diagnostic::error(codes::IR_SYNTAX, place, format!("`{text}` is no tile's layout: {why}")).into()
+        })
+    }
+
     fn tile(&mut self) -> Res<TileData> {
         let name = self.string()?.into();
         let (loc, place) = self.word("a location")?;
@@ -456,12 +480,14 @@ impl<'t> Parser<'t> {
         let rows = self.number()?;
         self.expect(',')?;
         let cols = self.number()?;
-        let order = if self.eat(',') {
-            self.expect_word("DN")?;
-            Order::Dn
-        } else {
-            Order::Nd
-        };
+        let (mut order, mut layout) = (Order::Nd, None);
+        if self.eat(',') {
+            if self.eat_word("DN") {
+                order = Order::Dn;
+            } else {
+                layout = Some(self.layout()?);
+            }
+        }
         self.expect('>')?;
         let count = if self.eat_word("count") { self.number()? } else { 1 };
         let stages = if self.eat_word("stages") { self.number()? } else { 1 };
@@ -475,7 +501,7 @@ impl<'t> Parser<'t> {
         };
         let hidden = self.eat_word("hidden");
         let span = self.end()?;
-        let ty = TileType { loc, dtype, rows, cols, order, layout: None };
+        let ty = TileType { loc, dtype, rows, cols, order, layout };
         Ok(TileData { name, ty, count, stages, addr, hidden, span })
     }
 }

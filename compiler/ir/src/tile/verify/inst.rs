@@ -73,7 +73,12 @@ impl Verifier<'_> {
             match (spec.kind, operand) {
                 (OperandKind::Tile(locs), Operand::Tile(t)) => {
                     self.tile_ref(t);
-                    let Some(loc) = self.k.tiles.get(t.tile).map(|d| d.ty.loc) else { continue };
+                    let Some(ty) = self.k.tiles.get(t.tile).map(|d| d.ty) else { continue };
+                    let loc = ty.loc;
+                    if let Some(layout) = ty.layout {
+                        let message = format!("`{}` of {} has layout {layout}", spec.name, row.name);
+                        self.error(codes::IR_OPERANDS, message);
+                    }
                     let fills_acc = row.sem == Sem::Expand && loc == Loc::Acc;
                     if !locs.contains(&loc) && !fills_acc {
                         self.error(codes::IR_OPERANDS, format!("`{}` of {} cannot be in {loc}", spec.name, row.name));

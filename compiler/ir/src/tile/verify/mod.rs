@@ -2,7 +2,8 @@
 //!
 //! **Declarations** (E0804, E0815)
 //! * every entity that is referred to is declared; a tile has at least one element, copy, row and column, and at most
-//!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec;
+//!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape and is for
+//!   tiles in Vec and Mat that are not `bool`;
 //! * values of dimensions are `index`; extents of tensors and of the grid are `index` values of the prologue.
 //!
 //! **Values** (E0805, E0806, E0807)
@@ -25,8 +26,16 @@
 //!
 //! **Instructions** (E0809, E0810, E0811, E0817): operands, locations, dtypes, shape relations and modes are those of
 //! the table. Shapes are equal if they are the same values or equal constants. Which dtypes a *target* admits is the
-//! analysis' business. Beyond the table, `TEXPANDS` may fill an `Acc` tile (`acc = 0.0`).
+//! analysis' business. Beyond the table, `TEXPANDS` may fill an `Acc` tile (`acc = 0.0`). No instruction has an operand
+//! with a layout of its own.
+//!
+//! **Copies and matrix products** (E0809, E0810, E0812, E0817): an affine function has one stride an axis; an extent is not
+//! negative as far as constants tell. Both sides of a copy have one dtype (U4 counts as u8, I4 as i8), a product's are
+//! those of TMATMUL. Half bytes are not written, tables hold integers, and `Zero` is for what is read. A side of a product
+//! has the constant 0 as stride along axes that it does not see. Nothing reads the very tile that it writes; only a copy
+//! to a tile covers it.
 
+mod access;
 mod inst;
 mod op;
 mod scope;
@@ -147,7 +156,20 @@ impl Verifier<'_> {
             if tile.count == 0 || tile.stages == 0 || tile.ty.rows == 0 || tile.ty.cols == 0 {
                 wrong("has no elements".into());
             }
-            let bytes = u128::from(tile.ty.rows) * u128::from(tile.ty.cols) * tile.ty.dtype.size() as u128;
+            let elements = match tile.ty.layout {
+                None => u128::from(tile.ty.rows) * u128::from(tile.ty.cols),
+                Some(layout) => {
+                    let shape = (i64::from(tile.ty.rows), i64::from(tile.ty.cols));
+                    if (layout.rows(), layout.cols()) != shape {
+                        wrong(format!("is {} x {}, its layout {layout} is not", shape.0, shape.1));
+                    }
+                    if tile.ty.dtype == DType::Bool || !tile.ty.loc.bytes_observable() {
+                        wrong(format!("is a {} in {} and has a layout of its own", tile.ty.dtype, tile.ty.loc));
+                    }
+                    u128::from(layout.cosize().unsigned_abs())
+                }
+            };
+            let bytes = elements * tile.ty.dtype.size() as u128;
             if bytes * u128::from(tile.count.max(1)) > MAX_TILE_BYTES {
                 wrong(format!("has {bytes} bytes an element, which is beyond every limit"));
             }

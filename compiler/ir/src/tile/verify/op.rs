@@ -219,9 +219,8 @@ impl Verifier<'_> {
                 }
             }
             Op::Inst(inst) => self.inst(inst),
-            Op::Copy(_) | Op::Mma(_) => op.for_each_use(&mut |v| {
-                self.used(v);
-            }),
+            Op::Copy(copy) => self.copy(copy),
+            Op::Mma(mma) => self.mma(mma),
             Op::Check { cond, check, args } => {
                 self.expect(*cond, Ty::BOOL, "a check's condition");
                 for &arg in args {
