@@ -113,13 +113,15 @@ pub fn function(name: &str) -> Option<Builtin> {
         "atomic_cas" => B::Atomic(AtomicOp::Cas),
         "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
         "tiled_mma" | "mma" | "fragment_A" | "fragment_B" | "fragment_C" | "partition_A" | "partition_B"
-        | "partition_C" | "is_bijection" => B::NotYet(MMA),
+        | "partition_C" => B::NotYet(MMA),
         "copy" => B::Copy,
         "gather" => B::Gather,
         "recast" => B::Recast,
         "scatter" => B::NotYet(VIEW),
         "layout" => B::Layout("layout"),
         "modes" => B::Layout("modes"),
+        "local_tile" => B::Layout("local_tile"),
+        "local_partition" => B::Layout("local_partition"),
         _ => return ptoc_layout::ops::find(name).map(|op| B::Layout(op.name)),
     })
 }

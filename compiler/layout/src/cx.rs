@@ -185,8 +185,8 @@ impl Cx {
         Truth::Unknown
     }
 
-    /// `d * floor(n / d)` is `n` where `d` divides it.
-    fn normal(&self, n: &Int) -> Int {
+    /// The same number without what the facts make superfluous: `d * floor(n / d)` is `n` where `d` divides it.
+    pub fn normal(&self, n: &Int) -> Int {
         let Int::Sym(p) = n else { return n.clone() };
         for (m, c) in p.terms() {
             for (k, (atom, power)) in m.iter().enumerate() {

@@ -285,6 +285,10 @@ impl Elab<'_> {
         if c == 1 {
             return a;
         }
+        let (n, d) = (self.int_of(a), self.int_of(b));
+        if self.cx.divides(&d, &n) == ptoc_layout::Truth::Yes {
+            return self.bin(BinOp::Div, a, b, span);
+        }
         let add = self.idx(c - 1);
         let up = self.bin(BinOp::Add, a, add, span);
         self.bin(BinOp::Div, up, b, span)

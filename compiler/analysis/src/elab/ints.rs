@@ -29,6 +29,10 @@ impl Elab<'_> {
             BinOp::Add => x.add(&y).ok(),
             BinOp::Sub => x.sub(&y).ok(),
             BinOp::Mul => x.mul(&y).ok(),
+            BinOp::Div if y.as_const().is_none() => {
+                let positive = self.facts.min_of(b).is_some_and(|m| m >= 1);
+                positive.then(|| self.cx.floor_div(&x, &y).ok()).flatten()
+            }
             BinOp::Div => {
                 let c = y.as_const().filter(|c| *c > 0)?;
                 // (n + c - 1) / c is how ceilings are spelled.

@@ -66,7 +66,7 @@ impl Elab<'_> {
     }
 
     /// Quantity `q` counts the index of the mode.
-    fn natural(&mut self, tree: &mut Tuple<Leaf>, q: usize, step: &mut Value, span: Span) {
+    pub fn natural(&mut self, tree: &mut Tuple<Leaf>, q: usize, step: &mut Value, span: Span) {
         match tree {
             Tuple::Leaf(l) => {
                 l.by[q] = *step;
@@ -80,7 +80,14 @@ impl Elab<'_> {
     pub fn span_of(&mut self, tree: &Tuple<Leaf>, span: Span) -> Value {
         let one = self.idx(1);
         let extents: Vec<Value> = tree.leaves().into_iter().map(|l| l.extent).collect();
-        extents.into_iter().fold(one, |n, e| self.bin(BinOp::Mul, n, e, span))
+        if let [extent] = extents[..] {
+            return extent;
+        }
+        let product = extents.into_iter().fold(one, |n, e| self.bin(BinOp::Mul, n, e, span));
+        // What is known of divisibility makes equal extents the same value: 8 * (K / 8) is K.
+        let n = self.int_of(product);
+        let known = self.cx.normal(&n);
+        if known == n { product } else { self.value_of(&known, span) }
     }
 
     /// The extents with strides that name the axes. `w` is exposed.
