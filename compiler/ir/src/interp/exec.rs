@@ -5,9 +5,10 @@ use super::tensors::Fault as TensorFault;
 use super::tiles::{Fault, Missing, Slot};
 use super::trap::Trap;
 use crate::scalar;
-use crate::tile::{Op, PrintPart, TensorId, Tile, TileRef, Ty, Value};
+use crate::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Ty, Value};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, BinOp};
+use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
 
@@ -16,10 +17,10 @@ const ALIGN: i64 = 32;
 
 /// A window of a tile as it is used now: all inside the capacity.
 pub(super) struct Window {
-    tile: Tile,
+    pub tile: Tile,
     pub slot: Slot,
-    row: usize,
-    col: usize,
+    pub row: usize,
+    pub col: usize,
     pub rows: usize,
     pub cols: usize,
 }
@@ -83,7 +84,8 @@ impl<'k> Machine<'k, '_> {
             }
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, self.index(*addr))?,
             Op::Inst(inst) => self.inst(inst)?,
-            Op::Copy(_) | Op::Mma(_) => return self.trap(codes::NOT_YET, "not interpreted yet"),
+            Op::Copy(copy) => self.copy(copy)?,
+            Op::Mma(mma) => self.mma(mma)?,
             Op::Check { cond, check, args } => {
                 if self.get(*cond) & 1 == 0 {
                     return Err(self.failed(*check, args));
@@ -108,36 +110,76 @@ impl<'k> Machine<'k, '_> {
 
     // ---- tensors -------------------------------------------------------------------------------------------------
 
-    fn tensor_fault<T>(&self, tensor: TensorId, index: i64, fault: TensorFault, verb: &str) -> Step<T> {
+    fn tensor_fault<T>(&self, tensor: TensorId, elem: Elem, index: i64, fault: TensorFault, verb: &str) -> Step<T> {
         let (t, name) = (&self.tensors[tensor], self.tensor_name(tensor));
+        let own = elem == Elem::Whole(t.dtype);
+        let seen = if own { String::new() } else { format!(" (seen as {elem})") };
         if fault == TensorFault::Outside {
-            let message = format!("{verb} of element {index} of tensor {name}, which has {} elements", t.len);
+            let count = t.data.len() as u128 * 8 / u128::from(elem.bits());
+            let message = format!("{verb} of element {index} of tensor {name}{seen}, which has {count} elements");
             return self.trap(codes::TRAP_TENSOR_OUT_OF_BOUNDS, message);
         }
-        let place = t.coordinates(index as u64);
+        let bits = u128::from(index.unsigned_abs()) * u128::from(elem.bits());
+        let first = (bits / 8 / t.dtype.size() as u128) as u64;
+        let place = format!("{name}{:?}{seen}", t.coordinates(first));
         match fault {
             TensorFault::Race(u32::MAX) => {
-                self.trap(codes::TRAP_BLOCK_RACE, format!("{verb} of {name}{place:?}, which other blocks use as well"))
+                self.trap(codes::TRAP_BLOCK_RACE, format!("{verb} of {place}, which other blocks use as well"))
             }
             TensorFault::Race(other) => self.trap(
                 codes::TRAP_BLOCK_RACE,
-                format!("{verb} of {name}{place:?} by block {}, which block {other} uses as well", self.block),
+                format!("{verb} of {place} by block {}, which block {other} uses as well", self.block),
             ),
-            _ => self
-                .trap(codes::TRAP_POISON_READ_TENSOR, format!("{verb} of {name}{place:?}, which nothing has written")),
+            _ => self.trap(codes::TRAP_POISON_READ_TENSOR, format!("{verb} of {place}, which nothing has written")),
         }
     }
 
     pub(super) fn tensor_read(&mut self, tensor: TensorId, index: i64) -> Step<u64> {
-        let t = &mut self.tensors[tensor];
-        self.stats.bytes_read += t.dtype.size() as u64;
-        t.read(index, self.block).or_else(|fault| self.tensor_fault(tensor, index, fault, "read"))
+        self.element_read(tensor, Elem::Whole(self.tensors[tensor].dtype), index)
     }
 
     pub(super) fn tensor_write(&mut self, tensor: TensorId, index: i64, bits: u64) -> Step {
+        self.element_write(tensor, self.tensors[tensor].dtype, index, bits)
+    }
+
+    /// Makes room for the marks that elements of `dtype` need.
+    pub(super) fn adapt(&mut self, tensor: TensorId, dtype: DType) -> Step {
+        let more = self.tensors[tensor].refinement(dtype);
+        if more == 0 {
+            return Ok(());
+        }
+        if !self.tiles.reserve(more) {
+            let name = self.tensor_name(tensor);
+            let message = format!("to watch the bytes of tensor {name} takes {more} bytes more than the limit leaves");
+            return self.trap(codes::TRAP_MEMORY_LIMIT, message);
+        }
+        self.tensors[tensor].refine();
+        Ok(())
+    }
+
+    /// Reads an element; half bytes are not counted in the statistics here. [`Self::adapt`] came before.
+    pub(super) fn element_read(&mut self, tensor: TensorId, elem: Elem, index: i64) -> Step<u64> {
         let t = &mut self.tensors[tensor];
-        self.stats.bytes_written += t.dtype.size() as u64;
-        t.write(index, bits, self.block).or_else(|fault| self.tensor_fault(tensor, index, fault, "write"))
+        let result = match elem {
+            Elem::Whole(dtype) => {
+                self.stats.bytes_read += dtype.size() as u64;
+                t.read_as(dtype, index, self.block)
+            }
+            Elem::U4 | Elem::I4 => t.read_as(DType::U8, index.div_euclid(2), self.block).map(|byte| {
+                let half = byte >> (4 * index.rem_euclid(2)) & 0xf;
+                // Of a signed half the top bit counts -8.
+                if elem == Elem::I4 && half >= 8 { half | 0xf0 } else { half }
+            }),
+        };
+        result.or_else(|fault| self.tensor_fault(tensor, elem, index, fault, "read"))
+    }
+
+    /// Writes an element of `dtype`. [`Self::adapt`] came before.
+    pub(super) fn element_write(&mut self, tensor: TensorId, dtype: DType, index: i64, bits: u64) -> Step {
+        let t = &mut self.tensors[tensor];
+        self.stats.bytes_written += dtype.size() as u64;
+        let result = t.write_as(dtype, index, bits, self.block);
+        result.or_else(|fault| self.tensor_fault(tensor, Elem::Whole(dtype), index, fault, "write"))
     }
 
     pub(super) fn atomic(
@@ -149,7 +191,8 @@ impl<'k> Machine<'k, '_> {
         value: u64,
     ) -> Step<u64> {
         let t = &mut self.tensors[tensor];
-        let (ty, size) = (Ty::D(t.dtype), t.dtype.size() as u64);
+        let dtype = t.dtype;
+        let (ty, size) = (Ty::D(dtype), dtype.size() as u64);
         self.stats.bytes_read += size;
         self.stats.bytes_written += size;
         let result = t.update(index, self.block, |old| match op {
@@ -163,7 +206,7 @@ impl<'k> Machine<'k, '_> {
             // Bits are compared, as the machine does.
             AtomicOp::Cas => (Some(old) == expected).then_some(value),
         });
-        result.or_else(|fault| self.tensor_fault(tensor, index, fault, "atomic access"))
+        result.or_else(|fault| self.tensor_fault(tensor, Elem::Whole(dtype), index, fault, "atomic access"))
     }
 
     // ---- tiles ---------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ pub struct Unwritten {
 /// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Executed instructions by mnemonic.
+    /// Executed instructions by mnemonic; `copy` and `mma` are those along nests.
     pub instructions: BTreeMap<&'static str, u64>,
     /// Blocks that ran.
     pub blocks: u64,
@@ -90,6 +90,6 @@ pub struct Stats {
     pub bytes_read: u64,
     /// Bytes written to tensors.
     pub bytes_written: u64,
-    /// Bytes moved from tile to tile by TMOV.
+    /// Bytes moved from tile to tile by TMOV and `copy`.
     pub bytes_moved: u64,
 }

@@ -156,8 +156,8 @@ impl<'k, 'l> Machine<'k, 'l> {
                 bytes = bytes.saturating_mul(n);
                 shape.push(n);
             }
-            // Marks take a byte an element, users twelve.
-            let marks = if t.dir == TensorDir::In { 0 } else { bytes / t.dtype.size() as u64 * 13 };
+            let elements = bytes / t.dtype.size() as u64;
+            let marks = if t.dir == TensorDir::In { 0 } else { elements.saturating_mul(tensors::MARKS) };
             let Some(left) = memory.checked_sub(bytes.saturating_add(marks)) else {
                 self.span = t.span;
                 return self.trap(

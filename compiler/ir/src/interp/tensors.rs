@@ -3,6 +3,7 @@
 use crate::tile::{Kernel, TensorDir, TensorId};
 use cranelift_entity::PrimaryMap;
 use ptoc_tensor::DType;
+use std::ops::Range;
 
 /// Why an element cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,29 +43,32 @@ pub(super) struct Tensor {
     pub dtype: DType,
     pub dir: TensorDir,
     pub shape: Vec<u64>,
-    /// Number of elements.
-    pub len: u64,
     pub data: Vec<u8>,
-    /// Per element; empty if all count as written.
+    /// Bytes that a mark is for: an element's, until something touches a part of an element.
+    grain: usize,
+    /// Per grain; empty if all count as written.
     written: Vec<bool>,
-    /// Per element; empty if nobody asks.
+    /// Per grain; empty if nobody asks.
     users: Vec<Users>,
 }
+
+/// What marks of both kinds take, a grain.
+pub(super) const MARKS: u64 = 1 + size_of::<Users>() as u64;
 
 impl Tensor {
     /// `data` is of the right size.
     pub fn new(dtype: DType, dir: TensorDir, shape: Vec<u64>, data: Vec<u8>, races: bool) -> Tensor {
-        let len = (data.len() / dtype.size()) as u64;
+        let len = data.len() / dtype.size();
         let poisoned = matches!(dir, TensorDir::Out | TensorDir::Scratch);
         let watched = races && matches!(dir, TensorDir::Out | TensorDir::InOut);
         Tensor {
             dtype,
             dir,
             shape,
-            len,
             data,
-            written: if poisoned { vec![false; len as usize] } else { Vec::new() },
-            users: if watched { vec![Users::default(); len as usize] } else { Vec::new() },
+            grain: dtype.size(),
+            written: if poisoned { vec![false; len] } else { Vec::new() },
+            users: if watched { vec![Users::default(); len] } else { Vec::new() },
         }
     }
 
@@ -75,71 +79,103 @@ impl Tensor {
         }
     }
 
-    fn at(&self, index: i64) -> Result<usize, Fault> {
-        usize::try_from(index).ok().filter(|&i| (i as u64) < self.len).ok_or(Fault::Outside)
+    /// The bytes of element number `index`, if elements are of `dtype`.
+    fn range(&self, dtype: DType, index: i64) -> Result<Range<usize>, Fault> {
+        let size = dtype.size();
+        let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
+        let start = start.filter(|s| s.checked_add(size).is_some_and(|end| end <= self.data.len()));
+        start.map(|s| s..s + size).ok_or(Fault::Outside)
     }
 
-    fn get(&self, at: usize) -> u64 {
-        let size = self.dtype.size();
+    /// Further bytes that marks will take if elements of `dtype` are used: they may be smaller than a grain, or lie
+    /// across two.
+    pub fn refinement(&self, dtype: DType) -> u64 {
+        let marked = !self.written.is_empty() || !self.users.is_empty();
+        if !marked || dtype.size().is_multiple_of(self.grain) {
+            return 0;
+        }
+        (self.data.len() - self.data.len() / self.grain) as u64 * MARKS
+    }
+
+    /// From now on every byte has marks of its own.
+    pub fn refine(&mut self) {
+        let n = std::mem::replace(&mut self.grain, 1);
+        self.written = self.written.iter().flat_map(|&w| std::iter::repeat_n(w, n)).collect();
+        self.users = self.users.iter().flat_map(|&u| std::iter::repeat_n(u, n)).collect();
+    }
+
+    /// The grains of these bytes.
+    fn grains(&self, bytes: &Range<usize>) -> Range<usize> {
+        bytes.start / self.grain..bytes.end.div_ceil(self.grain)
+    }
+
+    fn get(&self, dtype: DType, at: Range<usize>) -> u64 {
         let mut raw = [0; 8];
-        raw[..size].copy_from_slice(&self.data[at * size..(at + 1) * size]);
+        raw[..at.len()].copy_from_slice(&self.data[at]);
         let bits = u64::from_le_bytes(raw);
         // Any byte but 0 is true.
-        if self.dtype == DType::Bool { u64::from(bits != 0) } else { bits }
+        if dtype == DType::Bool { u64::from(bits != 0) } else { bits }
     }
 
-    fn put(&mut self, at: usize, bits: u64) {
-        let size = self.dtype.size();
-        self.data[at * size..(at + 1) * size].copy_from_slice(&bits.to_le_bytes()[..size]);
-        if let Some(mark) = self.written.get_mut(at) {
-            *mark = true;
+    fn put(&mut self, at: Range<usize>, bits: u64) {
+        let grains = self.grains(&at);
+        if let Some(marks) = self.written.get_mut(grains) {
+            marks.fill(true);
         }
+        let size = at.len();
+        self.data[at].copy_from_slice(&bits.to_le_bytes()[..size]);
     }
 
-    /// Reads an element for block number `block`.
-    pub fn read(&mut self, index: i64, block: u32) -> Result<u64, Fault> {
-        let at = self.at(index)?;
+    /// Notes a user of each grain, unless another block's use forbids it.
+    fn claim(
+        &mut self,
+        at: &Range<usize>,
+        rivals: impl Fn(&Users) -> Option<u32>,
+        mark: impl Fn(&mut Users),
+    ) -> Result<(), Fault> {
+        let grains = self.grains(at);
+        let Some(users) = self.users.get_mut(grains) else { return Ok(()) };
         // A race explains a missing value better than poison does, so it goes first.
-        if let Some(users) = self.users.get_mut(at) {
-            if let Some(other) = Users::other(users.writer, block + 1) {
-                return Err(Fault::Race(other - 1));
-            }
-            Users::add(&mut users.reader, block + 1);
+        if let Some(other) = users.iter().find_map(rivals) {
+            return Err(Fault::Race(if other == MANY { MANY } else { other - 1 }));
         }
-        if self.written.get(at) == Some(&false) {
-            return Err(Fault::Poison);
-        }
-        Ok(self.get(at))
+        users.iter_mut().for_each(mark);
+        Ok(())
     }
 
-    /// Writes an element for block number `block`.
-    pub fn write(&mut self, index: i64, bits: u64, block: u32) -> Result<(), Fault> {
-        let at = self.at(index)?;
-        if let Some(users) = self.users.get_mut(at) {
-            for user in [users.writer, users.reader, users.atomic] {
-                if let Some(other) = Users::other(user, block + 1) {
-                    return Err(Fault::Race(if other == MANY { MANY } else { other - 1 }));
-                }
-            }
-            users.writer = block + 1;
+    fn initialised(&self, at: &Range<usize>) -> Result<(), Fault> {
+        match self.written.get(self.grains(at)) {
+            Some(marks) if marks.contains(&false) => Err(Fault::Poison),
+            _ => Ok(()),
         }
+    }
+
+    /// Reads element number `index` of those of `dtype`, for block number `block`.
+    pub fn read_as(&mut self, dtype: DType, index: i64, block: u32) -> Result<u64, Fault> {
+        let at = self.range(dtype, index)?;
+        let me = block + 1;
+        self.claim(&at, |u| Users::other(u.writer, me), |u| Users::add(&mut u.reader, me))?;
+        self.initialised(&at)?;
+        Ok(self.get(dtype, at))
+    }
+
+    /// Writes element number `index` of those of `dtype`, for block number `block`.
+    pub fn write_as(&mut self, dtype: DType, index: i64, bits: u64, block: u32) -> Result<(), Fault> {
+        let at = self.range(dtype, index)?;
+        let me = block + 1;
+        let rivals = |u: &Users| [u.writer, u.reader, u.atomic].into_iter().find_map(|user| Users::other(user, me));
+        self.claim(&at, rivals, |u| u.writer = me)?;
         self.put(at, bits);
         Ok(())
     }
 
     /// Replaces an element by what `f` makes of it (`None` leaves it); returns the old value.
     pub fn update(&mut self, index: i64, block: u32, f: impl FnOnce(u64) -> Option<u64>) -> Result<u64, Fault> {
-        let at = self.at(index)?;
-        if let Some(users) = self.users.get_mut(at) {
-            if let Some(other) = Users::other(users.writer, block + 1) {
-                return Err(Fault::Race(other - 1));
-            }
-            Users::add(&mut users.atomic, block + 1);
-        }
-        if self.written.get(at) == Some(&false) {
-            return Err(Fault::Poison);
-        }
-        let old = self.get(at);
+        let at = self.range(self.dtype, index)?;
+        let me = block + 1;
+        self.claim(&at, |u| Users::other(u.writer, me), |u| Users::add(&mut u.atomic, me))?;
+        self.initialised(&at)?;
+        let old = self.get(self.dtype, at.clone());
         if let Some(new) = f(old) {
             self.put(at, new);
         }
@@ -148,8 +184,9 @@ impl Tensor {
 
     /// Number of elements that nothing wrote, and the first one.
     pub fn unwritten(&self) -> Option<(u64, u64)> {
-        let first = self.written.iter().position(|&w| !w)?;
-        Some((self.written.iter().filter(|&&w| !w).count() as u64, first as u64))
+        let elements = self.written.chunks(self.dtype.size() / self.grain).map(|marks| marks.contains(&false));
+        let first = elements.clone().position(|missing| missing)?;
+        Some((elements.filter(|&missing| missing).count() as u64, first as u64))
     }
 
     /// Coordinates of an element.

@@ -1,9 +1,11 @@
 //! Storage of tiles, with a mark on every byte.
 
+use super::traffic::Home;
 use crate::tile::{AddrKind, Kernel, Tile};
 use cranelift_entity::SecondaryMap;
-use ptoc_isa::{Loc, Order, TileType};
+use ptoc_isa::{Loc, TileType};
 use ptoc_tensor::DType;
+use std::ops::Range;
 
 /// A byte's mark: nothing has written it.
 const POISON: u16 = 0;
@@ -118,7 +120,11 @@ impl Tiles {
                     }
                 }
                 None => {
-                    let each = u64::from(data.ty.rows) * u64::from(data.ty.cols) * data.ty.dtype.size() as u64;
+                    // A private mask is not packed.
+                    let each = match data.ty.dtype {
+                        DType::Bool => u64::from(data.ty.rows) * u64::from(data.ty.cols),
+                        _ => data.ty.bytes(),
+                    };
                     // A mark takes two bytes.
                     let Some(left) = self.left.checked_sub(each.saturating_mul(3 * u64::from(data.count))) else {
                         return false;
@@ -134,6 +140,18 @@ impl Tiles {
             },
         }
         true
+    }
+
+    /// Takes so many bytes of the memory that may be allocated. False if they are not there.
+    pub fn reserve(&mut self, bytes: u64) -> bool {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+
+    /// Could so many bytes be allocated?
+    pub fn has(&self, bytes: u64) -> bool {
+        bytes <= self.left
     }
 
     /// Binds an element of a dynamic tile.
@@ -205,6 +223,32 @@ impl Tiles {
         Ok(u64::from_le_bytes(raw))
     }
 
+    /// The storage of a tile, for comparison with others'.
+    pub fn home(&self, slot: &Slot) -> Home {
+        let bytes = slot.ty.bytes();
+        match slot.place {
+            Place::Private(n) => Home::Private(n, self.private[n].data.len() as u64),
+            Place::Space(base) if slot.ty.dtype == DType::Bool => {
+                Home::Masks(slot.ty.loc, base as u64 * 8..(base as u64 + bytes) * 8)
+            }
+            Place::Space(base) => Home::Space(slot.ty.loc, base as u64..base as u64 + bytes),
+        }
+    }
+
+    /// The bytes (of a placed mask: bits) of an element in the tile's home; the indices are inside the capacity.
+    pub fn footprint(&self, slot: &Slot, row: usize, col: usize) -> Range<u64> {
+        let size = slot.ty.dtype.size() as u64;
+        let at = index(&slot.ty, row, col) as u64 * size;
+        match slot.place {
+            Place::Private(_) => at..at + size,
+            Place::Space(base) if slot.ty.dtype == DType::Bool => {
+                let bit = base as u64 * 8 + mask_bit(&slot.ty, row, col) as u64;
+                bit..bit + 1
+            }
+            Place::Space(base) => base as u64 + at..base as u64 + at + size,
+        }
+    }
+
     fn check(&self, mark: u16, slot: &Slot) -> Result<(), Fault> {
         match mark {
             POISON => Err(Fault::Poison),
@@ -244,10 +288,7 @@ impl Tiles {
 
 /// Number of the element (row, col) in the whole tile's storage.
 fn index(ty: &TileType, row: usize, col: usize) -> usize {
-    match ty.order {
-        Order::Nd => row * ty.cols as usize + col,
-        Order::Dn => col * ty.rows as usize + row,
-    }
+    ty.element(row as u32, col as u32) as usize
 }
 
 /// The bit of a packed mask: rows are padded to 32 bytes.

@@ -1,6 +1,9 @@
+mod conflicts;
 mod control;
 mod instructions;
 mod matrices;
+mod nests;
+mod products;
 mod traps;
 
 use super::*;
