@@ -1,11 +1,13 @@
+mod random;
+
 use super::*;
 use crate::tile::{
-    AddrKind, Builder, CheckData, Const, Inst, InstAttrs, Kernel, Op, Operand, PrintPart, TensorData, TensorDir,
-    TileData, TileRef, Ty, Value, ViewRef, verify,
+    Builder, CheckData, Inst, InstAttrs, Kernel, Op, Operand, TensorData, TensorDir, Ty, ViewRef, verify,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
-use ptoc_isa::{BinOp, CmpOp, InstrId, Loc, Oob, Order, RoundMode, TileType, UnOp, lookup};
+use ptoc_isa::{BinOp, CmpOp, Loc, Order, TileType, lookup};
 use ptoc_tensor::DType;
+use random::{Random, random_kernel};
 
 const HERE: FileId = FileId(3);
 
@@ -17,298 +19,6 @@ fn round_trip(k: &Kernel) {
     let bare = print(k, Spans::Omit);
     let back = parse(&bare, HERE).unwrap_or_else(|d| panic!("{} at {:?}\n{bare}", d.message, d.span));
     assert_eq!(print(&back, Spans::Omit), bare);
-}
-
-/// A small generator of random numbers, so that failures can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-
-    fn span(&mut self) -> Span {
-        match self.below(4) {
-            0 => Span::default(),
-            _ => {
-                let start = self.below(500) as u32;
-                Span::new(FileId(self.below(3) as u32), start, start + self.below(9) as u32)
-            }
-        }
-    }
-
-    fn name(&mut self) -> &'static str {
-        const NAMES: [&str; 7] =
-            ["x", "Left(..)", "a \"quoted\" \\ name", "line\nbreak\t\u{7f}", "größe 🦀", "", "// no comment"];
-        NAMES[self.below(NAMES.len())]
-    }
-}
-
-/// A random kernel: not valid, but with every construct in every spelling.
-struct Generator {
-    r: Random,
-    b: Builder,
-    values: Vec<Value>,
-}
-
-impl Generator {
-    fn value(&mut self) -> Value {
-        *self.r.pick(&self.values)
-    }
-
-    fn ty(&mut self) -> Ty {
-        match self.r.below(3) {
-            0 => Ty::Index,
-            _ => Ty::D(*self.r.pick(&DType::ALL)),
-        }
-    }
-
-    fn new_value(&mut self, ty: Ty) -> Value {
-        let name = if self.r.below(3) == 0 { Some(self.r.name().into()) } else { None };
-        let span = self.r.span();
-        let v = self.b.new_value(ty, name, span);
-        self.values.push(v);
-        v
-    }
-
-    fn tile_ref(&mut self) -> TileRef {
-        let tile = cranelift_entity::EntityRef::new(self.r.below(self.b.kernel().tiles.len()));
-        let element = if self.r.below(3) == 0 { Some(self.value()) } else { None };
-        let origin = if self.r.below(3) == 0 { Some((self.value(), self.value())) } else { None };
-        let (rows, cols) = (1 + self.r.below(100) as u32, 1 + self.r.below(4000) as u32);
-        TileRef { tile, element, origin, rows, cols, valid: (self.value(), self.value()) }
-    }
-
-    fn view(&mut self) -> ViewRef {
-        let rank = self.r.below(4);
-        ViewRef {
-            tensor: cranelift_entity::EntityRef::new(self.r.below(self.b.kernel().tensors.len())),
-            offset: self.value(),
-            shape: (0..rank).map(|_| self.value()).collect(),
-            strides: (0..rank).map(|_| self.value()).collect(),
-        }
-    }
-
-    fn inst(&mut self) -> Op {
-        let instr = *self.r.pick(&InstrId::all().collect::<Vec<_>>());
-        let operands = (0..self.r.below(5))
-            .map(|_| match self.r.below(3) {
-                0 => Operand::Tile(self.tile_ref()),
-                1 => Operand::View(self.view()),
-                _ => Operand::Scalar(self.value()),
-            })
-            .collect();
-        let scratch = (0..self.r.below(3).saturating_sub(1)).map(|_| self.tile_ref()).collect();
-        let attrs = InstAttrs {
-            cmp: [None, Some(*self.r.pick(CmpOp::ALL))][self.r.below(2)],
-            round: [None, Some(*self.r.pick(RoundMode::ALL))][self.r.below(2)],
-            saturate: [None, Some(true), Some(false)][self.r.below(3)],
-            reversed: self.r.below(2) == 0,
-            oob: [None, Some(*self.r.pick(Oob::ALL))][self.r.below(2)],
-            atomic_add: self.r.below(2) == 0,
-        };
-        Op::Inst(Box::new(Inst { instr, operands, scratch, attrs }))
-    }
-
-    fn constant(&mut self, ty: Ty) -> Const {
-        let interesting = [0, 1, u64::MAX, 0x7f80_0000, 0xff80_0000, 0x7fc0_0001, 0x7c00, 0xfc00, 0x7e01, 0x8000_0000];
-        let bits = if self.r.below(2) == 0 { self.r.next() } else { *self.r.pick(&interesting) };
-        Const { ty, bits: bits & crate::scalar::mask(ty) }
-    }
-
-    fn stmt(&mut self, depth: usize) {
-        let span = self.r.span();
-        let tensor = cranelift_entity::EntityRef::new(self.r.below(self.b.kernel().tensors.len()));
-        let var = cranelift_entity::EntityRef::new(0);
-        let label = self.b.label(span);
-        let ty = self.ty();
-        let op = match self.r.below(if depth < 4 { 28 } else { 22 }) {
-            0 => Op::Const { value: self.constant(ty), dst: self.new_value(ty) },
-            1 => Op::Unary { op: *self.r.pick(UnOp::ALL), a: self.value(), dst: self.new_value(ty) },
-            2 => Op::Binary { op: *self.r.pick(BinOp::ALL), a: self.value(), b: self.value(), dst: self.new_value(ty) },
-            3 => {
-                Op::Compare { op: *self.r.pick(CmpOp::ALL), a: self.value(), b: self.value(), dst: self.new_value(ty) }
-            }
-            4 => Op::Select { cond: self.value(), a: self.value(), b: self.value(), dst: self.new_value(ty) },
-            5 => Op::Convert {
-                a: self.value(),
-                round: *self.r.pick(RoundMode::ALL),
-                saturate: self.r.below(2) == 0,
-                dst: self.new_value(ty),
-            },
-            6 => Op::Bitcast { a: self.value(), dst: self.new_value(ty) },
-            7 => Op::Get { var, dst: self.new_value(ty) },
-            8 => Op::Set { var, value: self.value() },
-            9 => Op::Load { tensor, offset: self.value(), dst: self.new_value(ty) },
-            10 => Op::Store { tensor, offset: self.value(), value: self.value() },
-            11 => Op::Atomic {
-                op: *self.r.pick(ptoc_isa::AtomicOp::ALL),
-                tensor,
-                offset: self.value(),
-                expected: if self.r.below(2) == 0 { Some(self.value()) } else { None },
-                value: self.value(),
-                dst: self.new_value(ty),
-            },
-            12 => Op::TileGet { tile: self.tile_ref(), row: self.value(), col: self.value(), dst: self.new_value(ty) },
-            13 => Op::TileSet { tile: self.tile_ref(), row: self.value(), col: self.value(), value: self.value() },
-            14 => Op::Alloc { tile: self.tile_ref().tile },
-            15 => {
-                let t = self.tile_ref();
-                Op::Assign { tile: t.tile, element: t.element, addr: self.value() }
-            }
-            16 => Op::Check {
-                cond: self.value(),
-                check: cranelift_entity::EntityRef::new(0),
-                args: (0..self.r.below(3)).map(|_| self.value()).collect(),
-            },
-            17 => {
-                let parts = (0..self.r.below(4))
-                    .map(|_| match self.r.below(3) {
-                        0 => PrintPart::Text(self.r.name().into()),
-                        1 => PrintPart::Scalar(self.value()),
-                        _ => PrintPart::Tile(self.tile_ref()),
-                    })
-                    .collect();
-                Op::Print { parts }
-            }
-            18 => [Op::Break(label), Op::Continue(label), Op::Leave(label)][self.r.below(3)].clone(),
-            19..=21 => self.inst(),
-            n => return self.structured(n, span, depth),
-        };
-        self.b.emit(op, span);
-    }
-
-    fn region(&mut self, depth: usize) -> Vec<crate::tile::Stmt> {
-        self.b.push_region();
-        for _ in 0..self.r.below(4) {
-            self.stmt(depth + 1);
-        }
-        self.b.pop_region()
-    }
-
-    fn structured(&mut self, which: usize, span: Span, depth: usize) {
-        use crate::tile::{For, If, Scope, While};
-        let label = self.b.label(self.r.span());
-        let op = match which {
-            22 | 23 => {
-                let (lo, hi) = (self.value(), self.value());
-                let index = self.new_value(Ty::Index);
-                let stages = 1 + self.r.below(3) as u32;
-                Op::For(Box::new(For { label, index, lo, hi, stages, body: self.region(depth) }))
-            }
-            24 | 25 => {
-                let cond = self.value();
-                Op::If(Box::new(If { cond, then: self.region(depth), els: self.region(depth) }))
-            }
-            26 => {
-                let head = self.region(depth);
-                Op::While(Box::new(While { label, head, cond: self.value(), body: self.region(depth) }))
-            }
-            _ => Op::Scope(Box::new(Scope { label, body: self.region(depth) })),
-        };
-        self.b.emit(op, span);
-    }
-}
-
-fn random_kernel(seed: u64) -> Kernel {
-    let mut r = Random(seed | 1);
-    for _ in 0..9 {
-        r.next();
-    }
-    let (name, span) = (r.name(), r.span());
-    let b = Builder::new(name, span, "a5");
-    let mut g = Generator { r, b, values: Vec::new() };
-    for _ in 0..1 + g.r.below(2) {
-        let (name, span) = (g.r.name(), g.r.span());
-        let v = g.b.dim(name, span);
-        g.values.push(v);
-        // The value's data may differ from the dimension's.
-        if g.r.below(2) == 0 {
-            let span = g.r.span();
-            g.b.kernel_mut().values[v].span = span;
-        }
-    }
-    for _ in 0..g.r.below(3) {
-        let (name, span, ty) = (g.r.name(), g.r.span(), g.ty());
-        let v = g.b.scalar_param(name, ty, span);
-        g.values.push(v);
-        if g.r.below(2) == 0 {
-            let default = g.value();
-            g.b.set_scalar_default(v, default);
-            g.b.kernel_mut().values[v].span = Span::new(FileId(1), 7, 9);
-        }
-    }
-    for _ in 0..1 + g.r.below(3) {
-        let data = TensorData {
-            name: g.r.name().into(),
-            dtype: *g.r.pick(&DType::ALL),
-            dir: *g.r.pick(&[TensorDir::In, TensorDir::Out, TensorDir::InOut, TensorDir::Scratch]),
-            shape: (0..g.r.below(4)).map(|_| g.value()).collect(),
-            optional: g.r.below(2) == 0,
-            disjoint: g.r.below(2) == 0,
-            span: g.r.span(),
-        };
-        g.b.tensor(data);
-    }
-    let (name, ty) = (g.r.name(), g.ty());
-    g.b.var(name, ty);
-    for _ in 0..1 + g.r.below(4) {
-        let data = TileData {
-            name: g.r.name().into(),
-            ty: TileType {
-                loc: *g.r.pick(&Loc::ALL),
-                dtype: *g.r.pick(&DType::ALL),
-                rows: g.r.below(99) as u32,
-                cols: g.r.below(99) as u32,
-                order: *g.r.pick(&[Order::Nd, Order::Dn]),
-                layout: None,
-            },
-            count: g.r.below(3) as u32,
-            stages: g.r.below(3) as u32,
-            addr: match g.r.below(3) {
-                0 => AddrKind::Auto,
-                1 => AddrKind::Dynamic,
-                _ => AddrKind::Fixed((0..g.r.below(3)).map(|_| g.r.next()).collect()),
-            },
-            hidden: g.r.below(2) == 0,
-            span: g.r.span(),
-        };
-        g.b.tile(data);
-    }
-    let check = CheckData {
-        code: codes::TRAP_BLOCK_RACE,
-        message: g.r.name().into(),
-        span: g.r.span(),
-        help: [None, Some(g.r.name().into())][g.r.below(2)].clone(),
-    };
-    g.b.check_data(check);
-    for _ in 0..g.r.below(5) {
-        g.stmt(9);
-    }
-    for _ in 0..g.r.below(3) {
-        let (name, span, extent) = (g.r.name(), g.r.span(), g.value());
-        let v = g.b.grid_dim(name, extent, span);
-        g.values.push(v);
-    }
-    g.b.begin_body();
-    for _ in 0..g.r.below(12) {
-        g.stmt(0);
-    }
-    // A value that nothing defines.
-    let ty = g.ty();
-    g.new_value(ty);
-    g.b.finish()
 }
 
 #[test]
@@ -333,7 +43,7 @@ fn damaged_text_is_refused_politely() {
                 let at = r.below(bytes.len());
                 match r.below(3) {
                     0 => bytes.truncate(at.max(1)),
-                    1 => bytes[at] = *r.pick(b"v0t9 {}[]()\"@.:,x#-\n"),
+                    1 => bytes[at] = *r.pick(b"v0t9 {}[]()<>\"@.:,x#-+\n"),
                     _ => {
                         bytes.remove(at);
                         if bytes.is_empty() {
@@ -364,6 +74,18 @@ fn places_of_errors() {
         (format!("{head}tile t1 \"x\""), "t1", "E0801", "expected `t0`, found `t1`"),
         (format!("{head}tile t0 \"x\" Moon<f32, 1, 1>\n{tail}"), "Moon", "E0802", "`Moon` is no location"),
         (format!("{head}tile t0 \"x\" Vec<f33, 1, 1>\n{tail}"), "f33", "E0802", "`f33` is no type"),
+        (
+            format!("{head}tile t0 \"x\" Vec<f32, 2, 2, (2,2):(0,1)>\n{tail}"),
+            "(2,2):(0",
+            "E0801",
+            "no tile's layout: tile",
+        ),
+        (format!("{head}tile t0 \"x\" Vec<f32, 2, 2, (2,2):>\n{tail}"), "(2,2):>", "E0801", "no tile's layout"),
+        (format!("{head}tile t0 \"x\" Vec<f32, 2, 2, Sw<1,0"), "", "E0801", "expected `>`"),
+        (body("copy [] g0.x4[v0 + ()]"), "x4", "E0802", "`x4` is no type of an element"),
+        (body("copy [] g0.u4[v0 + () + table.mirror"), "mirror", "E0802", "`mirror` does not say"),
+        (body("copy [] v0"), "v0", "E0801", "expected a side such as"),
+        (body("copy [] g0.u4[v0 + ()] swizzle (3, 0, 1)"), "(3, 0, 1)", "E0801", "the two fields of 3 bits overlap"),
         (format!("{head}check c0 XX-1 \"x\"\n{tail}"), "XX-1", "E0802", "`XX-1` is no diagnostic code"),
         (body("tplus t0[1x1 v0, v0]"), "tplus", "E0802", "`tplus` is no statement and no instruction"),
         (body("TADD t0[1x1 v0, v0]"), "TADD", "E0802", "`TADD` is no statement"),

@@ -1,5 +1,7 @@
 //! One kernel that passes, and for every invariant a change of it that does not.
 
+mod nests;
+
 use super::*;
 use crate::tile::text::parse;
 use ptoc_diagnostics::FileId;
