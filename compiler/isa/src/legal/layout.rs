@@ -30,11 +30,11 @@ impl LayoutViolation {
     pub fn diagnostic(&self, subject: &str, span: Span) -> Diagnostic {
         let row = self.instr.get();
         let operand = row.operands.get(self.operand).map_or("a", |o| o.name);
-        let (plain, layout) = (self.ty.plain(), self.layout);
+        let (TileType { dtype, rows, cols, .. }, layout) = (self.ty, self.layout);
         let message = format!("{} walks the rows of `{operand}`, and {subject} has a layout of its own", row.name);
         Diagnostic::error(codes::OPERAND_LAYOUT, span, message)
             .with_label(format!("layout {layout}"))
             .with_note("only TLOAD, TSTORE, `copy` and access to single elements follow a tile's layout")
-            .with_help(format!("`copy` between it and a plain tile, `{plain}`, and use that here"))
+            .with_help(format!("`copy` between it and a plain tile of {rows} x {cols} {dtype}, and use that here"))
     }
 }

@@ -4,6 +4,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, Span};
 use ptoc_tensor::DType::{self, *};
 
 mod assign;
+mod layout;
 
 fn target(name: &str) -> &'static Target {
     Target::builtin(name).expect("a built-in target")

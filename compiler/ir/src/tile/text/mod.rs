@@ -23,6 +23,10 @@
 //! * A tile operand is `t0#element[rowsxcols valid_rows, valid_cols at row, col]`; `#element` and `at` are left out for
 //!   element 0 and origin (0, 0).
 //! * A view is `g0[offset + (shape):(strides)]`.
+//! * A side of a nest is `t0[16x64 v5, v6] at (row, column)` or `g0.f32[at + table.clamp g1[at] by v5 below v6] swizzle
+//!   (3, 4, 3)`, where `at`, `row` and `column` are affine: `v7 + (strides)`. `copy [extents] dst from src where at < v3
+//!   fill v4 covers`, `mma [m][n][k] acc, a, b`.
+//! * A tile's type with a layout of its own is `Vec<f32, 16, 64, (16,64):(1,16)>`.
 //! * An instruction's modes follow its mnemonic: `tcmp.lt`, `tcvt.rint.sat`, `tstore.atomic`.
 //! * A span is `@file:start..end`; `@?` is none. `//` starts a comment.
 
