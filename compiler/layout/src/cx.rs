@@ -125,6 +125,14 @@ impl Cx {
     fn multiple_of(&self, atom: &Arc<Atom>) -> i64 {
         let own = match &atom.kind {
             AtomKind::Var { multiple_of, .. } => *multiple_of,
+            // n / c is a multiple of what is left of n's divisor.
+            AtomKind::FloorDiv(Int::Sym(top), Int::Const(c)) => match &top.terms().collect::<Vec<_>>()[..] {
+                [([(inner, 1)], 1)] => {
+                    let d = self.multiple_of(inner);
+                    if d % c == 0 { d / c } else { 1 }
+                }
+                _ => 1,
+            },
             _ => 1,
         };
         self.facts.iter().fold(own, |best, fact| match fact {
@@ -196,8 +204,24 @@ impl Cx {
                     1 => drop(others.remove(k)),
                     _ => others[k].1 -= 1,
                 }
-                let whole = poly::from_terms([(others, c)].into_iter().collect());
-                let Some(factor) = whole.div_exact(bottom) else { continue };
+                let whole = poly::from_terms([(others.clone(), c)].into_iter().collect());
+                let Some(factor) = whole.div_exact(bottom) else {
+                    // In lowest terms: 4 * (n / 8) is n / 2 where 8 divides n.
+                    let Int::Const(b) = bottom else { continue };
+                    let g = gcd(c, *b);
+                    if g == 1 || self.divides(bottom, top) != Truth::Yes {
+                        continue;
+                    }
+                    let this = poly::from_terms([(m.to_vec(), c)].into_iter().collect());
+                    let outer = poly::from_terms([(others, c / g)].into_iter().collect());
+                    if let (Ok(rest), Ok(q)) = (n.sub(&this), self.floor_div(top, &Int::Const(b / g)))
+                        && let Ok(instead) = outer.mul(&q)
+                        && let Ok(sum) = rest.add(&instead)
+                    {
+                        return self.normal(&sum);
+                    }
+                    continue;
+                };
                 let known = self.facts.iter().any(|f| *f == Condition::Divides(bottom.clone(), top.clone()))
                     || (bottom.as_const().is_some() && top != n && self.divides(bottom, top) == Truth::Yes);
                 if !known {
@@ -232,6 +256,14 @@ impl Cx {
             positive(*b)?;
             return Ok(Int::Const(a.div_euclid(*b)));
         }
+        // floor(floor(n / c) / b) is floor(n / (c * b)).
+        if let Int::Sym(p) = a
+            && let [([(atom, 1)], 1)] = p.terms().collect::<Vec<_>>()[..]
+            && let AtomKind::FloorDiv(top, c) = &atom.kind
+        {
+            let (top, c) = (top.clone(), c.mul(b)?);
+            return self.floor_div(&top, &c);
+        }
         match self.normal(a).div_exact(&self.normal(b)) {
             Some(q) => Ok(q),
             None => Ok(Int::Sym(Arc::new(Poly::atom(AtomKind::FloorDiv(a.clone(), b.clone()))))),
@@ -256,12 +288,16 @@ fn is_atom(p: &Poly, atom: &Arc<Atom>) -> bool {
     matches!((terms.next(), terms.next()), (Some(([(a, 1)], 1)), None) if a == atom)
 }
 
-fn lcm(a: i64, b: i64) -> Option<i64> {
+fn gcd(a: i64, b: i64) -> i64 {
     let (mut x, mut y) = (a.unsigned_abs(), b.unsigned_abs());
     while y != 0 {
         (x, y) = (y, x % y);
     }
-    i64::try_from((a.unsigned_abs() / x.max(1)).checked_mul(b.unsigned_abs())?).ok()
+    i64::try_from(x).unwrap_or(1).max(1)
+}
+
+fn lcm(a: i64, b: i64) -> Option<i64> {
+    (a / gcd(a, b)).checked_mul(b)?.checked_abs()
 }
 
 /// Least and greatest value of a polynomial from its symbols' facts.
@@ -336,6 +372,18 @@ mod tests {
         assert_eq!(cx.eq(&q.mul(&eight).unwrap(), &k), Truth::Yes);
         assert_eq!(cx.divides(&eight, &k.add(&Int::Const(4)).unwrap()), Truth::No);
         assert_eq!(cx.ceil_div(&k, &eight).unwrap(), q);
+    }
+
+    #[test]
+    fn quotients_are_in_lowest_terms() {
+        let mut cx = Cx::default();
+        let k = n("K");
+        cx.assume(Condition::Divides(Int::Const(128), k.clone()));
+        let by = |c: i64| cx.floor_div(&k, &Int::Const(c)).unwrap();
+        assert_eq!(cx.normal(&by(8).mul(&Int::Const(4)).unwrap()), by(2));
+        assert_eq!(cx.divides(&Int::Const(64), &by(2)), Truth::Yes);
+        assert_eq!(cx.floor_div(&by(2), &Int::Const(64)).unwrap(), by(128));
+        assert_eq!(cx.divides(&Int::Const(128), &by(2)), Truth::Unknown);
     }
 
     #[test]

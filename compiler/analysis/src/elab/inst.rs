@@ -346,7 +346,9 @@ impl Elab<'_> {
             }
             _ => return false,
         };
-        !view.is_strided() || (id.get().sem == Sem::Load && self.pads.contains_key(&tile.tile))
+        !view.is_strided()
+            || tile.ty.layout.is_some()
+            || (id.get().sem == Sem::Load && self.pads.contains_key(&tile.tile))
     }
 
     /// A load or store as a loop nest.
@@ -373,7 +375,9 @@ impl Elab<'_> {
                         let part = self.tile_part(t, (rows, cols));
                         let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
                         let pad = self.scalar_of(&Val::Float(pad), Ty::D(t.ty.dtype), span)?;
-                        self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)
+                        self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)?;
+                        self.padded_loads.insert((t.tile, t.element), valid);
+                        Ok(())
                     }
                 }
             }
@@ -389,7 +393,7 @@ impl Elab<'_> {
     }
 
     /// The window over the whole capacity of a tile; what lies beyond its extents is guarded.
-    fn padded(&mut self, v: &View, caps: (u32, u32), span: Span, at: Span) -> R<View> {
+    pub fn padded(&mut self, v: &View, caps: (u32, u32), span: Span, at: Span) -> R<View> {
         let mut view = v.clone();
         for (m, cap) in view.window.modes.iter_mut().zip([caps.0, caps.1]) {
             if m.plain().is_some() {
