@@ -14,7 +14,7 @@ mod window;
 
 pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
 pub use elab::{
-    ArgDim, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,
+    ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,
     instantiate_program,
 };
 pub use layout_codes::code as layout_code;

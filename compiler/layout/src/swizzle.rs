@@ -66,6 +66,14 @@ impl Swizzle {
         offset ^ if self.shift >= 0 { field >> self.shift } else { field << -self.shift }
     }
 
+    /// Offsets change places within aligned blocks of so many: the power of two above the highest bit that changes.
+    pub fn block(self) -> i64 {
+        match self.bits {
+            0 => 1,
+            bits => 1 << (bits + self.base + if self.shift < 0 { self.shift.unsigned_abs() } else { 0 }),
+        }
+    }
+
     /// Does it change nothing?
     pub fn is_identity(self) -> bool {
         self.bits == 0

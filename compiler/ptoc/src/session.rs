@@ -286,6 +286,23 @@ impl Entry<'_> {
         }
     }
 
+    /// The extents of a tensor argument's array, one for each mode; `None` where the layout's value says how many there
+    /// are.
+    pub fn axes<'p>(&self, param: &'p Param, unit: &Unit) -> Option<Vec<&'p Expr>> {
+        let extents = extents(param).unwrap_or_default();
+        let [one] = extents[..] else { return Some(extents) };
+        match &*one.kind {
+            ExprKind::Layout(shape, _) => Some(match &*shape.kind {
+                ExprKind::Tuple(list) => list.iter().collect(),
+                ExprKind::Paren(e) => vec![e],
+                _ => vec![shape],
+            }),
+            ExprKind::Name(n) if !self.is_dimension(n, unit) => None,
+            ExprKind::Call(..) => None,
+            _ => Some(extents),
+        }
+    }
+
     /// Is a bare name in a tensor's type a dimension?
     pub fn is_dimension(&self, name: &Name, unit: &Unit) -> bool {
         let item = self.item;

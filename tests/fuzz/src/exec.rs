@@ -62,7 +62,7 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
         tensors: tensors.clone(),
         dims: values.dims.clone(),
         scalars: values.scalars.clone(),
-        options: Options { fuel: Some(FUEL), memory: MEMORY, capacity: Vec::new(), races: true },
+        options: Options { fuel: Some(FUEL), memory: MEMORY, capacity: Vec::new(), ..Options::default() },
         print: &mut |_| {},
     };
     if let Err(trap) = interp::run(kernel, &mut run) {

@@ -110,7 +110,7 @@ pub fn ir_text(data: &[u8]) {
             fuel: Some(FUEL),
             memory: MEMORY,
             capacity: Loc::ALL.into_iter().map(|loc| (loc, 1 << 18)).collect(),
-            races: true,
+            ..Options::default()
         },
         print: &mut |line| printed += line.len(),
     };

@@ -29,6 +29,7 @@ mod scalars;
 mod signature;
 mod statics;
 mod stmt;
+mod tensors;
 mod tileops;
 mod tiles;
 mod types;
@@ -37,6 +38,7 @@ mod windows;
 
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
+pub use tensors::ArgLayout;
 
 use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
@@ -124,6 +126,8 @@ pub(crate) struct Elab<'a> {
     /// A dimension that was needed and is not known: elaboration goes on, but nothing is produced.
     pub waits: Vec<(Name, Span)>,
     pub dims: FxHashMap<Value, Name>,
+    /// Tensors of the signature, and of a program, as they were declared.
+    pub declared: FxHashMap<ptoc_ir::tile::TensorId, crate::value::View>,
     pub place: PlaceMode,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
     pub refused: Vec<ptoc_tensor::DType>,

@@ -12,7 +12,7 @@ use crate::modules::ItemId;
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
-use ptoc_ir::tile::{Ty, Value};
+use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_syntax::ast::*;
 use std::rc::Rc;
@@ -242,7 +242,7 @@ impl Elab<'_> {
                     }
                     index.push(i);
                 }
-                let rank = self.b.kernel().tensors.values().nth(t).map_or(0, |d| d.shape.len());
+                let rank = self.declared_rank(TensorId::from_u32(t as u32));
                 if rank != index.len() {
                     return self.error(
                         codes::RANK_MISMATCH,

@@ -7,6 +7,7 @@ use crate::builtins::Word;
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Ty, Value};
+use ptoc_layout::{Condition, Layout, Truth, Tuple, Value as Algebra};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -144,6 +145,13 @@ impl Elab<'_> {
 
     fn bind_view(&mut self, base: &Expr, dims: &[Arg], view: &View, p: &Param, at: Span) -> R<()> {
         self.bind_dtype(base, view.dtype, p, at)?;
+        if let [one] = dims
+            && let ExprKind::Layout(shape, stride) = &*one.value.kind
+        {
+            self.bind_shape(shape, view, p, at)?;
+            let want = self.layout_literal(shape, stride, one.value.span)?;
+            return self.same_layout(&want, view, p, at);
+        }
         if dims.len() != view.modes.len() {
             let d = Diagnostic::error(
                 codes::RANK_MISMATCH,
@@ -167,6 +175,90 @@ impl Elab<'_> {
                 v => self.index_of(&v, d.value.span)?,
             };
             self.same_length(v, m.extent, "extents", at, None)?;
+        }
+        Ok(())
+    }
+
+    /// Names in a layout's shape that are not known yet are the window's extents.
+    fn bind_shape(&mut self, shape: &Expr, view: &View, p: &Param, at: Span) -> R<()> {
+        let parts = match &*shape.kind {
+            ExprKind::Tuple(list) => list.iter().collect(),
+            ExprKind::Paren(e) => vec![e],
+            _ => vec![shape],
+        };
+        if parts.len() != view.modes.len() {
+            let d = Diagnostic::error(
+                codes::RANK_MISMATCH,
+                at,
+                format!("`{}` has {} modes, this window {}", p.name.name, parts.len(), view.modes.len()),
+            )
+            .with_secondary(p.span, "the parameter");
+            return self.report(d);
+        }
+        let extents: Vec<Value> = view.modes.iter().map(|m| m.extent).collect();
+        for ((e, m), extent) in parts.into_iter().zip(&view.modes).zip(extents) {
+            match (&*e.kind, &m.tree) {
+                (ExprKind::Tuple(list), Tuple::Node(trees)) if list.len() == trees.len() => {
+                    for (e, t) in list.iter().zip(trees) {
+                        let extent = self.span_of(t, at);
+                        self.bind_name(e, extent);
+                    }
+                }
+                _ => self.bind_name(e, extent),
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_name(&mut self, e: &Expr, extent: Value) {
+        if let ExprKind::Name(n) = &*e.kind
+            && self.env.get(n).is_none()
+            && !self.names_constant(n)
+        {
+            self.env.define_outer(n.clone(), Binding::Let(Val::Scalar(extent)), e.span);
+        }
+    }
+
+    /// A window must have the layout of its parameter: known, or compared when the kernel runs.
+    fn same_layout(&mut self, want: &Val, view: &View, p: &Param, at: Span) -> R<()> {
+        let Val::Algebra(want) = want else { return Err(Reported) };
+        let Algebra::Layout(want) = &**want else { return Err(Reported) };
+        let have = self.layout_of(&view.window, 0);
+        let mismatch = |s: &mut Self, why: String| {
+            let d = Diagnostic::error(codes::WINDOW_LAYOUT, at, format!("`{}` takes {want}, {why}", p.name.name))
+                .with_label(format!("{have}"))
+                .with_secondary(p.span, "the parameter")
+                .with_help(format!("for windows of any strides leave the layout out: `{}: T[A, B]`", p.name.name));
+            s.report(d)
+        };
+        if view.swizzle.is_some() || view.quantities.len() != 1 {
+            return mismatch(self, "this window has more than strides: a swizzle, a table or a ragged edge".into());
+        }
+        let modes = |l: &Layout| Tuple::Node(l.modes().iter().map(|m| m.shape().clone()).collect());
+        if !modes(want).congruent(&modes(&have)) {
+            return mismatch(self, format!("this window is {have}"));
+        }
+        for (k, (w, h)) in want.modes().iter().zip(have.modes()).enumerate() {
+            for ((n, d), (m, e)) in w.leaves().into_iter().zip(h.leaves()) {
+                let strides = (!m.is(1)).then_some(("stride", &d.scale, &e.scale));
+                for (what, x, y) in [Some(("extent", n, m)), strides].into_iter().flatten() {
+                    match self.cx.eq(x, y) {
+                        Truth::Yes => continue,
+                        Truth::No => return mismatch(self, format!("mode {k} of this window has the {what} {y}")),
+                        Truth::Unknown => {}
+                    }
+                    let (a, b) = (self.value_of(x, at), self.value_of(y, at));
+                    let cond = self.compare(ptoc_isa::CmpOp::Eq, a, b, at);
+                    let data = ptoc_ir::tile::CheckData {
+                        code: codes::LAYOUT_CONDITION,
+                        message: format!("`{}` has the {what} {{0}} in mode {k}, this window {{1}}", p.name.name),
+                        span: at,
+                        help: None,
+                    };
+                    self.check(cond, data, vec![a, b], at)?;
+                    self.cx.assume(Condition::Eq(x.clone(), y.clone()));
+                }
+            }
         }
         Ok(())
     }

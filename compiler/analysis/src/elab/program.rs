@@ -319,7 +319,7 @@ impl Elab<'_> {
                     if sources.iter().any(|(s, ..)| *s == source.0) {
                         return self.aliasing(p, *at, &source.1);
                     }
-                    self.bind_dims(p, view, *at, &mut bindings)?;
+                    self.bind_dims(id, p, view, *at, &mut bindings)?;
                     sources.push((source.0, *at, view.dtype));
                 }
                 (true, Some((other, at))) => {
@@ -343,6 +343,7 @@ impl Elab<'_> {
         let outcome = instantiate(self.modules, id, self.target, &bindings);
         self.diags.extend(outcome.diagnostics);
         let instance = outcome.result.ok_or(Reported)?;
+        self.all_bound(&instance, &bindings, e.span)?;
         for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
             if t.dtype != *dtype {
                 let d = Diagnostic::error(
@@ -379,8 +380,7 @@ impl Elab<'_> {
         let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
             return Err(Reported);
         };
-        let whole = self.b.kernel().tensors[view.tensor].shape.len() == view.modes.len();
-        if !whole || self.const_index(view.offset()) != Some(0) {
+        if !self.is_whole(view) {
             return self.not_yet(at, "windows of tensors as arguments of a launch");
         }
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
@@ -408,20 +408,21 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn bind_dims(&mut self, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
-        let ExprKind::Index(_, dims) = &*p.ty.kind else { return Ok(()) };
-        if dims.len() != view.modes.len() {
+    /// Dimensions that bare names of the parameter's extents bind; a layout of the parameter has one for each mode.
+    fn bind_dims(&mut self, kernel: ItemId, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
+        let Some(axes) = axes(&p.ty, |n| self.names_value(kernel, n)) else { return Ok(()) };
+        if axes.len() != view.modes.len() {
             let message = format!(
                 "`{}` has {}, this tensor has {}",
                 p.name.name,
-                super::labels::count(dims.len(), "mode", "modes"),
+                super::labels::count(axes.len(), "mode", "modes"),
                 view.modes.len()
             );
             let d = Diagnostic::error(codes::RANK_MISMATCH, at, message).with_secondary(p.span, "the parameter");
             return self.report(d);
         }
-        for (d, m) in dims.iter().zip(&view.modes) {
-            let ExprKind::Name(n) = &*d.value.kind else { continue };
+        for (d, m) in axes.into_iter().zip(&view.modes) {
+            let ExprKind::Name(n) = &*d.kind else { continue };
             let i = self.static_int(&Val::Scalar(m.extent), at, "an extent")?;
             let i = i64::try_from(i).map_err(|_| Reported)?;
             match bindings.dims.insert(n.clone(), i) {
@@ -440,6 +441,31 @@ impl Elab<'_> {
         Ok(())
     }
 
+    /// Is `n` a value in the kernel's signature, and no dimension?
+    fn names_value(&self, kernel: ItemId, n: &Name) -> bool {
+        let constant = self.modules.get(kernel.module).scope.contains_key(n);
+        constant
+            || match &self.modules.item(kernel).kind {
+                ItemKind::Kernel(k) => k.statics.iter().any(|s| s.name.name == *n),
+                _ => false,
+            }
+    }
+
+    /// Every dimension of a launch comes from the extents of its arguments.
+    fn all_bound(&mut self, instance: &Instance, bindings: &Bindings, at: Span) -> R<()> {
+        let missing = instance.kernel.dims.values().find(|d| !bindings.dims.contains_key(&d.name));
+        let Some(d) = missing else { return Ok(()) };
+        let (name, place) = (d.name.clone(), d.span);
+        let d = Diagnostic::error(
+            codes::MISSING_DIMENSION,
+            at,
+            format!("the size of `{name}` is not known: no argument of this launch has it"),
+        )
+        .with_secondary(place, "inside a mode, so no extent is it")
+        .with_help(format!("make `{name}` a mode of its own, or a `const` parameter"));
+        self.report(d)
+    }
+
     /// A value without ties to this elaboration.
     fn portable(&mut self, v: Val, at: Span) -> R<Val> {
         match v {
@@ -452,6 +478,7 @@ impl Elab<'_> {
             },
             Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<R<_>>()?)),
             v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
+            Val::Algebra(a) if is_static(&a) => Ok(Val::Algebra(a)),
             other => self.error(
                 codes::NOT_CONSTANT,
                 at,
@@ -473,6 +500,33 @@ impl Elab<'_> {
         )
         .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
         self.report(d)
+    }
+}
+
+/// The extents in a tensor's type, one for each mode; `None` where only its layout's value says how many there are.
+fn axes<'e>(ty: &'e Expr, is_value: impl Fn(&Name) -> bool) -> Option<Vec<&'e Expr>> {
+    let ExprKind::Index(_, dims) = &*ty.kind else { return Some(Vec::new()) };
+    let [one] = &dims[..] else { return Some(dims.iter().map(|d| &d.value).collect()) };
+    match &*one.value.kind {
+        ExprKind::Layout(shape, _) => Some(match &*shape.kind {
+            ExprKind::Tuple(list) => list.iter().collect(),
+            ExprKind::Paren(e) => vec![e],
+            _ => vec![shape],
+        }),
+        ExprKind::Name(n) if is_value(n) => None,
+        ExprKind::Call(..) => None,
+        _ => Some(vec![&one.value]),
+    }
+}
+
+/// Does nothing in it belong to the elaboration that made it?
+fn is_static(a: &ptoc_layout::Value) -> bool {
+    use ptoc_layout::Value as V;
+    match a {
+        V::Layout(l) => l.is_static(),
+        V::Composed(c) => c.layout.is_static() && c.offset.as_const().is_some(),
+        V::Swizzle(_) => true,
+        _ => false,
     }
 }
 

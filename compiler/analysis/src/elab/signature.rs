@@ -1,9 +1,10 @@
 //! A kernel's signature: static parameters, dimensions, arguments, `where`; and the instance that results.
 
 use super::env::Binding;
+use super::tensors::ArgLayout;
 use super::{Elab, FUEL, PlaceMode, R, Reported};
 use crate::modules::{ItemId, Modules};
-use crate::value::{Quantity, Val, View, Window};
+use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::Equation;
@@ -36,8 +37,10 @@ pub struct TensorArg {
     pub dtype: DType,
     /// Use.
     pub dir: TensorDir,
-    /// Extents.
+    /// Extents of the array, one for each mode.
     pub dims: Vec<ArgDim>,
+    /// How it is stored, where that is not in C order.
+    pub layout: Option<ArgLayout>,
     /// The declaration.
     pub span: Span,
 }
@@ -150,6 +153,7 @@ impl<'a> Elab<'a> {
             specialised: Vec::new(),
             waits: Vec::new(),
             dims: FxHashMap::default(),
+            declared: FxHashMap::default(),
             place: PlaceMode::Mixed,
             refused: Vec::new(),
             pending_gm: None,
@@ -217,23 +221,33 @@ impl<'a> Elab<'a> {
         for p in &k.params {
             let ExprKind::Index(_, dims) = &*p.ty.kind else { continue };
             for d in dims {
-                let ExprKind::Name(n) = &*d.value.kind else { continue };
-                let scalar = k.params.iter().any(|p| p.name.name == *n);
-                if scalar || self.names_constant(n) || self.env.get(n).is_some() || is_word(n) {
-                    continue;
-                }
-                let v = match self.bindings.fixed.get(n) {
-                    Some(c) => self.idx(*c),
-                    None => {
-                        let v = self.b.dim(n.clone(), d.value.span);
-                        self.dims.insert(v, n.clone());
-                        v
-                    }
-                };
-                self.facts.ge_const(v, 0);
-                self.env.define(n.clone(), Binding::Let(Val::Scalar(v)), d.value.span);
+                self.dimensions_in(&d.value, k);
             }
         }
+    }
+
+    /// A bare name, or the bare names in the shape of a layout.
+    fn dimensions_in(&mut self, e: &Expr, k: &KernelItem) {
+        let n = match &*e.kind {
+            ExprKind::Name(n) => n,
+            ExprKind::Layout(e, _) | ExprKind::Paren(e) => return self.dimensions_in(e, k),
+            ExprKind::Tuple(list) => return list.iter().for_each(|e| self.dimensions_in(e, k)),
+            _ => return,
+        };
+        let scalar = k.params.iter().any(|p| p.name.name == *n);
+        if scalar || self.names_constant(n) || self.env.get(n).is_some() || is_word(n) {
+            return;
+        }
+        let v = match self.bindings.fixed.get(n) {
+            Some(c) => self.idx(*c),
+            None => {
+                let v = self.b.dim(n.clone(), e.span);
+                self.dims.insert(v, n.clone());
+                v
+            }
+        };
+        self.facts.ge_const(v, 0);
+        self.env.define(n.clone(), Binding::Let(Val::Scalar(v)), e.span);
     }
 
     /// Is `n` a constant of the module? Other items are no extents, so a dimension may have their name.
@@ -326,31 +340,49 @@ impl<'a> Elab<'a> {
             .with_note(format!("it has: {list}"));
             return self.report(d);
         }
-        let mut args = Vec::new();
-        let mut shape = Vec::new();
+        let mut values = Vec::new();
         for d in dims {
-            if matches!(&*d.value.kind, ExprKind::Layout(..) | ExprKind::Tuple(_)) {
-                return self.not_yet(d.value.span, "layouts of tensors");
-            }
-            let v = self.expr(&d.value)?;
-            let v = self.index_of(&v, d.value.span)?;
-            self.facts.ge_const(v, 0);
-            args.push(match (&*d.value.kind, self.dims.get(&v), self.const_index(v)) {
-                (ExprKind::Name(_), Some(n), _) => ArgDim::Dim(n.clone()),
-                (_, _, Some(c)) => {
-                    if c < 0 {
-                        return self.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {c}"));
-                    }
-                    ArgDim::Const(c)
-                }
-                _ => ArgDim::Computed(v),
-            });
-            shape.push(v);
+            values.push((self.expr(&d.value)?, d.value.span));
         }
         let dir = match dir {
             Dir::In => TensorDir::In,
             Dir::Out => TensorDir::Out,
             Dir::InOut => TensorDir::InOut,
+        };
+        let layout = self.layout_in_type(&values)?;
+        let mut stored = None;
+        let mut extents = Vec::new();
+        match &layout {
+            Some(l) => {
+                let known = self.check_layout(l, (&p.name.name, dtype, dir, p.ty.span))?;
+                let (window, length) = self.stored_window(l, known.as_ref(), p.span)?;
+                extents.extend(window.modes.iter().map(|m| (m.extent, p.ty.span)));
+                stored = Some((window, length, l.swizzle));
+            }
+            None => {
+                for (v, at) in &values {
+                    extents.push((self.index_of(v, *at)?, *at));
+                }
+            }
+        }
+        let mut args = Vec::new();
+        for (k, (v, at)) in extents.iter().enumerate() {
+            self.facts.ge_const(*v, 0);
+            let bare = layout.is_some() || dims.get(k).is_some_and(|d| matches!(&*d.value.kind, ExprKind::Name(_)));
+            args.push(match (self.dims.get(v).filter(|_| bare), self.const_index(*v)) {
+                (Some(n), _) => ArgDim::Dim(n.clone()),
+                (_, Some(c)) => {
+                    if c < 0 {
+                        return self.error(codes::BAD_EXTENT, *at, format!("an extent of {c}"));
+                    }
+                    ArgDim::Const(c)
+                }
+                _ => ArgDim::Computed(*v),
+            });
+        }
+        let shape: Vec<Value> = match &stored {
+            Some((_, length, _)) => vec![*length],
+            None => extents.iter().map(|e| e.0).collect(),
         };
         let id = self.b.tensor(TensorData {
             name: p.name.name.clone(),
@@ -361,27 +393,16 @@ impl<'a> Elab<'a> {
             disjoint: false,
             span: p.name.span,
         });
-        let view = self.whole(id, dtype, &shape, p.span);
+        let view = match stored {
+            Some((window, _, swizzle)) => {
+                let view = View { tensor: id, dtype, elem: Elem::Whole(dtype), swizzle, window };
+                self.declared.insert(id, view.clone());
+                view
+            }
+            None => self.whole(id, dtype, &shape, p.span),
+        };
         self.env.define(p.name.name.clone(), Binding::Let(Val::View(view.into())), p.name.span);
-        Ok(TensorArg { name: p.name.name.clone(), id, dtype, dir, dims: args, span: p.span })
-    }
-
-    pub(crate) fn whole(&mut self, tensor: TensorId, dtype: DType, shape: &[Value], span: Span) -> View {
-        let zero = self.idx(0);
-        let mut stride = self.idx(1);
-        let mut modes = Vec::new();
-        for v in shape.iter().rev() {
-            let mode = crate::value::Mode {
-                extent: *v,
-                cap: None,
-                tree: ptoc_layout::Tuple::Leaf(crate::value::Leaf { extent: *v, by: vec![stride] }),
-            };
-            modes.push(mode);
-            stride = self.bin(BinOp::Mul, stride, *v, span);
-        }
-        modes.reverse();
-        let window = Window { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
-        View { tensor, dtype, elem: Elem::Whole(dtype), swizzle: None, window }
+        Ok(TensorArg { name: p.name.name.clone(), id, dtype, dir, dims: args, layout, span: p.span })
     }
 
     fn attributes(&mut self, attrs: &[Attr], tensors: &[TensorArg]) -> R<()> {

@@ -2,6 +2,7 @@
 
 use crate::tile::TensorId;
 use ptoc_isa::Loc;
+use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use std::collections::BTreeMap;
 
@@ -49,11 +50,14 @@ pub struct Options {
     pub capacity: Vec<(Loc, u64)>,
     /// Are uses of one element by several blocks errors?
     pub races: bool,
+    /// By tensor argument: which elements of its buffer are the tensor's, and their coordinates in it. Without an entry
+    /// all are, in C order.
+    pub storage: Vec<Option<Storage>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true }
+        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true, storage: Vec::new() }
     }
 }
 

@@ -187,7 +187,11 @@ impl<'k, 'l> Machine<'k, 'l> {
             let shape = t.shape.iter().map(|&v| self.index(v) as u64).collect();
             let mut data = args.get_mut(id.as_u32() as usize).map_or_else(Vec::new, |a| std::mem::take(&mut a.data));
             data.resize(size, 0);
-            self.tensors.push(Tensor::new(t.dtype, t.dir, shape, data, self.options.races));
+            let tensor = Tensor::new(t.dtype, t.dir, shape, data, self.options.races);
+            self.tensors.push(match self.options.storage.get(id.as_u32() as usize) {
+                Some(Some(storage)) => tensor.stored(storage),
+                _ => tensor,
+            });
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use crate::tile::{Kernel, TensorDir, TensorId};
 use cranelift_entity::PrimaryMap;
+use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use std::ops::Range;
 
@@ -50,6 +51,10 @@ pub(super) struct Tensor {
     written: Vec<bool>,
     /// Per grain; empty if nobody asks.
     users: Vec<Users>,
+    /// How an array lies in it, where that is not its C order.
+    storage: Option<Storage>,
+    /// Per element: does the array have it? `None` if it fills all.
+    members: Option<Vec<bool>>,
 }
 
 /// What marks of both kinds take, a grain.
@@ -69,7 +74,24 @@ impl Tensor {
             grain: dtype.size(),
             written: if poisoned { vec![false; len] } else { Vec::new() },
             users: if watched { vec![Users::default(); len] } else { Vec::new() },
+            storage: None,
+            members: None,
         }
+    }
+
+    /// An array lies in it so: what no element of the array reaches does not belong to the tensor.
+    pub fn stored(self, storage: &Storage) -> Tensor {
+        if storage.len() != (self.data.len() / self.dtype.size()) as u64 {
+            return self;
+        }
+        Tensor { members: storage.members(), storage: Some(storage.clone()), ..self }
+    }
+
+    /// Do all of these bytes belong to elements?
+    fn is_inside(&self, bytes: &Range<usize>) -> bool {
+        let size = self.dtype.size();
+        let Some(members) = &self.members else { return true };
+        members.get(bytes.start / size..bytes.end.div_ceil(size)).is_some_and(|m| !m.contains(&false))
     }
 
     /// A block starts: its scratch is poison.
@@ -84,7 +106,7 @@ impl Tensor {
         let size = dtype.size();
         let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
         let start = start.filter(|s| s.checked_add(size).is_some_and(|end| end <= self.data.len()));
-        start.map(|s| s..s + size).ok_or(Fault::Outside)
+        start.map(|s| s..s + size).filter(|bytes| self.is_inside(bytes)).ok_or(Fault::Outside)
     }
 
     /// Further bytes that marks will take if elements of `dtype` are used: they may be smaller than a grain, or lie
@@ -185,12 +207,17 @@ impl Tensor {
     /// Number of elements that nothing wrote, and the first one.
     pub fn unwritten(&self) -> Option<(u64, u64)> {
         let elements = self.written.chunks(self.dtype.size() / self.grain).map(|marks| marks.contains(&false));
-        let first = elements.clone().position(|missing| missing)?;
-        Some((elements.filter(|&missing| missing).count() as u64, first as u64))
+        let is_member = |at: usize| self.members.as_ref().is_none_or(|m| m.get(at) == Some(&true));
+        let mut missing = elements.enumerate().filter(|&(at, missing)| missing && is_member(at));
+        let first = missing.next()?.0;
+        Some((1 + missing.count() as u64, first as u64))
     }
 
     /// Coordinates of an element.
     pub fn coordinates(&self, index: u64) -> Vec<u64> {
+        if let Some(at) = self.storage.as_ref().and_then(|s| s.coordinate_at(index)) {
+            return at;
+        }
         let mut rest = index;
         let mut at: Vec<u64> = self
             .shape

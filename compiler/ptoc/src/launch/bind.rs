@@ -26,10 +26,10 @@ pub fn bind_dimensions(
     arrays: &Arrays,
     random: bool,
 ) -> Result<IndexMap<Name, i64>, Failed> {
-    let mut failed = check_ranks(session, entry, arrays);
+    let mut failed = check_ranks(session, unit, entry, arrays);
     let mut bound: IndexMap<Name, Bound> = IndexMap::new();
     for (param, array) in given(entry, arrays) {
-        let extents = session::extents(param).unwrap_or_default();
+        let extents = entry.axes(param, unit).unwrap_or_default();
         if extents.len() != array.tensor.shape().len() {
             continue;
         }
@@ -95,10 +95,10 @@ fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
 }
 
 /// Does an array have another number of dimensions than its argument?
-fn check_ranks(session: &mut Session, entry: &Entry<'_>, arrays: &Arrays) -> bool {
+fn check_ranks(session: &mut Session, unit: &Unit, entry: &Entry<'_>, arrays: &Arrays) -> bool {
     let mut failed = false;
     for (param, array) in given(entry, arrays) {
-        let want = session::extents(param).map_or(0, |e| e.len());
+        let Some(want) = entry.axes(param, unit).map(|e| e.len()) else { continue };
         let have = array.tensor.shape().len();
         if want == have {
             continue;

@@ -12,6 +12,7 @@ use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::{Condition, Equation};
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
+use ptoc_layout::Storage;
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor};
 
@@ -51,6 +52,8 @@ pub struct Step {
     pub module: Module,
     /// Where each tensor argument comes from.
     pub tensors: Vec<TensorSource>,
+    /// How each tensor argument lies in the kernel's memory, where that is not its C order.
+    pub storage: Vec<Option<Storage>>,
     /// Values of the symbolic dimensions, in the kernel's order.
     pub dims: Vec<i64>,
     /// Bits of the scalar arguments, in the kernel's order.
@@ -130,7 +133,7 @@ impl Plan {
         let ensures = std::mem::take(&mut instance.ensures);
         let conditions = std::mem::take(&mut instance.conditions);
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
-        let (step, shapes) = Step::new(session, instance, dims, &scalars)?;
+        let (step, shapes) = Step::new(session, instance, &declared, dims, &scalars)?;
         let arguments: Vec<Argument> = declared
             .iter()
             .zip(shapes)
@@ -186,7 +189,7 @@ impl Plan {
             let dims = step_dims(&s.instance, &shapes);
             let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
             let declared = s.instance.tensors.clone();
-            let (step, wanted) = Step::new(session, s.instance, dims, &scalars)?;
+            let (step, wanted) = Step::new(session, s.instance, &declared, dims, &scalars)?;
             for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
                 if have != want {
                     let message =
@@ -241,10 +244,11 @@ impl Plan {
 }
 
 impl Step {
-    /// Runs the passes and the prologue; returns the shapes of the tensors as well.
+    /// Runs the passes and the prologue; returns the shapes of the arrays as well.
     fn new(
         session: &mut Session,
         instance: Instance,
+        declared: &[TensorArg],
         dims: Vec<i64>,
         scalars: &[Option<u64>],
     ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
@@ -256,8 +260,19 @@ impl Step {
             Err(trap) => return session.fail(trap.to_diagnostic()),
         };
         let value = |v: ptoc_ir::tile::Value| values[v.as_u32() as usize];
-        let mut shapes = Vec::new();
-        for t in kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch) {
+        let (mut shapes, mut storage) = (Vec::new(), Vec::new());
+        for (t, declared) in kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch).zip(declared) {
+            if let Some(layout) = &declared.layout {
+                let tensor = (t.name.as_str(), t.dtype, t.dir, declared.span);
+                match layout.storage(tensor, &mut |v| values.get(v.as_u32() as usize).map(|bits| *bits as i64)) {
+                    Ok(s) => {
+                        shapes.push(s.shape().iter().map(|&n| n as usize).collect());
+                        storage.push(Some(s));
+                    }
+                    Err(d) => return session.fail(*d),
+                }
+                continue;
+            }
             let mut shape = Vec::new();
             for &v in &t.shape {
                 let n = value(v) as i64;
@@ -268,10 +283,12 @@ impl Step {
                 shape.push(n);
             }
             shapes.push(shape);
+            storage.push(None);
         }
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
-        Ok((Step { kernel, module: prepared.module, tensors: Vec::new(), dims, scalars, blocks }, shapes))
+        let step = Step { kernel, module: prepared.module, tensors: Vec::new(), storage, dims, scalars, blocks };
+        Ok((step, shapes))
     }
 }
 

@@ -6,8 +6,9 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_ir::interp::{self, Trap};
-use ptoc_ir::tile::CheckId;
+use ptoc_ir::tile::{CheckId, TensorDir};
 use ptoc_isa::Loc;
+use ptoc_layout::Storage;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -143,6 +144,27 @@ impl Used<'_> {
     }
 }
 
+impl Step {
+    /// How argument `i` lies in memory, where that is not its C order.
+    fn storage(&self, i: usize) -> Option<&Storage> {
+        self.storage.get(i)?.as_ref()
+    }
+
+    /// The buffer of argument `i`, with the array in it if the kernel reads it.
+    fn laid_out(&self, i: usize, s: &Storage, array: &Tensor) -> Result<Tensor, Box<Diagnostic>> {
+        let data = self.kernel.tensors.values().nth(i);
+        let length = usize::try_from(s.len()).unwrap_or(usize::MAX);
+        let mut buffer = Tensor::zeros(array.dtype(), &[length]).map_err(|e| {
+            let span = data.map_or(self.kernel.span, |t| t.span);
+            Box::new(Diagnostic::error(crate::files::code(e.code()), span, format!("the buffer of an argument: {e}")))
+        })?;
+        if data.is_none_or(|t| t.dir != TensorDir::Out) {
+            s.scatter(array.dtype().size(), array.bytes(), buffer.bytes_mut());
+        }
+        Ok(buffer)
+    }
+}
+
 fn interpret(
     session: &mut Session,
     step: &Step,
@@ -150,22 +172,33 @@ fn interpret(
     print: &mut dyn FnMut(&str),
     total: &mut interp::Stats,
 ) -> Result<(), Box<Diagnostic>> {
-    let args = step.tensors.iter().map(|&source| {
+    let memory = interp::Options::default().memory;
+    let mut args = Vec::new();
+    for (i, &source) in step.tensors.iter().enumerate() {
         let t = used.get(source);
-        let shape = t.shape().iter().map(|&n| n as u64).collect();
-        interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
-    });
+        let (shape, data) = match step.storage(i) {
+            // What exceeds the memory is refused before the data is looked at.
+            Some(s) if s.len().saturating_mul(t.dtype().size() as u64) > memory => (vec![s.len()], Vec::new()),
+            Some(s) => (vec![s.len()], step.laid_out(i, s, t)?.bytes().to_vec()),
+            None => (t.shape().iter().map(|&n| n as u64).collect(), t.bytes().to_vec()),
+        };
+        args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
+    }
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, session.target.memory(loc).capacity)).collect();
     let mut launch = interp::Launch {
-        tensors: args.collect(),
+        tensors: args,
         dims: step.dims.clone(),
         scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),
-        options: interp::Options { capacity, ..interp::Options::default() },
+        options: interp::Options { capacity, storage: step.storage.clone(), ..interp::Options::default() },
         print,
     };
     let outcome = interp::run(&step.kernel, &mut launch).map_err(|trap| Box::new(trap.to_diagnostic()))?;
-    for (arg, &source) in launch.tensors.iter().zip(&step.tensors) {
-        used.get(source).bytes_mut().copy_from_slice(&arg.data);
+    for (i, (arg, &source)) in launch.tensors.iter().zip(&step.tensors).enumerate() {
+        let t = used.get(source);
+        match step.storage(i) {
+            Some(s) => s.gather(t.dtype().size(), &arg.data, t.bytes_mut()),
+            None => t.bytes_mut().copy_from_slice(&arg.data),
+        }
     }
     for u in &outcome.unwritten {
         let t = &step.kernel.tensors[u.tensor];
@@ -197,18 +230,31 @@ fn launch(
     print: &mut dyn FnMut(&str),
 ) -> Result<(), Box<Diagnostic>> {
     let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
-    let tensors: Vec<ptoc_exec::TensorArg> =
-        step.tensors.iter().map(|&source| ptoc_exec::TensorArg::new(used.get(source).bytes_mut())).collect();
+    let mut buffers = Vec::new();
+    for (i, &source) in step.tensors.iter().enumerate() {
+        let buffer = step.storage(i).map(|s| step.laid_out(i, s, used.get(source)));
+        buffers.push(buffer.transpose()?);
+    }
+    let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(&mut buffers))
+        .map(|(&source, buffer)| match buffer {
+            Some(buffer) => ptoc_exec::TensorArg::new(buffer.bytes_mut()),
+            None => ptoc_exec::TensorArg::new(used.get(source).bytes_mut()),
+        })
+        .collect();
     let mut sink = |event: PrintEvent| print(&event.line());
     let launch =
         ptoc_exec::Launch { params: &params, tensors: &tensors, threads: options.threads, print: Some(&mut sink) };
-    // SAFETY: `tensors` point at buffers of `used`, which is borrowed for the launch. The analysis admits no tensor
-    // twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these parameters,
+    // SAFETY: `tensors` point at buffers of `used` and at `buffers`, which are borrowed for the launch or live as long.
+    // The analysis admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these parameters,
     // and lowered code stays inside them or fails a check.
-    let error = match unsafe { kernel.launch(launch) } {
-        Ok(()) => return Ok(()),
-        Err(e) => e,
-    };
+    let result = unsafe { kernel.launch(launch) };
+    for (i, (&source, buffer)) in step.tensors.iter().zip(&buffers).enumerate() {
+        if let (Some(s), Some(buffer)) = (step.storage(i), buffer) {
+            let t = used.get(source);
+            s.gather(t.dtype().size(), buffer.bytes(), t.bytes_mut());
+        }
+    }
+    let Err(error) = result else { return Ok(()) };
     let failure = match ptoc_cpu::diagnose(error) {
         Ok(mut d) => {
             d.span.get_or_insert(step.kernel.span);

@@ -49,15 +49,6 @@ impl Elab<'_> {
         }
     }
 
-    /// Is it a tensor argument as it is, index for index?
-    pub(super) fn is_whole(&self, view: &View) -> bool {
-        let shape = &self.b.kernel().tensors[view.tensor].shape;
-        view.is_strided()
-            && self.const_index(view.offset()) == Some(0)
-            && view.modes.len() == shape.len()
-            && view.modes.iter().zip(shape).all(|(m, n)| m.extent == *n)
-    }
-
     /// An element of a view.
     pub(super) fn math_view(&mut self, view: &View, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
         if view.modes.len() != args.len() {
@@ -137,7 +128,10 @@ impl Elab<'_> {
     }
 
     /// The indices of element number `offset` of a row-major tensor.
-    fn flat(&mut self, tensor: TensorId, offset: IntExpr, _span: Span) -> R<Vec<IntExpr>> {
+    fn flat(&mut self, tensor: TensorId, offset: IntExpr, span: Span) -> R<Vec<IntExpr>> {
+        if !self.is_row_major(tensor) {
+            return self.not_yet(span, "views of tensors with a layout of their own in `ensures` and `where`");
+        }
         let t = tensor.as_u32() as usize;
         let rank = self.b.kernel().tensors[tensor].shape.len();
         let mut out = Vec::new();
