@@ -5,6 +5,7 @@ mod differential;
 mod engine;
 mod fuzz;
 mod golden;
+mod layouts;
 mod pages;
 mod random;
 mod spec;
