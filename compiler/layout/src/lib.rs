@@ -20,6 +20,7 @@ pub mod ops;
 pub mod picture;
 mod points;
 mod poly;
+mod predicated;
 mod storage;
 mod substitute;
 mod swizzle;
@@ -27,6 +28,7 @@ mod text;
 mod tiler;
 mod tuple;
 mod value;
+mod window;
 
 pub use cx::{Condition, Cx, Truth};
 pub use error::{ErrorKind, LayoutError, Path};
@@ -37,12 +39,14 @@ pub use layout::{Layout, Stride};
 pub use mma::{MmaAtom, Operand, TiledMma};
 pub use points::{Point, Points};
 pub use poly::{Atom, AtomKind, Poly};
+pub use predicated::Predicated;
 pub use storage::{Overlap, Storage, StorageError, TooManySteps, evaluate};
 pub use swizzle::{Composed, Swizzle};
 pub use text::TextSpan;
 pub use tiler::Tiler;
 pub use tuple::{Coord, CoordLeaf, IntTuple, Tuple};
 pub use value::Value;
+pub use window::Window;
 
 /// The result of an operation.
 pub type Result<T> = std::result::Result<T, LayoutError>;

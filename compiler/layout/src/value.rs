@@ -1,6 +1,6 @@
 //! Anything that the language's and the command line's layout operations take or give.
 
-use crate::{Composed, Coord, CoordLeaf, Int, IntTuple, Layout, MmaAtom, Swizzle, TiledMma, Tiler, Tuple};
+use crate::{Composed, Coord, CoordLeaf, Int, IntTuple, Layout, MmaAtom, Swizzle, TiledMma, Tiler, Tuple, Window};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub enum Value {
     Swizzle(Swizzle),
     /// `Sw<b,m,s> o offset o layout`
     Composed(Composed),
+    /// `start o shape:stride`: a tile or a thread's part.
+    Window(Window),
     /// A matrix instruction's description.
     Atom(Arc<MmaAtom>),
     /// Atoms tiled over threads and values.
@@ -71,6 +73,7 @@ impl Value {
             Value::Tiler(_) => "a tiler",
             Value::Swizzle(_) => "a swizzle",
             Value::Composed(_) => "a swizzled layout",
+            Value::Window(_) => "a layout with a start",
             Value::Atom(_) => "an MMA atom",
             Value::Mma(_) => "a tiled MMA",
         }
@@ -99,6 +102,7 @@ impl fmt::Display for Value {
             Value::Tiler(t) => t.fmt(f),
             Value::Swizzle(s) => s.fmt(f),
             Value::Composed(c) => c.fmt(f),
+            Value::Window(p) => p.fmt(f),
             Value::Atom(a) => a.name.fmt(f),
             Value::Mma(m) => m.fmt(f),
         }

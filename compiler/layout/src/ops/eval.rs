@@ -20,6 +20,28 @@ pub enum Offset {
 }
 
 impl Offset {
+    /// The sum: of two numbers, or of two coordinates, the shorter padded with 0. The number 0 is neutral.
+    pub fn add(&self, other: &Offset) -> Result<Offset> {
+        match (self, other) {
+            (Offset::Int(a), Offset::Int(b)) => Ok(Offset::Int(a.add(b)?)),
+            (Offset::Int(z), x) | (x, Offset::Int(z)) if z.is(0) => Ok(x.clone()),
+            (Offset::Int(_), _) | (_, Offset::Int(_)) => {
+                let message = format!("{self} and {other}, an offset and a coordinate, do not add up");
+                Err(LayoutError::new(ErrorKind::Kind, "eval", message))
+            }
+            (a, b) => add("eval", &a.coord(), &b.coord()).map(Offset::Coord),
+        }
+    }
+
+    /// A number, or the coordinate.
+    pub fn coord(&self) -> IntTuple {
+        match self {
+            Offset::Int(n) => Tuple::Leaf(n.clone()),
+            Offset::Unit(u) => entry(&u.basis, u.scale.clone()),
+            Offset::Coord(c) => c.clone(),
+        }
+    }
+
     /// The number of elements, if it is one.
     pub fn as_int(&self) -> Option<&Int> {
         match self {
@@ -30,11 +52,7 @@ impl Offset {
 
     /// As a value: a single unit's multiple becomes the coordinate that it is.
     pub fn value(&self) -> Value {
-        match self {
-            Offset::Int(n) => Value::Int(n.clone()),
-            Offset::Unit(u) => Value::ints(&entry(&u.basis, u.scale.clone())),
-            Offset::Coord(c) => Value::ints(c),
-        }
+        Value::ints(&self.coord())
     }
 }
 

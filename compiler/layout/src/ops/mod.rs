@@ -5,17 +5,21 @@ mod args;
 mod coalesce;
 mod complement;
 mod composition;
+mod copy_plan;
 mod divide;
 mod eval;
 mod inject;
 mod inverse;
 mod make;
+mod mma;
+mod partition;
 mod product;
 mod profile;
 mod recast;
 mod slice;
 mod suggest;
 mod swizzle;
+mod tiled_copy;
 
 use crate::{Cx, Result, Value};
 
@@ -23,6 +27,7 @@ pub use access::{concat, cosize_composed, flatten, group, select, take};
 pub use coalesce::{coalesce, coalesce_by, filter, filter_zeros};
 pub use complement::complement;
 pub use composition::composition;
+pub use copy_plan::{CopyAxis, CopyPlan, copy_plan};
 pub use divide::{flat_divide, logical_divide, tiled_divide, zipped_divide};
 pub use eval::{Offset, crd2idx, idx2crd, idx2crd_strided};
 pub use inject::{is_bijection, is_injective};
@@ -31,6 +36,9 @@ pub use make::{
     compact, compact_right, domain_distribute, make_fragment_like, make_identity_layout, make_layout_like,
     make_ordered_layout,
 };
+pub use partition::{
+    Projection, inner_partition, local_partition, local_partition_proj, local_tile, local_tile_proj, outer_partition,
+};
 pub use product::{
     blocked_product, flat_product, logical_product, raked_product, tile_to_shape, tiled_product, zipped_product,
 };
@@ -38,6 +46,7 @@ pub use profile::{ceil_div, compatible, elem_less, evenly_divides, weakly_congru
 pub use recast::{downcast, downcast_composed, upcast, upcast_composed};
 pub use slice::{dice, slice, slice_composed};
 pub use swizzle::compose_swizzles;
+pub use tiled_copy::{CopyAtom, Side, TiledCopy};
 
 /// An operation.
 pub struct Op {
@@ -69,6 +78,10 @@ pub static TABLES: &[&[Op]] = &[
     product::OPS,
     recast::OPS,
     swizzle::OPS,
+    partition::OPS,
+    mma::OPS,
+    tiled_copy::OPS,
+    copy_plan::OPS,
     crate::picture::OPS,
 ];
 

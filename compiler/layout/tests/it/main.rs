@@ -1,3 +1,4 @@
 //! Tests of the layout algebra through its public interface.
 
 mod golden;
+mod partition;
