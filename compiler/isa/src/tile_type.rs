@@ -78,7 +78,8 @@ pub struct TileType {
     pub cols: u32,
     /// Element order.
     pub order: Order,
-    /// Where each element lies, if the author said so; `order` has no meaning then.
+    /// Where each element lies, if the author said so; `order` has no meaning then and is [`Order::Nd`], so that equal
+    /// types are equal.
     pub layout: Option<TileLayout>,
 }
 

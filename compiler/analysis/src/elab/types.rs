@@ -214,10 +214,14 @@ impl Elab<'_> {
                     (rv, cv)
                 }
             };
-        let order = ptoc_isa::default_order(loc, dtype, rows, cols);
         let layout = match layout {
             Some(e) => self.tile_layout(e, rows, cols)?,
             None => None,
+        };
+        let order = match layout {
+            None => ptoc_isa::default_order(loc, dtype, rows, cols),
+            // It has no meaning then, and equal types are to be equal.
+            Some(_) => Order::Nd,
         };
         let ty = TileType { loc, dtype, rows, cols, order, layout };
         self.check_tile_type(ty, span)?;
@@ -274,7 +278,7 @@ impl Elab<'_> {
             Ok(l) if (l.rows(), l.cols()) == (r, c) => Ok(Some(l)),
             Ok(l) => {
                 let message = format!("the tile has {rows} x {cols} elements, its layout {} x {}", l.rows(), l.cols());
-                let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, message).with_label(l.to_string());
+                let d = Diagnostic::error(codes::LAYOUT_SHAPE, e.span, message).with_label(l.to_string());
                 self.report(d)
             }
             Err(e2) => self.layout_error(e2, e.span, &[]),

@@ -292,3 +292,53 @@ fn layouts_with_gaps() {
     });
     assert_eq!(got, Ok(iota(6)));
 }
+
+/// Random permutations of axes and random windows of the source, against loops written out.
+#[test]
+fn random_nests() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = move |n: i64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 11) as i64 % n
+    };
+    for round in 0..200 {
+        let rank = 1 + below(4) as usize;
+        let extents: Vec<i64> = (0..rank).map(|_| 1 + below(4)).collect();
+        let size: i64 = extents.iter().product();
+        // The destination is compact, its axes in some order; the source has any strides, repeats included.
+        let mut order: Vec<usize> = (0..rank).collect();
+        (1..rank).for_each(|i| order.swap(i, below(i as i64 + 1) as usize));
+        let (mut to, mut step) = (vec![0; rank], 1);
+        for &axis in &order {
+            to[axis] = step;
+            step *= extents[axis];
+        }
+        let from: Vec<i64> = (0..rank).map(|_| below(9) - 4).collect();
+        let reach = |sign: i64| -> i64 { from.iter().zip(&extents).map(|(&d, &n)| (d * sign).max(0) * (n - 1)).sum() };
+        let (start, len) = (reach(-1), reach(-1) + reach(1) + 1);
+        let (weights, bound): (Vec<i64>, i64) = ((0..rank).map(|_| below(5) - 2).collect(), below(6) - 1);
+        let sum = |point: &[i64], by: &[i64]| -> i64 { point.iter().zip(by).map(|(i, d)| i * d).sum() };
+
+        let mut want = vec![0; size as usize];
+        let mut point = vec![0; rank];
+        for n in 0..size {
+            let mut rest = n;
+            for (i, extent) in point.iter_mut().zip(&extents) {
+                (*i, rest) = (rest % extent, rest / extent);
+            }
+            let inside = sum(&point, &weights) < bound;
+            want[sum(&point, &to) as usize] = if inside { (100 + start + sum(&point, &from)) as u64 } else { 7 };
+        }
+        let data: Vec<u64> = (0..len as u64).map(|n| 100 + n).collect();
+        let got = between((DType::I32, len), (DType::I32, size), &data, |b, x, y| {
+            let (dst, src) = (tensor_side(b, y, I32, 0, &to), tensor_side(b, x, I32, start, &from));
+            let mut c = copy(b, &extents, dst, src);
+            c.guards.push(Guard { at: affine(b, 0, &weights), bound: b.index_const(bound) });
+            c.fill = Some(b.constant(crate::tile::Const { ty: Ty::D(DType::I32), bits: 7 }));
+            b.copy(c, at(1));
+        });
+        assert_eq!(got, Ok(want), "round {round}: {extents:?}:{to:?} from {start} + {from:?}");
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! **Declarations** (E0804, E0815)
 //! * every entity that is referred to is declared; a tile has at least one element, copy, row and column, and at most
-//!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape and is for
-//!   tiles in Vec and Mat that are not `bool`;
+//!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape, stands
+//!   in for the order (which is row-major then), and is for tiles in Vec and Mat that are not `bool`;
 //! * values of dimensions are `index`; extents of tensors and of the grid are `index` values of the prologue.
 //!
 //! **Values** (E0805, E0806, E0807)
@@ -42,7 +42,7 @@ mod scope;
 
 use super::{AddrKind, Kernel, Op, TensorDir, Ty, Value};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
-use ptoc_isa::Loc;
+use ptoc_isa::{Loc, Order};
 use ptoc_tensor::DType;
 use scope::Scopes;
 
@@ -162,6 +162,9 @@ impl Verifier<'_> {
                     let shape = (i64::from(tile.ty.rows), i64::from(tile.ty.cols));
                     if (layout.rows(), layout.cols()) != shape {
                         wrong(format!("is {} x {}, its layout {layout} is not", shape.0, shape.1));
+                    }
+                    if tile.ty.order != Order::Nd {
+                        wrong("has a layout of its own, and is column-major besides".into());
                     }
                     if tile.ty.dtype == DType::Bool || !tile.ty.loc.bytes_observable() {
                         wrong(format!("is a {} in {} and has a layout of its own", tile.ty.dtype, tile.ty.loc));

@@ -55,7 +55,11 @@ fn the_good_kernel_passes() {
 fn tiles_with_layouts() {
     change("Vec<f16, 4, 16, (4,16):(1,4)>", "Vec<f16, 4, 16, (4,8):(1,4)>", &["E0815"]);
     change("Vec<f16, 4, 16, (4,16):(1,4)>", "Left<f16, 4, 16, (4,16):(1,4)>", &["E0815"]);
-    change("t2 \"plain\" Vec<f16, 4, 16>", "t2 \"plain\" Vec<bool, 4, 16, (4,16):(1,4)>", &["E0815", "E0810", "E0809", "E0809"]);
+    change(
+        "t2 \"plain\" Vec<f16, 4, 16>",
+        "t2 \"plain\" Vec<bool, 4, 16, (4,16):(1,4)>",
+        &["E0815", "E0810", "E0809", "E0809"],
+    );
     change("t2 \"plain\" Vec<f16, 4, 16>", "t2 \"plain\" Vec<f16, 4, 16, (4,16):(16,1)>", &["E0809", "E0809"]);
 }
 
