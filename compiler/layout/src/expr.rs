@@ -1,7 +1,8 @@
 //! Expressions of layouts: [`parse_value`] reads a value, [`eval_expr`] evaluates operations on values.
 
+use crate::ops::Offset;
 use crate::text::{self, Expr, ExprKind, TextSpan};
-use crate::{Composed, Cx, Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value, ops};
+use crate::{Composed, Cx, Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value, Window, ops};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -128,12 +129,15 @@ pub fn parse_value(text: &str) -> Result<Value, ExprError> {
 
 /// Evaluates an expression of values, names and operations: `zipped_divide((128,64):(1,128), <32:1,16:1>)`.
 pub fn eval_expr(cx: &Cx, env: &Env, text: &str) -> Result<Value, ExprError> {
-    Evaluator { cx, env }.value(&text::parse(text)?)
+    let tree = text::parse(text)?;
+    Evaluator { cx, env, whole: &tree }.value(&tree)
 }
 
 struct Evaluator<'c> {
     cx: &'c Cx,
     env: &'c Env,
+    /// The tree of the whole text.
+    whole: &'c Expr,
 }
 
 type Evaluated<T> = Result<T, ExprError>;
@@ -198,6 +202,7 @@ impl Evaluator<'_> {
             let takes = match least == most {
                 true => count(least),
                 false if most == usize::MAX => format!("at least {}", count(least)),
+                false if most == least + 1 => format!("{least} or {}", count(most)),
                 false => format!("{least} to {}", count(most)),
             };
             let message = format!("`{name}` takes {takes}, not {}", args.len());
@@ -211,33 +216,47 @@ impl Evaluator<'_> {
             return Err(error.help(format!("call it: `{}`", op.usage)));
         }
         let values = args.iter().map(|e| self.value(e)).collect::<Result<Vec<_>, _>>()?;
-        (op.eval)(self.cx, &values).map_err(|x| refused(x, e, name_span, args, &values))
+        (op.eval)(self.cx, &values).map_err(|x| {
+            // Which of several operations it is must be said.
+            let named = (!std::ptr::eq(e, self.whole)).then_some(name_span);
+            refused(x, e, named, args, &values)
+        })
     }
 
+    /// `swizzle o offset o layout`, or `start o layout`.
     fn compose(&self, e: &Expr, parts: &[Expr]) -> Evaluated<Value> {
-        let [swizzle, offset, layout] = parts else {
-            let error =
-                syntax(&e.span, format!("`o` joins a swizzle, an offset and a layout; here are {} parts", parts.len()));
-            let help =
-                "a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`; layouts are composed by `composition(A, B)`";
-            return Err(error.help(help));
+        let help = "a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a layout `96 o (4,2):(24,1)`; layouts are \
+                    composed by `composition(A, B)`";
+        let wrong = |e: &Expr, value: &Value| {
+            syntax(&e.span, format!("{} cannot stand here", value.describe())).label("beside this `o`").help(help)
         };
-        let wrong = |e: &Expr, what: &str, value: &Value| {
-            let error = syntax(&e.span, format!("{what} of a swizzled layout cannot be {}", value.describe()));
-            error
-                .help("a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`; layouts are composed by `composition(A, B)`")
+        let layout = |e: &Expr| match self.value(e)? {
+            Value::Layout(layout) => Ok(layout),
+            other => Err(wrong(e, &other)),
         };
-        let swizzle = match self.value(swizzle)? {
-            Value::Swizzle(s) => s,
-            other => return Err(wrong(swizzle, "the first part", &other)),
-        };
-        let offset = match self.value(offset)? {
-            Value::Int(n) => n,
-            other => return Err(wrong(offset, "the offset", &other)),
-        };
-        match self.value(layout)? {
-            Value::Layout(layout) => Ok(Value::Composed(Composed { swizzle, offset, layout })),
-            other => Err(wrong(layout, "the last part", &other)),
+        match parts {
+            [swizzle, offset, inner] => {
+                let swizzle = match self.value(swizzle)? {
+                    Value::Swizzle(s) => s,
+                    other => return Err(wrong(swizzle, &other)),
+                };
+                let offset = match self.value(offset)? {
+                    Value::Int(n) => n,
+                    other => return Err(wrong(offset, &other)),
+                };
+                Ok(Value::Composed(Composed { swizzle, offset, layout: layout(inner)? }))
+            }
+            [start, inner] => {
+                let start = match (self.basis(start)?, start) {
+                    (Some(unit), _) => Offset::Unit(unit),
+                    (None, start) => match self.value(start)? {
+                        Value::Int(n) => Offset::Int(n),
+                        other => Offset::Coord(other.as_ints().ok_or_else(|| wrong(start, &other))?),
+                    },
+                };
+                Ok(Value::Window(Window { start, layout: layout(inner)? }))
+            }
+            _ => Err(syntax(&e.span, format!("`o` joins two or three parts, here are {}", parts.len())).help(help)),
         }
     }
 
@@ -336,21 +355,24 @@ impl Evaluator<'_> {
 }
 
 /// An operation's refusal at the argument that is to blame, and in a literal at the mode.
-fn refused(x: LayoutError, call: &Expr, name: &TextSpan, args: &[Expr], values: &[Value]) -> ExprError {
+fn refused(x: LayoutError, call: &Expr, name: Option<&TextSpan>, args: &[Expr], values: &[Value]) -> ExprError {
     let blamed = x.arg.and_then(|k| Some((args.get(k)?, values.get(k)?)));
     let span = blamed.map_or(call.span.clone(), |(e, _)| e.span.clone());
     let mut error = ExprError::new(ExprErrorKind::Syntax, span, x.to_string());
     error.help = x.help.clone();
     if let Some((e, value)) = blamed {
         // What the author sees as a name or an operation is a value here.
-        error.label = match &e.kind {
-            ExprKind::Call { .. } | ExprKind::Name { .. } => format!("this is `{}`", shortened(&value.to_string())),
-            _ => String::new(),
-        };
-        for (at, what) in modes_of(e, &x.path.0) {
-            error = error.also(at, format!("{what} of {}", x.path));
+        if matches!(e.kind, ExprKind::Call { .. } | ExprKind::Name { .. }) {
+            error.label = format!("this is `{}`", shortened(&value.to_string()));
         }
-        error = error.also(name.clone(), "in this operation");
+        let mut places = modes_of(e, &x.path.0).into_iter();
+        if let Some((at, what)) = places.next() {
+            error = ExprError { span: at, ..error }.label(format!("{what} of {}", x.path));
+        }
+        error = places.fold(error, |error, (at, what)| error.also(at, format!("its {what}")));
+        if let Some(name) = name {
+            error = error.also(name.clone(), "in this operation");
+        }
     }
     error.kind = ExprErrorKind::Layout(Box::new(x));
     error

@@ -1,6 +1,7 @@
 //! The values of a layout whose numbers are all known, by linear index.
 
-use crate::{Int, IntTuple, Layout, Swizzle, Tuple, Value};
+use crate::ops::Offset;
+use crate::{Int, IntTuple, Layout, Stride, Swizzle, Tuple, Value};
 use std::fmt;
 
 /// What a layout gives for one index.
@@ -12,6 +13,27 @@ pub enum Point {
     Unit(i64, Vec<usize>),
     /// A coordinate, padded with 0 to its greatest mode.
     Coord(IntTuple),
+}
+
+impl Point {
+    /// `None` if a number is not known.
+    fn of(offset: Offset) -> Option<Point> {
+        Some(match offset {
+            Offset::Int(n) => Point::Offset(n.as_const()?),
+            Offset::Unit(u) => Point::Unit(u.scale.as_const()?, u.basis),
+            Offset::Coord(c) => Point::Coord(c),
+        })
+    }
+}
+
+impl From<Point> for Offset {
+    fn from(point: Point) -> Offset {
+        match point {
+            Point::Offset(n) => Offset::Int(Int::from(n)),
+            Point::Unit(n, basis) => Offset::Unit(Stride { scale: Int::from(n), basis }),
+            Point::Coord(c) => Offset::Coord(c),
+        }
+    }
 }
 
 impl fmt::Display for Point {
@@ -35,6 +57,8 @@ pub struct Points {
     leaves: Vec<(i64, i64, usize)>,
     swizzle: Option<Swizzle>,
     offset: i64,
+    /// Where it begins, if that is a coordinate.
+    start: Option<Offset>,
     result: Form,
 }
 
@@ -56,6 +80,15 @@ impl Points {
                 let mut points = Points::of_layout(&c.layout)?;
                 (points.swizzle, points.offset) = (Some(c.swizzle), c.offset.as_const()?);
                 matches!(points.result, Form::Offset).then_some(points)
+            }
+            Value::Window(p) => {
+                let mut points = Points::of_layout(&p.layout)?;
+                match &p.start {
+                    Offset::Int(n) => points.offset = n.as_const()?,
+                    start => points.start = Some(start.clone()),
+                }
+                // An offset does not add to coordinates; the offset 0 does.
+                (matches!(points.result, Form::Offset) || points.offset == 0).then_some(points)
             }
             _ => None,
         }
@@ -97,7 +130,7 @@ impl Points {
                 Form::Coord(form)
             }
         };
-        Some(Points { size, leaves: list, swizzle: None, offset: 0, result })
+        Some(Points { size, leaves: list, swizzle: None, offset: 0, start: None, result })
     }
 
     /// Number of indices.
@@ -107,7 +140,7 @@ impl Points {
 
     /// Does it give coordinates?
     pub fn has_coords(&self) -> bool {
-        !matches!(self.result, Form::Offset)
+        !matches!(self.result, Form::Offset) || self.start.is_some()
     }
 
     /// The value at an index, which the last mode takes beyond the size as CuTe does; `None` if it does not fit 64 bits.
@@ -126,11 +159,15 @@ impl Points {
             let sum = sums.get_mut(slot).unwrap_or(&mut first);
             *sum = sum.checked_add(digit.checked_mul(stride)?)?;
         }
-        Some(match &self.result {
+        let point = match &self.result {
             Form::Offset => Point::Offset(self.swizzle.map_or(first, |s| s.apply(first))),
             Form::Unit(basis) => Point::Unit(first, basis.clone()),
             Form::Coord(form) => Point::Coord(form.map(&mut |slot| Int::from(slot.map_or(0, |slot| sums[slot])))),
-        })
+        };
+        match &self.start {
+            None => Some(point),
+            Some(start) => start.add(&point.into()).ok().and_then(Point::of),
+        }
     }
 
     /// The value at an index, if it is an offset.
@@ -199,6 +236,11 @@ mod tests {
         assert_eq!(points("(2,2):(1@0,1@1@0)"), "none");
         assert_eq!(points("4:9223372036854775807"), "0 9223372036854775807 ? ?");
         assert_eq!(points("():()"), "0");
+        assert_eq!(points("96 o (2,2):(1,4)"), "96 97 100 101");
+        assert_eq!(points("(8,4) o (2,2):(1@0,2@1)"), "(8,4) (9,4) (8,6) (9,6)");
+        assert_eq!(points("(8,4) o (2):(1@1)"), "(8,4) (8,5)");
+        assert_eq!(points("(8,4) o ():()"), "(8,4)");
+        assert_eq!(points("3 o 2:1@1"), "none");
         assert_eq!(points("(4,0):(1,4)"), "");
         assert_eq!(points("(9223372036854775807,4):(0,0)"), "none");
     }

@@ -1,7 +1,7 @@
 //! The notation of values and expressions, as a syntax tree with byte spans.
 //!
 //! ```text
-//! expr    = pair ["o" pair "o" pair]             Sw<3,0,3> o 0 o (8,8):(8,1)
+//! expr    = pair {"o" pair}                      Sw<3,0,3> o 0 o (8,8):(8,1), 96 o (4,2):(24,1)
 //! pair    = sum [":" sum]                        (4,8):(1,4)
 //! sum     = product { ("+" | "-") product }
 //! product = factor { "*" factor }

@@ -1,5 +1,7 @@
 //! The binary as a script sees it: exit status, standard output, standard error.
 
+mod layout;
+
 use ptoc_tensor::{DType, Tensor, npy};
 use std::fmt::Write as _;
 use std::fs;

@@ -43,6 +43,9 @@ fn notation_is_read_back() {
         "Sw<2,0,-3>",
         "Sw<2,0,3> o 0 o (8,4):(4,1)",
         "Sw<1,0,3> o -5 o 8:2",
+        "96 o (4,2):(24,1)",
+        "(8,(4,0)) o (4,2):(1@0,1@1@1)",
+        "3@1 o 4:1@1",
         "true",
         "false",
         "9223372036854775807",
@@ -52,7 +55,7 @@ fn notation_is_read_back() {
         same(text);
     }
     assert_eq!(parse_value(" ( 4 , ( 2,2 ,) ) : ( 1 ,( 4 , 8) ) ").unwrap().to_string(), "(4,(2,2)):(1,(4,8))");
-    assert_eq!(parse_value("<4,(2,2):(1,2)>").unwrap().to_string(), "<4:1,(2,2):(1,2)>");
+    assert_eq!(parse_value("<4,(2,2):(1,2)>").unwrap().to_string(), "<4,(2,2):(1,2)>");
     assert_eq!(parse_value("(2*8,3-(1+1)):(1,2*8)").unwrap().to_string(), "(16,1):(1,16)");
     assert_eq!(parse_value("8:2*3@1").unwrap().to_string(), "8:6@1");
     assert_eq!(parse_value("Sw<3,0,3> ∘ 0 ∘ 8:1").unwrap().to_string(), "Sw<3,0,3> o 0 o 8:1");
@@ -105,8 +108,8 @@ fn wrong_texts_are_located() {
         ("2*(4,8)", "(4,8)", "column 3: arithmetic is for integers, not for a tuple"),
         (
             "4:1 o 4:1",
-            "4:1 o 4:1",
-            "column 1: `o` joins a swizzle, an offset and a layout; here are 2 parts; a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`; layouts are composed by `composition(A, B)`",
+            "4:1",
+            "column 1: a layout cannot stand here; a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a layout `96 o (4,2):(24,1)`; layouts are composed by `composition(A, B)`",
         ),
         ("nothing", "nothing", "column 1: nothing is called `nothing`"),
         ("nothing(4)", "nothing", "column 1: there is no operation `nothing`"),
@@ -176,6 +179,15 @@ fn layout() -> impl Strategy<Value = Layout> {
 fn tiler() -> impl Strategy<Value = Tiler> {
     let leaf = prop_oneof![Just(Tiler::Keep), layout().prop_map(Tiler::Layout)];
     leaf.prop_recursive(3, 12, 3, |inner| prop::collection::vec(inner, 1..4).prop_map(Tiler::ByMode))
+}
+
+fn window_start() -> impl Strategy<Value = Offset> {
+    prop_oneof![
+        any::<i64>().prop_map(|n| Offset::Int(Int::from(n))),
+        (any::<i64>(), prop::collection::vec(0usize..5, 1..3))
+            .prop_map(|(n, basis)| Offset::Unit(Stride { scale: Int::from(n), basis })),
+        prop::collection::vec(shape(), 0..3).prop_map(|modes| Offset::Coord(Tuple::Node(modes))),
+    ]
 }
 
 fn value() -> impl Strategy<Value = Value> {

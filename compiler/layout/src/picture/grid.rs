@@ -26,6 +26,7 @@ impl LayoutGrid {
     pub(crate) fn new(value: &Value) -> Result<LayoutGrid> {
         let layout = match value {
             Value::Composed(c) => &c.layout,
+            Value::Window(w) => &w.layout,
             Value::Layout(l) => l,
             other => return Err(super::without(other)),
         };

@@ -7,7 +7,7 @@ use crate::{Cx, ErrorKind, LayoutError, MmaAtom, Operand, Points, Result, TiledM
 /// An atom by itself.
 pub(super) fn of_atom(atom: &MmaAtom) -> Result<Picture> {
     let threads = points(&Value::Layout(atom.thr.clone()))?;
-    let title = format!("{}: {}, {} threads", atom.name, product(atom.shape), threads.size());
+    let title = format!("{}: {}, {}", atom.name, product(atom.shape), count_of(threads.size()));
     let places = atom.shape.map(|extent| Places { extent, atom: extent, side: 1, order: None });
     draw(title, Vec::new(), atom, &threads, &[0], &places)
 }
@@ -52,12 +52,13 @@ pub(super) fn of_tiled(cx: &Cx, mma: &TiledMma) -> Result<Picture> {
     }
     let bases: Vec<i64> = (0..sides.iter().product::<i64>()).map(|i| i * thr.size()).collect();
     let title = format!(
-        "{} on {} x {} x {}: {}, {count} threads",
+        "{} on {} x {} x {}: {}, {}",
         atom.name,
         sides[0],
         sides[1],
         sides[2],
-        product([0, 1, 2].map(|k| places[k].extent))
+        product([0, 1, 2].map(|k| places[k].extent)),
+        count_of(count)
     );
     draw(title, vec![mma.to_string()], atom, &threads, &bases, &places)
 }
@@ -69,13 +70,14 @@ fn too_much(what: String) -> LayoutError {
     LayoutError::new(ErrorKind::Domain, "picture", format!("{what} are too many to be drawn"))
 }
 
+fn count_of(threads: i64) -> String {
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
+}
+
 /// (thread of the atom, atom in M, in N, in K) -> thread of the machine.
 fn product_of_threads(cx: &Cx, mma: &TiledMma) -> Result<Points> {
-    let args = [Value::Layout(mma.atom.thr.clone()), Value::Layout(mma.atoms.clone())];
-    match ops::find("tiled_product") {
-        Some(op) => points(&(op.eval)(cx, &args)?),
-        None => Err(unknown(&args[1])),
-    }
+    let tiler = Tiler::Layout(mma.atoms.clone());
+    points(&Value::Layout(ops::tiled_product(cx, &mma.atom.thr, &tiler)?))
 }
 
 /// Where the atoms' elements lie along M, N or K.
@@ -105,7 +107,7 @@ impl Places {
 
 fn draw(
     title: String,
-    facts: Vec<String>,
+    mut facts: Vec<String>,
     atom: &MmaAtom,
     threads: &Points,
     bases: &[i64],
@@ -152,6 +154,9 @@ fn draw(
         Ok::<_, LayoutError>(grid)
     };
     let parts = [grid(Operand::A, [0, 2])?, grid(Operand::B, [1, 2])?.turned(), grid(Operand::C, [0, 1])?];
+    if parts.iter().any(TvGrid::is_shared) {
+        facts.push(super::SHARED.into());
+    }
     Ok(Picture { title, facts, panels: Panels::Mma(Box::new(parts)) })
 }
 

@@ -13,6 +13,9 @@ pub use table::TableStyle;
 /// Where a layout of this many cells on a side is cut: no eye follows more.
 pub(crate) const MAX_SIDE: usize = 128;
 
+/// What a cell of several holders says.
+const SHARED: &str = "T0,4: the threads 0 and 4 hold the element; T0 +3: thread 0 and 3 more";
+
 /// Operations that exist for pictures.
 pub(crate) const OPS: &[Op] = &[Op {
     name: "tv",
@@ -76,17 +79,19 @@ impl Picture {
     /// The picture of a layout, a swizzled layout, a thread-value layout with its tile (`tv(..)`), an MMA atom or a
     /// tiled MMA. Other kinds of values have none, and all numbers must be known.
     pub fn of(cx: &Cx, value: &Value) -> Result<Picture> {
-        let one = |title: String, grid: Box<dyn Grid>| Picture { title, facts: Vec::new(), panels: Panels::One(grid) };
         match value {
-            Value::Layout(_) | Value::Composed(_) => {
-                Ok(one(value.to_string(), Box::new(grid::LayoutGrid::new(value)?)))
+            Value::Layout(_) | Value::Composed(_) | Value::Window(_) => {
+                let grid = grid::LayoutGrid::new(value)?;
+                Ok(Picture { title: value.to_string(), facts: Vec::new(), panels: Panels::One(Box::new(grid)) })
             }
             Value::Atom(atom) => mma::of_atom(atom),
             Value::Mma(mma) => mma::of_tiled(cx, mma),
             Value::Tuple(_) => match tv::parts(value) {
                 Some((layout, shape)) => {
                     let grid = tv::TvGrid::new(layout, shape, ["M", "N"])?;
-                    Ok(one(format!("{layout} on {} x {}", shape[0], shape[1]), Box::new(grid)))
+                    let title = format!("{layout} on {} x {}", shape[0], shape[1]);
+                    let facts = if grid.is_shared() { vec![SHARED.into()] } else { Vec::new() };
+                    Ok(Picture { title, facts, panels: Panels::One(Box::new(grid)) })
                 }
                 None => Err(without(value)),
             },
@@ -122,3 +127,6 @@ fn unknown(what: &Value) -> LayoutError {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,7 +238,7 @@ impl<'g> Panel<'g> {
     }
 }
 
-fn fill(shade: Shade) -> String {
+pub(super) fn fill(shade: Shade) -> String {
     match shade {
         Shade::Empty => "#fff".into(),
         Shade::Step(k) => STEPS[usize::from(k) % 8].into(),

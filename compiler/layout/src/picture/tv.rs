@@ -11,6 +11,8 @@ const MOST: i64 = 1 << 18;
 struct Held {
     thread: u32,
     value: u32,
+    /// The second holder's thread, if there is one.
+    second: u32,
     /// Holders besides the first one.
     more: u32,
 }
@@ -31,8 +33,9 @@ impl TvGrid {
     pub(crate) fn empty(shape: [i64; 2], names: [&'static str; 2]) -> Result<TvGrid> {
         let [m, n] = shape;
         if m < 0 || n < 0 || m.checked_mul(n).is_none_or(|size| size > MOST) {
-            let message = format!("a tile of {m} x {n} elements is too large to be drawn");
-            return Err(LayoutError::new(ErrorKind::Domain, "tv", message).with_help(format!("draw at most {MOST}")));
+            let message = format!("a tile of {m} x {n} elements cannot be drawn");
+            return Err(LayoutError::new(ErrorKind::Domain, "tv", message)
+                .with_help(format!("at most {MOST} elements are drawn")));
         }
         Ok(TvGrid { shape, names, held: vec![None; (m * n) as usize], turned: false, breaks: (0, 0) })
     }
@@ -47,7 +50,8 @@ impl TvGrid {
         let points = Points::of_layout(layout).ok_or_else(|| unknown(&Value::Layout(layout.clone())))?;
         if points.size() > MOST {
             let message = format!("{} pairs of a thread and a value are too many to be drawn", points.size());
-            return Err(LayoutError::new(ErrorKind::Domain, "tv", message).with_help(format!("draw at most {MOST}")));
+            return Err(LayoutError::new(ErrorKind::Domain, "tv", message)
+                .with_help(format!("at most {MOST} elements are drawn")));
         }
         let (threads, values) = (size(0), size(1));
         for t in 0..threads {
@@ -69,10 +73,20 @@ impl TvGrid {
         })?;
         match held {
             Some(held) if (i64::from(held.thread), i64::from(held.value)) == (t, v) => {}
-            Some(held) => held.more += 1,
-            None => *held = Some(Held { thread: t as u32, value: v as u32, more: 0 }),
+            Some(held) => {
+                if held.more == 0 {
+                    held.second = t as u32;
+                }
+                held.more += 1;
+            }
+            None => *held = Some(Held { thread: t as u32, value: v as u32, ..Held::default() }),
         }
         Ok(())
+    }
+
+    /// Is an element held more than once?
+    pub(super) fn is_shared(&self) -> bool {
+        self.held.iter().flatten().any(|held| held.more > 0)
     }
 
     /// The same with rows and columns exchanged.
@@ -99,9 +113,13 @@ impl Grid for TvGrid {
         let (m, n) = if self.turned { (col, row) } else { (row, col) };
         match self.held.get(m + n * self.shape[0] as usize).copied().flatten() {
             None => Cell { text: String::new(), second: Some(String::new()), shade: Shade::Empty },
-            Some(Held { thread, value, more }) => {
-                let value = if more > 0 { format!("V{value} +{more}") } else { format!("V{value}") };
-                Cell { text: format!("T{thread}"), second: Some(value), shade: Shade::Thread(thread) }
+            Some(Held { thread, value, second, more }) => {
+                let text = match more {
+                    0 => format!("T{thread}"),
+                    1 if second != thread => format!("T{thread},{second}"),
+                    more => format!("T{thread} +{more}"),
+                };
+                Cell { text, second: Some(format!("V{value}")), shade: Shade::Thread(thread) }
             }
         }
     }

@@ -42,7 +42,7 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     if args.json {
-        io.print(&format!("{}\n", render::object(&cx, &value)));
+        io.print(&format!("{}\n", render::object(&cx, &value, text)));
         return DONE;
     }
     if let Some(path) = &args.svg {

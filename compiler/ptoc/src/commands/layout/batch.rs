@@ -26,7 +26,7 @@ pub(super) fn batch<R: Read>(env: &Env, input: &mut BufReader<R>, io: &mut Io<'_
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end_matches(['\n', '\r']);
                 match eval_expr(&cx, env, text) {
-                    Ok(value) => render::object(&cx, &value),
+                    Ok(value) => render::object(&cx, &value, text),
                     Err(e) => json!({"error": located(&e, env, text)}),
                 }
             }

@@ -1,25 +1,44 @@
 //! Values of the layout algebra as text and as JSON.
 
 use ptoc_layout::picture::{Picture, TableStyle};
-use ptoc_layout::{Cx, Int, MmaAtom, Operand, Point, Points, Value, ops};
+use ptoc_layout::{Cx, Int, Layout, MmaAtom, Operand, Point, Points, Value, ops};
 use serde_json::{Map, json};
 use std::fmt::Write as _;
 
 /// A layout of more elements shows no `indices` in JSON.
 const INDICES: i64 = 256;
 
-/// What JSON says of a value.
-pub(super) fn object(cx: &Cx, value: &Value) -> serde_json::Value {
+/// The layout that a value is, without its swizzle or start.
+fn inner(value: &Value) -> Option<&Layout> {
+    match value {
+        Value::Layout(l) => Some(l),
+        Value::Composed(c) => Some(&c.layout),
+        Value::Window(w) => Some(&w.layout),
+        _ => None,
+    }
+}
+
+/// What JSON says of the value of `text`. Of a tile or a thread's part the layout and, besides, where it begins.
+/// Coordinates are text, those of one entry too.
+pub(super) fn object(cx: &Cx, value: &Value, text: &str) -> serde_json::Value {
     let number = |n: &Int| n.as_const().map_or_else(|| json!(n.to_string()), |n| json!(n));
-    let layout = match value {
-        Value::Layout(l) => l,
-        Value::Composed(c) => &c.layout,
-        Value::Int(n) => return json!({"value": number(n)}),
-        Value::Bool(b) => return json!({"value": b}),
-        other => return json!({"value": other.to_string()}),
+    let Some(layout) = inner(value) else {
+        return match value {
+            Value::Int(n) if gives_coordinate(text) => json!({"value": n.to_string()}),
+            Value::Int(n) => json!({"value": number(n)}),
+            Value::Bool(b) => json!({"value": b}),
+            other => json!({"value": other.to_string()}),
+        };
     };
     let mut object = Map::new();
-    object.insert("layout".into(), json!(value.to_string()));
+    match value {
+        Value::Window(w) => {
+            object.insert("layout".into(), json!(w.layout.to_string()));
+            let start = w.start.as_int().map_or_else(|| json!(w.start.to_string()), number);
+            object.insert("start".into(), start);
+        }
+        _ => drop(object.insert("layout".into(), json!(value.to_string()))),
+    }
     if let Ok(size) = layout.size() {
         object.insert("size".into(), number(&size));
     }
@@ -42,9 +61,18 @@ pub(super) fn object(cx: &Cx, value: &Value) -> serde_json::Value {
     serde_json::Value::Object(object)
 }
 
+/// Is it a call of the operation whose results are coordinates?
+fn gives_coordinate(text: &str) -> bool {
+    text.split_once('(').is_some_and(|(name, _)| name.trim() == "idx2crd")
+}
+
 /// As the operation of this name has it; not every layout has one.
 fn cosize(cx: &Cx, value: &Value) -> Option<Int> {
-    match (ops::find("cosize")?.eval)(cx, std::slice::from_ref(value)) {
+    let from_0 = match value {
+        Value::Window(w) => Value::Layout(w.layout.clone()),
+        other => other.clone(),
+    };
+    match (ops::find("cosize")?.eval)(cx, &[from_0]) {
         Ok(Value::Int(n)) => Some(n),
         _ => None,
     }
@@ -53,20 +81,18 @@ fn cosize(cx: &Cx, value: &Value) -> Option<Int> {
 /// The value for people.
 pub(super) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
     let mut out = format!("{value}\n");
-    match value {
-        Value::Layout(_) | Value::Composed(_) => {
-            let layout = if let Value::Composed(c) = value { Some(&c.layout) } else { None };
-            let Some(layout) = layout.or(if let Value::Layout(l) = value { Some(l) } else { None }) else { return out };
-            let mut facts = Vec::new();
-            if let Ok(size) = layout.size() {
-                facts.push(format!("size {size}"));
-            }
-            if let Some(cosize) = cosize(cx, value) {
-                facts.push(format!("cosize {cosize}"));
-            }
-            facts.extend([format!("rank {}", layout.rank()), format!("depth {}", layout.depth())]);
-            let _ = writeln!(out, "{}\n", facts.join("   "));
+    if let Some(layout) = inner(value) {
+        let mut facts = Vec::new();
+        if let Ok(size) = layout.size() {
+            facts.push(format!("size {size}"));
         }
+        if let Some(cosize) = cosize(cx, value) {
+            facts.push(format!("cosize {cosize}"));
+        }
+        facts.extend([format!("rank {}", layout.rank()), format!("depth {}", layout.depth())]);
+        let _ = writeln!(out, "{}\n", facts.join("   "));
+    }
+    match value {
         Value::Swizzle(s) if !s.is_identity() => {
             let (low, bits, up) = (s.base(), s.bits(), s.base() + s.shift().unsigned_abs());
             let (to, from) = if s.shift() >= 0 { (low, up) } else { (up, low) };
