@@ -39,7 +39,8 @@ impl Grower<'_> {
         let e = self.expr(gene.kid(0), dtype, form, blocks, 3);
         let changes = [("+=", BinOp::Add), ("^=", BinOp::Xor), ("&=", BinOp::And), (">>=", BinOp::Shr)];
         let (change, meaning) = gene.kid(1).pick_more(&changes);
-        let op = if gene.kid(1).tag % 3 == 1 && self.takes(Sem::Binary(meaning), &[dtype; 3], None) { change } else { "=" };
+        let op =
+            if gene.kid(1).tag % 3 == 1 && self.takes(Sem::Binary(meaning), &[dtype; 3], None) { change } else { "=" };
         out.push(Stmt::Assign(place, op, e));
     }
 
