@@ -42,7 +42,7 @@ pub struct Launch<'a> {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Steps after which the run is ended: one a block, one a statement, and one for every element that an instruction
-    /// computes (multiply-adds in a matrix product). `None` is no limit.
+    /// computes (multiply-adds in a matrix product) and every point of a nest. `None` is no limit.
     pub fuel: Option<u64>,
     /// Bytes that the run may hold.
     pub memory: u64,
