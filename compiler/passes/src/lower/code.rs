@@ -1,10 +1,11 @@
 //! Builds a function of loop IR: registers, a pool of constants, nested regions. Address arithmetic on known numbers
 //! is folded, so that constant offsets stay constants.
 
+use super::terms::{Terms, times};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{
-    Addr, BinOp, Cast, CmpOp, Entry, For, Func, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
+    Addr, BinOp, Cast, CmpOp, Entry, For, Func, If, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
     VarData, VarId,
 };
 use rustc_hash::FxHashMap;
@@ -22,6 +23,7 @@ pub(super) struct Code {
     /// around the loop.
     lanes: Option<FxHashMap<(LTy, u64), Reg>>,
     known: SecondaryMap<Reg, Option<i64>>,
+    terms: Terms,
     /// The source of what is emitted now.
     pub(super) span: Span,
 }
@@ -44,6 +46,7 @@ impl Code {
             pool_stmts: Region::new(),
             lanes: None,
             known: SecondaryMap::new(),
+            terms: Terms::default(),
             span,
         }
     }
@@ -147,10 +150,14 @@ impl Code {
     }
 
     pub(super) fn bin(&mut self, op: BinOp, a: Reg, b: Reg) -> Reg {
-        match (op, self.known(a), self.known(b)) {
-            (BinOp::Add, Some(x), Some(y)) => return self.int(x.wrapping_add(y)),
-            (BinOp::Sub, Some(x), Some(y)) => return self.int(x.wrapping_sub(y)),
-            (BinOp::Mul, Some(x), Some(y)) => return self.int(x.wrapping_mul(y)),
+        let known = (self.known(a), self.known(b));
+        if let (Some(x), Some(y)) = known
+            && let Some(result) = folded(op, x, y)
+        {
+            return self.int(result);
+        }
+        match (op, known.0, known.1) {
+            (BinOp::Max | BinOp::Min, ..) if a == b => return a,
             (BinOp::Add, Some(0), _) => return b,
             (BinOp::Add | BinOp::Sub, _, Some(0)) => return a,
             (BinOp::Mul, Some(1), _) => return b,
@@ -160,7 +167,21 @@ impl Code {
         }
         let dst = self.reg(self.ty(a));
         self.emit(Op::Binary { dst, op, a, b });
+        if self.ty(a) == LTy::I64 {
+            self.terms.note(dst, op, (a, b), known);
+        }
         dst
+    }
+
+    /// Is `whole = a * b`, as far as is known?
+    pub(super) fn is_product(&self, whole: Reg, a: Reg, b: Reg) -> bool {
+        let of = |r: Reg| self.terms.product(r, self.known(r));
+        of(whole) == times(&of(a), &of(b))
+    }
+
+    /// A power of two that divides `reg`, as far as is known.
+    pub(super) fn power(&self, reg: Reg) -> u64 {
+        self.terms.power(reg, self.known(reg))
     }
 
     pub(super) fn fma(&mut self, a: Reg, b: Reg, c: Reg) -> Reg {
@@ -253,14 +274,54 @@ impl Code {
         self.emit(Op::For(Box::new(For { label, index, lo, hi, step, body })));
     }
 
+    /// `if cond {} else {}`
+    pub(super) fn either(&mut self, cond: Reg, then: impl FnOnce(&mut Code), els: impl FnOnce(&mut Code)) {
+        self.push();
+        then(self);
+        let then = self.pop();
+        self.push();
+        els(self);
+        let els = self.pop();
+        self.emit(Op::If(Box::new(If { cond, then, els })));
+    }
+
     /// Independent lanes.
     pub(super) fn lanes(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
         let lane = self.reg(LTy::I64);
-        self.push();
-        let outer = self.lanes.replace(FxHashMap::default());
+        self.open_lanes();
         body(self, lane);
-        self.lanes = outer;
+        self.close_lanes(lane, count);
+    }
+
+    /// Begins the body of lanes. They do not nest.
+    pub(super) fn open_lanes(&mut self) {
+        self.push();
+        self.lanes = Some(FxHashMap::default());
+    }
+
+    /// Ends it.
+    pub(super) fn close_lanes(&mut self, lane: Reg, count: Reg) {
+        self.lanes = None;
         let body = self.pop();
         self.emit(Op::Lanes(Box::new(Lanes { lane, count, body })));
     }
+}
+
+/// `x op y`, where that is one number for sure.
+fn folded(op: BinOp, x: i64, y: i64) -> Option<i64> {
+    Some(match op {
+        BinOp::Add => x.wrapping_add(y),
+        BinOp::Sub => x.wrapping_sub(y),
+        BinOp::Mul => x.wrapping_mul(y),
+        BinOp::Max => x.max(y),
+        BinOp::Min => x.min(y),
+        BinOp::DivFloor if y > 0 => x.div_euclid(y),
+        BinOp::RemFloor if y > 0 => x.rem_euclid(y),
+        BinOp::And => x & y,
+        BinOp::Or => x | y,
+        BinOp::Xor => x ^ y,
+        BinOp::Shl if (0..64).contains(&y) => x << y,
+        BinOp::ShrU if (0..64).contains(&y) => ((x as u64) >> y) as i64,
+        _ => return None,
+    })
 }

@@ -102,9 +102,9 @@ impl Lower<'_> {
             Op::Alloc { .. } => {}
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, *addr),
             Op::Inst(inst) => self.inst(inst),
-            Op::Copy(_) | Op::Mma(_) => {
-                let what = if matches!(stmt.op, Op::Copy(_)) { "a copy" } else { "a matrix product" };
-                let message = format!("{what} along nested layouts is not compiled for the CPU yet");
+            Op::Copy(copy) => self.copy(copy),
+            Op::Mma(_) => {
+                let message = format!("a matrix product along nested layouts is not compiled for the CPU yet");
                 self.errors.push(
                     Diagnostic::error(codes::NOT_YET, stmt.span, message)
                         .with_help("the interpreter runs it: `--backend interp`"),
@@ -206,8 +206,11 @@ impl Lower<'_> {
 
     /// Element (row, col) of a window of a tile.
     fn tile_element(&mut self, tile: &TileRef, row: Value, col: Value) -> (MemTy, Addr) {
-        let matrix = self.tile(tile);
         let (row, col) = (self.value(row), self.value(col));
+        if self.kernel.tiles[tile.tile].ty.layout.is_some() {
+            return self.placed_element(tile, row, col);
+        }
+        let matrix = self.tile(tile);
         let at = matrix.at_row(&mut self.code, row).at_col(&mut self.code, col);
         (at.ty, at.first())
     }
@@ -286,7 +289,7 @@ impl Lower<'_> {
                 loops::PrintPart::Scalar { value: self.value(*value), ty: mem, unsigned }
             }
             PrintPart::Tile(tile) => {
-                let matrix = self.tile(tile);
+                let matrix = self.tile_by_rows(tile);
                 let (rows, cols) = (self.value(tile.valid.0), self.value(tile.valid.1));
                 let fixed = |s: Stride| match s {
                     Stride::Const(n) => n,

@@ -278,28 +278,27 @@ impl Lower<'_> {
         address
     }
 
-    /// The window of a tile as a matrix.
+    /// Where the element of a tile array begins.
+    pub(super) fn tile_start(&mut self, r: &TileRef) -> (Base, Reg) {
+        let ty = &self.kernel.tiles[r.tile].ty;
+        let key = (ty.loc, Storage::of(ty));
+        let address = self.address(r);
+        let offset = self.code.times(address, self.memory.scales[&key]);
+        (Base::Space(self.memory.spaces[&key]), offset)
+    }
+
+    /// The window of a tile as a matrix. The tile has no layout of its own.
     pub(super) fn tile(&mut self, r: &TileRef) -> Matrix {
         let data = &self.kernel.tiles[r.tile];
-        let ty = data.ty;
-        let key = (ty.loc, Storage::of(&ty));
         let (elem, row, col) = tile_layout(data);
-        let address = self.address(r);
-        let mut offset = self.code.times(address, self.memory.scales[&key]);
+        let (base, mut offset) = self.tile_start(r);
         if let Some((r0, c0)) = r.origin {
             let (r0, c0) = (self.value(r0), self.value(c0));
             let (down, right) = (self.code.times(r0, row), self.code.times(c0, col));
             offset = self.code.add(offset, down);
             offset = self.code.add(offset, right);
         }
-        Matrix {
-            base: Base::Space(self.memory.spaces[&key]),
-            offset,
-            rows: Stride::Const(row),
-            cols: Stride::Const(col),
-            ty: elem,
-            dtype: ty.dtype,
-        }
+        Matrix { base, offset, rows: Stride::Const(row), cols: Stride::Const(col), ty: elem, dtype: data.ty.dtype }
     }
 
     /// A rank-2 (or rank-1: a row) window of a tensor as a matrix.

@@ -9,15 +9,18 @@ mod code;
 mod contract;
 mod control;
 mod convert;
+mod copy;
 mod elementwise;
 mod gather;
 mod inst;
 mod math;
 mod matrix;
 mod memory;
+mod nest;
 mod ops;
 mod prologue;
 mod reduce;
+mod terms;
 
 use crate::placement::Placement;
 use code::Code;
@@ -86,14 +89,6 @@ impl<'k> Lower<'k> {
     }
 
     fn run(mut self, new_checks: &mut Vec<CheckData>) -> Result<Module, Vec<Diagnostic>> {
-        for data in self.kernel.tiles.values().filter(|t| t.ty.layout.is_some()) {
-            let message = format!("`{}` has a layout of its own, which is not compiled for the CPU yet", data.name);
-            self.errors.push(
-                Diagnostic::error(codes::NOT_YET, data.span, message)
-                    .with_label(data.ty.to_string())
-                    .with_help("the interpreter runs it: `--backend interp`"),
-            );
-        }
         self.lay_out();
         self.lay_out_scratch();
 

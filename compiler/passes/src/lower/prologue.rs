@@ -1,6 +1,6 @@
 //! Which statements of the prologue a block has to repeat: those whose values its body uses.
 
-use ptoc_ir::tile::{Kernel, Op, Stmt, Value, Var};
+use ptoc_ir::tile::{Kernel, Op, Stmt, TensorId, Value, Var};
 use rustc_hash::FxHashSet;
 
 #[derive(Default)]
@@ -13,6 +13,10 @@ struct Needs {
 pub(super) fn needed(kernel: &Kernel) -> Vec<bool> {
     let mut needs = Needs::default();
     kernel.body.iter().for_each(|s| needs.use_all(s));
+    let mut tables = FxHashSet::default();
+    kernel.body.iter().for_each(|s| looked_up(s, &mut tables));
+    // What a wrong entry of a table is reported with: its row and column.
+    needs.values.extend(tables.iter().flat_map(|t| &kernel.tensors[*t].shape));
     let mut wanted: Vec<bool> = kernel
         .prologue
         .iter()
@@ -27,6 +31,19 @@ pub(super) fn needed(kernel: &Kernel) -> Vec<bool> {
         .collect();
     wanted.reverse();
     wanted
+}
+
+/// The tensors that copies and products along nests look into for places.
+fn looked_up(stmt: &Stmt, out: &mut FxHashSet<TensorId>) {
+    let sides = match &stmt.op {
+        Op::Copy(c) => vec![&c.dst, &c.src],
+        Op::Mma(m) => vec![&m.acc, &m.a, &m.b],
+        _ => Vec::new(),
+    };
+    out.extend(sides.into_iter().flat_map(|s| s.tables()));
+    for region in stmt.op.regions() {
+        region.iter().for_each(|s| looked_up(s, out));
+    }
 }
 
 impl Needs {

@@ -179,15 +179,27 @@ pub fn run_interpreter(kernel: &Kernel, args: &Args) -> End {
 }
 
 pub fn run_lowered(prepared: &Prepared, args: &Args) -> End {
+    run_lowered_with(prepared, args, &|_, _| String::new())
+}
+
+/// As [`run_lowered`], with the whole message of a failed check.
+pub fn run_lowered_and_tell(prepared: &Prepared, args: &Args) -> End {
+    run_lowered_with(prepared, args, &|text, args| {
+        let fill = |text: String, (n, x): (usize, &i64)| text.replace(&format!("{{{n}}}"), &x.to_string());
+        format!(" {}", args.iter().enumerate().fold(text.to_owned(), fill))
+    })
+}
+
+fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]) -> String) -> End {
     let module: &Module = &prepared.module;
     let mut memory =
         Memory { tensors: args.tensors.iter().map(buffer).collect(), arena: vec![0xab; module.arena as usize] };
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
     let failed = |stop: eval::Stop| match stop {
-        eval::Stop::Check { check, .. } => {
+        eval::Stop::Check { check, args } => {
             let id = module.checks[check as usize].id;
             let data = prepared.placed.kernel.checks.values().nth(id as usize).expect("a row of the table");
-            End::Failed(data.code.to_string())
+            End::Failed(format!("{}{}", data.code, tell(&data.message, &args)))
         }
         other => panic!("{other:?}\n{}", loops::text::print(module, false)),
     };

@@ -4,5 +4,6 @@ mod harness;
 mod init;
 mod lowering;
 mod memory;
+mod nests;
 mod placement;
 mod scalars;
