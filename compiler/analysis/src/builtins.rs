@@ -1,6 +1,7 @@
 //! Names that every file knows: functions, words and modes. Dtypes, locations and instructions come from `isa`.
 
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Reduce, RoundMode, UnOp};
+use ptoc_layout::Operand;
 use ptoc_tensor::DType;
 
 /// A built-in function.
@@ -55,6 +56,14 @@ pub enum Builtin {
     /// An operation of the layout algebra, by its name in `ptoc_layout::ops`; and `layout`, `modes`, which are the
     /// language's own.
     Layout(&'static str),
+    /// `tiled_mma(ATOM, atoms = .., tiler = ..)`
+    TiledMma,
+    /// `fragment_C(MMA, (BM, BN))`
+    Fragment(Operand),
+    /// `partition_C(MMA, x)`
+    Partition(Operand),
+    /// `mma(MMA, acc, a, b)`
+    Mma,
     /// Known, but of a later version: what it belongs to.
     NotYet(&'static str),
 }
@@ -63,7 +72,6 @@ pub enum Builtin {
 pub fn function(name: &str) -> Option<Builtin> {
     use Builtin as B;
     const SYNC: &str = "explicit synchronisation (events, flags, rings)";
-    const MMA: &str = "declared MMA atoms";
     const VIEW: &str = "layout views";
     Some(match name {
         "tiles" => B::Tiles,
@@ -112,8 +120,14 @@ pub fn function(name: &str) -> Option<Builtin> {
         "atomic_exchange" => B::Atomic(AtomicOp::Exchange),
         "atomic_cas" => B::Atomic(AtomicOp::Cas),
         "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
-        "tiled_mma" | "mma" | "fragment_A" | "fragment_B" | "fragment_C" | "partition_A" | "partition_B"
-        | "partition_C" => B::NotYet(MMA),
+        "tiled_mma" => B::TiledMma,
+        "mma" => B::Mma,
+        "fragment_A" => B::Fragment(Operand::A),
+        "fragment_B" => B::Fragment(Operand::B),
+        "fragment_C" => B::Fragment(Operand::C),
+        "partition_A" => B::Partition(Operand::A),
+        "partition_B" => B::Partition(Operand::B),
+        "partition_C" => B::Partition(Operand::C),
         "copy" => B::Copy,
         "gather" => B::Gather,
         "recast" => B::Recast,
@@ -126,7 +140,7 @@ pub fn function(name: &str) -> Option<Builtin> {
     })
 }
 
-/// All built-in function names, for suggestions.
+/// Built-in function names for suggestions; those of layout operations are in `ptoc_layout::ops`.
 pub const FUNCTION_NAMES: &[&str] = &[
     "tiles",
     "ceil_div",
@@ -173,6 +187,14 @@ pub const FUNCTION_NAMES: &[&str] = &[
     "atomic_xor",
     "atomic_exchange",
     "atomic_cas",
+    "tiled_mma",
+    "mma",
+    "fragment_A",
+    "fragment_B",
+    "fragment_C",
+    "partition_A",
+    "partition_B",
+    "partition_C",
 ];
 
 /// A word with a fixed meaning that is no function.

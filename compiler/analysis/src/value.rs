@@ -2,7 +2,7 @@
 
 use crate::builtins::{Builtin, Word};
 use crate::modules::ItemId;
-pub use crate::window::{Leaf, Lookup, Mode, Quantity, View, Window};
+pub use crate::window::{Leaf, Lookup, Mode, Pattern, Quantity, View, Window};
 use ptoc_ir::tile::{Tile, Value};
 use ptoc_isa::{InstrId, TileType};
 use ptoc_tensor::DType;

@@ -21,6 +21,8 @@ pub enum Quantity {
     Entry(Lookup),
     /// A coordinate: the element exists only where it is below this bound.
     Guard(Value),
+    /// Coordinate 0 or 1 of the element in the block that a tiled MMA partitions: what a product goes by.
+    Coord(usize),
 }
 
 /// How an entry of a table counts.

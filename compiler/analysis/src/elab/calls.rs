@@ -249,6 +249,17 @@ impl Elab<'_> {
                 Ok(Val::Int(i128::from(ty.bytes())))
             }
             Builtin::Copy => self.copy(args, span),
+            Builtin::TiledMma => self.tiled_mma(args, span),
+            Builtin::Fragment(operand) => self.mma_fragment(operand, args, span),
+            Builtin::Partition(operand) => {
+                let name = match operand {
+                    ptoc_layout::Operand::A => "partition_A",
+                    ptoc_layout::Operand::B => "partition_B",
+                    ptoc_layout::Operand::C => "partition_C",
+                };
+                self.mma_partition(operand, name, args, span)
+            }
+            Builtin::Mma => self.mma(args, span),
             Builtin::Gather => self.gather(args, span),
             Builtin::Recast => self.recast(&[], args, span),
             Builtin::Size => self.layout_call("size", &[], args, span),

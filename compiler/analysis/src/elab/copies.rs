@@ -51,18 +51,39 @@ impl Elab<'_> {
         let to = self.side(&dst, e[0].span, true)?;
         let from = self.side(&src, e[1].span, false)?;
         self.same_pattern(&to, &from, (e[0].span, e[1].span))?;
-        let covers = matches!(dst, Val::Tile(_));
-        self.copy_sides(&to, &from, None, covers, span, (e[0].span, e[1].span))?;
-        if let Val::Tile(t) = dst {
-            let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
-            if let [r, c] = extents[..]
-                && t.valid.is_none()
-                && !self.patterns.contains_key(&t.tile)
-            {
-                self.write_valid(&t, (r, c), span)?;
-            }
+        if let Side::Part(p) = &from {
+            self.padding_written(p, e[1].span)?;
+        }
+        let at = (e[0].span, e[1].span);
+        match &dst {
+            Val::Tile(t) => self.copy_to_tile(t, to, from, span, at)?,
+            _ => self.copy_sides(&to, &from, None, false, span, at)?,
         }
         Ok(Val::Unit)
+    }
+
+    /// A tile as the destination: what is copied sets its valid shape, and is padded as a load is. A fragment is always
+    /// whole: where a partition ends, it holds zeros.
+    fn copy_to_tile(&mut self, t: &TileVal, to: Side, mut from: Side, span: Span, at: (Span, Span)) -> R<()> {
+        if self.patterns.contains_key(&t.tile) {
+            let zero = self.scalar_of(&Val::Int(0), ptoc_ir::tile::Ty::D(t.ty.dtype), span)?;
+            return self.copy_sides(&to, &from, Some(zero), true, span, at);
+        }
+        let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
+        let ([r, c], None) = (&extents[..], t.valid) else {
+            return self.copy_sides(&to, &from, None, true, span, at);
+        };
+        let shape = self.write_valid(t, (*r, *c), span)?;
+        let (pad, to) = match (self.pads.get(&t.tile).copied(), &from) {
+            (Some(pad), Side::View(v)) => {
+                let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
+                from = Side::View(view);
+                self.padded_loads.insert((t.tile, t.element), shape);
+                (Some(self.scalar_of(&Val::Float(pad), ptoc_ir::tile::Ty::D(t.ty.dtype), span)?), to)
+            }
+            _ => (None, Side::Part(self.tile_part(t, shape))),
+        };
+        self.copy_sides(&to, &from, pad, true, span, at)
     }
 
     /// A value as one side of a copy.
@@ -187,8 +208,8 @@ impl Elab<'_> {
                 prefixes.push((first..axes.len(), d.modes[k].extent));
             }
         }
-        let mut guards = Vec::new();
         let zero = self.idx(0);
+        let mut guards = Vec::new();
         for (range, bound) in prefixes {
             let mut strides = vec![zero; axes.len()];
             let mut step = self.idx(1);
@@ -201,6 +222,12 @@ impl Elab<'_> {
         for (w, of_dst) in [(&d, true), (&s, false)] {
             for (q, bound) in w.guards() {
                 guards.push(Guard { at: affine(w, q, &axes, of_dst), bound });
+            }
+        }
+        // Where several threads hold one element of the destination, the first of them writes it.
+        for a in &mut axes {
+            if d.pattern.is_some() && a.dst.iter().all(|by| *by == zero) && self.const_index(a.extent) > Some(1) {
+                a.extent = self.idx(1);
             }
         }
         let copy = Copy {

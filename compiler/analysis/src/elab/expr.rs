@@ -282,11 +282,13 @@ impl Elab<'_> {
     /// Runs `f` in a new region; facts that were checked in it are forgotten after it.
     pub fn region<T>(&mut self, f: impl FnOnce(&mut Self) -> R<T>) -> (Region, R<T>) {
         let (mark, known, seen) = (self.facts.mark(), self.cx.mark(), self.ints_log.len());
+        let padded = self.padded_loads.clone();
         self.b.push_region();
         let r = f(self);
         let region = self.b.pop_region();
         self.facts.forget(mark);
         self.cx.forget(known);
+        self.padded_loads = padded;
         for v in self.ints_log.drain(seen..) {
             self.ints.remove(&v);
         }
@@ -298,6 +300,7 @@ impl Elab<'_> {
         match self.expr(base)? {
             Val::View(v) => self.index_view(&v, args, span),
             Val::Tile(t) => self.index_tile(&t, args, span),
+            Val::Part(p) => self.index_part(&p, args, span),
             Val::TileArray(a) => self.index_array(&a, args, span),
             Val::TileType(t) => {
                 let e = self.exactly(args, 1, "tile T[count]", span)?;
@@ -485,6 +488,10 @@ impl Elab<'_> {
             for p in parts {
                 v = match (v, p.parse::<usize>()) {
                     (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
+                    (Val::Algebra(a), Err(_)) => match self.member_of(&a, p, Span::default()) {
+                        Ok(Some(m)) => m,
+                        _ => Val::Algebra(a),
+                    },
                     (v, _) => v,
                 };
             }

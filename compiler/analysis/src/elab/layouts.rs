@@ -53,6 +53,11 @@ impl Elab<'_> {
             Val::Word(crate::builtins::Word::Skip) => Algebra::Skip,
             Val::Tuple(l) => Algebra::Tuple(l.iter().map(|x| self.algebra_of(x)).collect::<Option<_>>()?),
             Val::View(view) => Algebra::Layout(self.layout_of(&view.window, 0)),
+            Val::Part(p) => Algebra::Layout(self.part_layout(p)),
+            Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
+                let window = self.patterns[&t.tile].clone();
+                Algebra::Layout(self.part_layout(&crate::value::Part { tile: *t, window }))
+            }
             _ => return None,
         })
     }
@@ -312,9 +317,9 @@ impl Elab<'_> {
         Ok(Val::Bool(equal == (op == BinaryOp::Eq)))
     }
 
-    /// Methods of layouts: `l.shape`, `l.size`, `mma.tiler`.
-    pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> R<Val> {
-        let member = match (a, name.name.as_str()) {
+    /// Members of layouts, atoms and MMAs: `l.shape`, `atom.C`, `mma.tiler`; `None` if there is no such one.
+    pub fn member_of(&mut self, a: &Algebra, name: &str, span: Span) -> R<Option<Val>> {
+        let member = match (a, name) {
             (Algebra::Layout(l), "shape") => Some(Algebra::ints(l.shape())),
             (Algebra::Layout(l), "stride") => strides(l.stride()),
             (Algebra::Atom(atom), "A") => Some(Algebra::Layout(atom.a.clone())),
@@ -324,8 +329,14 @@ impl Elab<'_> {
             (Algebra::Atom(atom), "shape") => Some(Algebra::ints(&IntTuple::flat(&atom.shape))),
             _ => None,
         };
-        match member {
-            Some(m) => Ok(self.from_algebra(m, name.span)),
+            (Algebra::Mma(mma), name) => self.mma_member(mma, name, span)?,
+        Ok(member.map(|m| self.from_algebra(m, span)))
+    }
+
+    /// `l.shape`
+    pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> R<Val> {
+        match self.member_of(a, &name.name, name.span)? {
+            Some(m) => Ok(m),
             None => {
                 let message = format!("{} has no `.{}`", a.describe(), name.name);
                 let d = Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, message);
@@ -336,6 +347,7 @@ impl Elab<'_> {
                     Algebra::Atom(_) => d.with_note("an atom has .shape, .thr, .A, .B and .C"),
                     _ => d,
                 })
+                    Algebra::Mma(_) => d.with_note("a tiled MMA has .tiler, .atom, .threads and .atoms"),
             }
         }
     }

@@ -21,6 +21,7 @@ pub(crate) mod labels;
 mod layouts;
 mod local;
 mod masks;
+mod mma;
 mod oracle;
 mod params;
 mod program;
@@ -138,6 +139,8 @@ pub(crate) struct Elab<'a> {
     /// What fills a tile beyond its valid shape when it is loaded.
     pub pads: FxHashMap<Tile, f64>,
     /// What is known of sizes beyond what the symbols carry; grows with checks, shrinks at the end of a region.
+    /// Valid shapes beyond which a load has padded the tile, on the path that leads here.
+    pub padded_loads: FxHashMap<(Tile, Option<Value>), (Value, Value)>,
     pub cx: ptoc_layout::Cx,
     /// Values as integers of layouts, as they were first seen in this region or one around it.
     pub ints: FxHashMap<Value, ptoc_layout::Int>,

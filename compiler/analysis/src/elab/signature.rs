@@ -159,6 +159,7 @@ impl<'a> Elab<'a> {
             pending_gm: None,
             patterns: FxHashMap::default(),
             pads: FxHashMap::default(),
+            padded_loads: FxHashMap::default(),
             cx: ptoc_layout::Cx::default(),
             ints: FxHashMap::default(),
             ints_log: Vec::new(),

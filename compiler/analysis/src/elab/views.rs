@@ -63,9 +63,14 @@ impl Elab<'_> {
     /// `view[a, _, b]`, also with nested coordinates: `view[_, (_, k)]`
     pub fn index_view(&mut self, view: &View, args: &[Arg], span: Span) -> R<Val> {
         let name = self.tensor_name(view);
-        self.same_rank(&view.window, &name, args.len(), "index", span)?;
-        let window = self.index_window(&view.window, &name, args, span)?;
+        let window = self.index_modes(&view.window, &name, args, span)?;
         Ok(Val::View(self.with_window(view, window).into()))
+    }
+
+    /// The same of any window: one coordinate, or `_`, for each mode.
+    pub fn index_modes(&mut self, w: &Window, name: &str, args: &[Arg], span: Span) -> R<Window> {
+        self.same_rank(w, name, args.len(), "index", span)?;
+        self.index_window(w, name, args, span)
     }
 
     /// The window that coordinates leave.

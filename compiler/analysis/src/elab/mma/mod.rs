@@ -1,0 +1,168 @@
+//! Tiled MMAs in the language: `tiled_mma` and its members, and what an MMA does to blocks.
+//!
+//! The thread is one more mode that nobody slices: [`partition`] cuts a block into (thread, (value, rest, rest)), a
+//! fragment is an ordinary tile whose rows are threads and whose columns are their values, and [`product`] finds from
+//! the elements' coordinates in the block which axes count M, N and K.
+
+mod partition;
+mod product;
+
+use super::{Elab, R, Reported};
+use crate::value::Val;
+use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
+use ptoc_layout::{Int, IntTuple, LayoutError, MmaAtom, Operand, TiledMma, Value as Algebra};
+use ptoc_syntax::ast::Arg;
+use ptoc_tensor::DType;
+use std::sync::Arc;
+
+/// How the modes of the product are called.
+const MODES: [&str; 3] = ["M", "N", "K"];
+
+/// The dtype of an operand's elements.
+fn dtype_of(atom: &MmaAtom, operand: Operand) -> Option<DType> {
+    DType::from_name(
+        &atom.types[match operand {
+            Operand::A => 1,
+            Operand::B => 2,
+            Operand::C => 3,
+        }],
+    )
+}
+
+impl Elab<'_> {
+    /// `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`
+    pub fn tiled_mma(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let usage = "usage: `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`";
+        let mut places: [Option<&Arg>; 3] = [None; 3];
+        for (k, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => k,
+                Some(n) => match ["atom", "atoms", "tiler"].iter().position(|x| *x == n.name) {
+                    Some(slot) => slot,
+                    None => {
+                        let message = format!("`tiled_mma` has no argument `{}`", n.name);
+                        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_note(usage);
+                        return self.report(d);
+                    }
+                },
+            };
+            match places.get_mut(slot) {
+                Some(place @ None) => *place = Some(a),
+                Some(Some(_)) => {
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, "this argument is given twice")
+                        .with_note(usage);
+                    return self.report(d);
+                }
+                None => {
+                    let message = "`tiled_mma` takes an atom, atoms and a tiler";
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, message).with_note(usage);
+                    return self.report(d);
+                }
+            }
+        }
+        let Some(atom_at) = places[0] else {
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`tiled_mma` needs an atom").with_note(usage);
+            return self.report(d);
+        };
+        let atom = match self.expr(&atom_at.value)? {
+            Val::Algebra(a) if matches!(&*a, Algebra::Atom(_)) => match &*a {
+                Algebra::Atom(atom) => atom.clone(),
+                _ => return Err(Reported),
+            },
+            Val::Poison => return Err(Reported),
+            other => {
+                let message = format!("`tiled_mma` tiles an atom, found {}", other.describe());
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, atom_at.value.span, message)
+                    .with_help("an atom is declared by `atom NAME { .. }`, or one of `use std::atoms::..`");
+                return self.report(d);
+            }
+        };
+        let ones = Algebra::Tuple(vec![Algebra::Int(Int::ONE), Algebra::Int(Int::ONE), Algebra::Int(Int::ONE)]);
+        let atoms = match places[1] {
+            None => ones,
+            Some(a) => self.mma_arg(a, "the atoms side by side are a tuple (M, N, K) or a layout of them")?,
+        };
+        let tiler = match places[2] {
+            None => Algebra::Tuple(vec![Algebra::Keep; 3]),
+            Some(a) => self.mma_arg(a, "the tiler is a tuple of extents, layouts or `_` for M, N and K")?,
+        };
+        let at = places.map(|p| p.map_or(span, |a| a.value.span));
+        let Some(op) = ptoc_layout::ops::find("tiled_mma") else { return Err(Reported) };
+        let operands = [Algebra::Atom(atom), atoms, tiler];
+        match self.algebra(span, |cx| (op.eval)(cx, &operands))? {
+            Ok(mma) => Ok(Val::Algebra(mma.into())),
+            Err(e) => self.mma_error(codes::BAD_TILED_MMA, e, span, &at),
+        }
+    }
+
+    fn mma_arg(&mut self, a: &Arg, what: &str) -> R<Algebra> {
+        let v = self.expr(&a.value)?;
+        if matches!(v, Val::Poison) {
+            return Err(Reported);
+        }
+        match self.algebra_of(&v) {
+            Some(x) => Ok(x),
+            None => {
+                let message = format!("{what}, found {}", v.describe());
+                self.error(codes::TYPE_MISMATCH, a.value.span, message)
+            }
+        }
+    }
+
+    /// A refusal by the algebra of an MMA; its first mode is one of M, N and K.
+    fn mma_error<T>(&mut self, code: Code, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
+        let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
+        let mut d = Diagnostic::error(code, at, format!("`{}`: {}", e.op, e.message));
+        if at != span {
+            d = d.with_secondary(span, format!("in this `{}`", e.op));
+        }
+        if let Some(h) = e.help {
+            d = d.with_help(h);
+        }
+        self.report(d)
+    }
+
+    /// The extent in M, N and K that one call of the MMA covers.
+    fn mma_tile(&mut self, mma: &TiledMma, span: Span) -> R<[i64; 3]> {
+        let mut tile = [0; 3];
+        for (k, n) in tile.iter_mut().enumerate() {
+            *n = match mma.tile_size(k) {
+                Ok(n) => n,
+                Err(e) => return self.mma_error(codes::BAD_TILED_MMA, e, span, &[]),
+            };
+        }
+        Ok(tile)
+    }
+
+    /// `MMA.tiler`, `MMA.threads`, ...; `None` if there is no such member.
+    pub fn mma_member(&mut self, mma: &Arc<TiledMma>, name: &str, span: Span) -> R<Option<Algebra>> {
+        let n = match name {
+            "atom" => return Ok(Some(Algebra::Atom(mma.atom.clone()))),
+            "tiler" => return Ok(Some(Algebra::ints(&IntTuple::flat(&self.mma_tile(mma, span)?)))),
+            "threads" => mma.thread_count(),
+            "atoms" => mma.atom_count(),
+            _ => return Ok(None),
+        };
+        match n {
+            Ok(n) => Ok(Some(Algebra::Int(Int::Const(n)))),
+            Err(e) => self.mma_error(codes::BAD_TILED_MMA, e, span, &[]),
+        }
+    }
+
+    /// The MMA that an argument is.
+    fn mma_of(&mut self, v: &Val, at: Span) -> R<Arc<TiledMma>> {
+        match v {
+            Val::Algebra(a) if matches!(&**a, Algebra::Mma(_)) => match &**a {
+                Algebra::Mma(m) => Ok(m.clone()),
+                _ => Err(Reported),
+            },
+            Val::Poison => Err(Reported),
+            other => {
+                let message = format!("the first argument is a tiled MMA, found {}", other.describe());
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message)
+                    .with_help("`tiled_mma(ATOM, atoms = (2, 2, 1))` makes one of an atom");
+                self.report(d)
+            }
+        }
+    }
+}
