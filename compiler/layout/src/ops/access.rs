@@ -4,9 +4,7 @@ use super::Op;
 use super::args::{Args, View};
 use super::product::zip;
 use super::profile::product;
-use crate::{
-    Composed, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Path, Result, Stride, Tiler, Truth, Value,
-};
+use crate::{Composed, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Path, Result, Stride, Tiler, Truth, Value};
 
 impl Layout {
     /// The mode at a path from the outermost inwards.

@@ -2,24 +2,29 @@
 
 use super::Op;
 use super::args::Args;
-use super::coalesce::{Leaves, coalesce, filter, from_leaves};
+use super::coalesce::{Leaves, coalesce, filter, from_leaves, owned};
 use crate::{Condition, Cx, ErrorKind, Int, Layout, LayoutError, Result, Stride, Truth};
 
 const OP: &str = "complement";
 
-/// A layout `R` with increasing strides, disjoint from `a` but for the offset 0, such that `a` and `R` together reach
-/// each of `0..m` (and whatever the last repetition adds): `(a, R)` is a bijection onto an interval.
+/// A layout `R` with increasing strides that is disjoint from `a` but for the offset 0, such that `(a, R)` gives each
+/// offset at most once. It gives each of `0..m` where the strides of `a` are multiples of the span of the modes below
+/// them; otherwise it leaves holes.
 ///
-/// `a` needs positive strides, each a multiple of the span of the modes below it; without that the modes overlap, or
-/// (what CuTe accepts) no such `R` exists.
+/// The strides of `a` must be positive, and its modes must not overlap.
 pub fn complement(cx: &Cx, a: &Layout, m: &Int) -> Result<Layout> {
-    if m.bounds().1.is_some_and(|hi| hi < 0) {
+    complement_over(cx, a, std::slice::from_ref(m))
+}
+
+/// In the product of `extents`, rounded up in each of them.
+pub(crate) fn complement_over(cx: &Cx, a: &Layout, extents: &[Int]) -> Result<Layout> {
+    if let Some(m) = extents.iter().find(|m| m.bounds().1.is_some_and(|hi| hi < 0)) {
         return Err(LayoutError::new(ErrorKind::Domain, OP, format!("a size of {m}")).in_arg(1));
     }
     let f = filter(cx, a).map_err(|e| e.of(OP))?;
-    let mut leaves: Leaves = f.leaves().into_iter().map(|(s, d)| (s.clone(), d.clone())).collect();
+    let mut leaves: Leaves = owned(&f);
     if leaves.iter().any(|(s, _)| s.is(0)) {
-        let message = format!("{a} has no elements, so no number of copies covers {m}");
+        let message = format!("{a} has no elements, so no number of copies covers anything");
         return Err(LayoutError::new(ErrorKind::Domain, OP, message).in_arg(0).with_help("give extents of at least 1"));
     }
     // All 1s and 0s: the one offset 0.
@@ -32,16 +37,39 @@ pub fn complement(cx: &Cx, a: &Layout, m: &Int) -> Result<Layout> {
     let mut span = Int::ONE;
     for (s, d) in leaves {
         let d = d.scale;
-        let gap = match cx.divides(&span, &d) {
-            Truth::Yes => d.div_exact(&span).map_or_else(|| cx.floor_div(&d, &span), Ok)?,
-            Truth::No => return Err(overlap(cx, a, &d, &span)),
-            Truth::Unknown => return Err(LayoutError::undecided(OP, Condition::Divides(span, d)).in_arg(0)),
+        let gap = match (cx.divides(&span, &d), cx.le(&span, &d)) {
+            (Truth::Yes, _) => d.div_exact(&span).map_or_else(|| cx.floor_div(&d, &span), Ok)?,
+            (_, Truth::Yes) => cx.floor_div(&d, &span)?,
+            (_, Truth::No) => return Err(overlap(a, &d, &span)),
+            (_, Truth::Unknown) => return Err(LayoutError::undecided(OP, Condition::Le(span, d)).in_arg(0)),
         };
         out.push((gap, Stride::int(span)));
         span = s.mul(&d).map_err(|e| e.of(OP))?;
     }
-    out.push((ceil_div(cx, OP, m, &span)?, Stride::int(span)));
+    out.push((copies(cx, extents, &span)?, Stride::int(span)));
     coalesce(cx, &from_leaves(out)).map_err(|e| e.of(OP))
+}
+
+/// How many spans cover the extents: `ceil(m / span)` of one extent; of several it takes whole ones of the first, and
+/// what of the span is left goes on in the next.
+fn copies(cx: &Cx, extents: &[Int], span: &Int) -> Result<Int> {
+    let (mut product, mut span) = (Int::ONE, span.clone());
+    for (k, m) in extents.iter().enumerate() {
+        product = product.mul(&ceil_div(cx, OP, m, &span)?).map_err(|e| e.of(OP))?;
+        if k + 1 == extents.len() || span.is(1) || m.is(0) {
+            continue;
+        }
+        span = match (&span, m, cx.le(&span, m)) {
+            (Int::Const(_), Int::Const(_), _) => ceil_div(cx, OP, &span, m)?,
+            (_, _, Truth::Yes) => Int::ONE,
+            _ => match span.div_exact(m) {
+                Some(left) => left,
+                None if cx.divides(&span, m) == Truth::Yes => Int::ONE,
+                None => return Err(LayoutError::undecided(OP, Condition::Le(span, m.clone())).in_arg(0)),
+            },
+        };
+    }
+    Ok(product)
 }
 
 fn positive(cx: &Cx, a: &Layout, d: &Stride) -> Result<()> {
@@ -61,27 +89,11 @@ fn positive(cx: &Cx, a: &Layout, d: &Stride) -> Result<()> {
     }
 }
 
-fn overlap(cx: &Cx, a: &Layout, d: &Int, span: &Int) -> LayoutError {
-    let (kind, message) = if cx.le(span, d) == Truth::Yes {
-        let message = format!("stride {d} of {a} is no multiple of {span}, the span of the modes below it");
-        (ErrorKind::StrideOrder, message)
-    } else {
-        let message = format!("the modes of {a} overlap: stride {d} lies within {span}, the span of the modes below it");
-        (ErrorKind::NotInjective, message)
-    };
-    let help = match (span.as_const(), d.as_const()) {
-        (Some(span), Some(d)) if d > span => match (d / span * span, (d / span + 1).checked_mul(span)) {
-            (below, Some(above)) => Some(format!("a stride of {below} or {above} would do")),
-            (below, None) => Some(format!("a stride of {below} would do")),
-        },
-        (Some(span), Some(_)) => Some(format!("a stride of {span} or a multiple of it would do")),
-        _ => None,
-    };
-    let e = LayoutError::new(kind, OP, message).in_arg(0);
-    match help {
-        Some(help) => e.with_help(help),
-        None => e,
-    }
+fn overlap(a: &Layout, d: &Int, span: &Int) -> LayoutError {
+    let message = format!("the modes of {a} overlap: stride {d} lies within {span}, the span of the modes below it");
+    LayoutError::new(ErrorKind::NotInjective, OP, message)
+        .in_arg(0)
+        .with_help(format!("a stride of {span} or a multiple of it would do"))
 }
 
 /// Ascending, equal ones in their order. Symbolic strides must be comparable.
@@ -97,7 +109,9 @@ pub(crate) fn sort_by_stride(cx: &Cx, op: &'static str, leaves: &mut Leaves) -> 
             match cx.le(below, this) {
                 Truth::Yes => break,
                 Truth::Unknown if cx.le(this, below) != Truth::Yes => {
-                    return Err(LayoutError::undecided(op, Condition::Le(below.clone(), this.clone())).in_arg(0));
+                    // Ask for what is likely: products of more quantities are greater.
+                    let (less, more) = if degree(this) < degree(below) { (this, below) } else { (below, this) };
+                    return Err(LayoutError::undecided(op, Condition::Le(less.clone(), more.clone())).in_arg(0));
                 }
                 _ => leaves.swap(at - 1, at),
             }
@@ -105,6 +119,14 @@ pub(crate) fn sort_by_stride(cx: &Cx, op: &'static str, leaves: &mut Leaves) -> 
         }
     }
     Ok(())
+}
+
+/// The greatest number of quantities in a product of the polynomial.
+fn degree(n: &Int) -> u32 {
+    match n {
+        Int::Const(_) => 0,
+        Int::Sym(p) => p.terms().map(|(m, _)| m.iter().map(|(_, power)| power).sum()).max().unwrap_or(0),
+    }
 }
 
 /// `ceil(a / b)`; a symbolic `b` that does not cancel must be known to be at least 1.

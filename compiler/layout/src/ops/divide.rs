@@ -2,17 +2,19 @@
 
 use super::Op;
 use super::args::Args;
-use super::coalesce::coalesce;
-use super::complement::complement;
-use super::composition::{by_mode, compose, extent};
+use super::complement::complement_over;
+use super::composition::{after, by_mode, extent};
+use super::left::{Left, Rule};
 use super::make::row;
 use super::suggest;
 use crate::{Cx, ErrorKind, Int, Layout, LayoutError, Result, Tiler, Value};
 
+const OP: &str = "logical_divide";
+
 /// Each mode that the tiler cuts becomes (tile, rest): an element's place in its tile, and which tile. A tile that does
 /// not divide the extent is repeated until it covers it; what lies outside must be predicated.
 pub fn logical_divide(cx: &Cx, a: &Layout, tiler: &Tiler) -> Result<Layout> {
-    divide_as("logical_divide", cx, a, tiler)
+    divide_as(OP, cx, a, tiler)
 }
 
 /// `((tile, ..), (rest, .., further modes ..))`
@@ -56,46 +58,51 @@ fn divide_as(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler) -> Result<Lay
     }
 }
 
+/// `A o (tile, complement of the tile)`. The rest rounds up in each mode of the coalesced `A`, and must with the tile
+/// reach each index of each mode once.
 fn divide_by(cx: &Cx, a: &Layout, tile: &Layout) -> std::result::Result<Layout, Step> {
-    let size = coalesce(cx, a).and_then(|c| c.size()).map_err(Step::Whole)?;
-    let rest = complement(cx, tile, &size).map_err(Step::Complement)?;
-    compose(cx, a, &Layout::of_modes(vec![tile.clone(), rest])).map_err(Step::Composition)
+    let mut left = Left::new(cx, a).map_err(Step::Whole)?;
+    let inside = match tile.has_basis() {
+        true => Err(LayoutError::new(ErrorKind::Kind, OP, format!("strides of {tile} are coordinates")).in_arg(1)),
+        false => after(Rule::Exact, cx, &mut left, tile),
+    };
+    let inside = inside.map_err(Step::Tile)?;
+    let rest = complement_over(cx, tile, &left.extents()).map_err(Step::Complement)?;
+    let outside = after(Rule::RoundUp, cx, &mut left, &rest).map_err(Step::Rest)?;
+    left.covered(cx).map_err(Step::Rest)?;
+    Ok(Layout::of_modes(vec![inside, outside]))
 }
 
 /// Which step of a division refused.
 enum Step {
     Whole(LayoutError),
+    Tile(LayoutError),
     Complement(LayoutError),
-    Composition(LayoutError),
+    Rest(LayoutError),
 }
 
 /// The steps' errors in terms of the division: which tile of which layout, and what would do instead.
 fn explain(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, step: Step) -> LayoutError {
-    let (mut e, what) = match step {
+    let (e, repeated) = match step {
         Step::Whole(e) => return e.of(op).in_arg(0),
         // The tile is the complement's first argument and our second.
-        Step::Complement(e) => (e.of(op).in_arg(1), None),
-        Step::Composition(mut e) => {
-            let part = (!e.path.0.is_empty()).then(|| e.path.0.remove(0));
-            let what = match part {
-                Some(0) => "",
-                _ => "; this is in the repetition of the tile",
-            };
-            if part != Some(0) {
-                e.path.0.clear();
-                e.help = None;
-            }
-            (e.of(op).in_arg(1), Some(what))
-        }
+        Step::Complement(e) => return e.of(op).in_arg(1),
+        Step::Tile(e) => (e, false),
+        Step::Rest(e) => (e, true),
     };
-    if e.kind == ErrorKind::Undecided || e.kind == ErrorKind::Overflow {
+    let mut e = e.of(op).in_arg(1);
+    if repeated {
+        // The path is one of the complement, which the author did not write.
+        e.path.0.clear();
+    }
+    if matches!(e.kind, ErrorKind::Undecided | ErrorKind::Overflow) {
         return e;
     }
-    if let Some(what) = what {
-        e.message = format!("tile {tiler} does not divide {a}: {}{what}", e.message);
-        let better = suggest::tiles(cx, a, tiler, |cx, a, t| divide_as(op, cx, a, t));
-        e.help = better.or(e.help);
-    }
+    let what = if repeated { "tile {} does not repeat over {}: " } else { "tile {} does not divide {}: " };
+    let what = what.replacen("{}", &tiler.to_string(), 1).replacen("{}", &a.to_string(), 1);
+    e.message.insert_str(0, &what);
+    let inner = if repeated { None } else { e.help.take() };
+    e.help = suggest::tiles(a, tiler, |tile| divide_by(cx, a, tile).is_ok()).or(inner);
     e
 }
 
@@ -141,11 +148,11 @@ fn table(op: &'static str, cx: &Cx, v: &[Value], f: fn(&Cx, &Layout, &Tiler) -> 
 
 pub(crate) static OPS: &[Op] = &[
     Op {
-        name: "logical_divide",
+        name: OP,
         usage: "logical_divide(A, tiler)",
         doc: "Each mode becomes (tile, rest): ((TM,RM),(TN,RN),..).",
         arity: (2, 2),
-        eval: |cx, v| table("logical_divide", cx, v, logical_divide),
+        eval: |cx, v| table(OP, cx, v, logical_divide),
     },
     Op {
         name: "zipped_divide",

@@ -72,10 +72,8 @@ pub fn is_injective(cx: &Cx, a: &Layout) -> Result<bool> {
 /// No two coordinates of these modes (extents above 1, or not known) have one offset.
 fn distinct(cx: &Cx, a: &Layout, modes: &[(&Int, &Int)]) -> Result<bool> {
     const OP: &str = "is_injective";
-    let known: Option<Vec<(i128, i128)>> = modes
-        .iter()
-        .map(|(s, d)| Some((i128::from(s.as_const()?), i128::from(d.as_const()?).abs())))
-        .collect();
+    let known: Option<Vec<(i128, i128)>> =
+        modes.iter().map(|(s, d)| Some((i128::from(s.as_const()?), i128::from(d.as_const()?).abs()))).collect();
     if let Some(mut known) = known {
         known.sort_by_key(|&(_, d)| std::cmp::Reverse(d));
         return distinct_numbers(&known).ok_or_else(|| {
@@ -109,7 +107,9 @@ fn distinct(cx: &Cx, a: &Layout, modes: &[(&Int, &Int)]) -> Result<bool> {
             (Some(k), _) => {
                 let (s, d) = rest.remove(k);
                 if cx.le(&reach.add(&Int::ONE)?, d) != Truth::Yes {
-                    return Err(LayoutError::undecided(OP, crate::Condition::Le(reach.add(&Int::ONE)?, d.clone())).in_arg(0));
+                    return Err(
+                        LayoutError::undecided(OP, crate::Condition::Le(reach.add(&Int::ONE)?, d.clone())).in_arg(0)
+                    );
                 }
                 reach = reach.add(&s.sub(&Int::ONE)?.mul(d)?)?;
             }
@@ -120,7 +120,8 @@ fn distinct(cx: &Cx, a: &Layout, modes: &[(&Int, &Int)]) -> Result<bool> {
                     return Ok(false);
                 }
                 let (s, d) = rest[0];
-                let message = format!("mode {s}:{d} of {a} lies within the span of the others, which depends on symbols");
+                let message =
+                    format!("mode {s}:{d} of {a} lies within the span of the others, which depends on symbols");
                 return Err(LayoutError::new(ErrorKind::Undecided, OP, message).in_arg(0));
             }
         }

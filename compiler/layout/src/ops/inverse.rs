@@ -43,6 +43,10 @@ pub fn left_inverse(cx: &Cx, a: &Layout) -> Result<Layout> {
         }
         sorted.push((Int::from(sorted.len() as i64), d.clone()));
     }
+    if sorted.is_empty() {
+        // One offset, 0: any index has it.
+        return Ok(Layout::leaf(coalesce(cx, a)?.size()?, Stride::from(0)));
+    }
     sort_by_stride(cx, OP, &mut sorted)?;
     let order: Vec<usize> = sorted.iter().filter_map(|(k, _)| usize::try_from(k.as_const()?).ok()).collect();
     // Size of the result so far, which is the last stride; and the span of the modes so far.
@@ -73,7 +77,8 @@ pub fn left_inverse(cx: &Cx, a: &Layout) -> Result<Layout> {
         // A multiple of the stride below that is below the span: the mode below runs into this one.
         let apart = Condition::Le(span.clone(), d.clone());
         if !cx.require(OP, apart).map_err(|e| e.in_arg(0))? {
-            let message = format!("the modes of {a} overlap: stride {d} lies within {span}, the span of the modes below");
+            let message =
+                format!("the modes of {a} overlap: stride {d} lies within {span}, the span of the modes below");
             return Err(LayoutError::new(ErrorKind::NotInjective, OP, message)
                 .in_arg(0)
                 .with_help(format!("a stride of {span} or a multiple of it would do")));

@@ -4,7 +4,9 @@ use super::Op;
 use super::args::Args;
 use super::coalesce::{Leaves, coalesce, from_leaves};
 use super::complement::sort_by_stride;
-use super::{composition, zipped_divide};
+use super::composition::composition_as;
+use super::left::Rule;
+use super::zipped_divide;
 use crate::{Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Tuple, Value};
 
 /// `n` elements in a row, as a layout: `n:1`, and `1:0` for one.
@@ -56,7 +58,9 @@ fn spread(shape: &IntTuple, order: &IntTuple, out: &mut Vec<Int>) -> Result<()> 
             out.resize(out.len() + shape.leaves().len(), n.clone());
             Ok(())
         }
-        (Tuple::Node(s), Tuple::Node(o)) if s.len() == o.len() => s.iter().zip(o).try_for_each(|(s, o)| spread(s, o, out)),
+        (Tuple::Node(s), Tuple::Node(o)) if s.len() == o.len() => {
+            s.iter().zip(o).try_for_each(|(s, o)| spread(s, o, out))
+        }
         _ => {
             let message = format!("order {order} is nested otherwise than shape {shape}");
             Err(LayoutError::new(ErrorKind::Profile, "make_ordered_layout", message)
@@ -236,12 +240,13 @@ pub(crate) static OPS: &[Op] = &[
     Op {
         name: "identity_compose",
         usage: "identity_compose(shape, tiler)",
-        doc: "composition(make_identity_layout(shape), tiler)",
+        doc: "The coordinates that a tiler selects; those outside of the shape are to be predicated.",
         arity: (2, 2),
         eval: |cx, v| {
             let args = Args::new("identity_compose", v);
             let identity = make_identity_layout(&args.shape(0)?);
-            Ok(Value::Layout(composition(cx, &identity, &args.tiler(1)?).map_err(|e| e.of("identity_compose"))?))
+            let composed = composition_as(Rule::RoundUp, cx, &identity, &args.tiler(1)?);
+            Ok(Value::Layout(composed.map_err(|e| e.of("identity_compose"))?))
         },
     },
     Op {

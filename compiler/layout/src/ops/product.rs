@@ -3,10 +3,11 @@
 use super::Op;
 use super::args::Args;
 use super::complement::complement;
-use super::composition::{by_mode, compose, extent};
+use super::composition::{by_mode, compose_as, extent};
 use super::divide::{lifted, unzip};
+use super::left::Rule;
 use super::make::{make_ordered_layout, row};
-use crate::{Condition, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Tiler, Tuple, Value};
+use crate::{Condition, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Tiler, Truth, Tuple, Value};
 
 /// `(block, copies)`: mode 0 is the block, mode 1 numbers its copies, which `tiler` orders. By mode as in division.
 pub fn logical_product(cx: &Cx, block: &Layout, tiler: &Tiler) -> Result<Layout> {
@@ -106,18 +107,23 @@ fn product_as(op: &'static str, cx: &Cx, block: &Layout, tiler: &Tiler) -> Resul
 }
 
 fn product_by(op: &'static str, cx: &Cx, block: &Layout, tiler: &Layout) -> Result<Layout> {
-    let copies = copies(cx, block, tiler).map_err(|e| e.of(op))?;
+    let copies = copies(Rule::Exact, cx, block, tiler).map_err(|e| e.of(op))?;
     Ok(Layout::of_modes(vec![block.clone(), copies]))
 }
 
 /// Where the copies go.
-fn copies(cx: &Cx, block: &Layout, tiler: &Layout) -> Result<Layout> {
-    let span = tiler.cosize(cx).map_err(|e| e.in_arg(1))?;
-    let room = block.size()?.mul(&span)?;
-    let free = complement(cx, block, &room).map_err(|e| e.in_arg(0))?;
-    compose(cx, &free, tiler).map_err(|mut e| {
+fn copies(rule: Rule, cx: &Cx, block: &Layout, tiler: &Layout) -> Result<Layout> {
+    let count = tiler.cosize(cx).map_err(|e| e.in_arg(1))?;
+    let room = block.size()?.mul(&count)?;
+    let mut free = complement(cx, block, &room).map_err(|e| e.in_arg(0))?;
+    // So much room is too little for a block that spans more than its size: then the places beyond the last gap count.
+    if rule == Rule::Exact && cx.le(&count, &free.size()?) == Truth::No {
+        let span = block.cosize(cx).map_err(|e| e.in_arg(0))?;
+        free = complement(cx, block, &span.mul(&count)?).map_err(|e| e.in_arg(0))?;
+    }
+    compose_as(rule, cx, &free, tiler).map_err(|mut e| {
         if !matches!(e.kind, ErrorKind::Undecided | ErrorKind::Overflow) {
-            e.message = format!("the copies of {block} go to {free}, which {tiler} does not fit: {}", e.message);
+            e.message.insert_str(0, &format!("copies of {block} have the places {free}, which {tiler} does not fit: "));
         }
         e.in_arg(1)
     })
@@ -126,7 +132,7 @@ fn copies(cx: &Cx, block: &Layout, tiler: &Layout) -> Result<Layout> {
 fn padded_product(op: &'static str, cx: &Cx, block: &Layout, tiler: &Layout) -> Result<(Layout, Layout)> {
     let rank = block.rank().max(tiler.rank());
     let (block, tiler) = (padded(block, rank), padded(tiler, rank));
-    let copies = copies(cx, &block, &tiler).map_err(|e| e.of(op))?;
+    let copies = copies(Rule::RoundUp, cx, &block, &tiler).map_err(|e| e.of(op))?;
     Ok((block, copies))
 }
 
@@ -140,13 +146,13 @@ fn padded(a: &Layout, rank: usize) -> Layout {
     Layout::of_modes(modes)
 }
 
-/// Mode i is (a's i, b's i). Ranks are equal.
+/// Mode i is (a's i, b's i). Ranks are equal; a leaf pairs with the whole other.
 pub(crate) fn zip(a: &Layout, b: &Layout) -> Layout {
-    let pairs = a.modes().into_iter().zip(b.modes()).map(|(x, y)| Layout::of_modes(vec![x, y])).collect();
-    match (a.is_leaf(), b.is_leaf()) {
-        (true, true) => Layout::of_modes(vec![a.clone(), b.clone()]),
-        _ => Layout::of_modes(pairs),
+    if a.is_leaf() || b.is_leaf() {
+        return Layout::of_modes(vec![Layout::of_modes(vec![a.clone(), b.clone()])]);
     }
+    let pairs = a.modes().into_iter().zip(b.modes()).map(|(x, y)| Layout::of_modes(vec![x, y]));
+    Layout::of_modes(pairs.collect())
 }
 
 fn by_tiler(op: &'static str, cx: &Cx, v: &[Value], f: fn(&Cx, &Layout, &Tiler) -> Result<Layout>) -> Result<Value> {

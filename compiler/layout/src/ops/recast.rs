@@ -2,7 +2,9 @@
 
 use super::Op;
 use super::args::{Args, View};
-use crate::{Composed, Condition, Cx, ErrorKind, Int, Layout, LayoutError, Result, Stride, Swizzle, Truth, Tuple, Value};
+use crate::{
+    Composed, Condition, Cx, ErrorKind, Int, Layout, LayoutError, Result, Stride, Swizzle, Truth, Tuple, Value,
+};
 
 /// Of elements that hold `n` of `a`'s each. Leaf `s:d`: a stride of `n` or more must be a multiple of it, a smaller one
 /// divide it, and then `n / |d|` steps fall into one element.

@@ -1,6 +1,7 @@
 //! Help that mends: the nearest numbers that would do. Only for errors, so clarity goes before speed.
 
-use crate::{Cx, Int, Layout, Result, Tiler};
+use super::make::row;
+use crate::{Int, Layout, Tiler, Tuple};
 
 /// Strides near `d * stepped` that suit extent `a`.
 pub(crate) fn strides(a: &Int, d: &Int, stepped: &Int) -> Option<String> {
@@ -26,23 +27,14 @@ pub(crate) fn extents(whole: &Int, s: &Int, taken: &Int, exact: bool) -> Option<
 }
 
 /// Tiles with another extent that `accepts`, in place of a tiler that is a single mode: `4 or 6 would`.
-pub(crate) fn tiles(
-    cx: &Cx,
-    a: &Layout,
-    tiler: &Tiler,
-    accepts: impl Fn(&Cx, &Layout, &Tiler) -> Result<Layout>,
-) -> Option<String> {
-    let n = match tiler {
-        Tiler::Extent(n) => n.as_const()?,
-        Tiler::Layout(l) if l.is_leaf() => l.size().ok()?.as_const()?,
+pub(crate) fn tiles(a: &Layout, tiler: &Tiler, accepts: impl Fn(&Layout) -> bool) -> Option<String> {
+    let tile = match tiler {
+        Tiler::Extent(n) => row(n),
+        Tiler::Layout(l) if l.is_leaf() => l.clone(),
         _ => return None,
     };
-    let size = a.size().ok()?.as_const()?;
-    let with = |n: i64| match tiler {
-        Tiler::Layout(l) => Tiler::Layout(l.with_shape(crate::Tuple::Leaf(Int::Const(n)))),
-        _ => Tiler::Extent(Int::Const(n)),
-    };
-    let good = |n: &i64| accepts(cx, a, &with(*n)).is_ok();
+    let (n, size) = (tile.size().ok()?.as_const()?, a.size().ok()?.as_const()?);
+    let good = |n: &i64| accepts(&tile.with_shape(Tuple::Leaf(Int::Const(*n))));
     let below = (1..n).rev().take(CANDIDATES).find(good);
     let above = (n.checked_add(1)?..=size).take(CANDIDATES).find(good);
     let found: Vec<i64> = [below, above].into_iter().flatten().collect();

@@ -16,9 +16,8 @@ pub fn compose_swizzles(outer: Swizzle, inner: Swizzle) -> Result<Swizzle> {
     if inner.is_identity() {
         return Ok(outer);
     }
-    let refuse = |message: String, help: &str| {
-        Err(LayoutError::new(ErrorKind::Domain, OP, message).in_arg(1).with_help(help))
-    };
+    let refuse =
+        |message: String, help: &str| Err(LayoutError::new(ErrorKind::Domain, OP, message).in_arg(1).with_help(help));
     if outer.shift() != inner.shift() {
         let message = format!("{outer} and {inner} shift by {} and {}", outer.shift(), inner.shift());
         return refuse(message, "only swizzles with the same shift make one swizzle");

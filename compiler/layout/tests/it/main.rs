@@ -2,3 +2,6 @@
 
 mod golden;
 mod partition;
+mod properties;
+mod random;
+mod symbolic;
