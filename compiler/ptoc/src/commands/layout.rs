@@ -10,7 +10,7 @@ use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, Span, codes, suggest};
 use ptoc_layout::picture::{Picture, TableStyle};
-use ptoc_layout::{Cx, Env, ExprError, ExprErrorKind, TextSpan, Value, eval_expr, ops};
+use ptoc_layout::{Cx, Env, ExprError, ExprErrorKind, MmaAtom, TextSpan, Value, eval_expr, ops};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::BufReader;
@@ -65,9 +65,13 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
     DONE
 }
 
-/// The values that expressions may name: the atoms of the library.
+/// The values that expressions may name: the operands of a matrix instruction.
 fn environment() -> Env {
-    Env::new()
+    let mut env = Env::new();
+    for (name, value) in MmaAtom::operands() {
+        env.insert(name, value);
+    }
+    env
 }
 
 /// Every operation with what it does.

@@ -30,11 +30,16 @@ impl Sandbox {
     fn batch(&self, input: &[u8]) -> Vec<Value> {
         let mut child = self.command("layout --batch").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        let input = input.to_vec();
+        let sent = input.to_vec();
+        let input = sent.clone();
         let writer = std::thread::spawn(move || stdin.write_all(&input));
         let output = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
-        assert_eq!(output.status.code(), Some(0));
+        let _ = writer.join().unwrap();
+        if output.status.code() != Some(0) {
+            let answered = output.stdout.iter().filter(|&&b| b == b'\n').count();
+            let lines = String::from_utf8_lossy(&sent).lines().skip(answered).take(1).collect::<String>();
+            panic!("{:?} after {answered} answers, near {lines}", output.status);
+        }
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -192,14 +197,95 @@ fn golden_cases() {
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Numbers without end: the same ones in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn of<'l>(&mut self, list: &[&'l str]) -> &'l str {
+        list[self.below(list.len())]
+    }
+
+    fn int(&mut self) -> &'static str {
+        let likely = ["0", "1", "2", "3", "4", "6", "8", "12", "-1", "-4", "5", "16"];
+        let rare = ["9223372036854775807", "-9223372036854775808", "4294967296", "3037000500", "-9223372036854775807"];
+        if self.below(12) == 0 { self.of(&rare) } else { self.of(&likely) }
+    }
+
+    /// A nested tuple whose leaves `leaf` writes.
+    fn tuple(&mut self, depth: usize, leaf: &mut dyn FnMut(&mut Numbers) -> String) -> String {
+        if depth == 0 || self.below(3) == 0 {
+            return leaf(self);
+        }
+        let modes: Vec<String> = (0..self.below(4)).map(|_| self.tuple(depth - 1, leaf)).collect();
+        format!("({})", modes.join(","))
+    }
+
+    fn layout(&mut self) -> String {
+        let shape = self.tuple(2, &mut |n| n.int().trim_start_matches('-').to_owned());
+        let basis = self.below(6) == 0;
+        let mut stride = String::new();
+        let mut digits = false;
+        // Each extent becomes a stride.
+        for c in shape.chars() {
+            if c.is_ascii_digit() {
+                if !std::mem::replace(&mut digits, true) {
+                    stride += self.int();
+                    if basis {
+                        stride += self.of(&["@0", "@1", "@0@1", "@2"]);
+                    }
+                }
+            } else {
+                digits = false;
+                stride.push(c);
+            }
+        }
+        format!("{shape}:{stride}")
+    }
+
+    fn value(&mut self) -> String {
+        match self.below(10) {
+            0 => self.int().to_owned(),
+            1 | 2 => self.tuple(2, &mut |n| n.int().to_owned()),
+            3 => self.tuple(2, &mut |n| n.of(&["_", "1", "0", "3", "X"]).to_owned()),
+            4 => format!("<{},{}>", self.layout(), self.of(&["_", "4", "3:2", "<2:1,2>"])),
+            5 => format!("Sw<{},{},{}>", self.int(), self.int(), self.int()),
+            6 => format!("Sw<2,0,3> o {} o {}", self.int(), self.layout()),
+            7 => format!("{} o {}", self.int(), self.layout()),
+            _ => self.layout(),
+        }
+    }
+}
+
+/// Whatever the operands are, there is an answer, and nothing takes long.
+#[test]
+fn every_operation_answers() {
+    let s = Sandbox::new();
+    let list = s.run("layout --list");
+    let usages: Vec<&str> = list.lines().filter(|l| !l.starts_with([' ', '-', '$']) && l.contains('(')).collect();
+    assert!(usages.len() > 50, "{list}");
+    let mut numbers = Numbers(7);
+    let mut input = String::new();
+    for k in 0..12_000 {
+        let usage = usages[k % usages.len()];
+        let (name, args) = usage.split_once('(').unwrap();
+        let count = args.matches(", ").count() + 1;
+        let args: Vec<String> = (0..count).map(|_| numbers.value()).collect();
+        let _ = writeln!(input, "{name}({})", args.join(", "));
+    }
+    let answers = s.batch(input.as_bytes());
+    assert_eq!(answers.len(), 12_000, "stopped at {:?}", input.lines().nth(answers.len()));
+}
+
 /// The promise is 10,000 a second of a released compiler; this one is not optimised and has a busy machine.
 #[test]
 fn a_batch_of_divisions_is_quick() {
-    let mut state = 12345u64;
-    let mut pick = |list: &[i64]| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        list[(state >> 33) as usize % list.len()]
-    };
+    let mut numbers = Numbers(12345);
+    let mut pick = |list: &[i64]| list[numbers.below(list.len())];
     let mut input = String::new();
     for _ in 0..10_000 {
         let (tile_m, tile_n) = (pick(&[1, 2, 4, 8, 16]), pick(&[1, 2, 4, 8]));
