@@ -37,6 +37,7 @@ pub use int::Int;
 pub use intern::TileLayout;
 pub use layout::{Layout, Stride};
 pub use mma::{MmaAtom, Operand, TiledMma};
+pub use ops::Offset;
 pub use points::{Point, Points};
 pub use poly::{Atom, AtomKind, Poly};
 pub use predicated::Predicated;

@@ -298,7 +298,9 @@ impl Elab<'_> {
         }
         let (n, d) = (self.int_of(a), self.int_of(b));
         if self.cx.divides(&d, &n) == ptoc_layout::Truth::Yes {
-            return self.bin(BinOp::Div, a, b, span);
+            if let Ok(q) = self.cx.floor_div(&n, &d) {
+                return self.value_of(&q, span);
+            }
         }
         let add = self.idx(c - 1);
         let up = self.bin(BinOp::Add, a, add, span);

@@ -339,7 +339,13 @@ impl Elab<'_> {
         let w = side.window();
         match side {
             Side::Part(p) => {
-                let shape = (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols)));
+                // A tile as such is used as far as it is valid; a partition ranges over the capacity.
+                let shape = match (&w.modes[..], &w.pattern) {
+                    ([r, c], None) if w.quantities.len() == 2 && r.plain().is_some() && c.plain().is_some() => {
+                        (r.extent, c.extent)
+                    }
+                    _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
+                };
                 let tile = self.tile_ref(&p.tile, shape);
                 Access::Tile { tile, row: affine(w, 0, axes, of_dst), col: affine(w, 1, axes, of_dst) }
             }

@@ -151,7 +151,7 @@ impl Elab<'_> {
                     .with_help("kernels are launched from a `program`");
                 self.report(d)
             }
-            ItemKind::Atom(_) => self.not_yet(span, "MMA atoms"),
+            ItemKind::Atom(a) => self.atom_shim(a),
             ItemKind::Use(_) | ItemKind::Error => Err(Reported),
         }
     }

@@ -240,7 +240,9 @@ impl Elab<'_> {
                 Some(m) => m,
                 None => {
                     let message = format!("there is no mode {k}: {here} has {rank}");
-                    return self.error(codes::RANK_MISMATCH, s.value.span, message);
+                    let d = Diagnostic::error(codes::RANK_MISMATCH, s.value.span, message)
+                        .with_label("modes are numbered from 0");
+                    return self.report(d);
                 }
             };
         }
@@ -327,9 +329,9 @@ impl Elab<'_> {
             (Algebra::Atom(atom), "C") => Some(Algebra::Layout(atom.c.clone())),
             (Algebra::Atom(atom), "thr") => Some(Algebra::Layout(atom.thr.clone())),
             (Algebra::Atom(atom), "shape") => Some(Algebra::ints(&IntTuple::flat(&atom.shape))),
+            (Algebra::Mma(mma), name) => self.mma_member(mma, name, span)?,
             _ => None,
         };
-            (Algebra::Mma(mma), name) => self.mma_member(mma, name, span)?,
         Ok(member.map(|m| self.from_algebra(m, span)))
     }
 
@@ -345,9 +347,9 @@ impl Elab<'_> {
                         d.with_note("a layout has .shape and .stride; size(l), rank(l) are functions")
                     }
                     Algebra::Atom(_) => d.with_note("an atom has .shape, .thr, .A, .B and .C"),
+                    Algebra::Mma(_) => d.with_note("a tiled MMA has .tiler, .atom, .threads and .atoms"),
                     _ => d,
                 })
-                    Algebra::Mma(_) => d.with_note("a tiled MMA has .tiler, .atom, .threads and .atoms"),
             }
         }
     }

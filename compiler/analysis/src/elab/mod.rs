@@ -36,6 +36,7 @@ mod tiles;
 mod types;
 mod views;
 mod windows;
+mod mma_shim;
 
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
@@ -138,9 +139,9 @@ pub(crate) struct Elab<'a> {
     pub patterns: FxHashMap<Tile, crate::value::Window>,
     /// What fills a tile beyond its valid shape when it is loaded.
     pub pads: FxHashMap<Tile, f64>,
-    /// What is known of sizes beyond what the symbols carry; grows with checks, shrinks at the end of a region.
     /// Valid shapes beyond which a load has padded the tile, on the path that leads here.
     pub padded_loads: FxHashMap<(Tile, Option<Value>), (Value, Value)>,
+    /// What is known of sizes beyond what the symbols carry; grows with checks, shrinks at the end of a region.
     pub cx: ptoc_layout::Cx,
     /// Values as integers of layouts, as they were first seen in this region or one around it.
     pub ints: FxHashMap<Value, ptoc_layout::Int>,

@@ -10,6 +10,7 @@ mod divide;
 mod eval;
 mod inject;
 mod inverse;
+mod left;
 mod make;
 mod mma;
 mod partition;
