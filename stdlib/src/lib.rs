@@ -3,7 +3,10 @@
 //! `use std::act::gelu;` imports `gelu` from the module `["act"]`.
 
 /// Every module: its path below `std`, the name that diagnostics use for its file, and its text.
-pub const MODULES: &[(&[&str], &str, &str)] = &[(&["act"], "<std>/act.tile", include_str!("../act.tile"))];
+pub const MODULES: &[(&[&str], &str, &str)] = &[
+    (&["act"], "<std>/act.tile", include_str!("../act.tile")),
+    (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
+];
 
 /// The module at `path` (without the leading `std`): the name of its file and its text.
 pub fn module(path: &[&str]) -> Option<(&'static str, &'static str)> {

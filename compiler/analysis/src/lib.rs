@@ -3,6 +3,7 @@
 //! [`Modules::load`] parses a file and its imports, [`check_names`] resolves every name, [`instantiate`] elaborates one
 //! kernel for one target and one choice of static parameters. All of it is pure.
 
+mod atoms;
 mod builtins;
 mod elab;
 mod foreign;
@@ -12,6 +13,7 @@ mod names;
 mod value;
 mod window;
 
+pub use atoms::{atom, standard as standard_atoms};
 pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
 pub use elab::{
     ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,

@@ -124,7 +124,13 @@ impl Walk<'_> {
                 self.open = false;
                 self.pop();
             }
-            ItemKind::Atom(_) | ItemKind::Use(_) | ItemKind::Error => {}
+            ItemKind::Atom(a) => {
+                self.reserved(&a.name);
+                if let Err(faults) = crate::atoms::atom(a) {
+                    self.out.extend(faults);
+                }
+            }
+            ItemKind::Use(_) | ItemKind::Error => {}
         }
     }
 

@@ -36,7 +36,7 @@ pub use expr::{Env, ExprError, ExprErrorKind, eval_expr, parse_value};
 pub use int::Int;
 pub use intern::TileLayout;
 pub use layout::{Layout, Stride};
-pub use mma::{MmaAtom, Operand, TiledMma};
+pub use mma::{ATOM_FIELDS, MmaAtom, Operand, TiledMma};
 pub use ops::Offset;
 pub use points::{Point, Points};
 pub use poly::{Atom, AtomKind, Poly};

@@ -7,6 +7,9 @@ use std::sync::Arc;
 /// An atom may have this many elements in each of its matrices, and this many (thread, value) pairs: each is looked at.
 const MOST: i64 = 1 << 22;
 
+/// What is to blame in an atom's own faults.
+const ATOM: &str = "atom";
+
 /// The modes of a matrix product.
 const MODES: [char; 3] = ['M', 'N', 'K'];
 
@@ -74,39 +77,52 @@ impl MmaAtom {
     }
 }
 
+/// The fields of an atom, in the order in which [`MmaAtom::faults`] counts them.
+pub const ATOM_FIELDS: [&str; 6] = ["shape", "types", "thr", "A", "B", "C"];
+
 impl MmaAtom {
-    /// Are the layouts those of a matrix instruction? Threads are distinct; A, B and C have two modes, as many threads as
-    /// there are, and reach every element of their matrix: C each once, A and B perhaps from several threads (stride 0).
+    /// The first of [`MmaAtom::faults`].
     pub fn check(&self) -> Result<()> {
-        const OP: &str = "atom";
-        let refuse = |kind, message: String, help: &str| Err(LayoutError::new(kind, OP, message).with_help(help));
+        self.faults().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// What makes the layouts no matrix instruction's; [`LayoutError::arg`] is the field, counted as in [`ATOM_FIELDS`].
+    /// Threads are distinct; A, B and C have two modes, as many threads as there are, and reach every element of their
+    /// matrix: C each once, A and B perhaps from several threads (stride 0).
+    pub fn faults(&self) -> Vec<LayoutError> {
+        let refuse = |kind, arg, message: String, help: &str| {
+            vec![LayoutError::new(kind, ATOM, message).in_arg(arg).with_help(help)]
+        };
         if let Some(k) = self.shape.iter().position(|&n| !(1..=MOST).contains(&n)) {
             let message = format!("extent {} in mode {} is not in 1 to {MOST}", self.shape[k], MODES[k]);
-            return refuse(ErrorKind::Domain, message, "the shape is M, N and K of one instruction");
+            return refuse(ErrorKind::Domain, 0, message, "the shape is M, N and K of one instruction");
         }
-        let cx = Cx::default();
-        let threads = count(OP, &self.thr)?;
-        if !ops::is_injective(&cx, &self.thr).map_err(|e| e.of(OP))? {
-            let message = format!("thr = {} gives two logical threads one thread of the machine", self.thr);
-            return refuse(ErrorKind::NotInjective, message, "give each mode a stride of its own: 32:1, (4,2):(1,16)");
+        let threads = match count(ATOM, &self.thr) {
+            Ok(threads) => threads,
+            Err(e) => return vec![e.in_arg(2)],
+        };
+        match ops::is_injective(&Cx::default(), &self.thr) {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = format!("thr = {} gives two logical threads one thread of the machine", self.thr);
+                return refuse(ErrorKind::NotInjective, 2, message, "give each mode a stride of its own: (4,2):(1,16)");
+            }
+            Err(e) => return vec![e.of(ATOM).in_arg(2)],
         }
-        for operand in Operand::ALL {
-            self.check_operand(operand, threads)?;
-        }
-        Ok(())
+        let check = |(k, operand)| self.check_operand(operand, threads).err().map(|e| e.in_arg(3 + k));
+        Operand::ALL.into_iter().enumerate().filter_map(check).collect()
     }
 
     fn check_operand(&self, operand: Operand, threads: i64) -> Result<()> {
-        const OP: &str = "atom";
         let (tv, name) = (self.tv(operand), operand.name());
         let refuse = |kind, message: String, help: String| {
-            Err(LayoutError::new(kind, OP, format!("{name} = {tv} {message}")).with_help(help))
+            Err(LayoutError::new(kind, ATOM, format!("{name} = {tv} {message}")).with_help(help))
         };
         let (Some(thr), Some(_), 2) = (tv.mode(0), tv.mode(1), tv.rank()) else {
             let message = format!("has {} modes, not two", tv.rank());
             return refuse(ErrorKind::Profile, message, "mode 0 is the thread, mode 1 the value: (32,4):(4,1)".into());
         };
-        let (held, pairs) = (count(OP, &thr)?, count(OP, tv)?);
+        let (held, pairs) = (count(ATOM, &thr)?, count(ATOM, tv)?);
         if held != threads {
             let message = format!("has {held} threads in mode 0, thr = {} has {threads}", self.thr);
             return refuse(ErrorKind::Size, message, "each operand has all threads; stride 0 shares elements".into());

@@ -15,6 +15,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Rows of a table.
 const ROWS: usize = 32;
@@ -65,9 +66,12 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
     DONE
 }
 
-/// The values that expressions may name: the operands of a matrix instruction.
+/// The values that expressions may name: the library's atoms, and the operands of a matrix instruction.
 fn environment() -> Env {
     let mut env = Env::new();
+    for atom in ptoc_analysis::standard_atoms() {
+        env.insert(atom.name.clone(), Value::Atom(Arc::new(atom)));
+    }
     for (name, value) in MmaAtom::operands() {
         env.insert(name, value);
     }
