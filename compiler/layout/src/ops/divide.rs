@@ -45,6 +45,10 @@ fn divide_as(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler) -> Result<Lay
         Tiler::Keep => Ok(a.clone()),
         Tiler::Extent(n) => {
             extent(op, n)?;
+            if n.is(0) {
+                let e = LayoutError::new(ErrorKind::Domain, op, "a tile of 0 elements").in_arg(1);
+                return Err(e.with_help("give an extent of at least 1"));
+            }
             by_layout(&row(n))
         }
         Tiler::Layout(tile) => by_layout(tile),

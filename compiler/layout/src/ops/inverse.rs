@@ -63,10 +63,12 @@ pub fn left_inverse(cx: &Cx, a: &Layout) -> Result<Layout> {
             Truth::No => {
                 let message = format!("stride {d} of {a} is no multiple of {size}, the stride below it");
                 let e = LayoutError::new(ErrorKind::StrideOrder, OP, message).in_arg(0);
-                return Err(match (size.as_const(), d.as_const()) {
-                    (Some(size), Some(d)) => {
-                        let below = Some(d / size * size).filter(|n| *n > 0);
-                        let found = [below, (d / size + 1).checked_mul(size)];
+                return Err(match (size.as_const(), d.as_const(), span.as_const()) {
+                    (Some(size), Some(d), Some(span)) => {
+                        let below = Some(d / size * size).filter(|n| *n >= span);
+                        // The first multiple above that lies beyond the span of the modes below.
+                        let least = d.max(span.saturating_sub(1));
+                        let found = [below, (least / size + 1).checked_mul(size)];
                         let found: Vec<String> = found.iter().flatten().map(i64::to_string).collect();
                         e.with_help(format!("a stride of {} would do", found.join(" or ")))
                     }

@@ -35,7 +35,8 @@ pub(crate) fn tiles(a: &Layout, tiler: &Tiler, accepts: impl Fn(&Layout) -> bool
     };
     let (n, size) = (tile.size().ok()?.as_const()?, a.size().ok()?.as_const()?);
     let good = |n: &i64| accepts(&tile.with_shape(Tuple::Leaf(Int::Const(*n))));
-    let below = (1..n).rev().take(CANDIDATES).find(good);
+    // A tile of one element always does, and helps nobody.
+    let below = (2..n).rev().take(CANDIDATES).find(good);
     let above = (n.checked_add(1)?..=size).take(CANDIDATES).find(good);
     let found: Vec<i64> = [below, above].into_iter().flatten().collect();
     would("an extent of", &found)
