@@ -99,6 +99,11 @@ impl Picture {
         }
     }
 
+    /// One line: what it shows.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     /// As an SVG file.
     pub fn svg(&self) -> String {
         svg::draw(self)

@@ -170,6 +170,42 @@ fn tiled_atoms_repeat() {
     assert_eq!([&a[4][0], &a[8][0]], ["T16,24 V0", "T4,12 V0"]);
 }
 
+/// The algebra's thread-value layouts, which come about by division and composition, say the same as the pictures.
+#[test]
+fn pictures_agree_with_the_algebra() {
+    let quad = ["(4,2):(1,16)", "(8,4):(1,8)", "(8,4):(1,8)", "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))"];
+    let nt = ["(4,2):(1,16)", "((4,2),4):((8,4),1)", "((4,2),4):((8,4),1)", quad[3]];
+    let keep = || [Tiler::Keep, Tiler::Keep, Tiler::Keep];
+    let order = |text: &str| Tiler::Layout(layout(text));
+    for (atom, atoms, tiler) in [
+        (sm80(), "(1,1,1):(0,0,0)", keep()),
+        (sm80(), "(2,2,1):(1,2,4)", keep()),
+        (sm80(), "(2,2,1):(2,1,1)", [32, 32, 16].map(|n: i64| Tiler::Extent(Int::from(n)))),
+        (sm80(), "(1,2,2):(1,1,2)", keep()),
+        (sm80(), "(1,1,1):(0,0,0)", [order("(8,2,2):(1,16,8)"), Tiler::Keep, Tiler::Extent(Int::from(32))]),
+        (atom([8, 8, 4], quad), "(2,2,1):(1,2,4)", keep()),
+        (atom([8, 8, 4], nt), "(2,1,1):(1,2,4)", [order("(4,4,2):(1,8,4)"), Tiler::Extent(Int::from(24)), Tiler::Keep]),
+    ] {
+        let mma = TiledMma { atom: atom.clone(), atoms: layout(atoms), tiler };
+        let Panels::Mma(parts) = mma::of_tiled(&Cx::default(), &mma).unwrap().panels else { panic!("{mma}") };
+        for (operand, grid) in crate::Operand::ALL.into_iter().zip(parts.iter()) {
+            let tv = mma.tv(operand).unwrap();
+            let threads: i64 = tv.shape().modes()[0].leaves().iter().map(|n| n.as_const().unwrap()).product();
+            let points = crate::Points::of_layout(&tv).unwrap();
+            let mut seen = 0;
+            for (element, thread, value) in grid.holders() {
+                assert_eq!(
+                    points.offset_at(thread + value * threads),
+                    Some(element),
+                    "{mma} {operand:?} T{thread} V{value}"
+                );
+                seen += 1;
+            }
+            assert_eq!(seen, grid.sides().0 * grid.sides().1, "{mma} {operand:?}: every element is held");
+        }
+    }
+}
+
 #[test]
 fn impossible_tilings_have_no_picture() {
     let entry = |n| [Tiler::Extent(Int::from(n)), Tiler::Keep, Tiler::Keep];

@@ -84,6 +84,13 @@ impl TvGrid {
         Ok(())
     }
 
+    /// Element, thread and value of each element's first holder.
+    #[cfg(test)]
+    pub(super) fn holders(&self) -> impl Iterator<Item = (i64, i64, i64)> {
+        let held = self.held.iter().enumerate();
+        held.filter_map(|(k, h)| h.map(|h| (k as i64, i64::from(h.thread), i64::from(h.value))))
+    }
+
     /// Is an element held more than once?
     pub(super) fn is_shared(&self) -> bool {
         self.held.iter().flatten().any(|held| held.more > 0)

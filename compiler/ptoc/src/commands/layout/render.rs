@@ -102,12 +102,15 @@ pub(super) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
         }
         Value::Atom(atom) => out.push_str(&atom_facts(atom)),
         Value::Mma(mma) => {
-            let _ = writeln!(out, "{}", atom_facts(&mma.atom));
+            out.push_str(&atom_facts(&mma.atom));
         }
         _ => {}
     }
     if let Ok(picture) = Picture::of(cx, value) {
         if matches!(value, Value::Atom(_) | Value::Mma(_)) {
+            if matches!(value, Value::Mma(_)) {
+                let _ = writeln!(out, "{}", picture.title());
+            }
             out.push_str("\nC, thread and value of each element (`--svg F` draws A and B too):\n\n");
         } else if matches!(value, Value::Tuple(_)) {
             out.push('\n');
