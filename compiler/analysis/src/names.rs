@@ -302,6 +302,7 @@ impl Walk<'_> {
         candidates.extend(builtins::WORD_NAMES);
         if called || upper {
             candidates.extend(builtins::FUNCTION_NAMES);
+            candidates.extend(ptoc_layout::ops::all().map(|op| op.name));
             candidates.extend(ptoc_tensor::DType::ALL.iter().map(|d| d.name()));
             candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
             candidates.extend(isa::TABLE.iter().map(|i| i.name));

@@ -23,6 +23,10 @@ const ON_WINDOWS: &[&str] = &[
 impl Elab<'_> {
     /// An algebraic refusal as a diagnostic; `args` are the places of the operation's arguments.
     pub fn layout_error<T>(&mut self, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
+        // A `static_assert` that failed has said in the author's words that the sizes do not fit.
+        if self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT) {
+            return Err(Reported);
+        }
         let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
         let mode = if e.path.0.is_empty() { String::new() } else { format!("{}: ", e.path) };
         let mut d = Diagnostic::error(crate::layout_code(e.kind), at, format!("`{}`: {mode}{}", e.op, e.message));
@@ -176,7 +180,7 @@ impl Elab<'_> {
         self.no_names(args)?;
         let mut values = Vec::new();
         for a in args {
-            values.push((self.expr(&a.value)?, a.value.span));
+            values.push((self.operand_value(&a.value)?, a.value.span));
         }
         if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             return Err(Reported);

@@ -25,7 +25,7 @@ impl Elab<'_> {
             self.no_names(args)?;
             let mut values = Vec::new();
             for a in args {
-                values.push((self.expr(&a.value)?, a.value.span));
+                values.push((self.operand_value(&a.value)?, a.value.span));
             }
             if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
                 return Err(Reported);
@@ -100,7 +100,11 @@ impl Elab<'_> {
                 out.push(w.modes[k].clone());
                 Ok(())
             }
-            Some(k) => self.error(codes::RANK_MISMATCH, at, format!("mode {k} is named twice")),
+            Some(k) => {
+                let d = Diagnostic::error(codes::RANK_MISMATCH, at, format!("mode {k} is named twice"))
+                    .with_label(format!("{} modes, numbered from 0, each once", used.len()));
+                self.report(d)
+            }
             None => {
                 let message = format!("there is no mode {k}: the window has {}", used.len());
                 self.error(codes::RANK_MISMATCH, at, message)

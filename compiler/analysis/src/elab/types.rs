@@ -240,6 +240,7 @@ impl Elab<'_> {
                     e.span,
                     format!("`pad` is a word for what fills a tile, found {}", other.describe()),
                 )
+                .with_label(other.describe())
                 .with_help("`pad = Zero` fills what lies beyond the valid shape with zeros; `Undefined` leaves it");
                 self.report(d)
             }
