@@ -105,8 +105,7 @@ fn explain(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, step: Step) -> 
     let what = if repeated { "tile {} does not repeat over {}: " } else { "tile {} does not divide {}: " };
     let what = what.replacen("{}", &tiler.to_string(), 1).replacen("{}", &a.to_string(), 1);
     e.message.insert_str(0, &what);
-    let inner = if repeated { None } else { e.help.take() };
-    e.help = suggest::tiles(a, tiler, |tile| divide_by(cx, a, tile).is_ok()).or(inner);
+    e.help = suggest::tiles(a, tiler, |tile| divide_by(cx, a, tile).is_ok());
     e
 }
 

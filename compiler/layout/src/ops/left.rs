@@ -51,6 +51,10 @@ impl Left {
 
     /// `A o s:d`
     pub fn leaf(&mut self, rule: Rule, cx: &Cx, s: &Int, d: &Int) -> Result<Layout> {
+        self.place(rule, cx, s, d).map_err(|misfit| self.refuse(rule, cx, s, d, misfit))
+    }
+
+    fn place(&mut self, rule: Rule, cx: &Cx, s: &Int, d: &Int) -> Placed<Layout> {
         if d.is(0) {
             return Ok(Layout::leaf(s.clone(), Stride::from(0)));
         }
@@ -61,24 +65,17 @@ impl Left {
         if s.is(0) {
             return Ok(Layout::leaf(Int::ZERO, Stride::from(0)));
         }
-        if !s.is(1) && !cx.require(OP, Condition::Le(Int::ONE, d.clone())).map_err(|e| e.in_arg(1))? {
+        if !s.is(1) && !cx.require(OP, Condition::Le(Int::ONE, d.clone()))? {
             let message = format!("stride {d} walks to offsets below 0, where {} is not defined", self.text());
-            return Err(LayoutError::new(ErrorKind::OutOfRange, OP, message)
-                .in_arg(1)
-                .with_help("only a left operand that coalesces to one mode goes on below 0"));
+            let e = LayoutError::new(ErrorKind::OutOfRange, OP, message);
+            return Err(e.with_help("only a left operand that coalesces to one mode goes on below 0").into());
         }
         let last = self.modes.len() - 1;
         let (mut rest_s, mut rest_d) = (s.clone(), d.clone());
-        // Product of the modes that the stride steps over, for messages.
-        let mut stepped = Int::ONE;
         let mut out: Leaves = Vec::new();
         for k in 0..last {
-            match self.fit(rule, cx, k, &rest_s, &rest_d).map_err(|f| self.refuse(s, d, &stepped, f))? {
-                Fit::Over => {
-                    let a = &self.modes[k].0;
-                    stepped = stepped.mul(a)?;
-                    rest_d = quotient(cx, &rest_d, a)?;
-                }
+            match self.fit(rule, cx, k, &rest_s, &rest_d)? {
+                Fit::Over => rest_d = quotient(cx, &rest_d, &self.modes[k].0)?,
                 Fit::Nothing => rest_d = Int::ONE,
                 Fit::Part { extent, rest } => {
                     self.parts[k].push((extent.clone(), rest_d.clone()));
@@ -99,7 +96,7 @@ impl Left {
     }
 
     /// How much of `s:d` falls into mode `k`, which is not the last.
-    fn fit(&self, rule: Rule, cx: &Cx, k: usize, s: &Int, d: &Int) -> std::result::Result<Fit, Misfit> {
+    fn fit(&self, rule: Rule, cx: &Cx, k: usize, s: &Int, d: &Int) -> Placed<Fit> {
         let a = &self.modes[k].0;
         if cx.divides(a, d) == Truth::Yes {
             return Ok(Fit::Over);
@@ -219,10 +216,16 @@ impl Left {
         Ok(())
     }
 
-    fn refuse(&self, s: &Int, d: &Int, stepped: &Int, misfit: Misfit) -> LayoutError {
+    /// Says why, and which other strides or extents a leaf of its own could have.
+    fn refuse(&self, rule: Rule, cx: &Cx, s: &Int, d: &Int, misfit: Misfit) -> LayoutError {
         let (mode, rest_s, rest_d, why) = match misfit {
             Misfit::Other(e) => return e.in_arg(1),
             Misfit::Never { mode, s, d, why } => (mode, s, d, why),
+        };
+        let places = |s: &Int, d: &Int| {
+            let parts = vec![Vec::new(); self.modes.len()];
+            let mut alone = Left { modes: self.modes.clone(), required: self.required.clone(), parts };
+            alone.place(rule, cx, s, d).is_ok()
         };
         let a = &self.modes[mode].0;
         let left = self.text();
@@ -232,7 +235,9 @@ impl Left {
                 let message = format!(
                     "stride {d} is neither a multiple nor a divisor of extent {a} of mode {mode} of {left}{left_of_it}"
                 );
-                (ErrorKind::StrideDivisibility, message, suggest::strides(a, &rest_d, stepped))
+                let stepped = d.div_exact(&rest_d).unwrap_or(Int::ONE);
+                let help = suggest::strides(a, &rest_d, &stepped, |d| places(s, &Int::Const(d)));
+                (ErrorKind::StrideDivisibility, message, help)
             }
             Why::Shape(whole) => {
                 let taken = s.div_exact(&rest_s).unwrap_or(Int::ONE);
@@ -241,8 +246,8 @@ impl Left {
                     "extent {s} is no multiple of the {whole} steps of {rest_d} that fit into extent {a} of mode {mode} of \
                      {left}{of_it}"
                 );
-                let even = a.div_exact(&rest_d).is_some();
-                (ErrorKind::ShapeDivisibility, message, suggest::extents(&whole, &rest_s, &taken, even))
+                let help = suggest::extents(&whole, &rest_s, &taken, |s| places(&Int::Const(s), d));
+                (ErrorKind::ShapeDivisibility, message, help)
             }
         };
         let e = LayoutError::new(kind, OP, message).in_arg(1);
@@ -267,6 +272,8 @@ enum Fit {
     /// So many, and the rest goes on in the next mode with stride 1.
     Part { extent: Int, rest: Int },
 }
+
+type Placed<T> = std::result::Result<T, Misfit>;
 
 enum Misfit {
     Never { mode: usize, s: Int, d: Int, why: Why },
