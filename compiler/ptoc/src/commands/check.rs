@@ -130,6 +130,7 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
             codes::VIEW_OUT_OF_BOUNDS => "this window lies inside what it is taken from",
             codes::SHAPES_DIFFER => "these valid shapes are equal",
             codes::EXCEEDS_CAPACITY => "what is valid fits the tile",
+            codes::LAYOUT_CONDITION => "the sizes fit this layout operation",
             codes::ADDRESS_MISALIGNED => "this address is aligned",
             codes::ADDRESS_OUT_OF_RANGE => "the tile fits its memory at this address",
             // `where` and `assert` are meant to be decided when the kernel runs.
