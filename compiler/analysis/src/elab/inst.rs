@@ -346,7 +346,9 @@ impl Elab<'_> {
             }
             _ => return false,
         };
+        // A `recast` from whole elements to others counts memory otherwise than its tensor does.
         !view.is_strided()
+            || self.b.kernel().tensors[view.tensor].dtype != view.dtype
             || tile.ty.layout.is_some()
             || (id.get().sem == Sem::Load && self.pads.contains_key(&tile.tile))
     }
