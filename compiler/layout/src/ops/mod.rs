@@ -1,4 +1,31 @@
 //! The operations that have a name in the language and on the command line: one table.
+//!
+//! # Where CuTe is not followed
+//!
+//! Static results are those of the C++ headers, text for text, unless an operation's own postcondition would be false:
+//! then it refuses. Of the golden cases that are seven, which `tests/it/golden.rs` counts:
+//!
+//! * composition (5): a stride below the extent that it falls into and no divisor of it, as in `(6,4):(8,2) o 4:4`;
+//!   modes that run past an extent together, as in `(8,(2,4)):(1,(6,1)) o (8,(8,1)):(2,(4,2))`; negative strides after
+//!   several modes, as in `(4,8):(8,1) o 4:-1`. No layout is `A(B(c))` there.
+//! * left_inverse (1): modes that overlap, as in `(6,(8,1)):(3,(3,1))`.
+//! * logical_divide (1), and all other divisions: tiles whose copies leave elements out or have them twice, as in
+//!   `(2,(3,3,4),1):(36,(12,4,1),1) / 6:12`.
+//!
+//! Beyond them: downcast with several modes of stride 1; logical, zipped, tiled and flat products whose copies would
+//! overlap; upcasts of swizzles that move parts of an element; slices at an index that is not there; orders with equal
+//! entries (the leftmost is first, where CuTe's modes overlap).
+//!
+//! In three places CuTe's answer stands though it promises less than one may think. `complement` may leave holes, where
+//! a stride is no multiple of the span below it: `(2,2):(1,3)` in 12 (a division by such a tile is refused if elements
+//! fall into the holes). `blocked_product` and `raked_product` take a tiler that runs past a gap of the block, so that
+//! copies overlap: `4:3 x (2,4):(1,2)`; ask `is_injective`. `identity_compose` gives coordinates outside of the shape
+//! instead of carrying into the next mode: predicate them.
+//!
+//! # Extents of 0
+//!
+//! A layout with an extent of 0 has no coordinates. It coalesces to `0:d`, reads on along that stride, divides into 0
+//! tiles, is injective, and is no tile: it has no complement. An index has no coordinate in it.
 
 mod access;
 mod args;
