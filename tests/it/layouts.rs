@@ -1,5 +1,6 @@
 //! What `spec/` says of layouts is true: sessions of `ptoc layout` give what they show, pictures are those of the
-//! expressions beside them, and the table of operations is that of the crate. `UPDATE_SPEC=1` writes all three anew.
+//! expressions beside them, and the table of operations is that of the crate: `UPDATE_SPEC=1` writes all three anew.
+//! Kernels give what their `ensures` says.
 
 use crate::engine::command;
 use ptoc_diagnostics::Code;
@@ -116,6 +117,30 @@ fn sessions_give_what_they_show() {
     }
     assert!(seen > 10, "only {seen} sessions");
     assert!(update() || wrong.is_empty(), "UPDATE_SPEC=1 writes these anew:\n{}", wrong.join("\n"));
+}
+
+/// An example with `// run:` lines is run on the backends that it names, and held to its `ensures`.
+#[test]
+fn examples_that_say_how_they_are_run_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("UTF-8");
+        for example in ptoc_diagnostics::examples(&text).iter().filter(|e| e.codes.is_empty() && !e.expect_error) {
+            if !example.text.lines().any(|l| l.starts_with("// run:")) {
+                continue;
+            }
+            seen += 1;
+            let file = folder.path().join("example.tile");
+            std::fs::write(&file, example.text).expect("written");
+            let outcome = command(&["test", file.to_str().expect("UTF-8")]);
+            if outcome.status != 0 {
+                wrong.push(format!("{}:\n{}\n{}{}", page.display(), example.text, outcome.out, outcome.err));
+            }
+        }
+    }
+    assert!(seen > 5, "only {seen} examples");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Pages of codes show an expression that is refused, and then what mends it.
