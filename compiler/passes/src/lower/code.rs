@@ -255,6 +255,14 @@ impl Code {
         self.open.pop().unwrap_or_default()
     }
 
+    /// Statements that were taken out of a region go to the one at hand.
+    pub(super) fn append(&mut self, region: Region) {
+        match self.open.last_mut() {
+            Some(open) => open.extend(region),
+            None => self.pool_stmts.extend(region),
+        }
+    }
+
     /// `for index in 0..count`. A count that is known to be 1 needs no loop.
     pub(super) fn for_count(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
         let lo = self.int(0);

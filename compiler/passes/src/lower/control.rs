@@ -1,7 +1,6 @@
 //! Statements other than instructions: scalars, control flow, checks, scalar access to memory.
 
 use super::{Lower, convert, memory, ops, reg_ty};
-use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::{self, Addr, Atomic, Base, Cast, LTy, MemTy, Reg, Stride};
 use ptoc_ir::tile::{Const, Op, PrintPart, Region, Stmt, TensorId, TileRef, Ty, Value};
 use ptoc_tensor::DType;
@@ -103,13 +102,7 @@ impl Lower<'_> {
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, *addr),
             Op::Inst(inst) => self.inst(inst),
             Op::Copy(copy) => self.copy(copy),
-            Op::Mma(_) => {
-                let message = format!("a matrix product along nested layouts is not compiled for the CPU yet");
-                self.errors.push(
-                    Diagnostic::error(codes::NOT_YET, stmt.span, message)
-                        .with_help("the interpreter runs it: `--backend interp`"),
-                );
-            }
+            Op::Mma(mma) => self.mma(mma),
             Op::Check { cond, check, args } => {
                 let row = self.check_row(*check, stmt.span);
                 let cond = self.value(*cond);

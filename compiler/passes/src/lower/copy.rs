@@ -18,10 +18,7 @@ impl Lower<'_> {
         let looked_up = tables.len();
         let dst = self.side(&mut nest, &copy.dst, 0, &mut tables);
         if copy.fill.is_some() && tables.len() > looked_up {
-            let message = "a fill of what a table places is not compiled for the CPU yet";
-            let error = Diagnostic::error(codes::NOT_YET, self.code.span, message);
-            self.errors.push(error.with_help("the interpreter runs it: `--backend interp`"));
-            return;
+            return self.not_yet("a fill of what a table places");
         }
         let fill = copy.fill.map(|v| self.value(v));
         copy_nest(&mut self.code, nest, [dst, src], &tables, fill);
@@ -29,6 +26,12 @@ impl Lower<'_> {
 }
 
 impl Lower<'_> {
+    pub(super) fn not_yet(&mut self, what: &str) {
+        let message = format!("{what} is not compiled for the CPU yet");
+        let error = Diagnostic::error(codes::NOT_YET, self.code.span, message);
+        self.errors.push(error.with_help("the interpreter runs it: `--backend interp`"));
+    }
+
     /// Element (row, col) of a tile with a layout of its own.
     pub(super) fn placed_element(&mut self, tile: &TileRef, row: Reg, col: Reg) -> (MemTy, Addr) {
         let mut nest = Nest::new(Vec::new());

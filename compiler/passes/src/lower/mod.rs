@@ -16,6 +16,7 @@ mod inst;
 mod math;
 mod matrix;
 mod memory;
+mod mma;
 mod nest;
 mod ops;
 mod prologue;

@@ -6,4 +6,5 @@ mod lowering;
 mod memory;
 mod nests;
 mod placement;
+mod products;
 mod scalars;

@@ -71,18 +71,21 @@ pub struct Nest {
     pub args: Args,
     pub extents: Vec<i64>,
     pub symbolic: bool,
+    /// Data without infinities and NaN, so that sums say something.
+    pub tame: bool,
     /// Tensor parameters come first: what the body does is told later.
     later: Vec<(i64, Value)>,
 }
 
 impl Nest {
     pub fn new(extents: Vec<i64>, symbolic: bool) -> Nest {
-        Nest { k: K::new("nest"), args: Args::default(), extents, symbolic, later: Vec::new() }
+        Nest { k: K::new("nest"), args: Args::default(), extents, symbolic, tame: false, later: Vec::new() }
     }
 
     /// A number: a constant, or an argument with that value.
     pub fn number(&mut self, d: &mut Dice, n: i64) -> Value {
-        if !self.symbolic || d.one_in(2) {
+        // Of a product's side it must be known which axes it does not see.
+        if !self.symbolic || d.one_in(2) || (n == 0 && self.tame) {
             return self.k.c(n);
         }
         if let Some((_, v)) = self.later.iter().find(|(m, _)| *m == n) {
@@ -100,6 +103,10 @@ impl Nest {
         let start = self.number(d, line.start);
         let strides = line.steps.iter().map(|&s| self.number(d, s)).collect();
         Affine { start, strides }
+    }
+
+    fn data(&self, dtype: DType, seed: u64) -> Box<dyn Iterator<Item = u64>> {
+        if self.tame { Box::new(tame(dtype, seed)) } else { Box::new(noise(dtype, seed)) }
     }
 
     /// A row-major tensor of constant shape with this data, or with nothing in it.
@@ -148,8 +155,7 @@ fn layout(d: &mut Dice, rows: i64, cols: i64) -> (TileLayout, (u32, u32)) {
     let steps = stacked(d, &all, d.0.is_multiple_of(2));
     let list = |xs: &[i64]| format!("({})", xs.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
     let n = r.len();
-    let mut text =
-        format!("({},{}):({},{})", list(&r), list(&c), list(&steps[..n]), list(&steps[n..]));
+    let mut text = format!("({},{}):({},{})", list(&r), list(&c), list(&steps[..n]), list(&steps[n..]));
     if d.one_in(2) {
         let (bits, base) = (d.below(3) + 1, d.below(4));
         let shift = bits + d.below(2);
@@ -162,7 +168,7 @@ fn layout(d: &mut Dice, rows: i64, cols: i64) -> (TileLayout, (u32, u32)) {
 }
 
 /// A tile side: each axis goes along rows or columns (`apart`: so that no two elements meet).
-fn tile_plan(d: &mut Dice, dtype: DType, extents: &[i64], apart: bool) -> Plan {
+pub fn tile_plan(d: &mut Dice, dtype: DType, extents: &[i64], apart: bool) -> Plan {
     let zero = vec![0; extents.len()];
     let (mut row, mut col) = (zero.clone(), zero);
     if apart {
@@ -205,14 +211,14 @@ fn tile_plan(d: &mut Dice, dtype: DType, extents: &[i64], apart: bool) -> Plan {
 
 /// How a random copy may go wrong.
 #[derive(Clone, Copy, PartialEq)]
-enum Tables {
+pub enum Tables {
     None,
     Valid,
     Wrong,
 }
 
 /// A tensor side of `count` elements or so.
-fn tensor_plan(n: &mut Nest, d: &mut Dice, name: &str, dtype: DType, apart: bool, tables: Tables) -> Plan {
+pub fn tensor_plan(n: &mut Nest, d: &mut Dice, name: &str, dtype: DType, apart: bool, tables: Tables) -> Plan {
     let extents = n.extents.clone();
     let mut steps = if apart { stacked(d, &extents, true) } else { any_steps(d, &extents) };
     let elem = match dtype {
@@ -298,8 +304,8 @@ fn tensor_plan(n: &mut Nest, d: &mut Dice, name: &str, dtype: DType, apart: bool
     let bits = count * i64::from(elem.bits());
     let len = (bits + 8 * own.size() as i64 - 1) / (8 * own.size() as i64);
     let seed = d.below(1 << 40) as u64;
-    let noise = noise(own, seed);
-    let tensor = n.tensor(name, own, &[len], noise);
+    let data = n.data(own, seed);
+    let tensor = n.tensor(name, own, &[len], data);
     let at = n.affine(d, &at);
     let tables = looked
         .into_iter()
@@ -350,8 +356,10 @@ impl Sides {
                 Plan::Tile(row, col, ty, _, origin) => {
                     let shape = [i64::from(ty.rows), i64::from(ty.cols)];
                     let seed = d.below(1 << 40) as u64;
-                    let before = n.tensor(&format!("before{number}"), ty.dtype, &shape, noise(ty.dtype, seed));
-                    let after = n.tensor(&format!("after{number}"), ty.dtype, &shape, noise(ty.dtype, seed));
+                    let data = [n.data(ty.dtype, seed), n.data(ty.dtype, seed)];
+                    let [before, after] = data;
+                    let before = n.tensor(&format!("before{number}"), ty.dtype, &shape, before);
+                    let after = n.tensor(&format!("after{number}"), ty.dtype, &shape, after);
                     let at = (n.number(d, origin.0), n.number(d, origin.1));
                     (Some([before, after]), Some((n.affine(d, row), n.affine(d, col), at)))
                 }
@@ -408,7 +416,8 @@ fn random_copy(seed: u64, tables: Tables) -> Option<(Kernel, Args)> {
     let symbolic = d.one_in(3);
     let mut n = Nest::new(extents(&mut d), symbolic);
     let shape = n.extents.clone();
-    let all = [DType::F32, DType::F16, DType::BF16, DType::U8, DType::I8, DType::I16, DType::U32, DType::I64, DType::Bool];
+    let all =
+        [DType::F32, DType::F16, DType::BF16, DType::U8, DType::I8, DType::I16, DType::U32, DType::I64, DType::Bool];
     let dtype = d.pick(&all);
     let wide = dtype.size() == 8;
     let (to_tile, from_tile) = match tables {

@@ -114,7 +114,8 @@ fn tiles_that_are_only_declared_take_no_bytes() {
     k.b.begin_body();
     repeat(&mut k, 2, |k| {
         // Two copies of either would fill the memory.
-        let large = TileType { loc: Loc::Left, dtype: DType::F16, rows: 128, cols: 256, order: Order::Nd, layout: None };
+        let large =
+            TileType { loc: Loc::Left, dtype: DType::F16, rows: 128, cols: 256, order: Order::Nd, layout: None };
         k.place("a", large, AddrKind::Auto, 1, 2);
         k.place("b", large, AddrKind::Auto, 1, 2);
     });

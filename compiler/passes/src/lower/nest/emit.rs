@@ -17,10 +17,16 @@ pub(in crate::lower) struct Elem {
     stored: Stored,
     /// Half bytes: by how much to shift the byte, an i32.
     shift: Option<Reg>,
+    /// A table has no such element, so that it is zero.
+    missing: bool,
 }
 
 impl Elem {
     pub(in crate::lower) fn load(&self, code: &mut Code) -> Reg {
+        if self.missing {
+            let ty = if let Stored::Whole(ty) = self.stored { ty.reg() } else { LTy::I32 };
+            return code.bits(ty, 0);
+        }
         match (self.stored, self.shift) {
             (Stored::Whole(ty), _) => code.load(ty, self.addr),
             (Stored::Half { signed }, shift) => {
@@ -47,11 +53,15 @@ impl Elem {
 
     /// The element that lies `bytes` further on.
     pub(in crate::lower) fn further(self, code: &mut Code, bytes: i64) -> Elem {
-        match self.addr.gather {
-            // Inside lanes an offset must be the same for all.
-            Some(gather) => Elem { addr: Addr { gather: Some(code.plus(gather, bytes)), ..self.addr }, ..self },
-            None => Elem { addr: Addr { offset: code.plus(self.addr.offset, bytes), ..self.addr }, ..self },
+        if bytes == 0 {
+            return self;
         }
+        let more = match self.addr.gather {
+            Some(gather) => code.plus(gather, bytes),
+            // A constant, so that no lane has to compute where it is.
+            None => code.int(bytes),
+        };
+        Elem { addr: Addr { gather: Some(more), ..self.addr }, ..self }
     }
 }
 
@@ -74,6 +84,8 @@ struct State {
     at: Vec<Reg>,
     /// Byte and shift of each side, once they are settled: the axes inside only add.
     places: Vec<Option<(Reg, Option<Reg>)>>,
+    /// Sides of which a table has no element.
+    missing: Vec<bool>,
     clips: Vec<Option<Clip>>,
 }
 
@@ -87,6 +99,8 @@ pub(in crate::lower) struct Walk<'c> {
     fill: Option<(Reg, MemTy)>,
     /// May the innermost loop be lanes?
     lanes: bool,
+    /// Does the body want elements that a table does not have, as zeros?
+    zeros: bool,
     /// On which level the entry of a table is looked up,
     lookups: Vec<usize>,
     /// a side's place becomes one that only adds,
@@ -107,6 +121,7 @@ impl<'c> Walk<'c> {
             tables,
             fill: None,
             lanes: depth > 0,
+            zeros: false,
             lookups: Vec::new(),
             settles: Vec::new(),
             bounds: vec![0; depth],
@@ -124,10 +139,15 @@ impl<'c> Walk<'c> {
         Walk { lanes: false, ..self }
     }
 
+    pub(in crate::lower) fn with_zeros(self) -> Self {
+        Walk { zeros: true, ..self }
+    }
+
     /// The address of side 0, which has neither axes nor tables nor half bytes.
     pub(in crate::lower) fn element(mut self) -> (MemTy, Addr) {
         let at = self.nest.forms.iter().map(|f| f.start).collect();
-        let (place, _) = self.settle(&self.sides[0], &State { at, places: Vec::new(), clips: Vec::new() });
+        let (place, _) =
+            self.settle(&self.sides[0], &State { at, places: Vec::new(), missing: Vec::new(), clips: Vec::new() });
         let ty = match self.sides[0].stored {
             Stored::Whole(ty) => ty,
             Stored::Half { .. } => MemTy::U8,
@@ -141,6 +161,7 @@ impl<'c> Walk<'c> {
         let state = State {
             at: nest.forms.iter().map(|f| f.start).collect(),
             places: vec![None; self.sides.len()],
+            missing: vec![false; self.sides.len()],
             clips: vec![None; nest.axes.len()],
         };
         let mut conditions: Vec<(Reg, Reg)> = Vec::new();
@@ -167,13 +188,7 @@ impl<'c> Walk<'c> {
     }
 
     /// `then` where all of these are less, else the fill of everything from level `l` on.
-    fn branch(
-        &mut self,
-        conditions: &[(Reg, Reg)],
-        l: usize,
-        state: State,
-        then: &mut dyn FnMut(&mut Self, State),
-    ) {
+    fn branch(&mut self, conditions: &[(Reg, Reg)], l: usize, state: State, then: &mut dyn FnMut(&mut Self, State)) {
         match self.all(conditions) {
             Some(true) => then(self, state),
             Some(false) => self.fill_level(l, state),
@@ -267,8 +282,10 @@ impl<'c> Walk<'c> {
     fn settle_level(&self, number: usize, side: &Side) -> usize {
         let (nest, depth) = (self.nest, self.nest.axes.len());
         let steps = &nest.forms[side.at].steps;
-        let tables: Vec<(usize, Reg)> =
-            (0..self.tables.len()).filter(|&t| self.tables[t].side == number).map(|t| (self.lookups[t], self.tables[t].stride)).collect();
+        let tables: Vec<(usize, Reg)> = (0..self.tables.len())
+            .filter(|&t| self.tables[t].side == number)
+            .map(|t| (self.lookups[t], self.tables[t].stride))
+            .collect();
         let digits = side.digits.iter().map(|d| self.level(d.form));
         let first = digits.chain(tables.iter().map(|t| t.0)).max().unwrap_or(0);
         let strides: Vec<Reg> = tables.iter().map(|t| t.1).collect();
@@ -374,7 +391,8 @@ impl<'c> Walk<'c> {
 
     /// The entries of this level's tables, from number `first` on.
     fn look_up(&mut self, l: usize, first: usize, mut state: State, body: Body<'_>) {
-        let Some(n) = (first..self.tables.len()).find(|&n| self.lookups[n] == l) else {
+        let wanted = |n: &usize| self.lookups[*n] == l && !state.missing[self.tables[*n].side];
+        let Some(n) = (first..self.tables.len()).find(wanted) else {
             return self.settled(l, state, body);
         };
         let (table, code) = (&self.tables[n], &mut *self.code);
@@ -416,7 +434,12 @@ impl<'c> Walk<'c> {
         self.look_up(l, n + 1, moved, body);
         let then = self.code.pop();
         self.code.push();
-        self.fill_level(l, state);
+        if self.zeros {
+            state.missing[table.side] = true;
+            self.look_up(l, n + 1, state, body);
+        } else {
+            self.fill_level(l, state);
+        }
         let els = self.code.pop();
         self.conditional(cond, then, els);
     }
@@ -505,7 +528,7 @@ impl<'c> Walk<'c> {
                 }
                 None => {}
             }
-            elems.push(Elem { addr, stored: side.stored, shift });
+            elems.push(Elem { addr, stored: side.stored, shift, missing: state.missing[n] });
         }
         elems
     }
@@ -527,7 +550,8 @@ impl<'c> Walk<'c> {
         for real in [false, true] {
             for g in nest.guards.iter().filter(|g| g.real == real) {
                 if self.innermost(g.at) == Some(a) {
-                    let (lo, hi) = self.bounds_of(nest.forms[g.at].steps[a], state.at[g.at], g.bound, nest.axes[a].extent);
+                    let (lo, hi) =
+                        self.bounds_of(nest.forms[g.at].steps[a], state.at[g.at], g.bound, nest.axes[a].extent);
                     range.0 = lo.map_or(range.0, |lo| self.code.bin(BinOp::Max, range.0, lo));
                     range.1 = hi.map_or(range.1, |hi| self.code.bin(BinOp::Min, range.1, hi));
                 }
@@ -609,12 +633,16 @@ impl<'c> Walk<'c> {
 
 /// Ends the launch unless `holds`. What the message needs is only computed then.
 fn failing(code: &mut Code, table: &Lookup, check: u32, holds: Reg, (entry, at): (Reg, Reg)) {
-    code.either(holds, |_| {}, |code| {
-        let mut args = vec![entry, table.extent];
-        match table.inner[..] {
-            [cols] => args.extend([code.bin(BinOp::DivFloor, at, cols), code.bin(BinOp::RemFloor, at, cols)]),
-            _ => args.push(at),
-        }
-        code.emit(Op::Check { cond: holds, check, args });
-    });
+    code.either(
+        holds,
+        |_| {},
+        |code| {
+            let mut args = vec![entry, table.extent];
+            match table.inner[..] {
+                [cols] => args.extend([code.bin(BinOp::DivFloor, at, cols), code.bin(BinOp::RemFloor, at, cols)]),
+                _ => args.push(at),
+            }
+            code.emit(Op::Check { cond: holds, check, args });
+        },
+    );
 }

@@ -108,8 +108,8 @@ impl Nest {
         }
     }
 
-    /// Joins axes that follow each other evenly in every form, wherever `may(inner, outer)` allows it.
-    pub(super) fn merge(&mut self, code: &mut Code, may: &dyn Fn(&Axis, &Axis) -> bool) {
+    /// Joins axes that follow each other evenly in every form, wherever `may` allows the inner and the outer one.
+    pub(super) fn merge(&mut self, code: &mut Code, may: &dyn Fn(&Nest, usize, usize) -> bool) {
         while let Some((i, j)) = self.joinable(code, may) {
             let (a, b) = (&self.axes[i], &self.axes[j]);
             let rank = a.rank.min(b.rank);
@@ -118,12 +118,12 @@ impl Nest {
         }
     }
 
-    fn joinable(&self, code: &Code, may: &dyn Fn(&Axis, &Axis) -> bool) -> Option<(usize, usize)> {
+    fn joinable(&self, code: &Code, may: &dyn Fn(&Nest, usize, usize) -> bool) -> Option<(usize, usize)> {
         let n = self.axes.len();
         let pairs = (0..n).flat_map(|i| (0..n).map(move |j| (i, j)));
         pairs.filter(|(i, j)| i != j).find(|&(i, j)| {
             let follows = |f: &Lin| code.is_product(f.steps[j], self.axes[i].extent, f.steps[i]);
-            may(&self.axes[i], &self.axes[j]) && self.forms.iter().all(follows)
+            may(self, i, j) && self.forms.iter().all(follows)
         })
     }
 
@@ -150,6 +150,12 @@ impl Nest {
             let at = self.form(Lin { start: zero, steps });
             self.guards.push(Guard { at, bound: extent, real: false });
         }
+    }
+
+    /// Orders the axes as the interpreter goes: the first one innermost.
+    pub(super) fn slowest_first(&mut self) {
+        let order: Vec<usize> = (0..self.axes.len()).rev().collect();
+        self.permute(&order);
     }
 
     /// Puts the axes into this order.

@@ -1,7 +1,7 @@
 //! The order of the loops of a copy: neighbours innermost, and blocks where the two sides disagree about who they are.
 
 use super::side::Stored;
-use super::{Axis, Nest, Side};
+use super::{Nest, Side};
 use crate::lower::code::Code;
 
 /// Bytes of a block's row: a few cache lines.
@@ -14,8 +14,8 @@ const BLOCK: i64 = 16;
 const LONG_RUN: i64 = 512;
 
 /// May two axes be one? The order of a copy's elements has no meaning, but that of what can fail has.
-pub(in crate::lower) fn mergeable(inner: &Axis, outer: &Axis) -> bool {
-    !inner.pinned && !outer.pinned
+pub(in crate::lower) fn mergeable(nest: &Nest, inner: usize, outer: usize) -> bool {
+    !nest.axes[inner].pinned && !nest.axes[outer].pinned
 }
 
 /// How far apart neighbours along an axis are; what is not known is far.
@@ -57,7 +57,9 @@ pub(in crate::lower) fn copy_order(code: &mut Code, nest: &mut Nest, dst: &Side,
     let mut inner: Vec<usize> = Vec::new();
     let mut split = Vec::new();
     match (to, from) {
-        (Some(to), Some(from)) if to != from && !halves && run_bytes < LONG_RUN && crosses(code, nest, (dst, src), to, from) => {
+        (Some(to), Some(from))
+            if to != from && !halves && run_bytes < LONG_RUN && crosses(code, nest, (dst, src), to, from) =>
+        {
             // Lanes go along the destination, unless it has no neighbours and the source has.
             let turned = !next_to(code, nest, dst, to) && next_to(code, nest, src, from);
             inner = if turned { vec![to, from] } else { vec![from, to] };

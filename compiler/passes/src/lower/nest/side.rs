@@ -139,6 +139,13 @@ pub(in crate::lower) struct Lookup {
     pub(super) outside: Option<u32>,
 }
 
+impl Lookup {
+    /// May there be no element, so that zero is read instead?
+    pub(in crate::lower) fn reads_zero(&self) -> bool {
+        self.oob == Oob::Zero
+    }
+}
+
 impl Side {
     /// A plain side.
     pub(in crate::lower) fn plain(nest: &mut Nest, base: Base, ty: MemTy, at: Lin) -> Side {
@@ -371,10 +378,8 @@ impl Lower<'_> {
         };
         let row = shifted(self, row, tile.origin.map(|o| o.0));
         let col = shifted(self, col, tile.origin.map(|o| o.1));
-        let digits = [(0, row), (1, col)].map(|(mode, lin)| Digits {
-            form: nest.form(lin),
-            leaves: leaves_of(layout, mode, size),
-        });
+        let digits = [(0, row), (1, col)]
+            .map(|(mode, lin)| Digits { form: nest.form(lin), leaves: leaves_of(layout, mode, size) });
         let zero = self.code.int(0);
         let first = Lin { start: self.code.int(layout.base() * size), steps: vec![zero; nest.axes.len()] };
         Side {
@@ -393,7 +398,8 @@ impl Lower<'_> {
         let (stride, extent) = (self.value(table.stride), self.value(table.extent));
         // The message has room for four numbers: the entry, the extent, and a row and a column.
         let inner: Vec<Value> = data.shape.iter().skip(1).copied().collect();
-        let inner: Vec<Reg> = if inner.len() < 2 { inner.into_iter().map(|v| self.value(v)).collect() } else { Vec::new() };
+        let inner: Vec<Reg> =
+            if inner.len() < 2 { inner.into_iter().map(|v| self.value(v)).collect() } else { Vec::new() };
         let place = match data.shape.len() {
             2 => "[{2}, {3}]",
             0 | 1 => "[{2}]",
