@@ -66,7 +66,7 @@ impl Elab<'_> {
     /// whole: where a partition ends, it holds zeros.
     fn copy_to_tile(&mut self, t: &TileVal, to: Side, mut from: Side, span: Span, at: (Span, Span)) -> R<()> {
         if self.patterns.contains_key(&t.tile) {
-            let zero = self.scalar_of(&Val::Int(0), ptoc_ir::tile::Ty::D(t.ty.dtype), span)?;
+            let zero = self.pad_of(t, 0.0, span)?;
             return self.copy_sides(&to, &from, Some(zero), true, span, at);
         }
         let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
@@ -79,7 +79,7 @@ impl Elab<'_> {
                 let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
                 from = Side::View(view);
                 self.padded_loads.insert((t.tile, t.element), shape);
-                (Some(self.scalar_of(&Val::Float(pad), ptoc_ir::tile::Ty::D(t.ty.dtype), span)?), to)
+                (Some(self.pad_of(t, pad, span)?), to)
             }
             _ => (None, Side::Part(self.tile_part(t, shape))),
         };

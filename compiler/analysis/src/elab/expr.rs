@@ -151,7 +151,11 @@ impl Elab<'_> {
                     .with_help("kernels are launched from a `program`");
                 self.report(d)
             }
-            ItemKind::Atom(a) => self.atom_shim(a),
+            // Its faults were reported with the names.
+            ItemKind::Atom(a) => match crate::atoms::atom(a) {
+                Ok(atom) => Ok(Val::Algebra(ptoc_layout::Value::Atom(atom.into()).into())),
+                Err(_) => Err(Reported),
+            },
             ItemKind::Use(_) | ItemKind::Error => Err(Reported),
         }
     }
@@ -303,6 +307,15 @@ impl Elab<'_> {
             Val::Part(p) => self.index_part(&p, args, span),
             Val::TileArray(a) => self.index_array(&a, args, span),
             Val::TileType(t) => {
+            // Coordinates inside the values of a fragment.
+            Val::Tile(t)
+                if self.patterns.contains_key(&t.tile)
+                    && t.origin.is_none()
+                    && args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Tuple(_))) =>
+            {
+                let window = self.patterns[&t.tile].clone();
+                self.index_part(&crate::value::Part { tile: t, window }, args, span)
+            }
                 let e = self.exactly(args, 1, "tile T[count]", span)?;
                 let v = self.expr(e[0])?;
                 let count = self.static_extent(&v, e[0].span, "the number of tiles")?;

@@ -376,7 +376,7 @@ impl Elab<'_> {
                         let (rows, cols) = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));
                         let part = self.tile_part(t, (rows, cols));
                         let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
-                        let pad = self.scalar_of(&Val::Float(pad), Ty::D(t.ty.dtype), span)?;
+                        let pad = self.pad_of(t, pad, span)?;
                         self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)?;
                         self.padded_loads.insert((t.tile, t.element), valid);
                         Ok(())
@@ -392,6 +392,12 @@ impl Elab<'_> {
             }
             _ => Err(Reported),
         }
+    }
+
+    /// What a load writes beyond the valid shape, in the tile's dtype.
+    pub fn pad_of(&mut self, t: &TileVal, pad: f64, span: Span) -> R<ptoc_ir::tile::Value> {
+        let pad = if t.ty.dtype.is_float() { Val::Float(pad) } else { Val::Int(pad as i128) };
+        self.scalar_of(&pad, Ty::D(t.ty.dtype), span)
     }
 
     /// The window over the whole capacity of a tile; what lies beyond its extents is guarded.

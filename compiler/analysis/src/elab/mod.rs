@@ -36,7 +36,6 @@ mod tiles;
 mod types;
 mod views;
 mod windows;
-mod mma_shim;
 
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};

@@ -259,7 +259,9 @@ impl Elab<'_> {
                 q += 1;
                 continue;
             };
-            if self.always_inside(&out, q, bound, span) || self.as_prefix(&mut out, q, bound, span) {
+            // A partition keeps the shape that its MMA gives it.
+            let prefix = out.pattern.is_none();
+            if self.always_inside(&out, q, bound, span) || (prefix && self.as_prefix(&mut out, q, bound, span)) {
                 out.quantities.remove(q);
                 out.starts.remove(q);
                 for m in &mut out.modes {

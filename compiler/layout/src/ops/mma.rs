@@ -59,6 +59,13 @@ impl TiledMma {
             let spread = Tiler::ByMode(vec![Tiler::Layout(Layout::of_modes(modes)), Tiler::Keep]);
             let atoms = Tiler::ByMode(vec![Tiler::Keep, spread]);
             out = composition(cx, &out, &Tiler::ByMode(vec![atoms, Tiler::Keep]))?;
+        } else if !side(2)?.is(1) {
+            // Atoms side by side in K add to the same elements: (ThrM,(ThrN,ThrK)). CuTe's layout would run out of the
+            // tile in N.
+            let modes = vec![Layout::leaf(side(1)?, Stride::from(1)), Layout::leaf(side(2)?, Stride::from(0))];
+            let spread = Tiler::ByMode(vec![Tiler::Keep, Tiler::Layout(Layout::of_modes(modes))]);
+            let atoms = Tiler::ByMode(vec![Tiler::Keep, spread]);
+            out = composition(cx, &out, &Tiler::ByMode(vec![atoms, Tiler::Keep]))?;
         }
         let threads = self.thread_ids(cx, &vmnk)?;
         composition(cx, &out, &Tiler::ByMode(vec![Tiler::Layout(threads), Tiler::Keep]))

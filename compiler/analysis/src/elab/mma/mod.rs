@@ -11,7 +11,7 @@ use super::{Elab, R, Reported};
 use crate::value::Val;
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_layout::{Int, IntTuple, LayoutError, MmaAtom, Operand, TiledMma, Value as Algebra};
-use ptoc_syntax::ast::Arg;
+use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
 use std::sync::Arc;
 
@@ -86,12 +86,20 @@ impl Elab<'_> {
             None => Algebra::Tuple(vec![Algebra::Keep; 3]),
             Some(a) => self.mma_arg(a, "the tiler is a tuple of extents, layouts or `_` for M, N and K")?,
         };
-        let at = places.map(|p| p.map_or(span, |a| a.value.span));
+        let at = places.map(|p| p.map(|a| &a.value));
         let Some(op) = ptoc_layout::ops::find("tiled_mma") else { return Err(Reported) };
         let operands = [Algebra::Atom(atom), atoms, tiler];
         match self.algebra(span, |cx| (op.eval)(cx, &operands))? {
             Ok(mma) => Ok(Val::Algebra(mma.into())),
-            Err(e) => self.mma_error(codes::BAD_TILED_MMA, e, span, &at),
+            Err(e) => {
+                // A refusal of an entry of the tiler points at it.
+                let arg = e.arg.and_then(|k| at.get(k).copied().flatten());
+                let entry = match (arg.map(|a| &*a.kind), &e.path.0[..]) {
+                    (Some(ExprKind::Tuple(l)), [k, ..]) => l.get(*k).map(|e| e.span),
+                    _ => None,
+                };
+                self.mma_error(codes::BAD_TILED_MMA, e, span, entry.or(arg.map(|a| a.span)).unwrap_or(span))
+            }
         }
     }
 
@@ -109,17 +117,24 @@ impl Elab<'_> {
         }
     }
 
-    /// A refusal by the algebra of an MMA; its first mode is one of M, N and K.
-    fn mma_error<T>(&mut self, code: Code, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
-        let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
+    /// A refusal by the algebra, which names the mode M, N or K.
+    fn mma_error<T>(&mut self, code: Code, e: LayoutError, span: Span, at: Span) -> R<T> {
         let mut d = Diagnostic::error(code, at, format!("`{}`: {}", e.op, e.message));
         if at != span {
-            d = d.with_secondary(span, format!("in this `{}`", e.op));
+            d = d.with_label("does not fit").with_secondary(span, format!("in this `{}`", e.op));
         }
         if let Some(h) = e.help {
             d = d.with_help(h);
         }
-        self.report(d)
+        self.misfit(d)
+    }
+
+    /// Reports sizes that do not fit, unless a `static_assert` that failed has said it in the author's words.
+    fn misfit<T>(&mut self, d: Diagnostic) -> R<T> {
+        match self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT) {
+            true => Err(Reported),
+            false => self.report(d),
+        }
     }
 
     /// The extent in M, N and K that one call of the MMA covers.
@@ -128,10 +143,45 @@ impl Elab<'_> {
         for (k, n) in tile.iter_mut().enumerate() {
             *n = match mma.tile_size(k) {
                 Ok(n) => n,
-                Err(e) => return self.mma_error(codes::BAD_TILED_MMA, e, span, &[]),
+                Err(e) => return self.mma_error(codes::BAD_TILED_MMA, e, span, span),
             };
         }
         Ok(tile)
+    }
+
+    /// A product of the atom's dtypes must exist: its accumulator follows from the operands.
+    fn mma_types(&mut self, mma: &TiledMma, at: Span) -> R<()> {
+        use DType::{BF16, F16, F32, I8, I32};
+        let [d, a, b, c] = &mma.atom.types;
+        let name = &mma.atom.name;
+        if let Some(unknown) = mma.atom.types.iter().find(|t| DType::from_name(t).is_none()) {
+            return self.not_yet(at, &format!("products with the dtype `{unknown}` of {name}"));
+        }
+        let (x, acc) = (DType::from_name(a), DType::from_name(c));
+        let (legal, accumulators) = match x {
+            Some(I8) => (acc == Some(I32), "`i32`"),
+            Some(F16) => (matches!(acc, Some(F32 | F16)), "`f32` or `f16`"),
+            Some(BF16 | F32) => (acc == Some(F32), "`f32`"),
+            _ => {
+                let d =
+                    Diagnostic::error(codes::MMA_TYPES, at, format!("there is no product of `{a}` operands ({name})"))
+                        .with_note("operands are `f32`, `f16`, `bf16` or `i8`");
+                return self.report(d);
+            }
+        };
+        let message = if a != b {
+            format!("the operands of {name} have two dtypes, A `{a}` and B `{b}`")
+        } else if d != c {
+            format!("{name} adds to `{c}` and gives `{d}`: an accumulator has one dtype")
+        } else if !legal {
+            format!("products of `{a}` are added up in {accumulators}, {name} has `{c}`")
+        } else {
+            return Ok(());
+        };
+        let d = Diagnostic::error(codes::MMA_TYPES, at, message)
+            .with_label(format!("types = ({d}, {a}, {b}, {c})"))
+            .with_note("`types` are the dtypes of D, A, B and C");
+        self.report(d)
     }
 
     /// `MMA.tiler`, `MMA.threads`, ...; `None` if there is no such member.
@@ -145,7 +195,7 @@ impl Elab<'_> {
         };
         match n {
             Ok(n) => Ok(Some(Algebra::Int(Int::Const(n)))),
-            Err(e) => self.mma_error(codes::BAD_TILED_MMA, e, span, &[]),
+            Err(e) => self.mma_error(codes::BAD_TILED_MMA, e, span, span),
         }
     }
 

@@ -130,11 +130,10 @@ impl Elab<'_> {
         let cut = self.apply_layout(w, span, |cx, block| mma.partition(cx, operand, block))?;
         let mut out = match cut {
             Ok(w) => w,
-            Err(e) => return self.mma_error(codes::MMA_BLOCK, e, span, &[at]),
+            Err(e) => return self.mma_error(codes::MMA_BLOCK, e, span, at),
         };
-        out = self.settle(&out, span);
         out.pattern = Some(Pattern { mma: mma.clone(), operand });
-        Ok(out)
+        Ok(self.settle(&out, span))
     }
 
     /// `fragment_C(MMA, (BM, BN))`: storage for what the threads hold of a block.
@@ -153,6 +152,7 @@ impl Elab<'_> {
                 .with_note(format!("usage: `{usage}`"));
             return self.report(d);
         };
+        self.mma_types(&mma, e[0].span)?;
         let tile = self.mma_tile(&mma, e[0].span)?;
         let mut caps = [0u32; 2];
         for ((cap, e), mode) in caps.iter_mut().zip([rows, cols]).zip(operand.modes()) {
@@ -162,21 +162,14 @@ impl Elab<'_> {
                 v => self.static_extent(&v, e.span, &format!("the fragment's extent in mode {name}"))?,
             };
             if i64::from(*cap) % tile[mode] != 0 {
-                // The author's own condition on the sizes says it already.
-                if self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT) {
-                    return Err(Reported);
-                }
                 let message = format!("mode {name}: {cap} is no multiple of {}, what the MMA covers", tile[mode]);
                 let d = Diagnostic::error(codes::MMA_BLOCK, e.span, message)
                     .with_label(format!("{cap} in mode {name}"))
                     .with_note(mma.to_string());
-                return self.report(d.with_help(multiples(i64::from(*cap), tile[mode])));
+                return self.misfit(d.with_help(multiples(i64::from(*cap), tile[mode])));
             }
         }
-        let Some(dtype) = dtype_of(&mma.atom, operand) else {
-            let message = format!("`{}` as the dtype of a fragment", mma.atom.types[0]);
-            return self.not_yet(span, &message);
-        };
+        let dtype = dtype_of(&mma.atom, operand).ok_or(Reported)?;
         let (zero, one) = (self.idx(0), self.idx(1));
         let (r, c) = (self.idx(i64::from(caps[0])), self.idx(i64::from(caps[1])));
         let block = Window {

@@ -71,6 +71,7 @@ impl Elab<'_> {
             let (axes, copies) = self.axes_of(operand, &part.window, at)?;
             sides.push(Side { operand, part, at, axes, copies });
         }
+        self.mma_types(&mma, e[0].span)?;
         let Ok([c, a, b]) = <[Side; 3]>::try_from(sides) else { return Err(Reported) };
         for x in [&a, &b] {
             if (x.part.tile.tile, x.part.tile.element) == (c.part.tile.tile, c.part.tile.element) {
@@ -231,7 +232,7 @@ impl Elab<'_> {
                     .with_secondary(declared, "the tile")
                     .with_note(mma.to_string())
                     .with_help(multiples(n, tile[mode]));
-                return self.report(d);
+                return self.misfit(d);
             }
             return self.not_whole(operand, Some(name), declared, at);
         }
@@ -348,7 +349,7 @@ impl Elab<'_> {
                 .with_label(rests(ny))
                 .with_secondary(x.at, rests(nx))
                 .with_help("partition blocks of one size; an index fixes a rest mode, as in `tA[_, (_, _, k)]`");
-            return self.report(d);
+            return self.misfit(d);
         }
         let (mut a, mut b) = (x.axes[i].clone(), y.axes[j].clone());
         a.reverse();
@@ -369,7 +370,7 @@ impl Elab<'_> {
                 let d = Diagnostic::error(codes::MMA_EXTENTS, y.at, message)
                     .with_label(show(&y.axes[j]))
                     .with_secondary(x.at, show(&x.axes[i]));
-                return self.report(d);
+                return self.misfit(d);
             }
             let rest = |l: &Axis| {
                 (l.extent > least).then(|| Axis {
