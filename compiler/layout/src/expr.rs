@@ -216,7 +216,7 @@ impl Evaluator<'_> {
             return Err(error.help(format!("call it: `{}`", op.usage)));
         }
         let values = args.iter().map(|e| self.value(e)).collect::<Result<Vec<_>, _>>()?;
-        (op.eval)(self.cx, &values).map_err(|x| {
+        op.call(self.cx, &values).map_err(|x| {
             // Which of several operations it is must be said.
             let named = (!std::ptr::eq(e, self.whole)).then_some(name_span);
             refused(x, e, named, args, &values)

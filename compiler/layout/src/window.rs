@@ -1,6 +1,7 @@
 //! Layouts that begin somewhere.
 
-use crate::ops::Offset;
+use crate::ops::args::Args;
+use crate::ops::{Offset, Op};
 use crate::{Composed, Coord, Cx, ErrorKind, IntTuple, Layout, LayoutError, Result, Value, ops};
 use std::fmt;
 
@@ -41,6 +42,50 @@ impl fmt::Display for Window {
     /// `96 o (4,2):(24,1)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} o {}", self.start, self.layout)
+    }
+}
+
+/// Operations that cut or reorder modes: of a window they do it to its layout, and the start stays.
+const CUTS: &[&str] = &[
+    "coalesce",
+    "composition",
+    "flat_divide",
+    "flatten",
+    "group",
+    "logical_divide",
+    "select",
+    "take",
+    "tiled_divide",
+    "zipped_divide",
+];
+
+/// Operations whose answer does not depend on the start.
+const MEASURES: &[&str] = &["depth", "is_injective", "layout", "rank", "shape", "size", "slice_offset", "stride"];
+
+impl Op {
+    /// Evaluates it; the number of arguments is right. Besides what the operation itself takes, its first argument may
+    /// be a window, where that has a meaning.
+    pub fn call(&self, cx: &Cx, values: &[Value]) -> Result<Value> {
+        let Some(Value::Window(window)) = values.first() else { return (self.eval)(cx, values) };
+        let of_layout = || {
+            let mut values = values.to_vec();
+            values[0] = Value::Layout(window.layout.clone());
+            (self.eval)(cx, &values)
+        };
+        let args = Args::new(self.name, values);
+        match self.name {
+            "slice" => Ok(Value::Window(window.slice(cx, &args.coord(1)?)?)),
+            "eval" => {
+                let at = window.eval(cx, &args.ints(1)?);
+                at.map(|offset| offset.value()).map_err(|e| e.in_arg(1))
+            }
+            name if CUTS.contains(&name) => Ok(match of_layout()? {
+                Value::Layout(layout) => Value::Window(Window { start: window.start.clone(), layout }),
+                other => other,
+            }),
+            name if MEASURES.contains(&name) => of_layout(),
+            _ => (self.eval)(cx, values),
+        }
     }
 }
 
@@ -96,5 +141,31 @@ impl<'a> Whole<'a> {
             Whole::Window(p) => Value::Window(Window { start: p.start.clone(), layout }),
             Whole::Swizzled(c) => Value::Composed(Composed { layout, ..(*c).clone() }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Cx, Env, eval_expr};
+
+    fn eval(text: &str) -> String {
+        eval_expr(&Cx::default(), &Env::new(), text).map_or_else(|e| e.located(text), |v| v.to_string())
+    }
+
+    #[test]
+    fn windows_are_cut_again() {
+        let tile = "local_tile((12,24):(24,1), (4,2), (1,_))";
+        assert_eq!(eval(tile), "96 o (4,2,12):(24,1,2)");
+        assert_eq!(eval(&format!("slice({tile}, (_,_,3))")), "102 o (4,2):(24,1)");
+        assert_eq!(eval(&format!("eval({tile}, (1,1,1))")), "123");
+        assert_eq!(eval(&format!("start({tile})")), "96");
+        assert_eq!(eval(&format!("(rank({tile}), size({tile}), shape({tile}))")), "(3,96,(4,2,12))");
+        assert_eq!(eval(&format!("zipped_divide({tile}, <2,2>)")), "96 o ((2,2),(2,1,12)):((24,1),(48,0,2))");
+        assert_eq!(eval(&format!("local_partition({tile}, (2,2):(1,2), 3)")), "121 o (2,1,12):(48,0,2)");
+        assert_eq!(eval("slice((8,4) o (4,4):(1@0,1@1), (1,_))"), "(9,4) o (4):(1@1)");
+        assert_eq!(
+            eval("right_inverse(4 o 8:1)"),
+            "column 15: right_inverse: argument 1 must be a layout, not a layout with a start"
+        );
     }
 }

@@ -219,7 +219,7 @@ impl Elab<'_> {
             .with_note(format!("usage: `{}`: {}", op.usage, op.doc));
             return self.report(d);
         }
-        match self.algebra(span, |cx| (op.eval)(cx, &operands))? {
+        match self.algebra(span, |cx| op.call(cx, &operands))? {
             Ok(a) => Ok(self.from_algebra(a, span)),
             Err(e) => self.layout_error(e.of(op.name), span, &spans),
         }

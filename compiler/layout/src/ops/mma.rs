@@ -398,3 +398,6 @@ pub(crate) static OPS: &[Op] = &[
         },
     },
 ];
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@
 //! tiles, is injective, and is no tile: it has no complement. An index has no coordinate in it.
 
 mod access;
-mod args;
+pub(crate) mod args;
 mod coalesce;
 mod complement;
 mod composition;

@@ -329,3 +329,6 @@ fn tile_op(op: &'static str, cx: &Cx, v: &[Value], f: TileFn) -> Result<Value> {
     let (args, whole) = (Args::new(op, v), Whole::of(op, v, 0)?);
     whole.part(op, f(op, cx, whole.layout(), &args.tiler(1)?, &args.coord(2)?)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,18 +10,21 @@ use crate::{Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError,
 pub struct CopyAtom {
     src: Layout,
     dst: Layout,
+    /// Whose threads and values the tile is given in.
+    reference: Side,
 }
 
 impl CopyAtom {
     /// One thread moves one element.
     pub fn single() -> CopyAtom {
         let one = Layout::of_modes(vec![Layout::unit(), Layout::unit()]);
-        CopyAtom { src: one.clone(), dst: one }
+        CopyAtom { src: one.clone(), dst: one, reference: Side::Src }
     }
 
     /// Both sides number the same elements: `src` and `dst` are bijections of (thread, value) onto them, with the same
-    /// number of threads.
-    pub fn new(src: Layout, dst: Layout) -> Result<CopyAtom> {
+    /// number of threads. The thread-value layout of a tile is meant for the side `reference`: for loads of fragments
+    /// that is the destination.
+    pub fn new(src: Layout, dst: Layout, reference: Side) -> Result<CopyAtom> {
         const OP: &str = "copy_atom";
         let cx = Cx::default();
         for (arg, side) in [&src, &dst].into_iter().enumerate() {
@@ -39,7 +42,7 @@ impl CopyAtom {
             let message = format!("source {src} and destination {dst} have other numbers of threads or values");
             return Err(LayoutError::new(ErrorKind::Size, OP, message).in_arg(1));
         }
-        Ok(CopyAtom { src, dst })
+        Ok(CopyAtom { src, dst, reference })
     }
 
     fn sizes(&self) -> Result<[Int; 2]> {
@@ -68,6 +71,16 @@ pub enum Side {
 }
 
 impl TiledCopy {
+    /// As [`TiledCopy::new`], from a thread-value layout of a tile, such as that of a tiled MMA's operand.
+    pub fn of_tv(cx: &Cx, atom: CopyAtom, tv: Layout, tile: Vec<Int>) -> Result<TiledCopy> {
+        const OP: &str = "tiled_copy";
+        if tv.rank() != 2 || tv.is_leaf() {
+            let message = format!("{tv} has {} modes, not (thread, value)", tv.rank());
+            return Err(LayoutError::new(ErrorKind::Profile, OP, message));
+        }
+        TiledCopy { atom, tv, tile }.checked(cx)
+    }
+
     /// Threads lie as `threads` says and each moves values that lie as `values` says: the tile is their raked product.
     /// (CUTLASS `make_tiled_copy`.)
     pub fn new(cx: &Cx, atom: CopyAtom, threads: &Layout, values: &Layout) -> Result<TiledCopy> {
@@ -117,12 +130,14 @@ impl TiledCopy {
         let each = Tiler::ByMode(vec![Tiler::Extent(t), Tiler::Extent(v)]);
         // ((atom's thread, atom's value), (rest of threads, rest of values))
         let cut = zipped_divide(cx, &self.tv, &each)?;
-        let of_side = if side == Side::Src { &self.atom.src } else { &self.atom.dst };
-        // The source numbers the elements; the destination is what it is in those numbers.
-        let order = composition(cx, &right_inverse(cx, &self.atom.src)?, &Tiler::Layout(of_side.clone()))?;
-        let order = match side {
-            Side::Src => identity(&self.atom.src)?,
-            Side::Dst => order,
+        let of = |side| if side == Side::Src { &self.atom.src } else { &self.atom.dst };
+        // The reference numbers the elements in the tile's order; the other side is what it is in those numbers.
+        let order = match side == self.atom.reference {
+            true => identity(of(side))?,
+            false => {
+                let numbers = right_inverse(cx, of(self.atom.reference))?;
+                composition(cx, &numbers, &Tiler::Layout(of(side).clone()))?
+            }
         };
         let cut = composition(cx, &cut, &Tiler::ByMode(vec![Tiler::Layout(order), Tiler::Keep]))?;
         let pick = |i: usize, j: usize| {
@@ -143,10 +158,7 @@ impl TiledCopy {
 
     /// `(thread,(value,repetition))` -> element of the tile: `get_layoutS_TV`, `get_layoutD_TV`.
     pub fn tv(&self, cx: &Cx, side: Side) -> Result<Layout> {
-        let mut shape: Vec<IntTuple> = self.tile.iter().cloned().map(Tuple::Leaf).collect();
-        if shape.len() == 1 {
-            shape = vec![shape.remove(0)];
-        }
+        let shape: Vec<IntTuple> = self.tile.iter().cloned().map(Tuple::Leaf).collect();
         let tile = super::compact(&Tuple::Node(shape))?;
         let name = |e: LayoutError| e.of("tiled_copy_tv");
         composition(cx, &tile, &Tiler::Layout(self.thrval(cx, side).map_err(name)?)).map_err(name)
@@ -225,3 +237,6 @@ pub(crate) static OPS: &[Op] = &[
         },
     },
 ];
+
+#[cfg(test)]
+mod tests;
