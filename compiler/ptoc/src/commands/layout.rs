@@ -6,7 +6,7 @@ mod render;
 use super::show;
 use crate::args::{LayoutArgs, MessageFormat};
 use crate::files::Outputs;
-use crate::io::Io;
+use crate::io::{Io, list};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, Span, codes, suggest};
 use ptoc_layout::picture::{Picture, TableStyle};
@@ -114,16 +114,16 @@ fn code(e: &ExprError) -> Code {
 
 /// What would mend it: what the error says itself, or the nearest name.
 fn help(e: &ExprError, env: &Env) -> Option<String> {
-    let names = |operations: bool| {
-        let operations = ops::all().filter(move |_| operations).map(|op| op.name);
-        operations.chain(env.names())
-    };
+    let names = || ops::all().map(|op| op.name).chain(env.names());
     match &e.kind {
-        ExprErrorKind::UnknownOperation(name) => Some(match suggest(name, names(true)) {
+        ExprErrorKind::UnknownOperation(name) => Some(match suggest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`ptoc layout --list` lists the operations".into(),
         }),
-        ExprErrorKind::UnknownName(name) => suggest(name, names(true)).map(|near| format!("did you mean `{near}`?")),
+        ExprErrorKind::UnknownName(name) => Some(match suggest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}; `ptoc layout --list` lists the operations", list(env.names())),
+        }),
         _ => e.help.clone(),
     }
 }

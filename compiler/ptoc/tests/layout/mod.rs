@@ -87,6 +87,8 @@ fn errors_stand_in_the_expression() {
         "(4,(2,4)):(1,(4,8,16))",
         "ziped_divide((8,6):(1,8), <4:1,3:1>)",
         "frobnicate(4)",
+        "SM80_16x8x16_F32F16F16F32_NT",
+        "mma_tv(Wmma<4>, (1,1,1), (_,_,_), C)",
         "complement()",
         "complement(4:1, 24, 3)",
         "zipped_divide(complement((4,2):(1,2), 16), 4)",
