@@ -71,6 +71,9 @@ impl Session {
     /// Reads a file and what it imports, and checks names. Only a file that cannot be read is a failure; mistakes in
     /// it are among the diagnostics.
     pub fn load(&mut self, path: &Path) -> Result<Unit, Failed> {
+        if let Some((name, text)) = library(path) {
+            return Ok(self.load_text(Path::new(name), text.to_owned()));
+        }
         match files::read_source(path) {
             Ok(text) => Ok(self.load_text(path, text)),
             Err(d) => self.fail(d),
@@ -206,6 +209,12 @@ impl Session {
             }
         }
     }
+}
+
+/// The module of the standard library that `std::scan` names, unless there is a file of that name.
+fn library(path: &Path) -> Option<(&'static str, &'static str)> {
+    let segments: Vec<&str> = path.to_str()?.strip_prefix("std::")?.split("::").collect();
+    ptoc_stdlib::module(&segments).filter(|_| !path.exists())
 }
 
 /// What it means that a kernel cannot be elaborated before the numbers of some dimensions are known.

@@ -426,7 +426,12 @@ impl Elab<'_> {
             if slot >= f.params.len() || values[slot].is_some() {
                 return self.arity(f, args.len(), span);
             }
-            values[slot] = Some((self.expr(&a.value)?, a.value.span));
+            let v = match &*f.params[slot].ty.kind {
+                ExprKind::Index(..) => self.operand_value(&a.value)?,
+                ExprKind::Name(n) if n == "view" => self.operand_value(&a.value)?,
+                _ => self.expr(&a.value)?,
+            };
+            values[slot] = Some((v, a.value.span));
         }
         if values.iter().zip(&f.params).any(|(v, p)| v.is_none() && p.default.is_none()) {
             return self.arity(f, args.len(), span);

@@ -46,7 +46,7 @@ impl Elab<'_> {
     /// `copy(dst, src)`
     pub fn copy(&mut self, args: &[Arg], span: Span) -> R<Val> {
         let e = self.exactly(args, 2, "copy(dst, src)", span)?;
-        let (dst, src) = (self.expr(e[0])?, self.expr(e[1])?);
+        let (dst, src) = (self.place(e[0], None)?, self.place(e[1], None)?);
         self.outside_prologue(span)?;
         let to = self.side(&dst, e[0].span, true)?;
         let from = self.side(&src, e[1].span, false)?;

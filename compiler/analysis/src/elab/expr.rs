@@ -19,7 +19,11 @@ impl Elab<'_> {
     /// The value of an expression; a tile result may be written to `dest` instead of a temporary.
     pub fn expr_into(&mut self, e: &Expr, dest: Option<TileVal>) -> R<Val> {
         let v = self.place(e, dest)?;
-        self.element(v, e.span)
+        match (&v, &*e.kind) {
+            // What an operation on windows leaves is a window, also without modes.
+            (Val::View(_), ExprKind::Call(..)) => Ok(v),
+            _ => self.element(v, e.span),
+        }
     }
 
     /// Like [`Elab::expr_into`], but an element of a tensor stays a place.
@@ -301,12 +305,8 @@ impl Elab<'_> {
 
     fn index(&mut self, base: &Expr, args: &[Arg], span: Span) -> R<Val> {
         self.no_names(args)?;
-        match self.expr(base)? {
+        match self.operand_value(base)? {
             Val::View(v) => self.index_view(&v, args, span),
-            Val::Tile(t) => self.index_tile(&t, args, span),
-            Val::Part(p) => self.index_part(&p, args, span),
-            Val::TileArray(a) => self.index_array(&a, args, span),
-            Val::TileType(t) => {
             // Coordinates inside the values of a fragment.
             Val::Tile(t)
                 if self.patterns.contains_key(&t.tile)
@@ -316,6 +316,10 @@ impl Elab<'_> {
                 let window = self.patterns[&t.tile].clone();
                 self.index_part(&crate::value::Part { tile: t, window }, args, span)
             }
+            Val::Tile(t) => self.index_tile(&t, args, span),
+            Val::Part(p) => self.index_part(&p, args, span),
+            Val::TileArray(a) => self.index_array(&a, args, span),
+            Val::TileType(t) => {
                 let e = self.exactly(args, 1, "tile T[count]", span)?;
                 let v = self.expr(e[0])?;
                 let count = self.static_extent(&v, e[0].span, "the number of tiles")?;

@@ -5,7 +5,7 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::signature::TensorArg;
+use super::signature::{ArgDim, TensorArg};
 use super::{Elab, MAX_CALLS, R, Reported};
 use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
@@ -114,6 +114,9 @@ impl Elab<'_> {
         let ExprKind::Binary(BinaryOp::Eq, lhs, rhs) = &*e.kind else {
             return self.error(codes::TYPE_MISMATCH, e.span, shape);
         };
+        if let (ExprKind::Name(_), ExprKind::Name(_)) = (&*lhs.kind, &*rhs.kind) {
+            return self.whole_equation(lhs, rhs, tensors, e.span);
+        }
         let ExprKind::Index(base, args) = &*lhs.kind else {
             return self.error(codes::TYPE_MISMATCH, lhs.span, shape);
         };
@@ -152,6 +155,40 @@ impl Elab<'_> {
             }
         }
         Ok(eq)
+    }
+
+    /// `dst == src`: element for element, whatever the rank.
+    fn whole_equation(&mut self, lhs: &Expr, rhs: &Expr, tensors: &[TensorArg], span: Span) -> R<Equation> {
+        let st = &mut State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
+        let mut side = |e: &Expr| -> R<&TensorArg> {
+            let tensor = match self.math(e, st)? {
+                Math::Tensor(t) => tensors.iter().find(|arg| arg.id.as_u32() as usize == t),
+                _ => None,
+            };
+            match tensor {
+                Some(t) => Ok(t),
+                None => self.error(codes::TYPE_MISMATCH, e.span, "without indices, both sides are tensor arguments"),
+            }
+        };
+        let (dst, src) = (side(lhs)?, side(rhs)?);
+        let modes = |t: &TensorArg| format!("`{}` has {}", t.name, count(t.dims.len(), "mode", "modes"));
+        if dst.dims.len() != src.dims.len() {
+            let d = Diagnostic::error(codes::RANK_MISMATCH, span, format!("{}, {}", modes(dst), modes(src)));
+            return self.report(d.with_help("say what each element is: `y[i, j] == x[j, i]`"));
+        }
+        for (k, pair) in dst.dims.iter().zip(&src.dims).enumerate() {
+            if let (ArgDim::Const(n), ArgDim::Const(m)) = pair
+                && n != m
+            {
+                let message = format!("mode {k} of `{}` has {n} elements, that of `{}` {m}", dst.name, src.name);
+                return self.error(codes::SHAPE_MISMATCH, span, message);
+            }
+        }
+        let vars: Vec<usize> = (0..dst.dims.len()).collect();
+        let index = vars.iter().map(|v| IntExpr::Var(*v)).collect();
+        let number = |t: &TensorArg| t.id.as_u32() as usize;
+        let exact = [dst, src].iter().all(|t| t.dtype.is_int() || t.dtype == ptoc_tensor::DType::Bool);
+        Ok(Equation { tensor: number(dst), vars, expr: OracleExpr::Elem { tensor: number(src), index }, exact })
     }
 
     /// A `where` over contents: it holds for all values of its free index names.

@@ -7,6 +7,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, TensorId, Value};
 use ptoc_isa::BinOp;
 use ptoc_layout::{Int, Layout, Storage, StorageError, Stride, Swizzle, TooManySteps, Tuple, Value as Algebra};
+use ptoc_syntax::ast::{Expr, ExprKind};
 use ptoc_tensor::DType;
 
 /// Steps that the compiler spends on finding two elements in one place; what takes longer is for the launch.
@@ -212,6 +213,15 @@ impl Elab<'_> {
             end = self.bin(BinOp::Mul, blocks, block, span);
         }
         self.bin(BinOp::Mul, end, some, span)
+    }
+
+    /// An operand of what is done to windows: a tensor without modes is one too, and not yet its element.
+    pub(super) fn operand_value(&mut self, e: &Expr) -> R<Val> {
+        let v = self.place(e, None)?;
+        match (&v, &*e.kind) {
+            (Val::View(_), ExprKind::Name(_) | ExprKind::Call(..)) => Ok(v),
+            _ => self.element(v, e.span),
+        }
     }
 
     /// The view of all of a row-major tensor.

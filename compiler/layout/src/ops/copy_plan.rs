@@ -216,12 +216,12 @@ fn distinct(cx: &Cx, mut modes: Vec<Mode>) -> Result<()> {
         Err(LayoutError::new(ErrorKind::NotInjective, OP, message).in_arg(0).at(path).with_help(help))
     };
     modes.retain(|m| cx.le(&m.extent, &Int::ONE) != Truth::Yes);
-    for m in modes.iter().filter(|m| cx.eq(&m.stride, &Int::ZERO) == Truth::Yes) {
+    if let Some(m) = modes.iter().find(|m| cx.eq(&m.stride, &Int::ZERO) == Truth::Yes) {
         let single = Condition::Le(m.extent.clone(), Int::ONE);
-        if cx.decide(&single) == Truth::Unknown {
-            return Err(LayoutError::undecided(OP, single).in_arg(0).at(m.path.clone()));
-        }
-        return refuse(format!("stride 0 puts {} elements of the destination at one offset", m.extent), m.path.clone());
+        return match cx.decide(&single) {
+            Truth::Unknown => Err(LayoutError::undecided(OP, single).in_arg(0).at(m.path.clone())),
+            _ => refuse(format!("stride 0 puts {} elements of the destination at one offset", m.extent), m.path.clone()),
+        };
     }
     let leaves = modes.iter().map(|m| Layout::leaf(m.extent.clone(), Stride::int(m.stride.clone())));
     let dst = Layout::of_modes(leaves.collect());
@@ -248,20 +248,25 @@ fn distinct(cx: &Cx, mut modes: Vec<Mode>) -> Result<()> {
 }
 
 /// A leaf of both sides.
-struct Pair {
-    extent: Int,
-    dst: Int,
-    src: Int,
+pub(super) struct Pair {
+    pub(super) extent: Int,
+    pub(super) dst: Int,
+    pub(super) src: Int,
 }
 
-/// The leaves of both sides, mode by mode, refined where one side cuts a mode finer.
+/// The leaves of both sides, refined where one side cuts a mode finer.
 fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
-    let (a, b) = (dst.shape(), src.shape());
-    let mut out = Vec::new();
     if dst.is_leaf() && src.is_leaf() {
+        let mut out = Vec::new();
         refine(cx, dst, src, &Path::default(), &mut out)?;
         return Ok(out);
     }
+    Ok(paired(cx, dst, src)?.into_iter().flatten().collect())
+}
+
+/// The leaves of both sides, mode by mode.
+pub(super) fn paired(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Vec<Pair>>> {
+    let (a, b) = (dst.shape(), src.shape());
     if dst.is_leaf() != src.is_leaf() || dst.rank() != src.rank() {
         let modes = |s: &crate::IntTuple| if s.is_leaf() { "no modes".into() } else { format!("{} modes", s.rank()) };
         let message = format!("the source {b} has {}, the destination {a} has {}", modes(b), modes(a));
@@ -269,8 +274,11 @@ fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
             .in_arg(1)
             .with_help("a copy is between layouts of one shape: reorder or group the modes of one side first"));
     }
+    let mut out = Vec::new();
     for (k, (d, s)) in dst.modes().iter().zip(src.modes()).enumerate() {
-        refine(cx, d, &s, &Path(vec![k]), &mut out)?;
+        let mut pairs = Vec::new();
+        refine(cx, d, &s, &Path(vec![k]), &mut pairs)?;
+        out.push(pairs);
     }
     Ok(out)
 }

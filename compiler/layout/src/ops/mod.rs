@@ -32,6 +32,7 @@ pub(crate) mod args;
 mod coalesce;
 mod complement;
 mod composition;
+mod copy_blocks;
 mod copy_plan;
 mod divide;
 mod eval;
@@ -55,6 +56,7 @@ pub use access::{concat, cosize_composed, flatten, group, select, take};
 pub use coalesce::{coalesce, coalesce_by, filter, filter_zeros};
 pub use complement::complement;
 pub use composition::composition;
+pub use copy_blocks::{CopyBlocks, copy_blocks};
 pub use copy_plan::{CopyAxis, CopyPlan, copy_plan};
 pub use divide::{flat_divide, logical_divide, tiled_divide, zipped_divide};
 pub use eval::{Offset, crd2idx, idx2crd, idx2crd_strided};
@@ -110,6 +112,7 @@ pub static TABLES: &[&[Op]] = &[
     mma::OPS,
     tiled_copy::OPS,
     copy_plan::OPS,
+    copy_blocks::OPS,
     crate::picture::OPS,
 ];
 

@@ -8,7 +8,6 @@ use ptoc_exec::PrintEvent;
 use ptoc_ir::interp::{self, Trap};
 use ptoc_ir::tile::{CheckId, TensorDir};
 use ptoc_isa::Loc;
-use ptoc_layout::Storage;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -97,13 +96,22 @@ impl<'p> CompiledPlan<'p> {
         let mut total = interp::Stats::default();
         let mut run_time = Duration::ZERO;
         for (i, step) in self.plan.steps.iter().enumerate() {
-            let begin = session.clock.now();
             let mut used = Used { tensors, locals: &mut locals };
+            let begin = session.clock.now();
+            let mut buffers = match step.buffers(&mut used) {
+                Ok(buffers) => buffers,
+                Err(d) => return session.fail(*d),
+            };
+            session.clock.phase("lay out arrays", begin);
+            let begin = session.clock.now();
             let result = match self.backend {
-                Backend::Interp => interpret(session, step, &mut used, print, &mut total),
-                Backend::Cpu => launch(step, &self.kernels[i], &mut used, options, print),
+                Backend::Interp => interpret(session, step, &mut used, &mut buffers, print, &mut total),
+                Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options, print),
             };
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
+            let begin = session.clock.now();
+            step.collect(&mut used, &buffers);
+            session.clock.phase("lay out arrays", begin);
             if let Err(d) = result {
                 return session.fail(*d);
             }
@@ -129,6 +137,9 @@ impl<'p> CompiledPlan<'p> {
     }
 }
 
+/// Bytes that the interpreter may hold.
+const MEMORY: u64 = 4 << 30;
+
 /// The tensors that launches choose from.
 struct Used<'t> {
     tensors: &'t mut [Tensor],
@@ -145,23 +156,38 @@ impl Used<'_> {
 }
 
 impl Step {
-    /// How argument `i` lies in memory, where that is not its C order.
-    fn storage(&self, i: usize) -> Option<&Storage> {
-        self.storage.get(i)?.as_ref()
+    /// The buffers of the arguments that have a layout, with the arrays in those that the kernel reads.
+    fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
+        let mut buffers = Vec::new();
+        for ((t, storage), &source) in self.kernel.tensors.values().zip(&self.storage).zip(&self.tensors) {
+            let Some(storage) = storage else {
+                buffers.push(None);
+                continue;
+            };
+            let array = used.get(source);
+            let length = usize::try_from(storage.len()).unwrap_or(usize::MAX);
+            let mut buffer = Tensor::zeros(array.dtype(), &[length]).map_err(|e| {
+                let message = format!("the buffer of `{}`: {e}", t.name);
+                Box::new(Diagnostic::error(crate::files::code(e.code()), t.span, message))
+            })?;
+            if t.dir != TensorDir::Out {
+                storage.scatter(array.dtype().size(), array.bytes(), buffer.bytes_mut());
+            }
+            buffers.push(Some(buffer));
+        }
+        Ok(buffers)
     }
 
-    /// The buffer of argument `i`, with the array in it if the kernel reads it.
-    fn laid_out(&self, i: usize, s: &Storage, array: &Tensor) -> Result<Tensor, Box<Diagnostic>> {
-        let data = self.kernel.tensors.values().nth(i);
-        let length = usize::try_from(s.len()).unwrap_or(usize::MAX);
-        let mut buffer = Tensor::zeros(array.dtype(), &[length]).map_err(|e| {
-            let span = data.map_or(self.kernel.span, |t| t.span);
-            Box::new(Diagnostic::error(crate::files::code(e.code()), span, format!("the buffer of an argument: {e}")))
-        })?;
-        if data.is_none_or(|t| t.dir != TensorDir::Out) {
-            s.scatter(array.dtype().size(), array.bytes(), buffer.bytes_mut());
+    /// Reads back what the kernel has written.
+    fn collect(&self, used: &mut Used<'_>, buffers: &[Option<Tensor>]) {
+        for (i, t) in self.kernel.tensors.values().enumerate() {
+            if let (true, Some(Some(storage)), Some(Some(buffer)), Some(&source)) =
+                (t.dir != TensorDir::In, self.storage.get(i), buffers.get(i), self.tensors.get(i))
+            {
+                let array = used.get(source);
+                storage.gather(array.dtype().size(), buffer.bytes(), array.bytes_mut());
+            }
         }
-        Ok(buffer)
     }
 }
 
@@ -169,19 +195,16 @@ fn interpret(
     session: &mut Session,
     step: &Step,
     used: &mut Used<'_>,
+    buffers: &mut [Option<Tensor>],
     print: &mut dyn FnMut(&str),
     total: &mut interp::Stats,
 ) -> Result<(), Box<Diagnostic>> {
-    let memory = interp::Options::default().memory;
     let mut args = Vec::new();
-    for (i, &source) in step.tensors.iter().enumerate() {
-        let t = used.get(source);
-        let (shape, data) = match step.storage(i) {
-            // What exceeds the memory is refused before the data is looked at.
-            Some(s) if s.len().saturating_mul(t.dtype().size() as u64) > memory => (vec![s.len()], Vec::new()),
-            Some(s) => (vec![s.len()], step.laid_out(i, s, t)?.bytes().to_vec()),
-            None => (t.shape().iter().map(|&n| n as u64).collect(), t.bytes().to_vec()),
-        };
+    for (&source, buffer) in step.tensors.iter().zip(buffers.iter()) {
+        let t = buffer.as_ref().unwrap_or(used.get(source));
+        let shape = t.shape().iter().map(|&n| n as u64).collect();
+        // What exceeds the memory is refused before anyone looks at the data.
+        let data = if t.bytes().len() as u64 > MEMORY { Vec::new() } else { t.bytes().to_vec() };
         args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
     }
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, session.target.memory(loc).capacity)).collect();
@@ -189,16 +212,17 @@ fn interpret(
         tensors: args,
         dims: step.dims.clone(),
         scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),
-        options: interp::Options { capacity, storage: step.storage.clone(), ..interp::Options::default() },
+        options: interp::Options {
+            memory: MEMORY,
+            capacity,
+            storage: step.storage.clone(),
+            ..interp::Options::default()
+        },
         print,
     };
     let outcome = interp::run(&step.kernel, &mut launch).map_err(|trap| Box::new(trap.to_diagnostic()))?;
-    for (i, (arg, &source)) in launch.tensors.iter().zip(&step.tensors).enumerate() {
-        let t = used.get(source);
-        match step.storage(i) {
-            Some(s) => s.gather(t.dtype().size(), &arg.data, t.bytes_mut()),
-            None => t.bytes_mut().copy_from_slice(&arg.data),
-        }
+    for ((arg, &source), buffer) in launch.tensors.iter().zip(&step.tensors).zip(buffers) {
+        buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
     }
     for u in &outcome.unwritten {
         let t = &step.kernel.tensors[u.tensor];
@@ -226,35 +250,25 @@ fn launch(
     step: &Step,
     kernel: &ptoc_cpu::CompiledKernel,
     used: &mut Used<'_>,
+    buffers: &mut [Option<Tensor>],
     options: &RunOptions,
     print: &mut dyn FnMut(&str),
 ) -> Result<(), Box<Diagnostic>> {
     let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
-    let mut buffers = Vec::new();
-    for (i, &source) in step.tensors.iter().enumerate() {
-        let buffer = step.storage(i).map(|s| step.laid_out(i, s, used.get(source)));
-        buffers.push(buffer.transpose()?);
-    }
-    let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(&mut buffers))
-        .map(|(&source, buffer)| match buffer {
-            Some(buffer) => ptoc_exec::TensorArg::new(buffer.bytes_mut()),
-            None => ptoc_exec::TensorArg::new(used.get(source).bytes_mut()),
-        })
+    let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
+        .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
         .collect();
     let mut sink = |event: PrintEvent| print(&event.line());
     let launch =
         ptoc_exec::Launch { params: &params, tensors: &tensors, threads: options.threads, print: Some(&mut sink) };
-    // SAFETY: `tensors` point at buffers of `used` and at `buffers`, which are borrowed for the launch or live as long.
-    // The analysis admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these parameters,
-    // and lowered code stays inside them or fails a check.
-    let result = unsafe { kernel.launch(launch) };
-    for (i, (&source, buffer)) in step.tensors.iter().zip(&buffers).enumerate() {
-        if let (Some(s), Some(buffer)) = (step.storage(i), buffer) {
-            let t = used.get(source);
-            s.gather(t.dtype().size(), buffer.bytes(), t.bytes_mut());
-        }
-    }
-    let Err(error) = result else { return Ok(()) };
+    // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis admits
+    // no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
+    // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
+    // or fails a check.
+    let error = match unsafe { kernel.launch(launch) } {
+        Ok(()) => return Ok(()),
+        Err(e) => e,
+    };
     let failure = match ptoc_cpu::diagnose(error) {
         Ok(mut d) => {
             d.span.get_or_insert(step.kernel.span);
