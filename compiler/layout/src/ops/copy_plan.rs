@@ -248,25 +248,20 @@ fn distinct(cx: &Cx, mut modes: Vec<Mode>) -> Result<()> {
 }
 
 /// A leaf of both sides.
-pub(super) struct Pair {
-    pub(super) extent: Int,
-    pub(super) dst: Int,
-    pub(super) src: Int,
+struct Pair {
+    extent: Int,
+    dst: Int,
+    src: Int,
 }
 
-/// The leaves of both sides, refined where one side cuts a mode finer.
+/// The leaves of both sides, mode by mode, refined where one side cuts a mode finer.
 fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
+    let (a, b) = (dst.shape(), src.shape());
+    let mut out = Vec::new();
     if dst.is_leaf() && src.is_leaf() {
-        let mut out = Vec::new();
         refine(cx, dst, src, &Path::default(), &mut out)?;
         return Ok(out);
     }
-    Ok(paired(cx, dst, src)?.into_iter().flatten().collect())
-}
-
-/// The leaves of both sides, mode by mode.
-pub(super) fn paired(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Vec<Pair>>> {
-    let (a, b) = (dst.shape(), src.shape());
     if dst.is_leaf() != src.is_leaf() || dst.rank() != src.rank() {
         let modes = |s: &crate::IntTuple| if s.is_leaf() { "no modes".into() } else { format!("{} modes", s.rank()) };
         let message = format!("the source {b} has {}, the destination {a} has {}", modes(b), modes(a));
@@ -274,11 +269,8 @@ pub(super) fn paired(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Vec<Pair
             .in_arg(1)
             .with_help("a copy is between layouts of one shape: reorder or group the modes of one side first"));
     }
-    let mut out = Vec::new();
     for (k, (d, s)) in dst.modes().iter().zip(src.modes()).enumerate() {
-        let mut pairs = Vec::new();
-        refine(cx, d, &s, &Path(vec![k]), &mut pairs)?;
-        out.push(pairs);
+        refine(cx, d, &s, &Path(vec![k]), &mut out)?;
     }
     Ok(out)
 }

@@ -147,7 +147,7 @@ fn what_a_tiling_is() {
     assert_eq!(eval(&format!("fragment_C({text}, (64, 32))")), "(32,64)");
     assert_eq!(
         eval(&format!("partition_C({text}, (32,32):(32,1), 29)")),
-        eval(&format!("mma_partition(VOLTA, (2,2,1), (32,32,4), C, (32,32):(32,1), 29)"))
+        eval("mma_partition(VOLTA, (2,2,1), (32,32,4), C, (32,32):(32,1), 29)")
     );
     // Behind a swizzle and from a start on, the layout is partitioned all the same.
     assert_eq!(
