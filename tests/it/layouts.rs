@@ -197,6 +197,29 @@ fn pictures_are_those_of_their_expressions() {
     assert!(wrong.is_empty(), "UPDATE_SPEC=1 draws them anew:\n{}", wrong.join("\n"));
 }
 
+/// The table of what CuTe accepts and ptoc does not: every such golden case is there, and the code is the one given.
+#[test]
+fn what_is_stricter_than_cute_is_listed() {
+    let page = std::fs::read_to_string(root().join("spec/layouts.md")).expect("UTF-8");
+    let (_, table) = page.split_once("| kind | example | CuTe gives | ptoc |").expect("the table");
+    let mut listed = BTreeSet::new();
+    for row in table.lines().skip(2).take_while(|l| l.starts_with('|')) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, example, _, code] = cells[..] else { panic!("{row}") };
+        let example = example.trim_matches('`');
+        let (status, text) = run(&format!("ptoc layout '{example}'"));
+        assert!(status != 0 && text[0].contains(&format!("[{code}]")), "{example}: {}", text.join("\n"));
+        listed.insert(example.replace(' ', ""));
+    }
+    let cases = std::fs::read_to_string(root().join("tests/golden/layout/cases.json")).expect("UTF-8");
+    let cases: serde_json::Value = serde_json::from_str(&cases).expect("JSON");
+    for case in cases["cases"].as_array().expect("cases").iter().filter(|c| c.get("quirk").is_some()) {
+        let args: Vec<&str> = case["args"].as_array().expect("args").iter().filter_map(|a| a.as_str()).collect();
+        let text = format!("{}({})", case["op"].as_str().expect("op"), args.join(","));
+        assert!(listed.contains(&text.replace(' ', "")), "spec/layouts.md does not list {text}");
+    }
+}
+
 /// What the tables of operations are about, by an operation of each.
 const TOPICS: &[(&str, &str)] = &[
     ("rank", "Sizes and modes"),
