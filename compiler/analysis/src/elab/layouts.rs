@@ -204,10 +204,14 @@ impl Elab<'_> {
             }
         }
         if name == "layout" {
-            let [Algebra::Layout(_) | Algebra::Composed(_)] = &operands[..] else {
+            let [Algebra::Layout(_) | Algebra::Composed(_) | Algebra::Window(_)] = &operands[..] else {
                 return self.error(codes::WRONG_ARGUMENTS, span, "`layout(x)` takes one layout or tensor");
             };
-            return Ok(Val::Algebra(operands.remove(0).into()));
+            let layout = match operands.remove(0) {
+                Algebra::Window(w) => Algebra::Layout(w.layout),
+                other => other,
+            };
+            return Ok(Val::Algebra(layout.into()));
         }
         let Some(op) = ptoc_layout::ops::find(name) else { return Err(Reported) };
         if operands.len() < op.arity.0 || operands.len() > op.arity.1 {

@@ -249,3 +249,25 @@ proptest! {
         prop_assert_eq!(crate::ops::inject::is_bijection(&cx, &l).unwrap(), onto && apart);
     }
 }
+
+#[test]
+fn modes_factored_in_other_ways() {
+    let cx = Cx::default();
+    let sides = [
+        ("(24,6):(1,24)", "((4,6),6):((36,6),1)"),
+        ("((2,12),6):((6,12),1)", "((4,3,2),(3,2)):((1,24,4),(72,8))"),
+        ("(((2,2),(3,2)),(2,3)):(((1,100),(2,6)),(12,200))", "((4,6),6):((0,1),6)"),
+        ("((24,1),(1,6)):((1,7),(9,24))", "(24,(6,1)):(-1,(24,0))"),
+    ];
+    for (dst, src) in sides {
+        let (dst, src) = (layout(dst), layout(src));
+        let plan = copy_plan(&cx, &dst, &src, 2, 2).unwrap();
+        let points = |l: &Layout| crate::Points::of_layout(l).unwrap();
+        let (d, s) = (points(&dst), points(&src));
+        // Indices count the modes of both sides alike.
+        let want: BTreeMap<i64, i64> = (0..d.size())
+            .flat_map(|i| [0, 1].map(|byte| (d.offset_at(i).unwrap() * 2 + byte, s.offset_at(i).unwrap() * 2 + byte)))
+            .collect();
+        assert_eq!(visited(&plan), want, "{dst} {src}: {plan}");
+    }
+}
