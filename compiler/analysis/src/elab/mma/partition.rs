@@ -52,7 +52,7 @@ impl Elab<'_> {
     /// `tA[_, (_, _, k)]`
     pub fn index_part(&mut self, p: &Part, args: &[Arg], span: Span) -> R<Val> {
         let name = self.b.kernel().tiles[p.tile.tile].name.clone();
-        let window = self.index_modes(&p.window, &format!("the partition of `{name}`"), args, span)?;
+        let window = self.index_modes(&p.window, &format!("partition of {name}"), args, span)?;
         if !window.modes.is_empty() {
             return Ok(Val::Part(Part { tile: p.tile, window }.into()));
         }
