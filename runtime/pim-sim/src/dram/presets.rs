@@ -1,0 +1,1 @@
+//! Devices by name, as data files with their sources.

@@ -1,0 +1,9 @@
+//! Bank-level simulation of memories with processing in them: the DRAM device and its controller.
+//!
+//! [`dram`] is the device (organisation, commands, timing rules), the controllers and the engine that runs them. It is
+//! usable by itself. [`located`] reads JSON and TOML so that every mistake in a user's file has a line and a column.
+//!
+//! This crate never sees the compiler: it takes numbers and texts and gives numbers and texts. It does no I/O.
+
+pub mod dram;
+pub mod located;
