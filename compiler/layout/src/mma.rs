@@ -260,7 +260,7 @@ impl TiledMma {
             })?;
         }
         // Threads must be countable too.
-        mma.thr_layout_vmnk()?;
+        mma.threads_fill()?;
         Ok(mma)
     }
 

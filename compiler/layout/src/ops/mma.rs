@@ -71,11 +71,36 @@ impl TiledMma {
         composition(cx, &out, &Tiler::ByMode(vec![Tiler::Layout(threads), Tiler::Keep]))
     }
 
-    /// Thread of the machine -> index of (v, m, n, k).
-    fn thread_ids(&self, cx: &Cx, vmnk: &Layout) -> Result<Layout> {
+    /// Thread of the machine -> index of (v, m, n, k), then of the threads between them.
+    fn all_threads(cx: &Cx, vmnk: &Layout) -> Result<(Int, Layout)> {
         let span = filter(cx, vmnk)?.cosize(cx)?;
         let others = complement(cx, vmnk, &span)?;
-        let all = right_inverse(cx, &Layout::of_modes(vec![vmnk.clone(), others]))?;
+        Ok((span, right_inverse(cx, &Layout::of_modes(vec![vmnk.clone(), others]))?))
+    }
+
+    /// Every thread must be found by its number. Where an atom's threads leave gaps, atoms side by side must fill a gap as
+    /// a whole number of times: `(4,2):(1,16)` has room for 1, 2 or 4.
+    pub(crate) fn threads_fill(&self) -> Result<()> {
+        let cx = Cx::default();
+        let vmnk = self.thr_layout_vmnk()?;
+        let (span, all) = TiledMma::all_threads(&cx, &vmnk).map_err(|e| e.of("tiled_mma").in_arg(1))?;
+        let (size, last) = (all.size()?.as_const(), span.as_const());
+        if size >= last {
+            return Ok(());
+        }
+        let [size, last] = [size, last].map(|n| n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
+        let message = format!(
+            "the atoms {} leave gaps among the threads {vmnk}: only the first {size} of {last} have a place in order",
+            self.atoms
+        );
+        Err(LayoutError::new(ErrorKind::StrideOrder, "tiled_mma", message)
+            .in_arg(1)
+            .with_help(format!("take so many atoms that they fill the gaps of thr = {} evenly", self.atom.thr)))
+    }
+
+    /// Thread of the machine -> index of (v, m, n, k).
+    fn thread_ids(&self, cx: &Cx, vmnk: &Layout) -> Result<Layout> {
+        let (_, all) = TiledMma::all_threads(cx, vmnk)?;
         // Beyond the threads of the atoms it starts again.
         let count = Layout::leaf(vmnk.size()?, Stride::from(1));
         let again = Layout::of_modes(vec![count, Layout::unit()]);

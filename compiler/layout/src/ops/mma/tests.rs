@@ -160,6 +160,11 @@ fn what_a_tiling_is() {
 /// Every (thread, value) of each operand reaches each element of the tile; those of C once for each atom in K.
 #[test]
 fn thread_value_layouts_cover_the_tile() {
+    // Atoms side by side in K hold the same elements of C.
+    assert_eq!(
+        eval("tv_C(tiled_mma(VOLTA, (1,2,2)))"),
+        "(((2,2),(2,2),2),((2,2,2),(1,1))):(((1,16),(64,0),4),((8,2,32),(0,0)))"
+    );
     for text in
         ["tiled_mma(AMPERE, (2,2,1), (32,32,16))", "tiled_mma(VOLTA, (2,2,1), (32,32,4))", "tiled_mma(SHARED, (2,1,2))"]
     {
@@ -189,6 +194,10 @@ fn refusals() {
         "column 32: tiled_mma: mode 1: tiler 8 in mode N is no multiple of 8 * 2 = 16; 16 would fit"
     );
     for (text, part) in [
+        (
+            "tiled_mma(VOLTA, (1,3,1))",
+            "leave gaps among the threads ((4,2),1,3,1):((1,16),0,4,0): only the first 12 of 28 have a place in order",
+        ),
         ("tiled_mma(AMPERE, (2,2))", "the atoms (2,2):(1,2) have 2 modes, not three"),
         (
             "tiled_mma(AMPERE, (2,2,1):(1,1,1))",
