@@ -8,6 +8,7 @@ mod golden;
 mod layouts;
 mod pages;
 mod random;
+mod rearrange;
 mod spec;
 mod ui;
 mod vectors;

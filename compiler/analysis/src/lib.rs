@@ -16,8 +16,8 @@ mod window;
 pub use atoms::{atom, standard as standard_atoms};
 pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
 pub use elab::{
-    ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource, instantiate,
-    instantiate_program,
+    ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource,
+    instantiate, instantiate_program,
 };
 pub use layout_codes::code as layout_code;
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};

@@ -76,6 +76,12 @@ impl Session {
         }
         match files::read_source(path) {
             Ok(text) => Ok(self.load_text(path, text)),
+            Err(d) if path.to_str().is_some_and(|p| p.starts_with("std::")) => {
+                let known = ptoc_stdlib::MODULES.iter().map(|(at, ..)| format!("std::{}", at.join("::")));
+                let known: Vec<String> = known.collect();
+                let list = list(known.iter().map(String::as_str));
+                self.fail(Diagnostic { fixes: Vec::new(), ..d }.with_note(format!("the standard library has {list}")))
+            }
             Err(d) => self.fail(d),
         }
     }

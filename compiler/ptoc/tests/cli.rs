@@ -1,6 +1,7 @@
 //! The binary as a script sees it: exit status, standard output, standard error.
 
 mod layout;
+mod tensors;
 
 use ptoc_tensor::{DType, Tensor, npy};
 use std::fmt::Write as _;

@@ -94,6 +94,8 @@ pub(crate) struct Elab<'a> {
     pub bindings: &'a Bindings,
     pub b: Builder,
     pub diags: Vec<Diagnostic>,
+    /// Errors to be reported if there is no other.
+    pub deferred: Vec<Diagnostic>,
     pub env: Env,
     pub facts: Facts,
     /// Valid shapes of tiles, by storage.
@@ -182,6 +184,12 @@ impl<'a> Elab<'a> {
         let primary = d.span;
         d.labels.retain(|l| Some(l.span) != primary);
         self.diags.push(d);
+        Err(Reported)
+    }
+
+    /// An error that counts if nothing else is wrong: most likely the kernel's body has the same mistake.
+    pub fn defer<T>(&mut self, d: Diagnostic) -> R<T> {
+        self.deferred.push(d);
         Err(Reported)
     }
 

@@ -174,14 +174,15 @@ impl Elab<'_> {
         let modes = |t: &TensorArg| format!("`{}` has {}", t.name, count(t.dims.len(), "mode", "modes"));
         if dst.dims.len() != src.dims.len() {
             let d = Diagnostic::error(codes::RANK_MISMATCH, span, format!("{}, {}", modes(dst), modes(src)));
-            return self.report(d.with_help("say what each element is: `y[i, j] == x[j, i]`"));
+            return self.defer(d.with_help("say what each element is: `y[i, j] == x[j, i]`"));
         }
         for (k, pair) in dst.dims.iter().zip(&src.dims).enumerate() {
             if let (ArgDim::Const(n), ArgDim::Const(m)) = pair
                 && n != m
             {
                 let message = format!("mode {k} of `{}` has {n} elements, that of `{}` {m}", dst.name, src.name);
-                return self.error(codes::SHAPE_MISMATCH, span, message);
+                let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_label("of two shapes");
+                return self.defer(d);
             }
         }
         let vars: Vec<usize> = (0..dst.dims.len()).collect();

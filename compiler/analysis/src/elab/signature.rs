@@ -133,6 +133,7 @@ impl<'a> Elab<'a> {
             bindings,
             b: Builder::new(name, span, target.name.as_str()),
             diags: Vec::new(),
+            deferred: Vec::new(),
             env: super::env::Env::default(),
             facts: super::facts::Facts::default(),
             valid: FxHashMap::default(),
@@ -180,6 +181,9 @@ impl<'a> Elab<'a> {
         let ensures = self.ensures(k, &tensors);
         let body = self.kernel_body(&k.body);
         self.finish_places();
+        if !self.diags.iter().any(Diagnostic::is_error) {
+            self.diags.append(&mut self.deferred);
+        }
         self.env.pop_frame();
         let (statics, conditions, ensures) = (statics?, conditions?, ensures?);
         arguments.and(attributes).and(body)?;

@@ -220,7 +220,9 @@ fn distinct(cx: &Cx, mut modes: Vec<Mode>) -> Result<()> {
         let single = Condition::Le(m.extent.clone(), Int::ONE);
         return match cx.decide(&single) {
             Truth::Unknown => Err(LayoutError::undecided(OP, single).in_arg(0).at(m.path.clone())),
-            _ => refuse(format!("stride 0 puts {} elements of the destination at one offset", m.extent), m.path.clone()),
+            _ => {
+                refuse(format!("stride 0 puts {} elements of the destination at one offset", m.extent), m.path.clone())
+            }
         };
     }
     let leaves = modes.iter().map(|m| Layout::leaf(m.extent.clone(), Stride::int(m.stride.clone())));
@@ -248,20 +250,25 @@ fn distinct(cx: &Cx, mut modes: Vec<Mode>) -> Result<()> {
 }
 
 /// A leaf of both sides.
-struct Pair {
-    extent: Int,
-    dst: Int,
-    src: Int,
+pub(super) struct Pair {
+    pub(super) extent: Int,
+    pub(super) dst: Int,
+    pub(super) src: Int,
 }
 
-/// The leaves of both sides, mode by mode, refined where one side cuts a mode finer.
+/// The leaves of both sides, refined where one side cuts a mode finer.
 fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
-    let (a, b) = (dst.shape(), src.shape());
-    let mut out = Vec::new();
     if dst.is_leaf() && src.is_leaf() {
+        let mut out = Vec::new();
         refine(cx, dst, src, &Path::default(), &mut out)?;
         return Ok(out);
     }
+    Ok(paired(cx, dst, src)?.into_iter().flatten().collect())
+}
+
+/// The leaves of both sides, mode by mode.
+pub(super) fn paired(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Vec<Pair>>> {
+    let (a, b) = (dst.shape(), src.shape());
     if dst.is_leaf() != src.is_leaf() || dst.rank() != src.rank() {
         let modes = |s: &crate::IntTuple| if s.is_leaf() { "no modes".into() } else { format!("{} modes", s.rank()) };
         let message = format!("the source {b} has {}, the destination {a} has {}", modes(b), modes(a));
@@ -269,8 +276,11 @@ fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
             .in_arg(1)
             .with_help("a copy is between layouts of one shape: reorder or group the modes of one side first"));
     }
+    let mut out = Vec::new();
     for (k, (d, s)) in dst.modes().iter().zip(src.modes()).enumerate() {
-        refine(cx, d, &s, &Path(vec![k]), &mut out)?;
+        let mut pairs = Vec::new();
+        refine(cx, d, &s, &Path(vec![k]), &mut pairs)?;
+        out.push(pairs);
     }
     Ok(out)
 }
@@ -280,7 +290,7 @@ fn refine(cx: &Cx, dst: &Layout, src: &Layout, path: &Path, out: &mut Vec<Pair>)
     let (n, m) = (dst.size()?, src.size()?);
     let equal = Condition::Eq(m.clone(), n.clone());
     if !cx.require(OP, equal).map_err(|e| e.in_arg(1).at(path.clone()))? {
-        let message = format!("{} has {m} elements in the source and {n} in the destination", whole(path));
+        let message = format!("{m} elements in the source and {n} in the destination");
         return Err(LayoutError::new(ErrorKind::Size, OP, message)
             .in_arg(1)
             .at(path.clone())
@@ -301,8 +311,7 @@ fn refine(cx: &Cx, dst: &Layout, src: &Layout, path: &Path, out: &mut Vec<Pair>)
             y.push((cx.floor_div(&t, &s)?, e.mul(&s)?));
             out.push(Pair { extent: s, dst: d, src: e });
         } else {
-            let message =
-                format!("inside {} the source counts by {t} and the destination by {s}, no multiples", whole(path));
+            let message = format!("the source counts by {t} and the destination by {s}, no multiples");
             return Err(LayoutError::new(ErrorKind::Divisibility, OP, message)
                 .in_arg(1)
                 .at(path.clone())
@@ -317,10 +326,6 @@ fn refine(cx: &Cx, dst: &Layout, src: &Layout, path: &Path, out: &mut Vec<Pair>)
         out.push(Pair { extent: s, dst: Int::ZERO, src: e });
     }
     Ok(())
-}
-
-fn whole(path: &Path) -> String {
-    if path.0.is_empty() { "the whole".into() } else { path.to_string() }
 }
 
 /// Merges each two axes of which one goes on where the other ends, on both sides.
