@@ -378,7 +378,10 @@ impl Elab<'_> {
                         let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
                         let pad = self.pad_of(t, pad, span)?;
                         self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)?;
-                        self.padded_loads.insert((t.tile, t.element), valid);
+                        // A window of the tile is not all of it.
+                        if t.origin.is_none() {
+                            self.padded_loads.insert((t.tile, t.element), valid);
+                        }
                         Ok(())
                     }
                 }

@@ -60,6 +60,7 @@ impl Elab<'_> {
             self.check_index(window.starts[q], bound, "the block", span)?;
         }
         self.outside_prologue(span)?;
+        self.padding_written(p, span)?;
         let shape = (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols)));
         let tile = self.tile_ref(&p.tile, shape);
         Ok(Val::Scalar(self.b.tile_get(tile, window.starts[0], window.starts[1], span)))
