@@ -12,3 +12,4 @@ mod rearrange;
 mod spec;
 mod ui;
 mod vectors;
+mod windows;

@@ -271,8 +271,10 @@ impl Elab<'_> {
             let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("usage: `{}`", op.usage));
             return self.report(d);
         }
-        // A vector composes and divides as a vector, not as a tuple of one mode.
-        let single = view.modes.len() == 1;
+        // A vector composes and divides as a vector, not as a tuple of one mode; but a tiler by mode is for the mode,
+        // whatever axes that has.
+        let by_mode = |a: &Algebra| matches!(a, Algebra::Tiler(Tiler::ByMode(_)));
+        let single = view.modes.len() == 1 && !operands.iter().any(by_mode);
         let spans: Vec<Span> = std::iter::once(span).chain(args.iter().map(|a| a.1)).collect();
         let window = self.apply_layout(&view.window, span, |cx, l| {
             let first = if single { l.mode(0).unwrap_or_else(Layout::unit) } else { l.clone() };

@@ -300,22 +300,32 @@ impl Elab<'_> {
         }
     }
 
-    /// `start + index < bound` for the index of one mode.
+    /// `start + index / n < bound` for the index of one mode, where `n` is what the axes before the counted ones span:
+    /// the first `(bound - start) * n` indices.
     fn as_prefix(&mut self, w: &mut Window, q: usize, bound: Value, span: Span) -> bool {
         let zero = self.idx(0);
         let moved: Vec<usize> =
             (0..w.modes.len()).filter(|&k| w.modes[k].tree.leaves().iter().any(|l| l.by[q] != zero)).collect();
         let [k] = moved[..] else { return false };
-        let mut step = self.idx(1);
+        let (mut before, mut step) = (self.idx(1), None);
         for l in w.modes[k].tree.clone().leaves() {
             // An axis of one index says nothing.
-            if l.by[q] != step && self.const_index(l.extent) != Some(1) {
+            if self.const_index(l.extent) == Some(1) {
+                continue;
+            }
+            if step.is_none() && l.by[q] == zero {
+                before = self.bin(BinOp::Mul, before, l.extent, span);
+                continue;
+            }
+            let here = step.unwrap_or_else(|| self.idx(1));
+            if l.by[q] != here {
                 return false;
             }
-            step = self.bin(BinOp::Mul, step, l.extent, span);
+            step = Some(self.bin(BinOp::Mul, here, l.extent, span));
         }
         let left = self.bin(BinOp::Sub, bound, w.starts[q], span);
         let left = self.bin(BinOp::Max, left, zero, span);
+        let left = self.bin(BinOp::Mul, left, before, span);
         let extent = self.bin(BinOp::Min, left, w.modes[k].extent, span);
         w.modes[k].extent = extent;
         let bounded = w.modes[k].cap.is_some();

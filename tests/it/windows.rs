@@ -1,0 +1,341 @@
+//! Random views: what a kernel copies through a chain of layout operations, on both backends, against indices counted
+//! one by one. Sizes are constants or symbols of the launch; tiles need not divide.
+
+use crate::engine::{Noise, agree, build};
+use ptoc_tensor::{DType, Tensor};
+use std::rc::Rc;
+
+/// A view by definition: where the element at these indices (one a mode, counted colexicographically) comes from.
+#[derive(Clone)]
+struct Model {
+    sizes: Vec<usize>,
+    /// Some tile was cut short: what regroups its modes sees the whole tile, with elements that do not exist.
+    ragged: bool,
+    /// Modes were joined. A tile that does not divide the first of them is cut short at its end, and not at the end of
+    /// all: such tiles are left out here.
+    joined: bool,
+    source: Rc<dyn Fn(&[usize]) -> Option<usize>>,
+}
+
+impl Model {
+    /// A row-major array.
+    fn array(sizes: &[usize]) -> Model {
+        let shape = sizes.to_vec();
+        let source = move |at: &[usize]| {
+            let inside = at.iter().zip(&shape).all(|(i, n)| i < n);
+            inside.then(|| at.iter().zip(&shape).fold(0, |sum, (i, n)| sum * n + i))
+        };
+        Model { sizes: sizes.to_vec(), ragged: false, joined: false, source: Rc::new(source) }
+    }
+
+    /// New sizes, and how new indices become old ones.
+    fn through(&self, sizes: Vec<usize>, old: impl Fn(&[usize]) -> Option<Vec<usize>> + 'static) -> Model {
+        let source = self.source.clone();
+        Model { sizes, ragged: self.ragged, joined: self.joined, source: Rc::new(move |at| source(&old(at)?)) }
+    }
+}
+
+struct Chain {
+    rng: Noise,
+    model: Model,
+    /// The expression so far.
+    text: String,
+}
+
+impl Chain {
+    fn below(&mut self, n: usize) -> usize {
+        self.rng.below(n.max(1) as u64) as usize
+    }
+
+    fn step(&mut self) {
+        let rank = self.model.sizes.len();
+        if rank == 0 {
+            return;
+        }
+        let k = self.below(rank);
+        let n = self.model.sizes[k];
+        let whole = !self.model.ragged;
+        match self.below(9) {
+            0 if rank > 1 => self.fix(k),
+            1 => self.reorder(),
+            2 if !self.model.joined => self.tile(k),
+            3 if whole && !self.model.joined => self.part(k),
+            4 if !self.model.joined => self.local_tile(),
+            5 if whole && !self.model.joined => self.threads(),
+            6 if whole => self.every(k),
+            7 if whole => self.nest(k),
+            8 if n > 0 && whole && !self.model.joined => self.zip(),
+            _ => {}
+        }
+    }
+
+    /// `_` for all modes but `k`.
+    fn coordinates(&self, k: usize, here: &str) -> String {
+        let mut at = vec!["_"; self.model.sizes.len()];
+        at[k] = here;
+        at.join(", ")
+    }
+
+    fn tiler(&self, k: usize, here: &str) -> String {
+        format!("<{}>", self.coordinates(k, here))
+    }
+
+    /// `x[_, i]`
+    fn fix(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        if n == 0 {
+            return;
+        }
+        let i = self.below(n);
+        self.text = format!("{}[{}]", self.text, self.coordinates(k, &i.to_string()));
+        let mut sizes = self.model.sizes.clone();
+        sizes.remove(k);
+        self.model = self.model.through(sizes, move |at| {
+            let mut at = at.to_vec();
+            at.insert(k, i);
+            Some(at)
+        });
+    }
+
+    /// `modes(x, (1, (2, 0)))`
+    fn reorder(&mut self) {
+        let rank = self.model.sizes.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        for i in (1..rank).rev() {
+            let j = self.below(i + 1);
+            order.swap(i, j);
+        }
+        let group = if rank > 1 && !self.model.ragged && self.below(2) == 0 { 2 } else { 1 };
+        let (tail, head) = (order.split_off(rank - group), order);
+        let names = |l: &[usize]| l.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let mut entries: Vec<String> = head.iter().map(usize::to_string).collect();
+        entries.push(if group == 2 { format!("({})", names(&tail)) } else { names(&tail) });
+        let comma = if entries.len() == 1 { "," } else { "" };
+        self.text = format!("modes({}, ({}{comma}))", self.text, entries.join(", "));
+        self.model.joined |= group == 2;
+        let old = self.model.sizes.clone();
+        let mut sizes: Vec<usize> = head.iter().map(|&m| old[m]).collect();
+        sizes.push(tail.iter().map(|&m| old[m]).product());
+        self.model = self.model.through(sizes, move |at| {
+            let mut back = vec![0; old.len()];
+            for (&m, &i) in head.iter().zip(at) {
+                back[m] = i;
+            }
+            let mut rest = at[head.len()];
+            for (p, &m) in tail.iter().enumerate() {
+                back[m] = if p + 1 == tail.len() { rest } else { rest % old[m].max(1) };
+                rest /= old[m].max(1);
+            }
+            Some(back)
+        });
+    }
+
+    /// One tile of a mode: `logical_divide(x, <t, _>)[(_, r), _]`, the last one ragged.
+    fn tile(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        let t = 1 + self.below(6);
+        let count = n.div_ceil(t);
+        if count == 0 {
+            return;
+        }
+        let r = self.below(count);
+        let divided = format!("logical_divide({}, {})", self.text, self.tiler(k, &t.to_string()));
+        self.text = format!("{divided}[{}]", self.coordinates(k, &format!("(_, {r})")));
+        self.model.ragged |= r * t + t > n;
+        self.at_mode(k, t.min(n - r * t), move |i| i + r * t);
+    }
+
+    /// Index `i` of every tile: `logical_divide(x, <t, _>)[(i, _), _]`
+    fn part(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        let t = 1 + self.below(4);
+        if n == 0 || n % t != 0 {
+            return;
+        }
+        let i = self.below(t);
+        let divided = format!("logical_divide({}, {})", self.text, self.tiler(k, &t.to_string()));
+        self.text = format!("{divided}[{}]", self.coordinates(k, &format!("({i}, _)")));
+        self.at_mode(k, n / t, move |r| i + r * t);
+    }
+
+    /// Every d-th index: `composition(x, <n:d, _>)`
+    fn every(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        let d = 1 + self.below(3);
+        let m = n / d;
+        if m == 0 {
+            return;
+        }
+        self.text = format!("composition({}, {})", self.text, self.tiler(k, &format!("{m}:{d}")));
+        self.at_mode(k, m, move |i| i * d);
+    }
+
+    /// A mode counted in another order: `composition(x, <(a, b):(b, 1), _>)`
+    fn nest(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        let b = 1 + self.below(4);
+        if n == 0 || n % b != 0 {
+            return;
+        }
+        let a = n / b;
+        self.text = format!("composition({}, {})", self.text, self.tiler(k, &format!("({a}, {b}):({b}, 1)")));
+        self.model.joined = true;
+        self.at_mode(k, n, move |i| (i % a) * b + i / a);
+    }
+
+    fn at_mode(&mut self, k: usize, size: usize, f: impl Fn(usize) -> usize + 'static) {
+        let mut sizes = self.model.sizes.clone();
+        sizes[k] = size;
+        self.model = self.model.through(sizes, move |at| {
+            let mut at = at.to_vec();
+            at[k] = f(at[k]);
+            Some(at)
+        });
+    }
+
+    fn tiles(&mut self) -> Option<(Vec<usize>, Vec<usize>)> {
+        let t: Vec<usize> = self.model.sizes.clone().iter().map(|_| 1 + self.below(5)).collect();
+        let counts: Vec<usize> = self.model.sizes.iter().zip(&t).map(|(n, t)| n.div_ceil(*t)).collect();
+        if counts.contains(&0) {
+            return None;
+        }
+        let r = counts.iter().map(|&c| self.below(c)).collect();
+        Some((t, r))
+    }
+
+    /// `local_tile(x, <t, u>, (r, s))`: ragged at the end.
+    fn local_tile(&mut self) {
+        let Some((t, r)) = self.tiles() else { return };
+        self.text = format!("local_tile({}, <{}>, ({},))", self.text, list(&t), list(&r));
+        self.model.ragged |= self.model.sizes.iter().zip(t.iter().zip(&r)).any(|(n, (t, r))| r * t + t > *n);
+        let sizes = self.model.sizes.iter().zip(t.iter().zip(&r)).map(|(n, (t, r))| (*t).min(n - r * t)).collect();
+        self.model = self
+            .model
+            .through(sizes, move |at| Some(at.iter().zip(t.iter().zip(&r)).map(|(i, (t, r))| i + r * t).collect()));
+    }
+
+    /// Two modes of one divided at once, the tile fixed: `zipped_divide(x, <t, u>)[_, (r, s)]` is one mode.
+    fn zip(&mut self) {
+        let Some((t, r)) = self.tiles() else { return };
+        if self.model.sizes.len() < 2 || self.model.sizes.iter().zip(&t).any(|(n, t)| n % t != 0) {
+            return;
+        }
+        self.text = format!("zipped_divide({}, <{}>)[_, ({})]", self.text, list(&t), list(&r));
+        self.model.joined = true;
+        self.model = self.model.through(vec![t.iter().product()], move |at| {
+            let mut rest = at[0];
+            let back = t.iter().zip(&r).map(|(t, r)| {
+                let i = rest % t;
+                rest /= t;
+                i + r * t
+            });
+            Some(back.collect())
+        });
+    }
+
+    /// What one of several threads holds: `local_partition(x, (2, 3):(1, 2), t)`
+    fn threads(&mut self) {
+        let p: Vec<usize> = self.model.sizes.clone().iter().map(|_| 1 + self.below(3)).collect();
+        if self.model.sizes.iter().zip(&p).any(|(n, p)| *n == 0 || n % p != 0) {
+            return;
+        }
+        let count: usize = p.iter().product();
+        let thread = self.below(count);
+        let mut stride = 1;
+        let mut strides = Vec::new();
+        for n in &p {
+            strides.push(stride);
+            stride *= n;
+        }
+        self.text = format!("local_partition({}, ({},):({},), {thread})", self.text, list(&p), list(&strides));
+        let sizes = self.model.sizes.iter().zip(&p).map(|(n, p)| n / p).collect();
+        self.model = self.model.through(sizes, move |at| {
+            let own = strides.iter().zip(&p).map(|(d, p)| thread / d % p);
+            Some(at.iter().zip(p.iter().zip(own)).map(|(i, (p, own))| i * p + own).collect())
+        });
+    }
+}
+
+fn list(l: &[usize]) -> String {
+    l.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// One random kernel. Refusals are legal (no loop walks it, a tile ends inside a mode); what runs must be right.
+fn case(seed: u64) -> Result<bool, String> {
+    let mut rng = Noise::new(seed);
+    let rank = 1 + rng.below(3) as usize;
+    let shape: Vec<usize> = (0..rank).map(|_| rng.below(13) as usize).collect();
+    let symbolic = rng.below(2) == 0;
+    let steps = 1 + rng.below(4);
+    let mut chain = Chain { rng, model: Model::array(&shape), text: "x".into() };
+    for _ in 0..steps {
+        chain.step();
+    }
+    let names = ["A", "B", "C"];
+    let extents: Vec<String> =
+        shape.iter().zip(names).map(|(n, s)| if symbolic { s.to_string() } else { n.to_string() }).collect();
+    let model = chain.model;
+    if model.sizes.is_empty() {
+        return Ok(false);
+    }
+    let text = format!(
+        "kernel k(x: in f32[{}], y: inout f32[{}]) {{\n    let v = {};\n    copy(y, v);\n}}\n",
+        extents.join(", "),
+        list(&model.sizes),
+        chain.text
+    );
+    let dims: Vec<(&str, i64)> =
+        if symbolic { names.into_iter().zip(shape.iter().map(|&n| n as i64)).collect() } else { Vec::new() };
+    let built = match build(&text, "a2a3", &[], &dims) {
+        Ok(built) => built,
+        Err(refused) => {
+            let legal = |c: &&str| ["E1001", "E1002", "E1014", "E1052"].contains(c) || c.starts_with("PA-1");
+            return match refused.codes.iter().all(legal) {
+                true => Ok(false),
+                false => Err(format!("{text}{refused:?}")),
+            };
+        }
+    };
+    let values: Vec<f32> = (0..shape.iter().product()).map(|i: usize| i as f32).collect();
+    let x = Tensor::from_bytes(DType::F32, &shape, &bytes(&values)).map_err(|e| e.to_string())?;
+    let mut want = vec![-1.0f32; model.sizes.iter().product()];
+    let y = Tensor::from_bytes(DType::F32, &model.sizes, &bytes(&want)).map_err(|e| e.to_string())?;
+    for (flat, w) in want.iter_mut().enumerate() {
+        // Row-major, as arrays are.
+        let mut at = vec![0; model.sizes.len()];
+        let mut rest = flat;
+        for (i, n) in at.iter_mut().zip(&model.sizes).rev() {
+            *i = rest % n;
+            rest /= n;
+        }
+        let from = (model.source)(&at).ok_or_else(|| format!("the model leaves the array\n{text}"))?;
+        *w = values[from];
+    }
+    let got = match agree(&built, &dims, &[x, y], &[1])? {
+        Ok(got) => got,
+        Err((code, message)) => return Err(format!("{text}stops with {code}: {message} for {shape:?}")),
+    };
+    match got[1].bytes() == bytes(&want) {
+        true => Ok(true),
+        false => Err(format!("{text}with x of {shape:?}: wanted {want:?}")),
+    }
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+#[test]
+fn views_are_what_their_operations_say() {
+    let (mut ran, mut wrong) = (0, Vec::new());
+    let cases = std::env::var("PTOC_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    for seed in 0..cases {
+        match case(seed) {
+            Ok(true) => ran += 1,
+            Ok(false) => {}
+            Err(e) => wrong.push(format!("seed {seed}:\n{e}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
+    assert!(ran * 2 > cases, "only {ran} of {cases} kernels were not refused");
+}
