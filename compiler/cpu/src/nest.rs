@@ -79,6 +79,14 @@ impl Nest {
         }
     }
 
+    /// The bits of a register that the body defines as a constant.
+    pub(crate) fn constant(&self, reg: Reg) -> Option<u64> {
+        self.body.iter().find_map(|s| match s.op {
+            Op::Const { dst, bits } if dst == reg => Some(bits),
+            _ => None,
+        })
+    }
+
     pub(crate) fn lanes(&self) -> Lanes {
         Lanes { lane: Reg::from_u32(LANE), count: Reg::from_u32(COUNT), body: self.body.clone() }
     }

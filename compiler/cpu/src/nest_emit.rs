@@ -96,6 +96,16 @@ impl Emit<'_, '_> {
                 }
             });
         }
+        for stride in found.strides.into_iter().flatten() {
+            args.push(match stride {
+                Stride::Const(bytes) => self.b.ins().iconst(I64, bytes),
+                // Strides are read from outside: they are inputs, or constants that the body defines anew.
+                Stride::Reg(reg) => match site.nest.constant(reg) {
+                    Some(bits) => self.b.ins().iconst(I64, bits as i64),
+                    None => self.value(site.inputs[(reg.as_u32() - FIRST_INPUT) as usize]),
+                },
+            });
+        }
         self.call_routine(found.routine, &args);
         true
     }
@@ -185,11 +195,15 @@ struct Moved {
     from: usize,
     /// Bytes of an element, if the routine counts bytes.
     size: Option<i64>,
+    /// From column to column of both, if the routine wants to know.
+    strides: Option<[Stride; 2]>,
 }
 
 impl Moved {
     fn of(nest: &Nest) -> Option<Moved> {
-        let (load, store, round) = match &nest.body[..] {
+        // Constants are strides.
+        let first = nest.body.iter().position(|s| !matches!(s.op, Op::Const { .. }))?;
+        let (load, store, round) = match &nest.body[first..] {
             [load, store] => (&load.op, &store.op, None),
             [load, round, store] => (&load.op, &store.op, Some(&round.op)),
             _ => return None,
@@ -204,21 +218,24 @@ impl Moved {
             Some(&Op::Unary { dst: rounded, op: UnOp::RoundF16, a }) if a == *dst && *to_ty == MemTy::F16 => rounded,
             Some(_) => return None,
         };
-        let unit = |stride: Stride, ty: MemTy| stride == Stride::Const(i64::from(ty.size()));
-        let gathers = from.gather.is_some() || to.gather.is_some();
-        if *value != moved || gathers || !unit(from.stride, *from_ty) || !unit(to.stride, *to_ty) {
+        if *value != moved || from.gather.is_some() || to.gather.is_some() {
             return None;
         }
-        let (routine, size) = match (*from_ty, *to_ty) {
-            (MemTy::F16, MemTy::F32) => (Routine::FromF16, None),
-            (MemTy::F32, MemTy::F16) => (Routine::ToF16, None),
-            // Integers and f32 are stored as they were loaded.
-            (from, to) if from == to && (from == MemTy::F32 || from.reg() == LTy::I32 || from.reg() == LTy::I64) => {
-                (Routine::Copy, Some(i64::from(from.size())))
+        let unit = |stride: Stride, ty: MemTy| stride == Stride::Const(i64::from(ty.size()));
+        let rows = unit(from.stride, *from_ty) && unit(to.stride, *to_ty);
+        // Integers and f32 are stored as they were loaded.
+        let kept = from_ty == to_ty && (*from_ty == MemTy::F32 || matches!(from_ty.reg(), LTy::I32 | LTy::I64));
+        let (routine, size, strides) = match (*from_ty, *to_ty) {
+            (MemTy::F16, MemTy::F32) if rows => (Routine::FromF16, None, None),
+            (MemTy::F32, MemTy::F16) if rows => (Routine::ToF16, None, None),
+            (ty, _) if rows && kept => (Routine::Copy, Some(i64::from(ty.size())), None),
+            // A value for a whole row is better kept in a register.
+            (ty, _) if kept && nest.rows && from.stride != Stride::Const(0) => {
+                (Routine::Move(ty.size()), None, Some([to.stride, from.stride]))
             }
             _ => return None,
         };
         let number = |base| if let ptoc_ir::loops::Base::Tensor(n) = base { Some(n as usize) } else { None };
-        Some(Moved { routine, to: number(to.base)?, from: number(from.base)?, size })
+        Some(Moved { routine, to: number(to.base)?, from: number(from.base)?, size, strides })
     }
 }

@@ -9,6 +9,7 @@ mod matmul;
 mod reduce;
 mod rows;
 mod simd;
+mod strided;
 
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy};
@@ -18,6 +19,9 @@ use ptoc_ir::loops::{BinOp, MemTy};
 pub(crate) enum Routine {
     /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both.
     Copy,
+    /// Elements of 1, 2, 4 or 8 bytes: destination, source, rows, columns, bytes from row to row of both, from column to
+    /// column of both.
+    Move(u32),
     /// f16 to f32: destination, source, rows, columns, bytes from row to row of both.
     FromF16,
     /// f32 to f16, to nearest even: like `FromF16`.
@@ -33,6 +37,7 @@ impl Routine {
     pub(crate) fn name(self) -> String {
         match self {
             Routine::Copy => "ptoc_copy".into(),
+            Routine::Move(size) => format!("ptoc_move_{size}"),
             Routine::FromF16 => "ptoc_from_f16".into(),
             Routine::ToF16 => "ptoc_to_f16".into(),
             Routine::Matmul => "ptoc_matmul".into(),
@@ -44,6 +49,7 @@ impl Routine {
     pub(crate) fn params(self) -> &'static [Type] {
         match self {
             Routine::Copy | Routine::FromF16 | Routine::ToF16 => &[I64; 6],
+            Routine::Move(_) => &[I64; 8],
             Routine::Matmul => &[I64; 12],
             Routine::Reduce(..) => &[I64; 7],
         }
@@ -52,7 +58,8 @@ impl Routine {
     /// The routine of that name, at its address.
     pub(crate) fn find(name: &str) -> Option<*const u8> {
         let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
-        let routine = fixed.into_iter().find(|r| r.name() == name).or_else(|| {
+        let moves = [1, 2, 4, 8].map(Routine::Move);
+        let routine = fixed.into_iter().chain(moves).find(|r| r.name() == name).or_else(|| {
             let reduction = name.strip_prefix("ptoc_reduce_")?;
             let (op, ty) = reduction.rsplit_once('_')?;
             let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
@@ -65,6 +72,11 @@ impl Routine {
     pub(crate) fn address(self) -> Option<*const u8> {
         match self {
             Routine::Copy => Some(rows::copy as *const u8),
+            Routine::Move(1) => Some(strided::move_1 as *const u8),
+            Routine::Move(2) => Some(strided::move_2 as *const u8),
+            Routine::Move(4) => Some(strided::move_4 as *const u8),
+            Routine::Move(8) => Some(strided::move_8 as *const u8),
+            Routine::Move(_) => None,
             Routine::FromF16 => halves::from_f16(),
             Routine::ToF16 => halves::to_f16(),
             Routine::Matmul => matmul::matmul(),

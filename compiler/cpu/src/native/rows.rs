@@ -25,10 +25,35 @@ pub(super) unsafe extern "C" fn copy(
             return;
         }
     }
+    // Short rows need no call each.
+    macro_rules! short {
+        ($($n:literal)*) => {
+            match bytes {
+                // SAFETY: the caller's.
+                $($n => return unsafe { short::<$n>(dst, src, rows, dst_step, src_step) },)*
+                _ => {}
+            }
+        };
+    }
+    short!(1 2 3 4 6 8 12 16 24 32 48 64 96 128);
     for row in 0..rows as isize {
         // SAFETY: row `row` of both is in memory; `copy` allows them to overlap.
         unsafe {
             std::ptr::copy(src.offset(row * src_step as isize), dst.offset(row * dst_step as isize), bytes as usize);
+        }
+    }
+}
+
+/// Rows of `N` bytes. A row is read before it is written.
+///
+/// # Safety
+/// As [`copy`].
+unsafe fn short<const N: usize>(dst: *mut u8, src: *const u8, rows: i64, dst_step: i64, src_step: i64) {
+    for row in 0..rows as isize {
+        // SAFETY: row `row` of both is in memory.
+        unsafe {
+            let bytes = src.offset(row * src_step as isize).cast::<[u8; N]>().read_unaligned();
+            dst.offset(row * dst_step as isize).cast::<[u8; N]>().write_unaligned(bytes);
         }
     }
 }

@@ -4,11 +4,11 @@ use super::side::Stored;
 use super::{Nest, Side};
 use crate::lower::code::Code;
 
-/// Bytes of a block's row: a few cache lines.
-const BLOCK_BYTES: i64 = 128;
+/// Elements of a block's row and column. Emitters have a routine that transposes a block line by line.
+const BLOCK: i64 = 512;
 
-/// Least elements of a block's row.
-const BLOCK: i64 = 16;
+/// Runs along the rows and columns of a block of runs.
+const RUNS: i64 = 16;
 
 /// Runs of this many bytes are worth a loop of their own, whatever is around it.
 const LONG_RUN: i64 = 512;
@@ -63,8 +63,8 @@ pub(in crate::lower) fn copy_order(code: &mut Code, nest: &mut Nest, dst: &Side,
             // Lanes go along the destination, unless it has no neighbours and the source has.
             let turned = !next_to(code, nest, dst, to) && next_to(code, nest, src, from);
             inner = if turned { vec![to, from] } else { vec![from, to] };
-            let unit = dst.stored.units().max(src.stored.units()).max(run_bytes);
-            split = vec![(from, (BLOCK_BYTES / unit.max(1)).max(BLOCK)), (to, (BLOCK_BYTES / unit.max(1)).max(BLOCK))];
+            let block = if run.is_some() { RUNS } else { BLOCK };
+            split = vec![(from, block), (to, block)];
         }
         _ => {}
     }

@@ -1,0 +1,389 @@
+//! Elements that are moved between two strided matrices; transposes go through blocks of whole cache lines.
+
+use std::mem::MaybeUninit;
+
+/// Bytes of a cache line. A block is as many lines of either side as a line has elements, so that each line is read and
+/// written once, however many lines of a matrix meet in one set of the cache.
+const LINE: usize = 64;
+
+/// Bytes of the vectors that small tiles are transposed in.
+const VECTOR: usize = 16;
+
+/// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is written
+/// would not stay there, and lines that are written whole need not be read first.
+const LARGE: isize = 1 << 16;
+const FAR: isize = 1 << 21;
+
+/// Steps from element to element, in bytes.
+#[derive(Clone, Copy)]
+struct Steps {
+    dst_row: isize,
+    src_row: isize,
+    dst_col: isize,
+    src_col: isize,
+}
+
+/// A move of `rows x cols` elements of `S` bytes.
+#[derive(Clone, Copy)]
+struct Move<const S: usize> {
+    dst: *mut u8,
+    src: *const u8,
+    rows: isize,
+    cols: isize,
+    steps: Steps,
+}
+
+macro_rules! routine {
+    ($name:ident, $size:literal) => {
+        /// Moves `rows x cols` elements, row after row; the columns of a row in any order.
+        ///
+        /// # Safety
+        /// Both matrices are in memory that may be read and written.
+        pub(super) unsafe extern "C" fn $name(
+            dst: *mut u8,
+            src: *const u8,
+            rows: i64,
+            cols: i64,
+            dst_row: i64,
+            src_row: i64,
+            dst_col: i64,
+            src_col: i64,
+        ) {
+            let steps = Steps {
+                dst_row: dst_row as isize,
+                src_row: src_row as isize,
+                dst_col: dst_col as isize,
+                src_col: src_col as isize,
+            };
+            let all = Move::<$size> { dst, src, rows: rows as isize, cols: cols as isize, steps };
+            // SAFETY: the caller's.
+            unsafe { all.run() }
+        }
+    };
+}
+
+routine!(move_1, 1);
+routine!(move_2, 2);
+routine!(move_4, 4);
+routine!(move_8, 8);
+
+impl<const S: usize> Move<S> {
+    /// # Safety
+    /// Both matrices are in memory.
+    unsafe fn run(self) {
+        if self.rows <= 0 || self.cols <= 0 {
+            return;
+        }
+        let Steps { dst_row, src_row, dst_col, src_col } = self.steps;
+        let size = S as isize;
+        // SAFETY: the caller's; blocks change the order of rows, which only matrices that are apart allow.
+        unsafe {
+            if dst_col == size && src_row == size && self.apart() {
+                self.transpose();
+            } else if dst_row == size && src_col == size && self.apart() {
+                let steps = Steps { dst_row: dst_col, src_row: src_col, dst_col: dst_row, src_col: src_row };
+                Move { rows: self.cols, cols: self.rows, steps, ..self }.transpose();
+            } else {
+                self.one_by_one();
+            }
+        }
+    }
+
+    /// Do the two matrices lie apart?
+    fn apart(&self) -> bool {
+        let reach = |start: *const u8, row: isize, col: isize| {
+            let (down, right) = ((self.rows - 1) as i128 * row as i128, (self.cols - 1) as i128 * col as i128);
+            let start = start as usize as i128;
+            (start + down.min(0) + right.min(0), start + down.max(0) + right.max(0) + S as i128)
+        };
+        let d = reach(self.dst, self.steps.dst_row, self.steps.dst_col);
+        let s = reach(self.src, self.steps.src_row, self.steps.src_col);
+        d.1 <= s.0 || s.1 <= d.0
+    }
+
+    /// The part that starts at (row, col).
+    ///
+    /// # Safety
+    /// It is inside.
+    unsafe fn part(self, row: isize, col: isize, rows: isize, cols: isize) -> Move<S> {
+        let Steps { dst_row, src_row, dst_col, src_col } = self.steps;
+        // SAFETY: the caller's.
+        unsafe {
+            let dst = self.dst.offset(row * dst_row + col * dst_col);
+            let src = self.src.offset(row * src_row + col * src_col);
+            Move { dst, src, rows, cols, ..self }
+        }
+    }
+
+    /// # Safety
+    /// Both matrices are in memory.
+    unsafe fn one_by_one(self) {
+        let Steps { dst_row, src_row, dst_col, src_col } = self.steps;
+        for r in 0..self.rows {
+            // SAFETY: inside, as the caller says.
+            unsafe {
+                let (mut to, mut from) = (self.dst.offset(r * dst_row), self.src.offset(r * src_row));
+                for _ in 0..self.cols {
+                    to.cast::<[u8; S]>().write_unaligned(from.cast::<[u8; S]>().read_unaligned());
+                    to = to.wrapping_offset(dst_col);
+                    from = from.wrapping_offset(src_col);
+                }
+            }
+        }
+    }
+
+    /// Neighbours along columns in the destination, along rows in the source.
+    ///
+    /// # Safety
+    /// Both matrices are in memory, and apart.
+    unsafe fn transpose(self) {
+        let (line, small) = ((LINE / S) as isize, (VECTOR / S) as isize);
+        let whole = |n: isize, of: isize| n - n % of;
+        let (rows, cols) = (whole(self.rows, line), whole(self.cols, line));
+        let past_cache = self.past_cache();
+        // SAFETY: all parts are inside.
+        unsafe {
+            // Along the rows of the source, which the machine reads ahead.
+            for c in (0..cols).step_by(line as usize) {
+                for r in (0..rows).step_by(line as usize) {
+                    self.part(r, c, line, line).block(past_cache);
+                }
+            }
+            if past_cache {
+                fence();
+            }
+            // What is left: columns at the right of the blocks, rows below them.
+            for (r0, c0, r1, c1) in [(0, cols, rows, self.cols), (rows, 0, self.rows, self.cols)] {
+                let (rs, cs) = (r0 + whole(r1 - r0, small), c0 + whole(c1 - c0, small));
+                for r in (r0..rs).step_by(small as usize) {
+                    for c in (c0..cs).step_by(small as usize) {
+                        self.part(r, c, small, small).tile();
+                    }
+                }
+                self.part(r0, cs, rs - r0, c1 - cs).one_by_one();
+                self.part(rs, c0, r1 - rs, c1 - c0).one_by_one();
+            }
+        }
+    }
+
+    /// Is this a part of something too large for the cache, and can vectors be written past it?
+    fn past_cache(&self) -> bool {
+        let bytes = self.rows.saturating_mul(self.cols).saturating_mul(S as isize);
+        let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
+        let span = reach(self.rows, self.steps.dst_row).max(reach(self.cols, self.steps.src_col));
+        let aligned = self.dst as usize % VECTOR == 0 && self.steps.dst_row % VECTOR as isize == 0;
+        bytes >= LARGE && span >= FAR && aligned
+    }
+
+    /// A block of lines by lines, by way of two buffers.
+    ///
+    /// # Safety
+    /// All of it is in memory, for `past_cache` at addresses of whole vectors.
+    unsafe fn block(self, past_cache: bool) {
+        let lines = LINE / S;
+        let (mut read, mut turned) = (Lines(MaybeUninit::uninit()), Lines(MaybeUninit::uninit()));
+        let (read, turned) = (read.0.as_mut_ptr().cast::<u8>(), turned.0.as_mut_ptr().cast::<u8>());
+        let line = |at: *mut u8, n: usize| at.wrapping_add(n * LINE).cast::<[u8; LINE]>();
+        // SAFETY: `lines` lines of both buffers are used; the matrices are the caller's.
+        unsafe {
+            for n in 0..lines {
+                let from = self.src.offset(n as isize * self.steps.src_col);
+                line(read, n).write(from.cast::<[u8; LINE]>().read_unaligned());
+            }
+            let small = VECTOR / S;
+            let steps =
+                Steps { dst_row: LINE as isize, src_row: S as isize, dst_col: S as isize, src_col: LINE as isize };
+            for r in (0..lines).step_by(small) {
+                for c in (0..lines).step_by(small) {
+                    let (dst, src) = (turned.add(r * LINE + c * S), read.add(c * LINE + r * S).cast_const());
+                    Move::<S> { dst, src, rows: small as isize, cols: small as isize, steps }.tile();
+                }
+            }
+            for n in 0..lines {
+                let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), line(turned, n));
+                if past_cache {
+                    write_past_cache(to, from)
+                } else {
+                    to.cast::<[u8; LINE]>().write_unaligned(from.read())
+                }
+            }
+        }
+    }
+
+    /// A tile of vectors by vectors.
+    ///
+    /// # Safety
+    /// All of it is in memory.
+    #[inline(always)]
+    unsafe fn tile(self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match S {
+                1 => self.vectors::<16>(),
+                2 => self.vectors::<8>(),
+                4 => self.vectors::<4>(),
+                _ => self.vectors::<2>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// `T` vectors of `T` elements are in memory on both sides.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn vectors<const T: usize>(self) {
+        use std::arch::x86_64::*;
+        // SAFETY: SSE2 is part of x86-64; the memory is the caller's.
+        unsafe {
+            let mut v = [_mm_setzero_si128(); T];
+            for (n, v) in v.iter_mut().enumerate() {
+                *v = _mm_loadu_si128(self.src.offset(n as isize * self.steps.src_col).cast());
+            }
+            // Each step interleaves vector n with vector n + T/2: it rotates the bits of an element's number, row bits
+            // before column bits, by one. After log2(T) steps rows and columns have changed places.
+            let interleaved = |v: [__m128i; T]| {
+                let mut out = v;
+                for n in 0..T / 2 {
+                    let (a, b) = (v[n], v[n + T / 2]);
+                    (out[2 * n], out[2 * n + 1]) = match S {
+                        1 => (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)),
+                        2 => (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)),
+                        4 => (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)),
+                        _ => (_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)),
+                    };
+                }
+                out
+            };
+            // Written out, so that all of it stays in registers.
+            v = interleaved(v);
+            if T > 2 {
+                v = interleaved(v);
+            }
+            if T > 4 {
+                v = interleaved(v);
+            }
+            if T > 8 {
+                v = interleaved(v);
+            }
+            for (n, &v) in v.iter().enumerate() {
+                _mm_storeu_si128(self.dst.offset(n as isize * self.steps.dst_row).cast(), v);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `T` vectors of `T` elements are in memory on both sides.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    unsafe fn vectors<const T: usize>(self) {
+        // SAFETY: the caller's.
+        unsafe { self.one_by_one() }
+    }
+}
+
+/// # Safety
+/// `to` has room for a line and is at an address of whole vectors.
+#[inline(always)]
+unsafe fn write_past_cache(to: *mut u8, from: *const [u8; LINE]) {
+    // SAFETY: the caller's; SSE2 is part of x86-64.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::*;
+        for n in 0..LINE / VECTOR {
+            let v = _mm_loadu_si128(from.cast::<__m128i>().add(n));
+            _mm_stream_si128(to.cast::<__m128i>().add(n), v);
+        }
+    }
+    // SAFETY: the caller's.
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe {
+        to.cast::<[u8; LINE]>().write_unaligned(from.read());
+    }
+}
+
+/// What was written past the cache is seen by other threads before what is written from here on.
+fn fence() {
+    // SAFETY: SSE is part of x86-64.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// A block's lines, as many as the smallest elements need.
+#[repr(align(64))]
+struct Lines(MaybeUninit<[[u8; LINE]; LINE]>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize) {
+        let of = |width: usize| width * S + slack;
+        // Columns are neighbours in one of the two matrices, rows in the other.
+        let (dst_line, src_line) = if turned { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
+        let (dst_lines, src_lines) = if turned { (cols, rows) } else { (rows, cols) };
+        let src: Vec<u8> = (0..src_lines * src_line).map(|i| (i * 7 + i / 251) as u8).collect();
+        let mut dst = vec![0xee; dst_lines * dst_line];
+        let step = |line: usize, neighbours: bool| if neighbours { S as isize } else { line as isize };
+        let steps = Steps {
+            dst_row: step(dst_line, turned),
+            dst_col: step(dst_line, !turned),
+            src_row: step(src_line, !turned),
+            src_col: step(src_line, turned),
+        };
+        let mut want = dst.clone();
+        for r in 0..rows as isize {
+            for c in 0..cols as isize {
+                let (to, from) = (r * steps.dst_row + c * steps.dst_col, r * steps.src_row + c * steps.src_col);
+                let (to, from) = (to as usize, from as usize);
+                want[to..to + S].copy_from_slice(&src[from..from + S]);
+            }
+        }
+        let all =
+            Move::<S> { dst: dst.as_mut_ptr(), src: src.as_ptr(), rows: rows as isize, cols: cols as isize, steps };
+        // SAFETY: both vectors hold all elements.
+        unsafe { all.run() };
+        assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}");
+    }
+
+    #[test]
+    fn transposes() {
+        for (rows, cols) in [(0, 4), (1, 1), (3, 100), (100, 3), (16, 16), (64, 64), (70, 33), (65, 130), (17, 80)] {
+            for turned in [false, true] {
+                for slack in [0, 5] {
+                    check::<1>(rows, cols, turned, slack);
+                    check::<2>(rows, cols, turned, slack);
+                    check::<4>(rows, cols, turned, slack);
+                    check::<8>(rows, cols, turned, slack);
+                }
+            }
+        }
+    }
+
+    /// Large enough for the way past the cache.
+    #[test]
+    fn large_transposes() {
+        check::<4>(1100, 1040, false, 0);
+        check::<1>(2100, 2048, true, 0);
+        check::<8>(70, 8192, true, 0);
+    }
+
+    /// Matrices that meet are moved row after row, as the loop over the rows says.
+    #[test]
+    fn rows_in_order() {
+        let steps = Steps { dst_row: 10, src_row: 1, dst_col: 1, src_col: 10 };
+        let mut data: Vec<u8> = (0..100).collect();
+        let mut want = data.clone();
+        // Row r of the result is column r of what the rows before have left.
+        for r in 0..10 {
+            for c in 0..10 {
+                want[10 * r + c] = want[r + 10 * c];
+            }
+        }
+        let at = data.as_mut_ptr();
+        // SAFETY: all inside the 100 bytes.
+        unsafe { Move::<1> { dst: at, src: at.cast_const(), rows: 10, cols: 10, steps }.run() };
+        assert_eq!(data, want);
+    }
+}
