@@ -283,6 +283,31 @@ impl Storage {
         });
     }
 
+    /// Two elements that share a place in the buffer where `array` was laid out, and differ.
+    pub fn conflict(&self, width: usize, array: &[u8], buffer: &[u8]) -> Option<Overlap> {
+        let same = |number: usize, place: usize, count: usize| {
+            let bytes = |at: usize| at * width..(at + count) * width;
+            array.get(bytes(number)) == buffer.get(bytes(place))
+        };
+        let (mut number, mut lost) = (0usize, None);
+        self.runs(|place, count| {
+            if lost.is_none() && !same(number, place, count) {
+                lost = (0..count).find(|k| !same(number + k, place + k, 1)).map(|k| (number + k, place + k));
+            }
+            number += count;
+        });
+        let (first, place) = lost?;
+        let (mut number, mut last) = (0usize, first);
+        self.runs(|at, count| {
+            if (at..at + count).contains(&place) {
+                last = number + place - at;
+            }
+            number += count;
+        });
+        let coordinate = |n: usize| self.unravel(n as u64);
+        Some(Overlap { first: coordinate(first), second: coordinate(last), place: place as u64 })
+    }
+
     /// Of each place in the buffer: is it an element's? `None` if all are.
     pub fn members(&self) -> Option<Vec<bool>> {
         let mut reached = vec![false; self.len as usize];

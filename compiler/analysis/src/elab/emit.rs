@@ -54,9 +54,12 @@ impl Elab<'_> {
                 _ => {}
             }
         }
+        let known = self.b.kernel().values.len();
         let v = self.b.binary(op, a, b, span);
         self.note_const(v);
-        if self.ty(v) == Ty::Index && self.const_index(v).is_none() {
+        // (n - 1) + 1 is n itself, which it does not define.
+        let new = v.as_u32() as usize >= known;
+        if new && self.ty(v) == Ty::Index && self.const_index(v).is_none() {
             self.facts.defined(v, op, a, b);
         }
         v

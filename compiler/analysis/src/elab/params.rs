@@ -204,6 +204,17 @@ impl Elab<'_> {
                         self.bind_name(e, extent);
                     }
                 }
+                (ExprKind::Tuple(list), tree) => {
+                    let parts = |n: usize| super::labels::count(n, "part", "parts");
+                    let have = match tree {
+                        Tuple::Leaf(_) => "is a single axis".to_owned(),
+                        Tuple::Node(l) => format!("has {}", parts(l.len())),
+                    };
+                    let want = parts(list.len());
+                    let message = format!("`{}` has a mode of {want} here, the window's {have}", p.name.name);
+                    let d = Diagnostic::error(codes::WINDOW_LAYOUT, at, message).with_secondary(e.span, "the mode");
+                    return self.report(d);
+                }
                 _ => self.bind_name(e, extent),
             }
         }

@@ -9,7 +9,7 @@
 use super::Op;
 use super::args::Args;
 use super::copy_plan::{Pair, paired};
-use crate::{Cx, ErrorKind, Int, Layout, LayoutError, Result, Stride, Tiler, Truth, Tuple, Value};
+use crate::{Cx, ErrorKind, Int, Layout, LayoutError, Result, Stride, Tiler, Truth, Value};
 
 const OP: &str = "copy_blocks";
 

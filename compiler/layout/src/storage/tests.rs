@@ -85,6 +85,18 @@ fn symbols_get_values() {
 }
 
 #[test]
+fn repeated_elements_must_be_equal() {
+    let p = storage("(3,2):(0,1)").unwrap();
+    let conflict = |array: &[u8]| {
+        let mut buffer = vec![0; p.len() as usize];
+        p.scatter(1, array, &mut buffer);
+        p.conflict(1, array, &buffer).map(|o| format!("{:?} {:?} {}", o.first, o.second, o.place))
+    };
+    assert_eq!(conflict(&[5, 6, 5, 6, 5, 6]), None);
+    assert_eq!(conflict(&[5, 6, 5, 7, 5, 6]).unwrap(), "[1, 1] [2, 1] 1");
+}
+
+#[test]
 fn elements_wider_than_a_byte() {
     let p = storage("(2,2):(1,2)").unwrap();
     let mut buffer = vec![0; 8];

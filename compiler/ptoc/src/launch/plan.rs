@@ -14,7 +14,7 @@ use ptoc_ir::oracle::{Condition, Equation};
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
 use ptoc_layout::Storage;
 use ptoc_syntax::ast::{Expr, Name};
-use ptoc_tensor::{DType, Tensor};
+use ptoc_tensor::{DType, Tensor, TensorError};
 
 /// A tensor argument of the whole.
 #[derive(Clone, Debug)]
@@ -216,14 +216,14 @@ impl Plan {
     pub fn tensors(&self, session: &mut Session, arrays: &mut Arrays, seed: u64) -> Result<Vec<Tensor>, Failed> {
         let begin = session.clock.now();
         let mut tensors = Vec::new();
-        for a in &self.arguments {
+        for (i, a) in self.arguments.iter().enumerate() {
             let tensor = match arrays.swap_remove(a.name.as_str()) {
                 // The bits of a bf16 array come as u16.
                 Some(array) if array.tensor.dtype() != a.dtype => {
                     Tensor::from_bytes(a.dtype, &a.shape, array.tensor.bytes())
                 }
                 Some(array) => Ok(array.tensor),
-                None if a.is_input() => self.bounds.random(a, seed),
+                None if a.is_input() => self.bounds.random(a, seed).and_then(|t| self.repeated(i, t)),
                 None => Tensor::zeros(a.dtype, &a.shape),
             };
             match tensor {
@@ -240,6 +240,21 @@ impl Plan {
         }
         session.clock.phase("make inputs", begin);
         Ok(tensors)
+    }
+
+    /// Where the layout of argument `i` repeats elements, the array repeats them too.
+    fn repeated(&self, i: usize, mut array: Tensor) -> Result<Tensor, TensorError> {
+        let of_kernel = |s: &&Step| self.steps.len() == 1 && s.tensors.get(i) == Some(&TensorSource::Arg(i));
+        let storage = self.steps.first().filter(of_kernel).and_then(|s| s.storage.get(i)?.as_ref());
+        if let Some(storage) = storage
+            && let Ok(length) = usize::try_from(storage.len())
+        {
+            let mut buffer = Tensor::zeros(array.dtype(), &[length])?;
+            let width = array.dtype().size();
+            storage.scatter(width, array.bytes(), buffer.bytes_mut());
+            storage.gather(width, buffer.bytes(), array.bytes_mut());
+        }
+        Ok(array)
     }
 }
 

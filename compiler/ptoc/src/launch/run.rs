@@ -6,8 +6,9 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_ir::interp::{self, Trap};
-use ptoc_ir::tile::{CheckId, TensorDir};
+use ptoc_ir::tile::{CheckId, TensorData, TensorDir};
 use ptoc_isa::Loc;
+use ptoc_layout::Overlap;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -171,7 +172,11 @@ impl Step {
                 Box::new(Diagnostic::error(crate::files::code(e.code()), t.span, message))
             })?;
             if t.dir != TensorDir::Out {
-                storage.scatter(array.dtype().size(), array.bytes(), buffer.bytes_mut());
+                let width = array.dtype().size();
+                storage.scatter(width, array.bytes(), buffer.bytes_mut());
+                if let Some(o) = storage.conflict(width, array.bytes(), buffer.bytes()) {
+                    return Err(Box::new(repeated(t, array, &o)));
+                }
             }
             buffers.push(Some(buffer));
         }
@@ -189,6 +194,19 @@ impl Step {
             }
         }
     }
+}
+
+/// Elements of one place that differ.
+fn repeated(t: &TensorData, array: &Tensor, o: &Overlap) -> Diagnostic {
+    let shown = |at: &[u64]| {
+        let at: Vec<usize> = at.iter().map(|&n| n as usize).collect();
+        let bits = array.offset(&at).map_or(0, |k| array.get_bits(k));
+        format!("{at:?} = {}", ptoc_tensor::scalar::format_bits(array.dtype(), bits))
+    };
+    let message = format!("the layout of `{}` repeats elements, and its array does not", t.name);
+    Diagnostic::error(codes::REPEATED_ELEMENTS, t.span, message)
+        .with_label(format!("{} and {} are one element", shown(&o.first), shown(&o.second)))
+        .with_help("give an array that is equal along the modes of stride 0, such as one of `np.broadcast_to`")
 }
 
 fn interpret(

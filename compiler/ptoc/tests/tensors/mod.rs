@@ -26,6 +26,12 @@ kernel corner(y: out i32[(A, B) : (1, 2 * A)]) {
     y[1, 1] = 7;
 }
 
+kernel repeat(x: in i32[(A, B) : (0, 1)], y: out i32[A, B])
+    ensures y == x
+{
+    copy(y, x);
+}
+
 kernel given<const L: layout>(x: in i32[L], y: out i32[L])
     ensures y == x
 {
@@ -106,6 +112,8 @@ fn layouts_that_no_launch_can_have() {
         "run k.tile given -D L=(2,3):(3,1) --in x=f.npy",
         "run k.tile given -D L=(2,3):(0,1) --in x=x.npy",
         "run k.tile given -D L=(2,3) --in x=x.npy",
+        "run k.tile repeat --in x=x.npy",
+        "run k.tile repeat --random 1 -D A=2 -D B=3 --verify",
     ]));
 }
 
