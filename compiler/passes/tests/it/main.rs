@@ -8,3 +8,4 @@ mod nests;
 mod placement;
 mod products;
 mod scalars;
+mod shapes;

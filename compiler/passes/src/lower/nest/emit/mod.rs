@@ -4,66 +4,14 @@
 //! entries of tables are looked up, and swizzles and digits computed, on the first level where their axes are known, and
 //! only where some element needs them.
 
-use super::side::{Lookup, Side, Stored};
-use super::{Form, Nest};
+mod bounds;
+mod elem;
+mod tables;
+
+use super::{Form, Lookup, Nest, Side, Stored};
 use crate::lower::code::Code;
+use elem::Elem;
 use ptoc_ir::loops::{Addr, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, Stride};
-use ptoc_isa::Oob;
-
-/// Where an element is, as code inside the loops sees it.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::lower) struct Elem {
-    addr: Addr,
-    stored: Stored,
-    /// Half bytes: by how much to shift the byte, an i32.
-    shift: Option<Reg>,
-    /// A table has no such element, so that it is zero.
-    missing: bool,
-}
-
-impl Elem {
-    pub(in crate::lower) fn load(&self, code: &mut Code) -> Reg {
-        if self.missing {
-            let ty = if let Stored::Whole(ty) = self.stored { ty.reg() } else { LTy::I32 };
-            return code.bits(ty, 0);
-        }
-        match (self.stored, self.shift) {
-            (Stored::Whole(ty), _) => code.load(ty, self.addr),
-            (Stored::Half { signed }, shift) => {
-                let byte = code.load(MemTy::U8, self.addr);
-                let shift = shift.unwrap_or_else(|| code.i32(0));
-                let (shifted, low) = (code.bin(BinOp::ShrU, byte, shift), code.i32(15));
-                let half = code.bin(BinOp::And, shifted, low);
-                if !signed {
-                    return half;
-                }
-                let sign = code.i32(8);
-                let flipped = code.bin(BinOp::Xor, half, sign);
-                code.bin(BinOp::Sub, flipped, sign)
-            }
-        }
-    }
-
-    pub(in crate::lower) fn store(&self, code: &mut Code, value: Reg) {
-        // Half bytes are read only.
-        if let Stored::Whole(ty) = self.stored {
-            code.store(ty, self.addr, value);
-        }
-    }
-
-    /// The element that lies `bytes` further on.
-    pub(in crate::lower) fn further(self, code: &mut Code, bytes: i64) -> Elem {
-        if bytes == 0 {
-            return self;
-        }
-        let more = match self.addr.gather {
-            Some(gather) => code.plus(gather, bytes),
-            // A constant, so that no lane has to compute where it is.
-            None => code.int(bytes),
-        };
-        Elem { addr: Addr { gather: Some(more), ..self.addr }, ..self }
-    }
-}
 
 /// The body of a nest: what happens to the elements of all sides.
 pub(in crate::lower) type Body<'b> = &'b mut dyn FnMut(&mut Code, &[Elem]);
@@ -389,61 +337,6 @@ impl<'c> Walk<'c> {
         self.branch(&conditions, l, state, &mut |this, state| this.look_up(l, 0, state, body));
     }
 
-    /// The entries of this level's tables, from number `first` on.
-    fn look_up(&mut self, l: usize, first: usize, mut state: State, body: Body<'_>) {
-        let wanted = |n: &usize| self.lookups[*n] == l && !state.missing[self.tables[*n].side];
-        let Some(n) = (first..self.tables.len()).find(wanted) else {
-            return self.settled(l, state, body);
-        };
-        let (table, code) = (&self.tables[n], &mut *self.code);
-        let at = state.at[table.at];
-        let offset = code.times(at, i64::from(table.ty.size()));
-        let entry = code.load(table.ty, Addr { base: table.base, offset, stride: Stride::Const(0), gather: None });
-        let entry = match code.ty(entry) {
-            LTy::I64 => entry,
-            _ => code.cast(if table.unsigned { Cast::Zext } else { Cast::Sext }, entry, LTy::I64),
-        };
-        let zero = code.int(0);
-        if let Some(check) = table.no_entries {
-            let some = code.cmp(CmpOp::Lt, zero, table.extent);
-            failing(code, table, check, some, (entry, at));
-        }
-        if let Some(check) = table.outside {
-            let inside = code.cmp(CmpOp::LtU, entry, table.extent);
-            failing(code, table, check, inside, (entry, at));
-        }
-        let inside = match table.oob {
-            Oob::Undefined | Oob::Zero => entry,
-            Oob::Clamp => {
-                let last = code.plus(table.extent, -1);
-                let low = code.bin(if table.unsigned { BinOp::MinU } else { BinOp::Min }, entry, last);
-                code.bin(BinOp::Max, low, zero)
-            }
-            Oob::Wrap => code.bin(if table.unsigned { BinOp::RemU } else { BinOp::RemFloor }, entry, table.extent),
-        };
-        let step = code.bin(BinOp::Mul, inside, table.stride);
-        let form = self.sides[table.side].at;
-        if table.oob != Oob::Zero {
-            state.at[form] = code.add(state.at[form], step);
-            return self.look_up(l, n + 1, state, body);
-        }
-        let cond = code.cmp(CmpOp::LtU, entry, table.extent);
-        code.push();
-        let mut moved = state.clone();
-        moved.at[form] = code.add(state.at[form], step);
-        self.look_up(l, n + 1, moved, body);
-        let then = self.code.pop();
-        self.code.push();
-        if self.zeros {
-            state.missing[table.side] = true;
-            self.look_up(l, n + 1, state, body);
-        } else {
-            self.fill_level(l, state);
-        }
-        let els = self.code.pop();
-        self.conditional(cond, then, els);
-    }
-
     /// The rest of a level, now that all entries are known.
     fn settled(&mut self, l: usize, mut state: State, body: Body<'_>) {
         for (n, side) in self.sides.iter().enumerate() {
@@ -532,117 +425,4 @@ impl<'c> Walk<'c> {
         }
         elems
     }
-
-    // ---- guards and fill -----------------------------------------------------------------------------------------
-
-    fn clip_of(&mut self, a: usize, state: &State) -> Clip {
-        match state.clips[a] {
-            Some(clip) => clip,
-            None => self.clip(a, state),
-        }
-    }
-
-    /// The bounds of axis `a`.
-    fn clip(&mut self, a: usize, state: &State) -> Clip {
-        let nest = self.nest;
-        let mut range = (self.code.int(0), nest.axes[a].extent);
-        let mut all = range;
-        for real in [false, true] {
-            for g in nest.guards.iter().filter(|g| g.real == real) {
-                if self.innermost(g.at) == Some(a) {
-                    let (lo, hi) =
-                        self.bounds_of(nest.forms[g.at].steps[a], state.at[g.at], g.bound, nest.axes[a].extent);
-                    range.0 = lo.map_or(range.0, |lo| self.code.bin(BinOp::Max, range.0, lo));
-                    range.1 = hi.map_or(range.1, |hi| self.code.bin(BinOp::Min, range.1, hi));
-                }
-            }
-            if !real {
-                all = range;
-            }
-        }
-        if self.fill.is_some() {
-            // What is kept is a part of what exists, also where it is nothing.
-            range.0 = self.code.bin(BinOp::Min, range.0, all.1);
-            range.1 = self.code.bin(BinOp::Max, range.1, range.0);
-        }
-        Clip { all, kept: range }
-    }
-
-    /// The `x` with `partial + x * step < bound`, among `0..extent`: first and one past the last.
-    fn bounds_of(&mut self, step: Reg, partial: Reg, bound: Reg, extent: Reg) -> (Option<Reg>, Option<Reg>) {
-        let code = &mut *self.code;
-        let room = code.bin(BinOp::Sub, bound, partial);
-        let zero = code.int(0);
-        let upper = |code: &mut Code, step: Reg| {
-            let less = code.plus(step, -1);
-            let sum = code.add(room, less);
-            code.bin(BinOp::DivFloor, sum, step)
-        };
-        let lower = |code: &mut Code, step: Reg| {
-            let (room, step) = (code.bin(BinOp::Sub, zero, room), code.bin(BinOp::Sub, zero, step));
-            let below = code.bin(BinOp::DivFloor, room, step);
-            code.plus(below, 1)
-        };
-        match code.known(step) {
-            Some(1) => (None, Some(room)),
-            Some(t) if t > 0 => (None, Some(upper(code, step))),
-            Some(t) if t < 0 => (Some(lower(code, step)), None),
-            _ => {
-                // Its sign is known only now.
-                let (lo, hi) = (lower(code, step), upper(code, step));
-                let (forwards, backwards) = (code.cmp(CmpOp::Gt, step, zero), code.cmp(CmpOp::Lt, step, zero));
-                let holds = code.cmp(CmpOp::Gt, room, zero);
-                let still = code.select(holds, extent, zero);
-                let hi = code.select(forwards, hi, still);
-                (Some(code.select(backwards, lo, zero)), Some(code.select(backwards, extent, hi)))
-            }
-        }
-    }
-
-    fn fill_range(&mut self, l: usize, range: (Reg, Reg), state: &State) {
-        if range.0 == range.1 {
-            return;
-        }
-        if l + 1 == self.nest.axes.len() && self.lanes {
-            return self.fill_lanes(l, range, state);
-        }
-        self.each(l, range, state, &mut |this, state| this.fill_level(l + 1, state));
-    }
-
-    /// Fills everything that exists from level `l` on.
-    fn fill_level(&mut self, l: usize, mut state: State) {
-        let Some((value, ty)) = self.fill else { return };
-        if state.places[0].is_none() && self.settles[0] <= l {
-            state.places[0] = Some(self.settle(&self.sides[0], &state));
-        }
-        if l == self.nest.axes.len() {
-            let elem = self.elems(&state, None)[0];
-            return Elem { stored: Stored::Whole(ty), ..elem }.store(self.code, value);
-        }
-        let range = self.clip_of(l, &state).all;
-        self.fill_range(l, range, &state);
-    }
-
-    fn fill_lanes(&mut self, l: usize, range: (Reg, Reg), state: &State) {
-        let Some((value, ty)) = self.fill else { return };
-        self.in_lanes(l, range, state, 1, &mut |code, elems| {
-            Elem { stored: Stored::Whole(ty), ..elems[0] }.store(code, value);
-        });
-    }
-}
-
-/// Ends the launch unless `holds`. What the message needs is only computed then.
-fn failing(code: &mut Code, table: &Lookup, check: u32, holds: Reg, (entry, at): (Reg, Reg)) {
-    code.either(
-        holds,
-        |_| {},
-        |code| {
-            let mut args = vec![entry, table.extent];
-            match table.inner[..] {
-                [cols] => args.extend([code.bin(BinOp::DivFloor, at, cols), code.bin(BinOp::RemFloor, at, cols)]),
-                _ => args.push(at),
-            }
-            code.emit(Op::Check { cond: holds, check, args });
-        },
-    );
 }
