@@ -5,5 +5,7 @@
 //!
 //! This crate never sees the compiler: it takes numbers and texts and gives numbers and texts. It does no I/O.
 
+pub mod check;
 pub mod dram;
+pub mod energy;
 pub mod located;
