@@ -1,6 +1,6 @@
 //! Names that every file knows: functions, words and modes. Dtypes, locations and instructions come from `isa`.
 
-use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Reduce, RoundMode, UnOp};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Order, Reduce, RoundMode, UnOp};
 use ptoc_layout::Operand;
 use ptoc_tensor::DType;
 
@@ -222,6 +222,8 @@ pub enum Word {
     Oob(Oob),
     /// `X` in a projection.
     Skip,
+    /// `ND`, `DN`: PTO's orders of a tile's elements.
+    Order(Order),
     /// `view`, as the type of a parameter or a result.
     View,
     /// Known, but of a later version.
@@ -261,6 +263,8 @@ pub fn word(name: &str) -> Option<Word> {
         "GrfA" | "GrfB" | "Buf" | "Bank" | "unit" | "TSAMPLE" => Word::NotYet("PIM targets"),
         "view" => Word::View,
         "X" => Word::Skip,
+        "ND" => Word::Order(Order::Nd),
+        "DN" => Word::Order(Order::Dn),
         "u4" | "i4" | "f8e4m3" | "f8e5m2" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit and 8-bit float dtypes"),
         _ => return None,
     })

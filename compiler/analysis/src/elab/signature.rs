@@ -3,6 +3,7 @@
 use super::env::Binding;
 use super::tensors::ArgLayout;
 use super::{Elab, FUEL, PlaceMode, R, Reported};
+use crate::builtins::Word;
 use crate::modules::{ItemId, Modules};
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
@@ -556,9 +557,9 @@ impl<'a> Elab<'a> {
     }
 }
 
-/// Words are no dimensions; `X` means something in projections only.
+/// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types.
 fn is_word(n: &Name) -> bool {
-    crate::builtins::word(n).is_some_and(|w| w != crate::builtins::Word::Skip)
+    crate::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_)))
 }
 
 /// The tensors that TSTORE writes in `b`.

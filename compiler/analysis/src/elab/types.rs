@@ -214,14 +214,9 @@ impl Elab<'_> {
                     (rv, cv)
                 }
             };
-        let layout = match layout {
+        let (order, layout) = match layout {
             Some(e) => self.tile_layout(e, rows, cols)?,
-            None => None,
-        };
-        let order = match layout {
-            None => ptoc_isa::default_order(loc, dtype, rows, cols),
-            // It has no meaning then, and equal types are to be equal.
-            Some(_) => Order::Nd,
+            None => (ptoc_isa::default_order(loc, dtype, rows, cols), None),
         };
         let ty = TileType { loc, dtype, rows, cols, order, layout };
         self.check_tile_type(ty, span)?;
@@ -248,12 +243,26 @@ impl Elab<'_> {
     }
 
     /// `layout = swizzle<2, 3, 3>`, `layout = (16, 32):(32, 1)`: where element (row, column) lies.
-    fn tile_layout(&mut self, e: &Expr, rows: u32, cols: u32) -> R<Option<ptoc_layout::TileLayout>> {
+    /// PTO's own orders are orders, however they are spelled.
+    fn tile_layout(&mut self, e: &Expr, rows: u32, cols: u32) -> R<(Order, Option<ptoc_layout::TileLayout>)> {
         use ptoc_layout::{Composed, Int, IntTuple, Layout, Value as Algebra};
         let (r, c) = (i64::from(rows), i64::from(cols));
+        const FORMS: &str = "for example `DN` (column-major), `swizzle<2, 3, 3>` or `(16, 32):(1, 16)`";
+        if let ExprKind::Name(n) = &*e.kind
+            && self.env.get(n).is_none()
+            && !self.names_constant(n)
+            && crate::builtins::word(n).is_none()
+        {
+            let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("`{n}` is no layout of a tile"))
+                .with_label("not known")
+                .with_help(FORMS);
+            return self.report(d);
+        }
         let v = self.expr(e)?;
-        if matches!(v, Val::Poison) {
-            return Err(Reported);
+        match v {
+            Val::Poison => return Err(Reported),
+            Val::Word(Word::Order(order)) => return Ok((order, None)),
+            _ => {}
         }
         let function = match self.algebra_of(&v) {
             // A swizzle alone permutes the rows of an ordinary tile.
@@ -271,12 +280,23 @@ impl Elab<'_> {
                     e.span,
                     format!("`layout` is a layout or a swizzle, found {}", v.describe()),
                 )
-                .with_help("for example `layout = swizzle<2, 3, 3>` or `layout = (16, 32):(1, 16)`");
+                .with_help(FORMS);
                 return self.report(d);
             }
         };
         match ptoc_layout::TileLayout::new(&function) {
-            Ok(l) if (l.rows(), l.cols()) == (r, c) => Ok(Some(l)),
+            Ok(l) if (l.rows(), l.cols()) == (r, c) => {
+                let strides = [0, 1].map(|mode| match (l.leaves(mode), l.swizzle(), l.base()) {
+                    (&[(_, stride)], None, 0) => Some(stride),
+                    _ => None,
+                });
+                Ok(match strides {
+                    [Some(down), Some(1)] if down == c => (Order::Nd, None),
+                    [Some(1), Some(across)] if across == r => (Order::Dn, None),
+                    // It has no order then, and equal types are to be equal.
+                    _ => (Order::Nd, Some(l)),
+                })
+            }
             Ok(l) => {
                 let message = format!("the tile has {rows} x {cols} elements, its layout {} x {}", l.rows(), l.cols());
                 let d = Diagnostic::error(codes::LAYOUT_SHAPE, e.span, message).with_label(l.to_string());
