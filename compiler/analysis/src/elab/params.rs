@@ -152,6 +152,13 @@ impl Elab<'_> {
             let want = self.layout_literal(shape, stride, one.value.span)?;
             return self.same_layout(&want, view, p, at);
         }
+        if let [one] = dims
+            && let ExprKind::Name(n) = &*one.value.kind
+            && let Some((Binding::Let(want @ Val::Algebra(_)), _)) = self.env.get(n)
+        {
+            let want = want.clone();
+            return self.same_layout(&want, view, p, at);
+        }
         if dims.len() != view.modes.len() {
             let d = Diagnostic::error(
                 codes::RANK_MISMATCH,

@@ -85,6 +85,15 @@ fn files_see_the_logical_shape() {
     ]));
 }
 
+/// Strides from scalar arguments and expressions, nothing and one element, tables, elements, tiles, functions.
+#[test]
+fn kernels_on_both_backends() {
+    let s = Sandbox::tensors();
+    s.file("all.tile", include_str!("all.tile"));
+    let text = s.run("test all.tile");
+    assert!(text.contains(" passed, 0 failed"), "{text}");
+}
+
 #[test]
 fn elements_that_are_missing_have_coordinates() {
     let s = Sandbox::tensors();

@@ -97,6 +97,13 @@ fn boxes_are_bounded_and_cut_little() {
         assert!(pairs.iter().filter(|(n, b)| *b > 1 && b < n).count() <= 2, "{dst} {src} {most}: {plan:?}");
         let elements: i64 = extents.iter().product();
         assert!(pairs.iter().map(|(n, b)| (n / b) * b).product::<i64>() <= elements);
+        // The axis of stride 1 of either side, if it has one, is a block's.
+        for side in [&dst, &src] {
+            let layout = parse(side);
+            let fast = layout.leaves().iter().position(|(n, d)| !n.is(1) && d.scale.is(1));
+            let group = fast.and_then(|k| plan.order.iter().position(|g| g.contains(&k)));
+            assert!(most < 4 || group.is_none_or(|g| plan.block[g] > 1), "{dst} {src} {most}: {plan:?}");
+        }
         let mut named: Vec<usize> = plan.order.concat();
         named.sort_unstable();
         assert_eq!(named, (0..rank).collect::<Vec<_>>(), "{dst} {src}");
