@@ -1,0 +1,6 @@
+//! Tests of the DRAM half: golden data, properties, texts.
+
+mod checker;
+mod config;
+mod energy;
+mod support;
