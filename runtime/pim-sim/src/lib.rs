@@ -9,3 +9,4 @@ pub mod check;
 pub mod dram;
 pub mod energy;
 pub mod located;
+pub mod perfetto;

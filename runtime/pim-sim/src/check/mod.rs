@@ -9,11 +9,13 @@
 //! refreshing bank takes no refresh, and REFpb waits for PREab and auto-precharge like it waits for PREpb.
 
 pub mod bound;
+pub mod read;
 mod refresh;
 mod rule;
 mod track;
 mod violation;
 
+pub use read::CommandTrace;
 pub use rule::{Cause, Rule};
 pub use violation::Violation;
 
