@@ -2,15 +2,27 @@
 
 pub mod command;
 pub mod config;
+pub mod controller;
+pub mod device;
+mod frfcfs;
+mod inorder;
+pub mod mapping;
+mod meter;
 pub mod org;
 pub mod presets;
+mod queue;
 pub mod rules;
+pub mod stats;
 pub mod timing;
 pub mod trace;
 
 pub use command::{Command, CommandSet};
 pub use config::Config;
+pub use controller::{Controller, Outcome, Policy, Refresh, RowPolicy, SimError, simulate, simulate_channels};
+pub use device::{Cause, Device};
+pub use mapping::Mapping;
 pub use org::{Address, Org};
 pub use rules::{Constraint, Level};
+pub use stats::Stats;
 pub use timing::{Standard, Timing};
 pub use trace::{Issued, Request};

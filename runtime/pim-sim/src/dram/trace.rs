@@ -1,14 +1,21 @@
 //! Requests, the commands that they become, and the text forms of both.
 //!
-//! A request trace has one request a line, `R|W bankgroup bank row column`; `#` begins a comment. With several channels
-//! or pseudo-channels a line is `R|W channel pseudochannel bankgroup bank row column`, or `R|W address` with a byte
-//! address that the mapping resolves. Columns are bursts.
+//! A request trace has one request a line; `#` begins a comment:
+//!
+//! * `R|W bankgroup bank row column`, in channel 0 and pseudo-channel 0;
+//! * `R|W channel pseudochannel bankgroup bank row column`;
+//! * `R|W address`, a byte address (decimal or `0x`) that a [`Mapping`] resolves.
+//!
+//! Columns are bursts. Bank groups count over all SIDs of a pseudo-channel.
 //!
 //! A command trace is JSON, `[[tick, "CMD", bankgroup, bank, row, column], ...]`; a seventh element is the
 //! pseudo-channel and an eighth the channel, written where they are not all 0.
 
 use super::command::Command;
+use super::config::Config;
+use super::mapping::Mapping;
 use super::org::Address;
+use crate::located::{InputError, Node, Value, parse_json};
 
 /// A read or a write of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,4 +36,251 @@ pub struct Issued {
     pub command: Command,
     /// Where.
     pub address: Address,
+}
+
+impl Request {
+    /// The index of its bank in the channel.
+    #[inline]
+    pub(super) fn bank_index(&self, config: &Config) -> usize {
+        let a = self.address;
+        (u32::from(a.pc) * config.org.banks_per_pc() + config.org.bank_index(a.bankgroup, a.bank)) as usize
+    }
+
+    /// The address of a bank's first burst, from its index in the channel.
+    pub(super) fn bank_address(config: &Config, bank: usize) -> Address {
+        let per_pc = config.org.banks_per_pc() as usize;
+        let (group, in_group) = ((bank % per_pc) / config.org.bank as usize, bank % config.org.bank as usize);
+        // Bounded by the organisation's limits.
+        Address { pc: (bank / per_pc) as u16, bankgroup: group as u16, bank: in_group as u16, row: 0, column: 0 }
+    }
+
+    /// Which coordinate lies outside the device, if any.
+    pub fn outside(&self, config: &Config) -> Option<String> {
+        let org = &config.org;
+        let a = self.address;
+        let coordinates = [
+            ("pseudo-channel", u32::from(a.pc), org.pseudochannel),
+            ("bank group", u32::from(a.bankgroup), org.bankgroups_per_pc()),
+            ("bank", u32::from(a.bank), org.bank),
+            ("row", a.row, org.row),
+            ("column", a.column, org.bursts_per_row()),
+        ];
+        if coordinates.iter().all(|(_, value, count)| value < count) {
+            return None;
+        }
+        let (what, value, count) = coordinates.into_iter().find(|(_, value, count)| value >= count)?;
+        Some(format!("{what} {value}, of {count}"))
+    }
+}
+
+/// The words of a line with their byte offsets in the text.
+fn words(line: &str, at: usize) -> impl Iterator<Item = (usize, &str)> {
+    let line = line.split('#').next().unwrap_or_default();
+    line.split_ascii_whitespace().map(move |w| (at + (w.as_ptr() as usize - line.as_ptr() as usize), w))
+}
+
+/// Errors of a trace beyond this many are not collected.
+const MAX_ERRORS: usize = 20;
+
+/// Reads a request trace: the requests of each channel in order. At most 20 mistakes are reported.
+pub fn parse_requests(config: &Config, mapping: &Mapping, text: &str) -> Result<Vec<Vec<Request>>, Vec<InputError>> {
+    let mut channels = vec![Vec::new(); config.org.channel as usize];
+    let mut errors = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        match request(config, mapping, text, line, at) {
+            Ok(Some((channel, request))) => channels[channel].push(request),
+            Ok(None) => {}
+            Err(error) => errors.push(error),
+        }
+        if errors.len() == MAX_ERRORS {
+            break;
+        }
+        at += line.len();
+    }
+    if errors.is_empty() { Ok(channels) } else { Err(errors) }
+}
+
+const FORM: &str = "a line is `R|W bankgroup bank row column`, `R|W channel pseudochannel bankgroup bank row column`, or \
+                    `R|W address`";
+
+fn request(
+    config: &Config,
+    mapping: &Mapping,
+    text: &str,
+    line: &str,
+    at: usize,
+) -> Result<Option<(usize, Request)>, InputError> {
+    let mut words = words(line, at);
+    let Some((start, kind)) = words.next() else { return Ok(None) };
+    let write = match kind {
+        "R" | "r" => false,
+        "W" | "w" => true,
+        _ => {
+            let message = format!("a request begins with R or W, not `{}`", kind.escape_debug());
+            return Err(InputError::at(text, start..start + kind.len(), message).help(FORM));
+        }
+    };
+    let mut fields = [(0, ""); 6];
+    let mut count = 0;
+    for word in words {
+        if count == fields.len() {
+            return Err(InputError::at(text, word.0..word.0 + word.1.len(), "one field too many").help(FORM));
+        }
+        fields[count] = word;
+        count += 1;
+    }
+    let org = &config.org;
+    let bounds = [
+        ("channel", org.channel),
+        ("pseudo-channel", org.pseudochannel),
+        ("bank group", org.bankgroups_per_pc()),
+        ("bank", org.bank),
+        ("row", org.row),
+        ("column", org.bursts_per_row()),
+    ];
+    let mut values = [0; 6];
+    match count {
+        1 => {
+            let (from, word) = fields[0];
+            let bytes = from..from + word.len();
+            let number = match word.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16),
+                None => word.parse(),
+            };
+            let Ok(number) = number else {
+                return Err(InputError::at(text, bytes, "this is no byte address").help(FORM));
+            };
+            let (channel, address) = mapping.resolve(number).ok_or_else(|| {
+                InputError::at(text, bytes, format!("the device ends at byte {:#x}", mapping.bytes()))
+            })?;
+            return Ok(Some((channel as usize, Request { address, write })));
+        }
+        4 | 6 => {
+            let skip = 6 - count;
+            for i in 0..count {
+                let (from, word) = fields[i];
+                let (what, bound) = bounds[skip + i];
+                let bytes = from..from + word.len();
+                values[skip + i] = match word.parse::<u32>() {
+                    Ok(v) if v < bound => v,
+                    Ok(v) => return Err(InputError::at(text, bytes, format!("{what} {v} is not below {bound}"))),
+                    Err(_) => {
+                        let message = format!("a {what} is a number below {bound}, not `{}`", word.escape_debug());
+                        return Err(InputError::at(text, bytes, message));
+                    }
+                };
+            }
+        }
+        _ => {
+            let message = format!("{count} numbers after {kind}");
+            return Err(InputError::at(text, start..at + line.trim_end().len(), message).help(FORM));
+        }
+    }
+    let [channel, pc, bankgroup, bank, row, column] = values;
+    // Bounded by the organisation's limits.
+    let address = Address { pc: pc as u16, bankgroup: bankgroup as u16, bank: bank as u16, row, column };
+    Ok(Some((channel as usize, Request { address, write })))
+}
+
+/// Writes command traces of channels as JSON, one command a line, in the order of ticks within each channel.
+pub fn write_commands<'a>(channels: impl IntoIterator<Item = &'a [Issued]>) -> String {
+    use std::fmt::Write;
+    let channels: Vec<&[Issued]> = channels.into_iter().collect();
+    let by_channel = channels.len() > 1;
+    let by_pc = by_channel || channels.iter().any(|c| c.iter().any(|i| i.address.pc != 0));
+    let mut out = String::from("[");
+    let mut first = true;
+    for (channel, commands) in channels.iter().enumerate() {
+        for Issued { tick, command, address: a } in *commands {
+            out.push_str(if first { "\n" } else { ",\n" });
+            first = false;
+            let name = command.name();
+            // Writing to a string does not fail.
+            let _ = write!(out, "[{tick},\"{name}\",{},{},{},{}", a.bankgroup, a.bank, a.row, a.column);
+            if by_pc {
+                let _ = write!(out, ",{}", a.pc);
+            }
+            if by_channel {
+                let _ = write!(out, ",{channel}");
+            }
+            out.push(']');
+        }
+    }
+    out.push_str("\n]\n");
+    out
+}
+
+/// Reads a command trace: the commands of each channel, in the order of the text. Ticks must not fall within a channel.
+pub fn parse_commands(config: &Config, text: &str) -> Result<Vec<Vec<Issued>>, Vec<InputError>> {
+    let document = parse_json(text).map_err(|e| vec![e])?;
+    let form = "a command trace is [[tick, \"CMD\", bankgroup, bank, row, column], ...], each with a pseudo-channel and \
+                a channel after it where there are several";
+    let Value::List(items) = &document.value else {
+        let message = format!("this should be a list, not {}", document.value.kind());
+        return Err(vec![InputError::at(text, document.bytes, message).help(form)]);
+    };
+    let mut channels = vec![Vec::new(); config.org.channel as usize];
+    let mut errors = Vec::new();
+    for (i, item) in items.iter().enumerate() {
+        match issued(config, item) {
+            Ok((channel, issued)) => {
+                let commands: &mut Vec<Issued> = &mut channels[channel];
+                if let Some(last) = commands.last().filter(|last| last.tick > issued.tick) {
+                    let message = format!("tick {} comes after tick {}", issued.tick, last.tick);
+                    errors.push(InputError::at(text, item.bytes.clone(), message).path(format!("[{i}]")));
+                }
+                commands.push(issued);
+            }
+            Err((bytes, message)) => {
+                errors.push(InputError::at(text, bytes, message).path(format!("[{i}]")).help(form));
+            }
+        }
+        if errors.len() == MAX_ERRORS {
+            break;
+        }
+    }
+    if errors.is_empty() { Ok(channels) } else { Err(errors) }
+}
+
+fn issued(config: &Config, item: &Node) -> Result<(usize, Issued), (std::ops::Range<usize>, String)> {
+    let Value::List(parts) = &item.value else {
+        return Err((item.bytes.clone(), format!("this should be a list, not {}", item.value.kind())));
+    };
+    if !(6..=8).contains(&parts.len()) {
+        return Err((item.bytes.clone(), format!("{} values, not 6 to 8", parts.len())));
+    }
+    let tick = match parts[0].value {
+        // Half the range, so that adding a gap cannot overflow.
+        Value::Int(t @ 0..=0x3fff_ffff_ffff_ffff) => t as u64,
+        _ => return Err((parts[0].bytes.clone(), "a tick is a whole number, not negative".to_owned())),
+    };
+    let command = match &parts[1].value {
+        Value::Text(name) => Command::from_name(name),
+        _ => None,
+    };
+    let Some(command) = command else {
+        let names: Vec<&str> = Command::ALL.iter().map(|c| c.name()).collect();
+        return Err((parts[1].bytes.clone(), format!("this is no command; known are {}", names.join(", "))));
+    };
+    let org = &config.org;
+    let bounds = [
+        ("bank group", org.bankgroups_per_pc()),
+        ("bank", org.bank),
+        ("row", org.row),
+        ("column", org.bursts_per_row()),
+        ("pseudo-channel", org.pseudochannel),
+        ("channel", org.channel),
+    ];
+    let mut values = [0; 6];
+    for ((part, (what, bound)), value) in parts[2..].iter().zip(bounds).zip(&mut values) {
+        *value = match part.value {
+            Value::Int(v) if (0..i64::from(bound)).contains(&v) => v as u32,
+            _ => return Err((part.bytes.clone(), format!("a {what} is a number below {bound}"))),
+        };
+    }
+    let [bankgroup, bank, row, column, pc, channel] = values;
+    // Bounded by the organisation's limits.
+    let address = Address { pc: pc as u16, bankgroup: bankgroup as u16, bank: bank as u16, row, column };
+    Ok((channel as usize, Issued { tick, command, address }))
 }

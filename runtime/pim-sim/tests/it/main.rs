@@ -3,4 +3,5 @@
 mod checker;
 mod config;
 mod energy;
+mod golden;
 mod support;

@@ -319,7 +319,10 @@ impl<'a> Reader<'a> {
             timing.rfm_pb = timing.rfc_pb;
         }
         if !has("nREFIpb") {
-            let banks = org.map_or(1, Org::banks_per_pc);
+            let banks = org.map_or(1, |org| match standard {
+                Standard::Hbm2 => org.banks_per_pc() * org.pseudochannel,
+                Standard::Hbm3 => org.banks_per_pc(),
+            });
             timing.refi_pb = timing.refi.div_ceil(banks);
         }
         if standard == Standard::Hbm2 && timing.ppd != 0 {
