@@ -1,10 +1,14 @@
-//! Atoms: the matrix instructions that a program declares, as values.
+//! Atoms: the matrix instructions that a program declares, as values. One with the field `N`, a list of extents, is a
+//! family: an atom for each, in whose fields `N` is the extent.
 
 use crate::layout_codes;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
-use ptoc_layout::{ATOM_FIELDS, ErrorKind, Int, IntTuple, Layout, LayoutError, MmaAtom, Stride, Tuple};
+use ptoc_layout::{
+    ATOM_FIELDS, AtomFamily, ErrorKind, Int, IntTuple, Layout, LayoutError, MmaAtom, Stride, Tuple, Value,
+};
 use ptoc_syntax::ast::{AtomItem, BinaryOp, Expr, ExprKind, Ident, ItemKind, UnaryOp};
 use ptoc_tensor::DType;
+use std::sync::{Arc, OnceLock};
 
 /// A dtype that matrix instructions have and tiles have not.
 const ONLY_IN_ATOMS: &[&str] = &["f64"];
@@ -19,20 +23,58 @@ const EXAMPLES: [&str; 6] = [
     "C = ((4, 8), (2, 2)):((32, 1), (16, 8));",
 ];
 
-/// Evaluates a declaration. The faults are one for each mistake; none, if all that is wrong was reported by the parser.
-pub fn atom(item: &AtomItem) -> Result<MmaAtom, Vec<Diagnostic>> {
+/// The field that makes a family, and what stands for its extent in the other fields.
+const EXTENTS: &str = "N";
+
+/// A family may have this many atoms.
+const MOST_EXTENTS: usize = 1024;
+
+/// Evaluates a declaration: a [`Value::Atom`] or a [`Value::Family`]. The faults are one for each mistake; none, if all that
+/// is wrong was reported by the parser.
+pub fn atom(item: &AtomItem) -> Result<Value, Vec<Diagnostic>> {
+    let (value, fields) = read(item)?;
+    // Of a family the ends; each other atom is looked at when it is tiled.
+    let atoms: Vec<&MmaAtom> = match &value {
+        Value::Atom(atom) => vec![atom],
+        Value::Family(family) => {
+            family.atoms().first().into_iter().chain(family.atoms().last()).map(|a| &**a).collect()
+        }
+        _ => return Ok(value),
+    };
+    for atom in &atoms {
+        let mut faults = Vec::new();
+        for e in atom.faults() {
+            let (name, value) = e.arg.and_then(|k| fields.get(k).copied().flatten()).unzip();
+            let d = misfit(e, name, value.map_or(item.name.span, |v| v.span));
+            faults.push(match atoms.len() {
+                1 => d,
+                _ => d.with_note(format!("for N = {}", atom.shape[1])),
+            });
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+    }
+    Ok(value)
+}
+
+/// The fields of a declaration, in the order of [`ATOM_FIELDS`].
+type Fields<'a> = [Option<(&'a Ident, &'a Expr)>; 6];
+
+/// A declaration whose fields are of the right kinds; that they are a matrix instruction's is not known yet.
+fn read(item: &AtomItem) -> Result<(Value, Fields<'_>), Vec<Diagnostic>> {
     let mut faults = Vec::new();
     // A field that the parser could not read may be any of those that are missing.
     let damaged = item.fields.iter().any(|(_, e)| is_damaged(e));
-    let mut found: [Option<(&Ident, &Expr)>; 6] = [None; 6];
+    let mut found: [Option<(&Ident, &Expr)>; 7] = [None; 7];
     for (name, value) in &item.fields {
-        let Some(k) = ATOM_FIELDS.iter().position(|f| *f == name.name) else {
+        let Some(k) = ATOM_FIELDS.iter().chain([&EXTENTS]).position(|f| *f == name.name) else {
             let d = Diagnostic::error(
                 codes::UNKNOWN_ATOM_FIELD,
                 name.span,
                 format!("an atom has no field `{}`", name.name),
             )
-            .with_note("the fields are shape, types, thr, A, B and C");
+            .with_note("the fields are shape, types, thr, A, B and C; and N in a family");
             faults.push(match suggest(&name.name, ATOM_FIELDS) {
                 Some(near) => d.with_help(format!("did you mean `{near}`?")),
                 None => d,
@@ -63,31 +105,68 @@ pub fn atom(item: &AtomItem) -> Result<MmaAtom, Vec<Diagnostic>> {
                 .with_help(format!("such as `{}`", help.join(" "))),
         );
     }
-    let mut read = Reader { faults };
-    let shape = found[0].and_then(|(name, e)| read.extents(name, e));
-    let types = found[1].and_then(|(name, e)| read.types(name, e));
-    let [thr, a, b, c] = [2, 3, 4, 5].map(|k| found[k].and_then(|(name, e)| read.layout(name, e)));
-    let mut faults = read.faults;
-    let (Some(shape), Some(types), Some(thr), Some(a), Some(b), Some(c)) = (shape, types, thr, a, b, c) else {
-        return Err(faults);
+    let fields: Fields<'_> = [0, 1, 2, 3, 4, 5].map(|k| found[k]);
+    let mut reader = Reader { faults, n: None };
+    let Some((name, list)) = found[6] else {
+        let atom = reader.atom(item.name.name.to_string(), &fields);
+        return finished(reader.faults, atom.map(|a| Value::Atom(a.into())), fields);
     };
-    let atom = MmaAtom { name: item.name.name.to_string(), shape, types, thr, a, b, c };
-    for e in atom.faults() {
-        let (name, value) = e.arg.and_then(|k| found.get(k).copied().flatten()).unzip();
-        faults.push(misfit(e, name, value.map_or(item.name.span, |v| v.span)));
+    let Some(extents) = reader.extents_list(name, list) else { return Err(reader.faults) };
+    let mut atoms = Vec::new();
+    for n in extents {
+        reader.n = Some(n);
+        let Some(atom) = reader.atom(member(&item.name.name, n), &fields) else { return Err(reader.faults) };
+        if atom.shape[1] != n {
+            let at = fields[0].map_or(item.name.span, |(_, e)| e.span);
+            let message = format!("the shape has {} in mode N where N is {n}", atom.shape[1]);
+            reader.faults.push(
+                Diagnostic::error(codes::ATOM_MISFIT, at, message)
+                    .with_help("a family's atoms differ in N: `shape = (64, N, 16);`"),
+            );
+            return Err(reader.faults);
+        }
+        atoms.push(Arc::new(atom));
     }
-    if faults.is_empty() { Ok(atom) } else { Err(faults) }
+    let family = AtomFamily::new(&*item.name.name, atoms);
+    finished(reader.faults, family.map(|f| Value::Family(f.into())), fields)
 }
 
-/// The atoms of the library: `std::atoms`.
-pub fn standard() -> Vec<MmaAtom> {
-    let Some((_, text)) = ptoc_stdlib::module(&["atoms"]) else { return Vec::new() };
-    let items = ptoc_syntax::parse(FileId(0), text).file.items;
-    let atoms = items.iter().filter_map(|item| match &item.kind {
-        ItemKind::Atom(a) => atom(a).ok(),
+fn finished(faults: Vec<Diagnostic>, v: Option<Value>, f: Fields<'_>) -> Result<(Value, Fields<'_>), Vec<Diagnostic>> {
+    match v {
+        Some(v) if faults.is_empty() => Ok((v, f)),
+        _ => Err(faults),
+    }
+}
+
+/// `SM90_64xNx16_..` for N = 8 is `SM90_64x8x16_..`; where the name does not say where N stands, it comes last.
+fn member(family: &str, n: i64) -> String {
+    match family.split_once("xNx") {
+        Some((before, after)) => format!("{before}x{n}x{after}"),
+        None => format!("{family}_N{n}"),
+    }
+}
+
+/// The atoms and families of the library: `std::atoms`. A test has checked them.
+pub fn standard() -> &'static [Value] {
+    static ATOMS: OnceLock<Vec<Value>> = OnceLock::new();
+    ATOMS.get_or_init(|| {
+        let Some((_, text)) = ptoc_stdlib::module(&["atoms"]) else { return Vec::new() };
+        let items = ptoc_syntax::parse(FileId(0), text).file.items;
+        let atoms = items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Atom(a) => read(a).ok().map(|(value, _)| value),
+            _ => None,
+        });
+        atoms.collect()
+    })
+}
+
+/// The families of [`standard`], which `select_mma` chooses from.
+pub fn standard_families() -> Arc<[Arc<AtomFamily>]> {
+    let families = standard().iter().filter_map(|v| match v {
+        Value::Family(f) => Some(f.clone()),
         _ => None,
     });
-    atoms.collect()
+    families.collect()
 }
 
 /// Layouts that are no matrix instruction's, at the field to blame.
@@ -121,17 +200,52 @@ fn is_damaged(e: &Expr) -> bool {
 /// Reads the fields. What cannot be read is `None`, and a fault unless the parser has reported it.
 struct Reader {
     faults: Vec<Diagnostic>,
+    /// What `N` is, in a family.
+    n: Option<i64>,
 }
 
 impl Reader {
+    fn atom(&mut self, name: String, found: &Fields<'_>) -> Option<MmaAtom> {
+        let shape = found[0].and_then(|(name, e)| self.extents(name, e));
+        let types = found[1].and_then(|(name, e)| self.types(name, e));
+        let [thr, a, b, c] = [2, 3, 4, 5].map(|k| found[k].and_then(|(name, e)| self.layout(name, e)));
+        Some(MmaAtom { name, shape: shape?, types: types?, thr: thr?, a: a?, b: b?, c: c? })
+    }
+
+    /// `[8, 16, 32]`
+    fn extents_list(&mut self, field: &Ident, e: &Expr) -> Option<Vec<i64>> {
+        const WANTED: &str = "a list of ascending extents";
+        let entries = match &*strip(e).kind {
+            ExprKind::List(l) if !l.is_empty() && l.len() <= MOST_EXTENTS => l,
+            _ => return self.wrong(field, e, WANTED),
+        };
+        let mut out: Vec<i64> = Vec::new();
+        for e in entries {
+            let last = out.last().copied();
+            match integer(e, None) {
+                Some(n) if n > last.unwrap_or(0) => out.push(n),
+                Some(n) => {
+                    let message = match last {
+                        Some(last) => format!("the extents in `N` ascend, here {n} stands after {last}"),
+                        None => format!("an extent in `N` is at least 1, found {n}"),
+                    };
+                    self.faults.push(Diagnostic::error(codes::ATOM_FIELD_KIND, e.span, message));
+                    return None;
+                }
+                None => return self.wrong(field, e, WANTED),
+            }
+        }
+        Some(out)
+    }
+
     fn wrong<T>(&mut self, field: &Ident, e: &Expr, wanted: &str) -> Option<T> {
         if !is_damaged(e) {
-            let example = ATOM_FIELDS.iter().position(|f| *f == field.name).map_or("", |k| EXAMPLES[k]);
+            let example = ATOM_FIELDS.iter().position(|f| *f == field.name).map_or("N = [8, 16, 32];", |k| EXAMPLES[k]);
             self.faults.push(
                 Diagnostic::error(
                     codes::ATOM_FIELD_KIND,
                     e.span,
-                    format!("the field `{}` of an atom takes {wanted}, found {}", field.name, kind_of(e)),
+                    format!("the field `{}` of an atom takes {wanted}, found {}", field.name, kind_of(e, self.n)),
                 )
                 .with_help(format!("such as `{example}`")),
             );
@@ -148,7 +262,7 @@ impl Reader {
         };
         let mut out = [0; 3];
         for (n, e) in out.iter_mut().zip(shape) {
-            *n = match integer(e) {
+            *n = match integer(e, self.n) {
                 Some(n) => n,
                 None => return self.wrong(field, e, WANTED),
             };
@@ -197,7 +311,7 @@ impl Reader {
     fn integers(&mut self, field: &Ident, e: &Expr) -> Option<IntTuple> {
         match &*strip(e).kind {
             ExprKind::Tuple(l) => Some(Tuple::Node(l.iter().map(|e| self.integers(field, e)).collect::<Option<_>>()?)),
-            _ => match integer(e) {
+            _ => match integer(e, self.n) {
                 Some(n) => Some(IntTuple::from(n)),
                 None => self.wrong(field, e, "constant integers in its layout"),
             },
@@ -213,18 +327,20 @@ fn strip(e: &Expr) -> &Expr {
     }
 }
 
-/// A constant: a literal, or sums and products of such.
-fn integer(e: &Expr) -> Option<i64> {
+/// A constant: a literal, in a family `N`, or sums, products and exact quotients of such.
+fn integer(e: &Expr, n: Option<i64>) -> Option<i64> {
     match &*e.kind {
         ExprKind::Int(n) => i64::try_from(*n).ok(),
-        ExprKind::Paren(inner) => integer(inner),
-        ExprKind::Unary(UnaryOp::Neg, inner) => integer(inner)?.checked_neg(),
+        ExprKind::Name(name) if name == EXTENTS => n,
+        ExprKind::Paren(inner) => integer(inner, n),
+        ExprKind::Unary(UnaryOp::Neg, inner) => integer(inner, n)?.checked_neg(),
         ExprKind::Binary(op, a, b) => {
-            let (a, b) = (integer(a)?, integer(b)?);
+            let (a, b) = (integer(a, n)?, integer(b, n)?);
             match op {
                 BinaryOp::Add => a.checked_add(b),
                 BinaryOp::Sub => a.checked_sub(b),
                 BinaryOp::Mul => a.checked_mul(b),
+                BinaryOp::Div => a.checked_rem(b).filter(|rest| *rest == 0).and_then(|_| a.checked_div(b)),
                 _ => None,
             }
         }
@@ -233,7 +349,7 @@ fn integer(e: &Expr) -> Option<i64> {
 }
 
 /// What stands there, for messages.
-fn kind_of(e: &Expr) -> String {
+fn kind_of(e: &Expr, n: Option<i64>) -> String {
     match &*strip(e).kind {
         ExprKind::Int(n) if i64::try_from(*n).is_err() => format!("{n}, which does not fit 64 bits"),
         ExprKind::Int(n) => format!("{n}"),
@@ -247,131 +363,12 @@ fn kind_of(e: &Expr) -> String {
         ExprKind::Basis(..) => "a unit of a coordinate".into(),
         ExprKind::Tiler(_) => "a tiler".into(),
         ExprKind::List(_) => "a list".into(),
-        _ => "an expression that is not constant".into(),
+        _ => match n {
+            Some(n) => format!("an expression that is no integer for N = {n}"),
+            None => "an expression that is not constant".into(),
+        },
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn faults(text: &str) -> Vec<String> {
-        let parsed = ptoc_syntax::parse(FileId(0), text);
-        let mut out = Vec::new();
-        for item in &parsed.file.items {
-            if let ItemKind::Atom(a) = &item.kind
-                && let Err(d) = atom(a)
-            {
-                out.extend(d.iter().map(|d| {
-                    let at = d.span.map_or("", |s| &text[s.start as usize..s.end as usize]);
-                    format!("{} {at}: {}", d.code, d.message)
-                }));
-            }
-        }
-        out
-    }
-
-    fn of(fields: &[(&str, &str)]) -> String {
-        let fields: String = fields.iter().map(|(n, v)| format!("{n} = {v}; ")).collect();
-        format!("atom T {{ {fields}}}")
-    }
-
-    const GOOD: [(&str, &str); 6] = [
-        ("shape", "(2, 2, 1)"),
-        ("types", "(f32, f16, f16, f32)"),
-        ("thr", "2:1"),
-        ("A", "(2, 1):(1, 0)"),
-        ("B", "(2, 1):(1, 0)"),
-        ("C", "(2, (2,)):(1, (2 * 1,))"),
-    ];
-
-    fn with(k: usize, name: &'static str, value: &'static str) -> Vec<String> {
-        let mut fields = GOOD;
-        fields[k] = (name, value);
-        faults(&of(&fields))
-    }
-
-    #[test]
-    fn the_library_has_good_atoms() {
-        let names: Vec<String> = standard().into_iter().map(|a| a.name).collect();
-        assert_eq!(
-            names,
-            [
-                "UniversalFMA",
-                "SM70_8x8x4_F32F16F16F32_TN",
-                "SM70_8x8x4_F32F16F16F32_NT",
-                "SM80_16x8x8_F32F16F16F32_TN",
-                "SM80_16x8x16_F32F16F16F32_TN",
-                "SM80_8x8x4_F64F64F64F64_TN"
-            ]
-        );
-        let text = ptoc_stdlib::module(&["atoms"]).unwrap().1;
-        assert!(ptoc_syntax::parse(FileId(0), text).diagnostics.is_empty());
-        assert_eq!(text.matches("\natom ").count(), names.len());
-    }
-
-    #[test]
-    fn fields() {
-        assert_eq!(faults(&of(&GOOD)), [""; 0]);
-        assert_eq!(faults(&of(&GOOD[..4])), ["E1030 T: the atom `T` lacks the fields `B`, `C`"]);
-        // The unknown one is the missing one.
-        assert_eq!(with(5, "c", "(2, 2):(1, 2)"), ["E1031 c: an atom has no field `c`"]);
-        assert_eq!(with(1, "shape", "(2, 2, 1)")[0], "E1033 shape: the field `shape` is given twice");
-        assert_eq!(
-            with(0, "shape", "(2, 2)"),
-            ["E1032 (2, 2): the field `shape` of an atom takes three numbers, M, N and K, found a tuple of 2"]
-        );
-        assert_eq!(
-            with(0, "shape", "(2, N, 1)"),
-            ["E1032 N: the field `shape` of an atom takes three numbers, M, N and K, found `N`"]
-        );
-        assert_eq!(
-            with(1, "types", "(f32, f16, float, f32)"),
-            ["E1032 float: the field `types` of an atom takes four dtypes, those of D, A, B and C, found `float`"]
-        );
-        assert_eq!(
-            with(2, "thr", "2"),
-            ["E1032 2: the field `thr` of an atom takes a layout, `shape : stride`, found 2"]
-        );
-        assert_eq!(
-            with(3, "A", "(2, 1):(1, 0.5)"),
-            ["E1032 0.5: the field `A` of an atom takes constant integers in its layout, found 0.5"]
-        );
-        assert_eq!(with(3, "A", "(2, 1):1"), ["E1007 (2, 1):1: shape (2,1) and stride 1 are nested differently"]);
-        assert_eq!(with(0, "shape", "(0, 2, 1)"), ["E1034 (0, 2, 1): extent 0 in mode M is not in 1 to 4194304"]);
-    }
-
-    #[test]
-    fn layouts() {
-        assert_eq!(
-            with(2, "thr", "(2, 1):(0, 1)"),
-            ["E1035 (2, 1):(0, 1): thr = (2,1):(0,1) gives two logical threads one thread of the machine"]
-        );
-        assert_eq!(
-            with(3, "A", "(4, 1):(1, 0)"),
-            ["E1034 (4, 1):(1, 0): A = (4,1):(1,0) has 4 threads in mode 0, thr = 2:1 has 2"]
-        );
-        assert_eq!(with(3, "A", "2:1"), ["E1034 2:1: A = 2:1 has 1 modes, not two"]);
-        assert_eq!(
-            with(4, "B", "(2, 1):(2, 0)"),
-            ["E1035 (2, 1):(2, 0): B = (2,1):(2,0) gives value 0 of thread 1 element 2, N x K = 2 x 1 has 0 to 1"]
-        );
-        assert_eq!(
-            with(5, "C", "(2, 2):(1, 1)"),
-            [
-                "E1035 (2, 2):(1, 1): C = (2,2):(1,1) gives element 1 of M x N = 2 x 2 to value 0 of thread 1 and to value 1 of thread 0"
-            ]
-        );
-        assert_eq!(
-            with(5, "C", "(2, 1):(1, 0)"),
-            ["E1035 (2, 1):(1, 0): C = (2,1):(1,0) gives element 2 of M x N = 2 x 2 to no thread"]
-        );
-        // A and B may be shared.
-        assert_eq!(with(3, "A", "(2, 2):(0, 1)"), [""; 0]);
-        // Two mistakes, two faults.
-        let mut fields = GOOD;
-        fields[3].1 = "(2, 1):(2, 0)";
-        fields[4].1 = "(2, 1):(-1, 0)";
-        assert_eq!(faults(&of(&fields)).len(), 2);
-    }
-}
+mod tests;

@@ -58,6 +58,8 @@ pub enum Builtin {
     Layout(&'static str),
     /// `tiled_mma(ATOM, atoms = .., tiler = ..)`
     TiledMma,
+    /// `select_mma(f16, f16, f32, n)`
+    SelectMma,
     /// `fragment_C(MMA, (BM, BN))`
     Fragment(Operand),
     /// `partition_C(MMA, x)`
@@ -121,6 +123,7 @@ pub fn function(name: &str) -> Option<Builtin> {
         "atomic_cas" => B::Atomic(AtomicOp::Cas),
         "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
         "tiled_mma" => B::TiledMma,
+        "select_mma" => B::SelectMma,
         "mma" => B::Mma,
         "fragment_A" => B::Fragment(Operand::A),
         "fragment_B" => B::Fragment(Operand::B),
@@ -188,6 +191,7 @@ pub const FUNCTION_NAMES: &[&str] = &[
     "atomic_exchange",
     "atomic_cas",
     "tiled_mma",
+    "select_mma",
     "mma",
     "fragment_A",
     "fragment_B",

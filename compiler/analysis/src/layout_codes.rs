@@ -18,6 +18,8 @@ pub fn code(kind: ErrorKind) -> Code {
         ErrorKind::Domain => codes::LAYOUT_DOMAIN,
         ErrorKind::Divisibility => codes::LAYOUT_DIVISIBILITY,
         ErrorKind::Kind => codes::LAYOUT_KIND,
+        ErrorKind::NoInstruction => codes::NO_MMA_INSTRUCTION,
+        ErrorKind::NoExtent => codes::NO_MMA_EXTENT,
         ErrorKind::Overflow => codes::LAYOUT_OVERFLOW,
         ErrorKind::Undecided => codes::LAYOUT_UNDECIDED,
     }

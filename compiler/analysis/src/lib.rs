@@ -13,7 +13,7 @@ mod names;
 mod value;
 mod window;
 
-pub use atoms::{atom, standard as standard_atoms};
+pub use atoms::{atom, standard as standard_atoms, standard_families};
 pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
 pub use elab::{
     ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource,

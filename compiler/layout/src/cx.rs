@@ -1,7 +1,7 @@
 //! What is known of the symbols: divisibility, order, equality; and the divisions that need to know.
 
 use crate::poly::{self, Atom, AtomKind, Poly};
-use crate::{Int, LayoutError, Result};
+use crate::{AtomFamily, Int, LayoutError, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,9 +44,20 @@ impl fmt::Display for Condition {
 #[derive(Clone, Default, Debug)]
 pub struct Cx {
     facts: Vec<Condition>,
+    families: Arc<[Arc<AtomFamily>]>,
 }
 
 impl Cx {
+    /// The matrix instructions that [`crate::ops`]' `select_mma` chooses from.
+    pub fn with_families(self, families: Arc<[Arc<AtomFamily>]>) -> Cx {
+        Cx { families, ..self }
+    }
+
+    /// What [`Cx::with_families`] was given.
+    pub fn families(&self) -> &[Arc<AtomFamily>] {
+        &self.families
+    }
+
     /// From here on `fact` holds.
     pub fn assume(&mut self, fact: Condition) {
         if !self.facts.contains(&fact) {

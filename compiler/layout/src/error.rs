@@ -54,6 +54,10 @@ pub enum ErrorKind {
     Divisibility,
     /// The operation is not defined for this kind of value.
     Kind,
+    /// No matrix instruction has these dtypes.
+    NoInstruction,
+    /// A matrix instruction has no extent that divides the tile's.
+    NoExtent,
     /// Numbers beyond 64 bits.
     Overflow,
     /// Whether a precondition holds depends on symbols: see [`LayoutError::condition`].

@@ -12,6 +12,7 @@
 mod cx;
 mod error;
 mod expr;
+mod family;
 mod int;
 mod intern;
 mod layout;
@@ -33,6 +34,7 @@ mod window;
 pub use cx::{Condition, Cx, Truth};
 pub use error::{ErrorKind, LayoutError, Path};
 pub use expr::{Env, ExprError, ExprErrorKind, eval_expr, parse_value};
+pub use family::AtomFamily;
 pub use int::Int;
 pub use intern::TileLayout;
 pub use layout::{Layout, Stride};

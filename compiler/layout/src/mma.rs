@@ -136,9 +136,12 @@ impl MmaAtom {
             return refuse(ErrorKind::Domain, message, format!("at most {MOST}"));
         };
         let matrix = format!("{} x {} = {rows} x {cols}", MODES[x], MODES[y]);
+        // Where all threads share what one has, that one tells all: operands in shared memory are so.
+        let same = operand != Operand::C && thr.stride().leaves().iter().all(|d| d.scale.is(0));
+        let step = if same { threads as usize } else { 1 };
         // The pair that holds an element, from 1 on.
         let mut holder = vec![0; size as usize];
-        for i in 0..pairs {
+        for i in (0..pairs).step_by(step) {
             let (t, v) = (i % threads, i / threads);
             let at = points.offset_at(i);
             let slot = at.and_then(|n| usize::try_from(n).ok()).and_then(|n| holder.get_mut(n));

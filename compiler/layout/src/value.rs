@@ -1,6 +1,8 @@
 //! Anything that the language's and the command line's layout operations take or give.
 
-use crate::{Composed, Coord, CoordLeaf, Int, IntTuple, Layout, MmaAtom, Swizzle, TiledMma, Tiler, Tuple, Window};
+use crate::{
+    AtomFamily, Composed, Coord, CoordLeaf, Int, IntTuple, Layout, MmaAtom, Swizzle, TiledMma, Tiler, Tuple, Window,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,8 +31,12 @@ pub enum Value {
     Window(Window),
     /// A matrix instruction's description.
     Atom(Arc<MmaAtom>),
+    /// An instruction's atoms, one for each extent in N.
+    Family(Arc<AtomFamily>),
     /// Atoms tiled over threads and values.
     Mma(Arc<TiledMma>),
+    /// A dtype's name, which only matrix instructions know.
+    DType(Arc<str>),
 }
 
 impl Value {
@@ -75,7 +81,9 @@ impl Value {
             Value::Composed(_) => "a swizzled layout",
             Value::Window(_) => "a layout with a start",
             Value::Atom(_) => "an MMA atom",
+            Value::Family(_) => "a family of MMA atoms",
             Value::Mma(_) => "a tiled MMA",
+            Value::DType(_) => "a dtype",
         }
     }
 }
@@ -104,7 +112,9 @@ impl fmt::Display for Value {
             Value::Composed(c) => c.fmt(f),
             Value::Window(p) => p.fmt(f),
             Value::Atom(a) => a.name.fmt(f),
+            Value::Family(a) => a.fmt(f),
             Value::Mma(m) => m.fmt(f),
+            Value::DType(d) => d.fmt(f),
         }
     }
 }

@@ -250,6 +250,7 @@ impl Elab<'_> {
             }
             Builtin::Copy => self.copy(args, span),
             Builtin::TiledMma => self.tiled_mma(args, span),
+            Builtin::SelectMma => self.select_mma(args, span),
             Builtin::Fragment(operand) => self.mma_fragment(operand, args, span),
             Builtin::Partition(operand) => {
                 let name = match operand {

@@ -157,7 +157,7 @@ impl Elab<'_> {
             }
             // Its faults were reported with the names.
             ItemKind::Atom(a) => match crate::atoms::atom(a) {
-                Ok(atom) => Ok(Val::Algebra(ptoc_layout::Value::Atom(atom.into()).into())),
+                Ok(atom) => Ok(Val::Algebra(atom.into())),
                 Err(_) => Err(Reported),
             },
             ItemKind::Use(_) | ItemKind::Error => Err(Reported),

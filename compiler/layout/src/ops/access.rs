@@ -188,7 +188,7 @@ fn nesting(op: &'static str, value: &Value) -> Result<(usize, usize)> {
         }
     }
     match value {
-        Value::Bool(_) | Value::Swizzle(_) | Value::Atom(_) | Value::Mma(_) => {
+        Value::Bool(_) | Value::Swizzle(_) | Value::Atom(_) | Value::Family(_) | Value::Mma(_) | Value::DType(_) => {
             Err(Args::new(op, std::slice::from_ref(value)).wrong(0, "a layout, a tuple or a tiler"))
         }
         v => Ok(of(v)),

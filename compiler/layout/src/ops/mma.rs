@@ -8,6 +8,7 @@ use super::args::Args;
 use super::make::compact;
 use super::partition::mode_coords;
 use super::{Op, complement, composition, filter, logical_divide, right_inverse, slice, zipped_divide};
+use crate::family;
 use crate::window::Whole;
 use crate::{
     Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, MmaAtom, Operand, Result, Stride, TiledMma,
@@ -199,6 +200,9 @@ fn partition_name(operand: Operand) -> &'static str {
 fn atom_of<'a>(op: &'static str, v: &'a [Value], k: usize) -> Result<&'a Arc<MmaAtom>> {
     match v.get(k) {
         Some(Value::Atom(a)) => Ok(a),
+        Some(Value::Family(f)) => Err(Args::new(op, v)
+            .wrong(k, "an MMA atom")
+            .with_help(format!("select_mma({f}, n) is the one of its atoms that a tile of n columns takes"))),
         _ => Err(Args::new(op, v).wrong(k, "an MMA atom")),
     }
 }
@@ -286,7 +290,34 @@ fn tv_op(operand: Operand, op: &'static str, v: &[Value]) -> Result<Value> {
     mma_of(op, v)?.tv(operand).map(Value::Layout).map_err(|e| e.of(op))
 }
 
+/// `select_mma(f16, f16, f32, 256)`, `select_mma(FAMILY, 256)`
+fn selected(cx: &Cx, v: &[Value]) -> Result<Value> {
+    const OP: &str = "select_mma";
+    let args = Args::new(OP, v);
+    let dtype = |k: usize| match v.get(k) {
+        Some(Value::DType(d)) => Ok(&**d),
+        _ => Err(args.wrong(k, "a dtype")),
+    };
+    let atom = match v {
+        [Value::Family(family), _] => family.select(args.constant(1)?).map_err(|e| e.in_arg(1)),
+        [Value::Family(_), ..] => Err(args.wrong(0, "a dtype where four are given")),
+        [_, _] => Err(args.wrong(0, "a family of MMA atoms where two are given")),
+        _ => {
+            let types = [dtype(0)?, dtype(1)?, dtype(2)?];
+            family::select(cx.families(), types, args.constant(3)?)
+        }
+    };
+    atom.map(Value::Atom)
+}
+
 pub(crate) static OPS: &[Op] = &[
+    Op {
+        name: "select_mma",
+        usage: "select_mma(A, B, ACC, n)",
+        doc: "The warp-group atom for operands and accumulator of these dtypes and a tile of n columns: the largest N that divides n. `select_mma(FAMILY, n)` chooses among a family's atoms.",
+        arity: (2, 4),
+        eval: selected,
+    },
     Op {
         name: "tiled_mma",
         usage: "tiled_mma(ATOM, atoms, tiler)",

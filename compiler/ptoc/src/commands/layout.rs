@@ -15,7 +15,6 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Rows of a table.
 const ROWS: usize = 32;
@@ -27,10 +26,10 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
         return DONE;
     }
     let env = environment();
+    let cx = Cx::default().with_families(ptoc_analysis::standard_families());
     let Some(text) = &args.expr else {
-        return batch::batch(&env, &mut BufReader::with_capacity(1 << 16, std::io::stdin().lock()), io);
+        return batch::batch(&cx, &env, &mut BufReader::with_capacity(1 << 16, std::io::stdin().lock()), io);
     };
-    let cx = Cx::default();
     let value = match eval_expr(&cx, &env, text) {
         Ok(value) => value,
         Err(e) => {
@@ -66,11 +65,19 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
     DONE
 }
 
-/// The values that expressions may name: the library's atoms, and the operands of a matrix instruction.
+/// The values that expressions may name: the library's atoms and their dtypes, and the operands of a matrix instruction.
 fn environment() -> Env {
     let mut env = Env::new();
-    for atom in ptoc_analysis::standard_atoms() {
-        env.insert(atom.name.clone(), Value::Atom(Arc::new(atom)));
+    for value in ptoc_analysis::standard_atoms() {
+        let types = match value {
+            Value::Atom(atom) => &atom.types,
+            Value::Family(family) => family.types(),
+            _ => continue,
+        };
+        for name in types {
+            env.insert(name.clone(), Value::DType(name.as_str().into()));
+        }
+        env.insert(value.to_string(), value.clone());
     }
     for (name, value) in MmaAtom::operands() {
         env.insert(name, value);

@@ -6,6 +6,7 @@
 
 mod partition;
 mod product;
+mod select;
 
 use super::{Elab, R, Reported};
 use crate::value::Val;
@@ -33,33 +34,7 @@ impl Elab<'_> {
     /// `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`
     pub fn tiled_mma(&mut self, args: &[Arg], span: Span) -> R<Val> {
         let usage = "usage: `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`";
-        let mut places: [Option<&Arg>; 3] = [None; 3];
-        for (k, a) in args.iter().enumerate() {
-            let slot = match &a.name {
-                None => k,
-                Some(n) => match ["atom", "atoms", "tiler"].iter().position(|x| *x == n.name) {
-                    Some(slot) => slot,
-                    None => {
-                        let message = format!("`tiled_mma` has no argument `{}`", n.name);
-                        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_note(usage);
-                        return self.report(d);
-                    }
-                },
-            };
-            match places.get_mut(slot) {
-                Some(place @ None) => *place = Some(a),
-                Some(Some(_)) => {
-                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, "this argument is given twice")
-                        .with_note(usage);
-                    return self.report(d);
-                }
-                None => {
-                    let message = "`tiled_mma` takes an atom, atoms and a tiler";
-                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, message).with_note(usage);
-                    return self.report(d);
-                }
-            }
-        }
+        let places = self.places("tiled_mma", ["atom", "atoms", "tiler"], usage, args)?;
         let Some(atom_at) = places[0] else {
             let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`tiled_mma` needs an atom").with_note(usage);
             return self.report(d);
@@ -72,8 +47,13 @@ impl Elab<'_> {
             Val::Poison => return Err(Reported),
             other => {
                 let message = format!("`tiled_mma` tiles an atom, found {}", other.describe());
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, atom_at.value.span, message)
-                    .with_help("an atom is declared by `atom NAME { .. }`, or one of `use std::atoms::..`");
+                let help = match &other {
+                    Val::Algebra(a) if matches!(&**a, Algebra::Family(_)) => {
+                        format!("`select_mma({a}, n)` is the one of its atoms that a tile of n columns takes")
+                    }
+                    _ => "an atom is declared by `atom NAME { .. }`, or one of `use std::atoms::..`".into(),
+                };
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, atom_at.value.span, message).with_help(help);
                 return self.report(d);
             }
         };
@@ -101,6 +81,41 @@ impl Elab<'_> {
                 self.mma_error(codes::BAD_TILED_MMA, e, span, entry.or(arg.map(|a| a.span)).unwrap_or(span))
             }
         }
+    }
+
+    /// The arguments by the names of their places.
+    fn places<'a, const N: usize>(
+        &mut self,
+        op: &str,
+        names: [&str; N],
+        usage: &str,
+        args: &'a [Arg],
+    ) -> R<[Option<&'a Arg>; N]> {
+        let mut places: [Option<&Arg>; N] = [None; N];
+        for (k, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => k,
+                Some(n) => match names.iter().position(|x| *x == n.name) {
+                    Some(slot) => slot,
+                    None => {
+                        let message = format!("`{op}` has no argument `{}`", n.name);
+                        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_note(usage);
+                        return self.report(d);
+                    }
+                },
+            };
+            let message = match places.get_mut(slot) {
+                Some(place @ None) => {
+                    *place = Some(a);
+                    continue;
+                }
+                Some(Some(_)) => "this argument is given twice".to_owned(),
+                None => format!("`{op}` takes {}", names.join(", ")),
+            };
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, a.value.span, message).with_note(usage);
+            return self.report(d);
+        }
+        Ok(places)
     }
 
     fn mma_arg(&mut self, a: &Arg, what: &str) -> R<Algebra> {

@@ -15,8 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// One expression a line, one JSON object a line. An expression that is wrong is an object too, and no end.
-pub(super) fn batch<R: Read>(env: &Env, input: &mut BufReader<R>, io: &mut Io<'_>) -> u8 {
-    let cx = Cx::default();
+pub(super) fn batch<R: Read>(cx: &Cx, env: &Env, input: &mut BufReader<R>, io: &mut Io<'_>) -> u8 {
     let (mut line, mut out) = (Vec::new(), String::new());
     loop {
         let answer = match next_line(input, &mut line) {
@@ -25,8 +24,8 @@ pub(super) fn batch<R: Read>(env: &Env, input: &mut BufReader<R>, io: &mut Io<'_
             Ok(Line::Whole) => {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end_matches(['\n', '\r']);
-                match eval_expr(&cx, env, text) {
-                    Ok(value) => render::object(&cx, &value, text),
+                match eval_expr(cx, env, text) {
+                    Ok(value) => render::object(cx, &value, text),
                     Err(e) => json!({"error": located(&e, env, text)}),
                 }
             }

@@ -101,6 +101,9 @@ pub(super) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
             let _ = writeln!(out, "{} of an offset are XORed with {}", field(to), field(from));
         }
         Value::Atom(atom) => out.push_str(&atom_facts(atom)),
+        Value::Family(family) => {
+            let _ = writeln!(out, "select_mma({family}, n) is an atom with N = {}", family.extents());
+        }
         Value::Mma(mma) => {
             out.push_str(&atom_facts(&mma.atom));
         }
