@@ -114,7 +114,7 @@ fn main() {
     for case in cases.iter().filter(|c| only.as_ref().is_none_or(|o| c.name.contains(o.as_str()))) {
         let bytes = case.extents.iter().product::<i64>() as usize * case.dtype.size();
         let kernels = [true, false].map(|known| build(case, known));
-        let mut x: Vec<u8> = (0..bytes).map(|i| (i * 7 >> 3) as u8).collect();
+        let mut x: Vec<u8> = (0..bytes).map(|i| ((i * 7) >> 3) as u8).collect();
         let mut y = vec![0u8; bytes];
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..11 {

@@ -1,10 +1,12 @@
-//! Elements that are moved between two strided matrices; transposes go through blocks of whole cache lines.
+//! Elements that are moved between two strided matrices; transposes go through blocks of cache lines.
 
 use std::mem::MaybeUninit;
 
-/// Bytes of a cache line. A block is as many lines of either side as a line has elements, so that each line is read and
-/// written once, however many lines of a matrix meet in one set of the cache.
-const LINE: usize = 64;
+/// Bytes of a block's row on either side: whole cache lines for the most part, wherever rows begin. Each is read and
+/// written once, however many rows of a matrix meet in one set of the cache. Both buffers of a block fit the first cache.
+const fn line(size: usize) -> usize {
+    if size == 1 { 128 } else { 256 }
+}
 
 /// Bytes of the vectors that small tiles are transposed in.
 const VECTOR: usize = 16;
@@ -137,32 +139,42 @@ impl<const S: usize> Move<S> {
     /// # Safety
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
-        let (line, small) = ((LINE / S) as isize, (VECTOR / S) as isize);
-        let whole = |n: isize, of: isize| n - n % of;
-        let (rows, cols) = (whole(self.rows, line), whole(self.cols, line));
+        // SAFETY: the caller's.
+        unsafe {
+            match S {
+                1 => self.by_blocks::<{ 128 * 128 }>(),
+                2 => self.by_blocks::<{ 256 / 2 * 256 }>(),
+                4 => self.by_blocks::<{ 256 / 4 * 256 }>(),
+                _ => self.by_blocks::<{ 256 / 8 * 256 }>(),
+            }
+        }
+    }
+
+    /// `N` bytes hold a block.
+    ///
+    /// # Safety
+    /// As [`Self::transpose`].
+    unsafe fn by_blocks<const N: usize>(self) {
+        let (most, small) = ((line(S) / S) as isize, (VECTOR / S) as isize);
+        debug_assert!(most as usize * line(S) == N);
+        let (rows, cols) = (self.rows - self.rows % small, self.cols - self.cols % small);
         let past_cache = self.past_cache();
+        let mut buffers = [const { Buffer::<N>(MaybeUninit::uninit()) }; 2];
+        let [read, turned] = &mut buffers;
+        let buffers = (read.0.as_mut_ptr().cast::<u8>(), turned.0.as_mut_ptr().cast::<u8>());
         // SAFETY: all parts are inside.
         unsafe {
             // Along the rows of the source, which the machine reads ahead.
-            for c in (0..cols).step_by(line as usize) {
-                for r in (0..rows).step_by(line as usize) {
-                    self.part(r, c, line, line).block(past_cache);
+            for c in (0..cols).step_by(most as usize) {
+                for r in (0..rows).step_by(most as usize) {
+                    self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, past_cache);
                 }
             }
             if past_cache {
                 fence();
             }
-            // What is left: columns at the right of the blocks, rows below them.
-            for (r0, c0, r1, c1) in [(0, cols, rows, self.cols), (rows, 0, self.rows, self.cols)] {
-                let (rs, cs) = (r0 + whole(r1 - r0, small), c0 + whole(c1 - c0, small));
-                for r in (r0..rs).step_by(small as usize) {
-                    for c in (c0..cs).step_by(small as usize) {
-                        self.part(r, c, small, small).tile();
-                    }
-                }
-                self.part(r0, cs, rs - r0, c1 - cs).one_by_one();
-                self.part(rs, c0, r1 - rs, c1 - c0).one_by_one();
-            }
+            self.part(0, cols, rows, self.cols - cols).one_by_one();
+            self.part(rows, 0, self.rows - rows, self.cols).one_by_one();
         }
     }
 
@@ -171,40 +183,37 @@ impl<const S: usize> Move<S> {
         let bytes = self.rows.saturating_mul(self.cols).saturating_mul(S as isize);
         let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
         let span = reach(self.rows, self.steps.dst_row).max(reach(self.cols, self.steps.src_col));
-        let aligned = self.dst as usize % VECTOR == 0 && self.steps.dst_row % VECTOR as isize == 0;
+        let aligned = (self.dst as usize).is_multiple_of(VECTOR) && self.steps.dst_row % VECTOR as isize == 0;
         bytes >= LARGE && span >= FAR && aligned
     }
 
-    /// A block of lines by lines, by way of two buffers.
+    /// A block of whole tiles, by way of two buffers.
     ///
     /// # Safety
     /// All of it is in memory, for `past_cache` at addresses of whole vectors.
-    unsafe fn block(self, past_cache: bool) {
-        let lines = LINE / S;
-        let (mut read, mut turned) = (Lines(MaybeUninit::uninit()), Lines(MaybeUninit::uninit()));
-        let (read, turned) = (read.0.as_mut_ptr().cast::<u8>(), turned.0.as_mut_ptr().cast::<u8>());
-        let line = |at: *mut u8, n: usize| at.wrapping_add(n * LINE).cast::<[u8; LINE]>();
-        // SAFETY: `lines` lines of both buffers are used; the matrices are the caller's.
+    unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past_cache: bool) {
+        let (rows, cols) = (self.rows as usize, self.cols as usize);
+        let (pitch, small) = (line(S), VECTOR / S);
+        // SAFETY: the buffers have a line for every row and column; the matrices are the caller's.
         unsafe {
-            for n in 0..lines {
+            for n in 0..cols {
                 let from = self.src.offset(n as isize * self.steps.src_col);
-                line(read, n).write(from.cast::<[u8; LINE]>().read_unaligned());
+                std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);
             }
-            let small = VECTOR / S;
-            let steps =
-                Steps { dst_row: LINE as isize, src_row: S as isize, dst_col: S as isize, src_col: LINE as isize };
-            for r in (0..lines).step_by(small) {
-                for c in (0..lines).step_by(small) {
-                    let (dst, src) = (turned.add(r * LINE + c * S), read.add(c * LINE + r * S).cast_const());
+            let unit = S as isize;
+            let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col: pitch as isize };
+            for r in (0..rows).step_by(small) {
+                for c in (0..cols).step_by(small) {
+                    let (dst, src) = (turned.add(r * pitch + c * S), read.add(c * pitch + r * S).cast_const());
                     Move::<S> { dst, src, rows: small as isize, cols: small as isize, steps }.tile();
                 }
             }
-            for n in 0..lines {
-                let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), line(turned, n));
+            for n in 0..rows {
+                let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
                 if past_cache {
-                    write_past_cache(to, from)
+                    write_past_cache(to, from, cols * S);
                 } else {
-                    to.cast::<[u8; LINE]>().write_unaligned(from.read())
+                    std::ptr::copy_nonoverlapping(from, to, cols * S);
                 }
             }
         }
@@ -282,22 +291,21 @@ impl<const S: usize> Move<S> {
 }
 
 /// # Safety
-/// `to` has room for a line and is at an address of whole vectors.
+/// `to` has room for `bytes` and is at an address of whole vectors; `bytes` are whole vectors.
 #[inline(always)]
-unsafe fn write_past_cache(to: *mut u8, from: *const [u8; LINE]) {
+unsafe fn write_past_cache(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's; SSE2 is part of x86-64.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::*;
-        for n in 0..LINE / VECTOR {
-            let v = _mm_loadu_si128(from.cast::<__m128i>().add(n));
-            _mm_stream_si128(to.cast::<__m128i>().add(n), v);
+        for at in (0..bytes).step_by(VECTOR) {
+            _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast()));
         }
     }
     // SAFETY: the caller's.
     #[cfg(not(target_arch = "x86_64"))]
     unsafe {
-        to.cast::<[u8; LINE]>().write_unaligned(from.read());
+        std::ptr::copy_nonoverlapping(from, to, bytes);
     }
 }
 
@@ -310,9 +318,9 @@ fn fence() {
     }
 }
 
-/// A block's lines, as many as the smallest elements need.
+/// A block.
 #[repr(align(64))]
-struct Lines(MaybeUninit<[[u8; LINE]; LINE]>);
+struct Buffer<const N: usize>(MaybeUninit<[u8; N]>);
 
 #[cfg(test)]
 mod tests {
@@ -349,7 +357,9 @@ mod tests {
 
     #[test]
     fn transposes() {
-        for (rows, cols) in [(0, 4), (1, 1), (3, 100), (100, 3), (16, 16), (64, 64), (70, 33), (65, 130), (17, 80)] {
+        for (rows, cols) in
+            [(0, 4), (1, 1), (3, 100), (100, 3), (16, 16), (64, 64), (70, 33), (65, 130), (17, 80), (300, 129)]
+        {
             for turned in [false, true] {
                 for slack in [0, 5] {
                     check::<1>(rows, cols, turned, slack);

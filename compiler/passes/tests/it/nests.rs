@@ -58,7 +58,7 @@ impl Line {
     }
 
     /// Moves the start so that nothing is negative; the number of values to make room for.
-    fn from_zero(&mut self, extents: &[i64], slack: i64) -> i64 {
+    fn shifted_to_zero(&mut self, extents: &[i64], slack: i64) -> i64 {
         let (low, _) = self.range(extents);
         self.start += slack - low;
         self.range(extents).1 + 1
@@ -189,7 +189,7 @@ pub fn tile_plan(d: &mut Dice, dtype: DType, extents: &[i64], apart: bool) -> Pl
     }
     let (mut row, mut col) = (Line { start: 0, steps: row }, Line { start: 0, steps: col });
     let slack = d.below(2);
-    let (rows, cols) = (row.from_zero(extents, slack), col.from_zero(extents, d.below(3)));
+    let (rows, cols) = (row.shifted_to_zero(extents, slack), col.shifted_to_zero(extents, d.below(3)));
     // A window: the first row and column of the tile that it has.
     let origin = if d.one_in(3) { (d.below(3), 4 * d.below(2)) } else { (0, 0) };
     let (r, c) = ((rows + origin.0) as u32, (cols + origin.1) as u32);
@@ -277,7 +277,7 @@ pub fn tensor_plan(n: &mut Nest, d: &mut Dice, name: &str, dtype: DType, apart: 
         }
     }
     let mut at = Line { start: 0, steps };
-    let mut count = at.from_zero(&extents, d.below(4));
+    let mut count = at.shifted_to_zero(&extents, d.below(4));
     for (_, _, stride, extent, _) in &looked {
         count += stride * (extent - 1);
     }
@@ -341,10 +341,13 @@ struct Around {
     after: TensorId,
 }
 
+/// Row and column of a tile's element, and where its window begins.
+type Place = (Affine, Affine, (Value, Value));
+
 /// Makes the sides of a kernel: tensors before the body, tiles in it.
 pub struct Sides {
     plans: Vec<(Plan, Option<[TensorId; 2]>)>,
-    lines: Vec<Option<(Affine, Affine, (Value, Value))>>,
+    lines: Vec<Option<Place>>,
 }
 
 impl Sides {

@@ -77,7 +77,8 @@ fn pages_and_tails() {
     let (zero, one, four, pd) = (k.c(0), k.c(1), k.c(4), k.c(16 * 64));
     let rows = k.r(tile, (d, d));
     // Axes: element of a row, slot of a page, page.
-    let looked = Table { tensor: table, at: at(zero, &[zero, zero, one]), stride: pd, extent: pages, oob: Oob::Undefined };
+    let looked =
+        Table { tensor: table, at: at(zero, &[zero, zero, one]), stride: pd, extent: pages, oob: Oob::Undefined };
     let src = Access::Tensor {
         tensor: cache,
         elem: Elem::Whole(DType::F16),
