@@ -3,16 +3,20 @@
 pub mod access;
 pub mod capacity;
 pub mod dynamic;
+pub mod holding;
 pub mod init;
 pub mod launch_values;
 pub mod liveness;
 pub mod lower;
+pub mod map;
 pub mod memories;
+pub mod pack;
 pub mod pipeline;
 pub mod placed;
 pub mod placement;
 pub mod plan_check;
 
+pub use map::MemoryMap;
 pub use pipeline::{Prepared, pipeline, place};
 pub use placed::PlacedKernel;
 pub use placement::Placement;

@@ -37,6 +37,11 @@ impl Interval {
         self.start <= point && point <= self.end
     }
 
+    /// The points in both.
+    pub fn meet(self, other: Interval) -> Option<Interval> {
+        self.meets(other).then(|| Interval { start: self.start.max(other.start), end: self.end.min(other.end) })
+    }
+
     /// The smallest interval that covers both.
     pub fn hull(self, other: Interval) -> Interval {
         Interval { start: self.start.min(other.start), end: self.end.max(other.end) }

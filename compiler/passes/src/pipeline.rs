@@ -2,6 +2,7 @@
 
 use crate::capacity::{check_sizes, report};
 use crate::liveness::liveness;
+use crate::map::{MemoryMap, plan_without_limit};
 use crate::placed::PlacedKernel;
 use crate::{dynamic, init, lower, placement, plan_check};
 use ptoc_diagnostics::Diagnostic;
@@ -62,6 +63,19 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
             let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
             diagnostics.extend(told.map(|o| report(&kernel, &live, target, o)));
             Err(diagnostics)
+        }
+    }
+}
+
+/// The memories of a kernel. If its tiles do not fit, they are placed as if there were room, and the diagnostics come
+/// along. Without a map there is an error.
+pub fn map(kernel: Kernel, target: &Target) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+    match place(kernel.clone(), target) {
+        Ok((placed, warnings)) => (Some(MemoryMap::new(&placed.kernel, &placed.placement, target)), warnings),
+        Err(errors) => {
+            // What the verifier refuses has no sizes to speak of.
+            let plan = verify(&kernel).ok().and_then(|()| plan_without_limit(&kernel, target));
+            (plan.map(|plan| MemoryMap::new(&kernel, &plan, target)), errors)
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::trace::Clock;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, Outcome, ProgramInstance, WORD_NAMES};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes, suggest};
 use ptoc_isa::{Loc, Target};
+use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
 use std::path::{Path, PathBuf};
@@ -197,6 +198,20 @@ impl Session {
             self.diagnostics.push(d);
         }
         outcome.result
+    }
+
+    /// The memories of an instance, planned without limit if it does not fit, and what there is to say of it.
+    pub fn map(
+        &mut self,
+        instance: Instance,
+        _unit: &Unit,
+        _entry: &Entry<'_>,
+        _bindings: &Bindings,
+    ) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+        let begin = self.clock.now();
+        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target);
+        self.clock.phase("passes", begin);
+        result
     }
 
     /// All passes.

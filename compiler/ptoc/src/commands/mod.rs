@@ -1,9 +1,11 @@
 //! One file a subcommand.
 
 pub mod check;
+pub mod dram;
 pub mod emit;
 pub mod explain;
 pub mod layout;
+pub mod mem;
 pub mod preview;
 pub mod run;
 pub mod targets;

@@ -1,0 +1,234 @@
+//! Where a tile holds a value that may still be read.
+//!
+//! [`crate::liveness`] says for how long a tile keeps its bytes: an interval, from the first write to the last use, with
+//! every loop that may carry the value. This says at which of those points there is anything in it: the classic backward
+//! flow of wanted values. The difference is space that is held for nothing, which the map shows and the repairs of a
+//! capacity error try to free. Nothing is placed by it.
+
+use crate::access::{Access, is_whole, regions, tile_accesses};
+use crate::liveness::{Interval, Point};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use ptoc_ir::tile::{Kernel, Label, Op, Stmt, Tile, TileRef, Value};
+use rustc_hash::FxHashMap;
+
+/// When a tile is touched, and when it holds something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holding {
+    /// Runs of points at which it holds a wanted value or is being written, in order, apart from each other.
+    pub live: Vec<Interval>,
+    /// The points that write it, in program order.
+    pub writes: Vec<Point>,
+    /// The points that read it, in program order.
+    pub reads: Vec<Point>,
+}
+
+/// Follows the values of every tile of `kernel`. Points are those of [`crate::liveness`].
+pub fn holding(kernel: &Kernel) -> SecondaryMap<Tile, Holding> {
+    let mut flow = Flow {
+        kernel,
+        points: FxHashMap::default(),
+        constants: FxHashMap::default(),
+        shapes: SecondaryMap::new(),
+        at: Vec::new(),
+        exits: Vec::new(),
+    };
+    flow.note_constants(&kernel.prologue);
+    flow.note_constants(&kernel.body);
+    let mut out: SecondaryMap<Tile, Holding> = SecondaryMap::new();
+    flow.number(&kernel.body, &mut out);
+    let words = kernel.tiles.len().div_ceil(64);
+    flow.at.iter_mut().for_each(|set| set.resize(words, 0));
+    flow.backward(&kernel.body, vec![0; words]);
+    for tile in kernel.tiles.keys() {
+        let live = &mut out[tile].live;
+        for (point, set) in flow.at.iter().enumerate() {
+            if set[tile.index() / 64] >> (tile.index() % 64) & 1 == 0 {
+                continue;
+            }
+            let point = point as Point;
+            match live.last_mut() {
+                Some(run) if run.end + 1 == point => run.end = point,
+                _ => live.push(Interval { start: point, end: point }),
+            }
+        }
+    }
+    out
+}
+
+/// Tiles, one bit each.
+type Set = Vec<u64>;
+
+fn add(set: &mut Set, tile: Tile) {
+    set[tile.index() / 64] |= 1 << (tile.index() % 64);
+}
+
+fn remove(set: &mut Set, tile: Tile) {
+    set[tile.index() / 64] &= !(1 << (tile.index() % 64));
+}
+
+fn join(set: &mut Set, other: &Set) {
+    set.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
+}
+
+/// The valid shapes with which a tile is read.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Shapes {
+    #[default]
+    None,
+    One((Value, Value)),
+    Several,
+}
+
+/// What is wanted where `break` or `leave`, and `continue`, of a label arrive.
+struct Exit {
+    label: Label,
+    on_break: Set,
+    on_continue: Set,
+}
+
+struct Flow<'k> {
+    kernel: &'k Kernel,
+    /// Entry and exit of each statement, by its address in the (immutable) program.
+    points: FxHashMap<*const Stmt, (Point, Point)>,
+    constants: FxHashMap<Value, i64>,
+    shapes: SecondaryMap<Tile, Shapes>,
+    /// What is held at each point.
+    at: Vec<Set>,
+    exits: Vec<Exit>,
+}
+
+impl Flow<'_> {
+    fn note_constants(&mut self, region: &[Stmt]) {
+        for stmt in region {
+            if let Op::Const { dst, value } = &stmt.op
+                && let Some(n) = value.as_index()
+            {
+                self.constants.insert(*dst, n);
+            }
+            regions(&stmt.op).into_iter().for_each(|nested| self.note_constants(nested));
+        }
+    }
+
+    /// Numbers the statements as liveness does, and notes who touches what.
+    fn number(&mut self, region: &[Stmt], out: &mut SecondaryMap<Tile, Holding>) {
+        for stmt in region {
+            let entry = self.at.len() as Point;
+            self.at.push(Set::new());
+            for (access, r) in tile_accesses(self.kernel, stmt) {
+                let list = match access {
+                    Access::Read => &mut out[r.tile].reads,
+                    Access::Write => &mut out[r.tile].writes,
+                };
+                if list.last() != Some(&entry) {
+                    list.push(entry);
+                }
+                if access == Access::Read {
+                    let whole = is_whole(self.kernel, &r);
+                    let shapes = &mut self.shapes[r.tile];
+                    *shapes = match *shapes {
+                        Shapes::None if whole => Shapes::One(r.valid),
+                        Shapes::One(shape) if whole && shape == r.valid => Shapes::One(shape),
+                        _ => Shapes::Several,
+                    };
+                }
+            }
+            let nested = regions(&stmt.op);
+            let mut exit = entry;
+            if !nested.is_empty() {
+                for region in nested {
+                    self.number(region, out);
+                }
+                exit = self.at.len() as Point;
+                self.at.push(Set::new());
+            }
+            self.points.insert(std::ptr::from_ref(stmt), (entry, exit));
+        }
+    }
+
+    /// Does a write through this window leave nothing of the old value that anyone reads?
+    fn replaces(&self, r: &TileRef) -> bool {
+        let data = &self.kernel.tiles[r.tile];
+        let is = |value: Value, n: u32| self.constants.get(&value) == Some(&i64::from(n));
+        let full = is(r.valid.0, data.ty.rows) && is(r.valid.1, data.ty.cols);
+        is_whole(self.kernel, r) && (full || self.shapes[r.tile] == Shapes::One(r.valid))
+    }
+
+    fn backward(&mut self, region: &[Stmt], after: Set) -> Set {
+        let mut live = after;
+        for stmt in region.iter().rev() {
+            let (entry, exit) = self.points[&std::ptr::from_ref(stmt)];
+            join(&mut self.at[exit as usize], &live);
+            live = self.before(stmt, live);
+            if entry != exit {
+                join(&mut self.at[entry as usize], &live);
+            }
+            for (_, r) in tile_accesses(self.kernel, stmt) {
+                add(&mut self.at[entry as usize], r.tile);
+            }
+        }
+        live
+    }
+
+    fn before(&mut self, stmt: &Stmt, mut live: Set) -> Set {
+        let accesses = tile_accesses(self.kernel, stmt);
+        for (access, r) in &accesses {
+            if *access == Access::Write && self.replaces(r) {
+                remove(&mut live, r.tile);
+            }
+        }
+        for (access, r) in &accesses {
+            if *access == Access::Read {
+                add(&mut live, r.tile);
+            }
+        }
+        match &stmt.op {
+            Op::Alloc { tile } => {
+                remove(&mut live, *tile);
+                live
+            }
+            Op::If(i) => {
+                let mut out = self.backward(&i.then, live.clone());
+                join(&mut out, &self.backward(&i.els, live));
+                out
+            }
+            Op::Scope(s) => {
+                let none = vec![0; live.len()];
+                self.exits.push(Exit { label: s.label, on_break: live.clone(), on_continue: none });
+                let out = self.backward(&s.body, live);
+                self.exits.pop();
+                out
+            }
+            Op::For(f) => self.repeat(f.label, live, |flow, again| flow.backward(&f.body, again)),
+            Op::While(w) => {
+                let after = live.clone();
+                self.repeat(w.label, live, |flow, again| {
+                    let mut body = flow.backward(&w.body, again);
+                    join(&mut body, &after);
+                    flow.backward(&w.head, body)
+                })
+            }
+            Op::Break(label) | Op::Leave(label) => self.exit(*label, |e| &e.on_break).unwrap_or(live),
+            Op::Continue(label) => self.exit(*label, |e| &e.on_continue).unwrap_or(live),
+            _ => live,
+        }
+    }
+
+    fn exit(&self, label: Label, which: impl Fn(&Exit) -> &Set) -> Option<Set> {
+        self.exits.iter().rev().find(|e| e.label == label).map(|e| which(e).clone())
+    }
+
+    /// A loop: what its start wants, its end wants too, until that adds nothing.
+    fn repeat(&mut self, label: Label, after: Set, mut body: impl FnMut(&mut Self, Set) -> Set) -> Set {
+        let mut again = after.clone();
+        loop {
+            self.exits.push(Exit { label, on_break: after.clone(), on_continue: again.clone() });
+            let start = body(self, again.clone());
+            self.exits.pop();
+            let before = again.clone();
+            join(&mut again, &start);
+            if again == before {
+                return again;
+            }
+        }
+    }
+}

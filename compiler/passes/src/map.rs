@@ -1,0 +1,277 @@
+//! What lives where and when: the data behind `ptoc mem`, derived from a kernel and its plan alone.
+//!
+//! Points are the numbers of [`crate::liveness`], which is computed anew here: passes after placement insert statements.
+
+use crate::holding::{Holding, holding};
+use crate::liveness::{Interval, Liveness, LoopRange, Point, liveness};
+use crate::placement::{self, Placement, footprint, pitch};
+use cranelift_entity::SecondaryMap;
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData};
+use ptoc_isa::{Loc, Target, TileType};
+use smol_str::SmolStr;
+
+/// The memories of a kernel.
+#[derive(Clone, Debug)]
+pub struct MemoryMap {
+    /// The kernel.
+    pub kernel: SmolStr,
+    /// Its name in the source.
+    pub span: Span,
+    /// The target.
+    pub target: SmolStr,
+    /// Source of each point.
+    pub points: Vec<Span>,
+    /// The loops.
+    pub loops: Vec<LoopRange>,
+    /// The memories that tiles live in, in the order of [`Loc::ALL`].
+    pub memories: Vec<MappedMemory>,
+}
+
+/// One memory.
+#[derive(Clone, Debug)]
+pub struct MappedMemory {
+    /// The location.
+    pub loc: Loc,
+    /// The hardware's name (`UB`); that of the location if it has none.
+    pub name: String,
+    /// Bytes that the target has; 0 if it has no such memory.
+    pub capacity: u64,
+    /// Was the capacity set for this compilation?
+    pub overridden: bool,
+    /// One past the last byte that a tile with a known address occupies.
+    pub used: u64,
+    /// Most bytes held at one point.
+    pub peak: u64,
+    /// A point where that many are held.
+    pub peak_point: Point,
+    /// Bytes held at each point.
+    pub held: Vec<u64>,
+    /// The tiles by address, then by time; those with run-time addresses last.
+    pub tiles: Vec<MappedTile>,
+}
+
+/// Who chose an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// The planner.
+    Auto,
+    /// The author, as a constant.
+    Fixed,
+    /// The author, while the kernel runs.
+    RunTime,
+}
+
+/// One tile, with all its elements and copies.
+#[derive(Clone, Debug)]
+pub struct MappedTile {
+    /// Which.
+    pub tile: Tile,
+    /// Its name, or what a hidden tile is for (`TMULS result`).
+    pub name: SmolStr,
+    /// Made by the compiler for the expression at `span`.
+    pub hidden: bool,
+    /// The declaration, or the expression.
+    pub span: Span,
+    /// Type of an element.
+    pub ty: TileType,
+    /// Elements of the array; 1 for a tile.
+    pub count: u32,
+    /// Copies in a pipeline.
+    pub stages: u32,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Who chose the address.
+    pub chosen: Chosen,
+    /// First byte and one past the last of every element of every copy, in order; empty for run-time addresses, and for
+    /// a tile that nothing touches.
+    pub ranges: Vec<(u64, u64)>,
+    /// When its bytes are taken; `None` if nothing touches it.
+    pub held: Option<Interval>,
+    /// When it holds a value that may still be read, or is written.
+    pub live: Vec<Interval>,
+    /// When its bytes are taken for nothing.
+    pub dead: Vec<Interval>,
+    /// The first point that writes it.
+    pub first_write: Option<Point>,
+    /// The last point that reads it.
+    pub last_read: Option<Point>,
+    /// Tiles with common bytes, by their place in the memory's list.
+    pub shares: Vec<usize>,
+}
+
+impl MemoryMap {
+    /// The map of `kernel` with the addresses of `placement`.
+    pub fn new(kernel: &Kernel, placement: &Placement, target: &Target) -> MemoryMap {
+        let (live, values) = (liveness(kernel), holding(kernel));
+        let memories = Loc::ALL.into_iter().filter_map(|loc| memory(kernel, placement, target, loc, &live, &values));
+        MemoryMap {
+            kernel: kernel.name.clone(),
+            span: kernel.span,
+            target: target.name.as_str().into(),
+            memories: memories.collect(),
+            points: live.spans,
+            loops: live.loops,
+        }
+    }
+
+    /// Does every memory hold its tiles?
+    pub fn fits(&self) -> bool {
+        self.memories.iter().all(MappedMemory::fits)
+    }
+}
+
+impl MappedMemory {
+    /// Do the tiles end inside it?
+    pub fn fits(&self) -> bool {
+        self.used <= self.capacity
+    }
+}
+
+impl MappedTile {
+    /// Does a byte of it lie past the memory's end?
+    pub fn overflows(&self, capacity: u64) -> bool {
+        self.ranges.iter().any(|r| r.1 > capacity)
+    }
+}
+
+/// A plan that takes what it needs: memories that are too small are as large as their tiles want. `None` if not even
+/// that has a plan.
+pub fn plan_without_limit(kernel: &Kernel, target: &Target) -> Option<Placement> {
+    let live = liveness(kernel);
+    let mut target = target.clone();
+    for _ in 0..2 * Loc::ALL.len() {
+        match placement::plan_with(kernel, &live, &target, u32::MAX) {
+            Ok(plan) => return Some(plan),
+            Err(overflows) => {
+                for o in overflows {
+                    target = target.with_capacity(o.loc, o.needed.max(o.capacity));
+                }
+            }
+        }
+    }
+    None
+}
+
+fn memory(
+    kernel: &Kernel,
+    placement: &Placement,
+    target: &Target,
+    loc: Loc,
+    live: &Liveness,
+    values: &SecondaryMap<Tile, Holding>,
+) -> Option<MappedMemory> {
+    let there = target.memory(loc);
+    let (align, points) = (there.align.max(1), live.spans.len());
+    let of_loc = kernel.tiles.iter().filter(|(_, data)| data.ty.loc == loc);
+    let mut tiles: Vec<MappedTile> =
+        of_loc.map(|(tile, data)| mapped(tile, data, align, placement, live, &values[tile])).collect();
+    if tiles.is_empty() {
+        return None;
+    }
+    let start = |t: &MappedTile| t.ranges.first().map_or(u64::MAX, |r| r.0);
+    tiles.sort_by_key(|t| (start(t), t.held.map(|h| h.start), t.tile));
+    let shares: Vec<Vec<usize>> = (0..tiles.len())
+        .map(|i| (0..tiles.len()).filter(|&j| j != i && meet(&tiles[i].ranges, &tiles[j].ranges)).collect())
+        .collect();
+    tiles.iter_mut().zip(shares).for_each(|(t, s)| t.shares = s);
+    let held: Vec<u64> = (0..points as Point).map(|p| occupied(&tiles, p)).collect();
+    let (peak, peak_point) = peak(&held, &live.spans);
+    let used = tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.1)).max().unwrap_or(0);
+    let name = if there.name.is_empty() { loc.name().to_owned() } else { there.name.clone() };
+    let (capacity, overridden) = (there.capacity, there.overridden);
+    Some(MappedMemory { loc, name, capacity, overridden, used, peak, peak_point, held, tiles })
+}
+
+fn mapped(
+    tile: Tile,
+    data: &TileData,
+    align: u64,
+    placement: &Placement,
+    live: &Liveness,
+    values: &Holding,
+) -> MappedTile {
+    let held = live.intervals[tile];
+    let auto = data.addr == AddrKind::Auto;
+    let chosen = match data.addr {
+        AddrKind::Auto => Chosen::Auto,
+        AddrKind::Fixed(_) => Chosen::Fixed,
+        AddrKind::Dynamic => Chosen::RunTime,
+    };
+    let step = pitch(data, align).saturating_mul(u64::from(data.count));
+    let copies = if auto { u64::from(data.stages) } else { 1 };
+    let ranges = (0..copies).flat_map(|copy| {
+        placement.offsets[tile].iter().map(move |&at| {
+            let at = at.saturating_add(copy.saturating_mul(step));
+            (at, at.saturating_add(data.ty.bytes()))
+        })
+    });
+    let ranges = if chosen == Chosen::RunTime || held.is_none() { Vec::new() } else { ranges.collect() };
+    // Copies belong to several iterations at once: some iteration wants one of them throughout.
+    let live = match held {
+        Some(held) if data.stages > 1 => vec![held],
+        Some(held) => values.live.iter().filter_map(|run| run.meet(held)).collect(),
+        None => Vec::new(),
+    };
+    MappedTile {
+        tile,
+        name: data.name.clone(),
+        hidden: data.hidden,
+        span: data.span,
+        ty: data.ty,
+        count: data.count,
+        stages: data.stages,
+        bytes: if auto { footprint(data, align) } else { data.ty.bytes().saturating_mul(u64::from(data.count)) },
+        chosen,
+        ranges,
+        dead: held.map_or_else(Vec::new, |held| gaps(held, &live)),
+        held,
+        live,
+        first_write: values.writes.first().copied(),
+        last_read: values.reads.last().copied(),
+        shares: Vec::new(),
+    }
+}
+
+/// What of `held` is not in `live`.
+pub fn gaps(held: Interval, live: &[Interval]) -> Vec<Interval> {
+    let (mut out, mut next) = (Vec::new(), held.start);
+    for run in live {
+        if run.start > next {
+            out.push(Interval { start: next, end: run.start - 1 });
+        }
+        next = run.end + 1;
+    }
+    if next <= held.end {
+        out.push(Interval { start: next, end: held.end });
+    }
+    out
+}
+
+fn meet(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
+    a.iter().any(|x| b.iter().any(|y| x.0 < y.1 && y.0 < x.1))
+}
+
+/// Bytes that some tile holds at a point, each counted once.
+fn occupied(tiles: &[MappedTile], point: Point) -> u64 {
+    let held = tiles.iter().filter(|t| t.held.is_some_and(|h| h.contains(point)));
+    let mut ranges: Vec<(u64, u64)> = held.flat_map(|t| t.ranges.iter().copied()).collect();
+    ranges.sort_unstable();
+    let (mut sum, mut reach) = (0, 0);
+    for (start, end) in ranges {
+        sum += end.saturating_sub(start.max(reach));
+        reach = reach.max(end);
+    }
+    sum
+}
+
+/// The most bytes, and the most telling point that has them: of a loop and a statement in it, the statement.
+fn peak(held: &[u64], spans: &[Span]) -> (u64, Point) {
+    let most = held.iter().copied().max().unwrap_or(0);
+    let length = |p: usize| match spans[p].range().len() {
+        0 => usize::MAX,
+        n => n,
+    };
+    let at = (0..held.len()).filter(|&p| held[p] == most).min_by_key(|&p| length(p)).unwrap_or(0);
+    (most, at as Point)
+}

@@ -1,0 +1,134 @@
+//! `ptoc mem`
+
+mod html;
+mod json;
+pub(crate) mod lines;
+mod svg;
+mod table;
+
+use super::Report;
+use crate::args::MemArgs;
+use crate::files::Outputs;
+use crate::io::Io;
+use crate::session::{Entry, Failed, Session, Unit, Waiting};
+use lines::Lines;
+use ptoc_analysis::{Bindings, Instance};
+use ptoc_diagnostics::{Diagnostic, FileId, codes};
+use ptoc_isa::{Loc, Target};
+use ptoc_passes::MemoryMap;
+
+/// The maps of a kernel, or of the launches of a program.
+struct Maps {
+    /// The kernel's or program's name.
+    name: String,
+    program: bool,
+    /// Where it is declared.
+    file: FileId,
+    list: Vec<MemoryMap>,
+}
+
+/// Shows where the tiles of a kernel are and when.
+pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
+    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    let mut outputs = Outputs::new();
+    let mut plan = |path: &Option<std::path::PathBuf>| path.as_ref().map(|p| outputs.plan(p)).transpose();
+    let (page, picture) = match plan(&args.html).and_then(|page| Ok((page, plan(&args.svg)?))) {
+        Ok(planned) => planned,
+        Err(d) => {
+            session.diagnostics.push(d);
+            report.flush(&mut session, io);
+            return report.status();
+        }
+    };
+    let Ok(maps) = maps(args, &mut session) else {
+        report.flush(&mut session, io);
+        return report.status();
+    };
+    report.flush(&mut session, io);
+    let lines = Lines::new(&session.sources, maps.file);
+    let mut files = Vec::new();
+    if let Some(n) = page {
+        files.push((n, html::page(&maps.list, &lines)));
+    }
+    if let Some(n) = picture {
+        files.push((n, svg::file(&maps.list, &lines)));
+    }
+    if files.is_empty() {
+        match args.json {
+            true => io.print(&json::maps(&maps, &lines)),
+            false => io.print(&table::maps(&maps.list, &lines, io.width)),
+        }
+        return report.status();
+    }
+    let written = files.into_iter().try_for_each(|(n, text)| outputs.write(n, text.as_bytes()));
+    match written.and_then(|()| outputs.commit()) {
+        Ok(()) => {
+            for path in args.html.iter().chain(&args.svg) {
+                io.print(&format!("written to {}\n", path.display()));
+            }
+        }
+        Err(d) => {
+            session.diagnostics.push(d);
+            report.flush(&mut session, io);
+        }
+    }
+    report.status()
+}
+
+fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
+    let unit = session.load_code(&args.file)?;
+    let entry = match unit.entry(args.kernel.as_deref(), "mem") {
+        Ok(entry) => entry,
+        Err(d) => return session.fail(*d),
+    };
+    session.check_definitions(&[entry], &unit);
+    let bindings = session.bindings(&entry, &unit)?;
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    let instances = instances(session, &unit, &entry, &bindings)?;
+    let told = session.diagnostics.has_errors();
+    let mut list = Vec::new();
+    for instance in instances {
+        let (map, found) = session.map(instance, &unit, &entry, &bindings);
+        // What lies past the end was said of its address.
+        session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
+        list.extend(map);
+    }
+    if list.is_empty() {
+        return Err(Failed);
+    }
+    Ok(Maps { name: entry.item.name.name.to_string(), program: entry.program, file: unit.file, list })
+}
+
+/// Elaborates. A constant address past the end of its memory is refused there; for the map, which shows such things, the
+/// kernel is elaborated once more as if the memories were larger.
+fn instances(
+    session: &mut Session,
+    unit: &Unit,
+    entry: &Entry<'_>,
+    bindings: &Bindings,
+) -> Result<Vec<Instance>, Failed> {
+    if entry.program {
+        let program = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError).ok_or(Failed)?;
+        return Ok(program.steps.into_iter().map(|s| s.instance).collect());
+    }
+    if let Some(instance) = session.instantiate(unit, entry.id, bindings, Waiting::IsError) {
+        return Ok(vec![instance]);
+    }
+    let beyond = |d: &Diagnostic| !d.is_error() || d.code == codes::ASSIGN_OUT_OF_RANGE;
+    if !session.diagnostics.iter().all(beyond) {
+        return Err(Failed);
+    }
+    let outcome = ptoc_analysis::instantiate(&unit.modules, entry.id, &roomy(&session.target), bindings);
+    outcome.result.map(|i| vec![i]).ok_or(Failed)
+}
+
+/// The target with memories that nothing is too large for. One that it has not stays away.
+fn roomy(target: &Target) -> Target {
+    let there = Loc::ALL.into_iter().filter(|&l| target.capacity(l) > 0);
+    there.fold(target.clone(), |t, l| t.with_capacity(l, 1 << 40))
+}
