@@ -262,11 +262,11 @@ fn refreshes_are_counted() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].to_string(),
-        "tREFI: command 3, ACT bank group 0 bank 0 row 0 at tick 46800: 3 REFab by now, 12 intervals of 3900 ticks \
-         have passed and 8 may be owed (command 2, REFab at tick 11700)"
+        "tREFI: command 3, ACT bank group 0 bank 0 row 0 at tick 46800: 3 REFab by now, 12 were due, and 8 \
+         may be owed (command 2, REFab at tick 11700)"
     );
-    // Per bank: eight rounds over sixteen banks.
-    let one = |end: u64| [at(122, Command::RefPb, 0, 0, 0, 0), at(end, Command::Act, 0, 1, 0, 0)];
-    assert_eq!(check(&config, &one(122 * 130 - 1), options), []);
-    assert_eq!(check(&config, &one(122 * 130), options).len(), 1);
+    // Per bank: eight rounds over sixteen banks, one every 243.75 ticks.
+    let one = |end: u64| [at(200, Command::RefPb, 0, 0, 0, 0), at(end, Command::Act, 0, 1, 0, 0)];
+    assert_eq!(check(&config, &one(3900 / 16 * 130), options), []);
+    assert_eq!(check(&config, &one(3900 / 16 * 131), options).len(), 1);
 }
