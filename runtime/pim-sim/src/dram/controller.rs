@@ -125,13 +125,20 @@ pub enum SimError {
         /// When it was noticed.
         tick: u64,
     },
+    /// Requests wait and no rule says for what: a mistake of ours.
+    Stuck {
+        /// When.
+        tick: u64,
+    },
     /// The controller's numbers make no sense.
     Controller(&'static str),
 }
 
 impl SimError {
-    /// So many refreshes a bank may pass without a data command while requests wait.
-    pub(super) const REFRESHES_WITHOUT_DATA: u64 = 64;
+    /// So many refreshes may pass without a data command while requests wait, or wait themselves.
+    pub(super) fn refresh_limit(banks: usize) -> u64 {
+        256 + 4 * banks as u64
+    }
 }
 
 impl fmt::Display for SimError {
@@ -143,6 +150,9 @@ impl fmt::Display for SimError {
                     f,
                     "at tick {tick}: refreshes leave no time for data; nREFI (nREFIpb) is too short for nRFC (nRFCpb)"
                 )
+            }
+            SimError::Stuck { tick } => {
+                write!(f, "at tick {tick}: requests wait and nothing can happen; this is a bug")
             }
             SimError::Controller(what) => f.write_str(what),
         }

@@ -149,8 +149,14 @@ pub struct Device {
     parents: Vec<[u16; 3]>,
     updates: [Vec<Update>; Command::COUNT],
     windows: Vec<Window>,
+    /// Of each pseudo-channel, the earliest next per-bank refresh after the last one: tRREFD. HBM2's table has no such
+    /// rule, its devices have.
+    next_refresh: Vec<u64>,
+    refresh_spacing: u64,
     /// Whether a command starts any window, so that the others skip them.
     windowed: [bool; Command::COUNT],
+    /// Ticks by which an ACT is longer than a refresh command.
+    act_tail: u64,
 }
 
 impl Device {
@@ -234,7 +240,12 @@ impl Device {
             parents,
             updates,
             windows,
+            next_refresh: vec![0; pcs],
+            refresh_spacing: config.ticks(config.timing.rrefd),
             windowed,
+            act_tail: config.command_ticks[Command::Act as usize]
+                .saturating_sub(config.command_ticks[Command::RefPb as usize])
+                .into(),
         }
     }
 
@@ -282,12 +293,15 @@ impl Device {
     }
 
     /// The earliest tick at which all banks that a refresh takes are through with what was before it. The table of
-    /// rules has no entry for some pairs (RDA to REFpb, REFpb to REFab); a bank that may not open may not refresh.
+    /// rules has no entry for some pairs (RDA to REFpb, REFpb to REFab, HBM2's REFpb to REFpb); a bank that may not open
+    /// may not refresh, and refreshes of a pseudo-channel's banks are tRREFD apart.
     pub fn earliest_refresh(&self, command: Command, bank: usize) -> u64 {
         let own = self.earliest(command, bank);
-        let idle = |b: usize| self.bank.get(Command::Act, b);
+        // An ACT takes effect in its last tick, so it may begin earlier than a refresh.
+        let idle = |b: usize| self.bank.get(Command::Act, b) + self.act_tail;
         if !command.is_all_bank() {
-            return own.max(idle(bank)).max(self.pc_refresh_end(bank));
+            let spaced = self.next_refresh[self.pc_of(bank)];
+            return own.max(idle(bank)).max(self.pc_refresh_end(bank)).max(spaced);
         }
         let first = self.pc_of(bank) * self.banks_per_pc();
         (first..first + self.banks_per_pc()).map(idle).fold(own.max(self.pc_refresh_end(bank)), u64::max)
@@ -296,7 +310,7 @@ impl Device {
     /// When the pseudo-channel's last all-bank refresh ends, as seen by PREab (which waits for it alone and in full).
     fn pc_refresh_end(&self, bank: usize) -> u64 {
         let i = Command::Act as usize * self.pc.nodes + self.pc_of(bank);
-        if self.pc.cause[i] == Cause::Refresh { self.pc.at[i] } else { 0 }
+        if self.pc.cause[i] == Cause::Refresh { self.pc.at[i] + self.act_tail } else { 0 }
     }
 
     /// Why [`Device::earliest`] is what it is: the cause of the latest of its numbers, and that number.
@@ -351,9 +365,10 @@ impl Device {
                 self.open_row[bank] = row;
             }
             Command::PrePb | Command::RdA | Command::WrA => self.close(bank),
+            Command::RefPb | Command::RfmPb => self.next_refresh[pc] = tick + self.refresh_spacing,
             Command::PreAb => {
-                let first = pc * self.banks_per_pc();
-                self.open_row[first..first + self.counts[1] * self.counts[2] * self.counts[3]].fill(CLOSED);
+                let per_pc = self.banks_per_pc();
+                self.open_row[pc * per_pc..(pc + 1) * per_pc].fill(CLOSED);
                 self.open[pc] = 0;
             }
             _ => {}

@@ -29,6 +29,16 @@ const NEVER: u64 = u64::MAX;
 pub(super) fn run(
     config: &Config,
     controller: &Controller,
+    requests: impl Iterator<Item = Request>,
+    sink: impl FnMut(Issued),
+) -> Result<Stats, SimError> {
+    step::<false>(config, controller, requests, sink)
+}
+
+/// The loop over ticks. `EVERY` takes every tick and finds every candidate anew; a test holds the skipping to it.
+fn step<const EVERY: bool>(
+    config: &Config,
+    controller: &Controller,
     mut requests: impl Iterator<Item = Request>,
     sink: impl FnMut(Issued),
 ) -> Result<Stats, SimError> {
@@ -49,8 +59,18 @@ pub(super) fn run(
         if offered.is_none() && engine.is_idle() {
             return Ok(engine.meter.stats);
         }
-        tick = engine.next_event(tick, offered.as_ref());
-        debug_assert_ne!(tick, NEVER, "requests wait and nothing will happen");
+        if EVERY {
+            tick += 1;
+            engine.stale_columns = true;
+            engine.stale_row = true;
+            continue;
+        }
+        let next = engine.next_event(tick, offered.as_ref());
+        if next == NEVER {
+            debug_assert!(false, "requests wait and nothing will happen");
+            return Err(SimError::Stuck { tick });
+        }
+        tick = next;
     }
 }
 
@@ -240,7 +260,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         }
         self.stale_row = true;
         self.refresh_due += self.refresh_interval;
-        let limit = SimError::REFRESHES_WITHOUT_DATA * banks as u64;
+        let limit = SimError::refresh_limit(banks);
         if self.maintenance.len() as u64 > limit || self.refreshes_since_data > limit {
             return Err(SimError::RefreshStarves { tick: now });
         }
@@ -474,3 +494,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
 fn column(write: bool) -> Command {
     if write { Command::Wr } else { Command::Rd }
 }
+
+#[cfg(test)]
+#[path = "frfcfs_tests.rs"]
+mod tests;

@@ -58,7 +58,7 @@ pub(super) fn run(
             if tick >= due {
                 due += interval.unwrap_or(u64::MAX);
                 refreshes += 1;
-                if refreshes > SimError::REFRESHES_WITHOUT_DATA * state.device.banks() as u64 {
+                if refreshes > SimError::refresh_limit(state.device.banks()) {
                     return Err(SimError::RefreshStarves { tick });
                 }
                 state.refresh(controller.refresh, &mut refresh_bank);

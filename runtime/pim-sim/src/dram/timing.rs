@@ -134,6 +134,7 @@ timing! {
     rrefd = "nRREFD", Required;
     /// Average interval between REFab.
     refi = "nREFI", Required;
-    /// Average interval between REFpb; nREFI divided by the banks where absent.
+    /// Average interval between REFpb: HBM2 of the channel, nREFI over all its banks where absent; HBM3 of each
+    /// pseudo-channel, nREFI over its banks where absent.
     refi_pb = "nREFIpb", Optional;
 }

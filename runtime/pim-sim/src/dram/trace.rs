@@ -9,13 +9,13 @@
 //! Columns are bursts. Bank groups count over all SIDs of a pseudo-channel.
 //!
 //! A command trace is JSON, `[[tick, "CMD", bankgroup, bank, row, column], ...]`; a seventh element is the
-//! pseudo-channel and an eighth the channel, written where they are not all 0.
+//! pseudo-channel and an eighth the channel, written where they are not all 0. [`crate::check::CommandTrace`] reads it.
 
 use super::command::Command;
 use super::config::Config;
 use super::mapping::Mapping;
 use super::org::Address;
-use crate::located::{InputError, Node, Value, parse_json};
+use crate::located::InputError;
 
 /// A read or a write of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,78 +209,4 @@ pub fn write_commands<'a>(channels: impl IntoIterator<Item = &'a [Issued]>) -> S
     }
     out.push_str("\n]\n");
     out
-}
-
-/// Reads a command trace: the commands of each channel, in the order of the text. Ticks must not fall within a channel.
-pub fn parse_commands(config: &Config, text: &str) -> Result<Vec<Vec<Issued>>, Vec<InputError>> {
-    let document = parse_json(text).map_err(|e| vec![e])?;
-    let form = "a command trace is [[tick, \"CMD\", bankgroup, bank, row, column], ...], each with a pseudo-channel and \
-                a channel after it where there are several";
-    let Value::List(items) = &document.value else {
-        let message = format!("this should be a list, not {}", document.value.kind());
-        return Err(vec![InputError::at(text, document.bytes, message).help(form)]);
-    };
-    let mut channels = vec![Vec::new(); config.org.channel as usize];
-    let mut errors = Vec::new();
-    for (i, item) in items.iter().enumerate() {
-        match issued(config, item) {
-            Ok((channel, issued)) => {
-                let commands: &mut Vec<Issued> = &mut channels[channel];
-                if let Some(last) = commands.last().filter(|last| last.tick > issued.tick) {
-                    let message = format!("tick {} comes after tick {}", issued.tick, last.tick);
-                    errors.push(InputError::at(text, item.bytes.clone(), message).path(format!("[{i}]")));
-                }
-                commands.push(issued);
-            }
-            Err((bytes, message)) => {
-                errors.push(InputError::at(text, bytes, message).path(format!("[{i}]")).help(form));
-            }
-        }
-        if errors.len() == MAX_ERRORS {
-            break;
-        }
-    }
-    if errors.is_empty() { Ok(channels) } else { Err(errors) }
-}
-
-fn issued(config: &Config, item: &Node) -> Result<(usize, Issued), (std::ops::Range<usize>, String)> {
-    let Value::List(parts) = &item.value else {
-        return Err((item.bytes.clone(), format!("this should be a list, not {}", item.value.kind())));
-    };
-    if !(6..=8).contains(&parts.len()) {
-        return Err((item.bytes.clone(), format!("{} values, not 6 to 8", parts.len())));
-    }
-    let tick = match parts[0].value {
-        // Half the range, so that adding a gap cannot overflow.
-        Value::Int(t @ 0..=0x3fff_ffff_ffff_ffff) => t as u64,
-        _ => return Err((parts[0].bytes.clone(), "a tick is a whole number, not negative".to_owned())),
-    };
-    let command = match &parts[1].value {
-        Value::Text(name) => Command::from_name(name),
-        _ => None,
-    };
-    let Some(command) = command else {
-        let names: Vec<&str> = Command::ALL.iter().map(|c| c.name()).collect();
-        return Err((parts[1].bytes.clone(), format!("this is no command; known are {}", names.join(", "))));
-    };
-    let org = &config.org;
-    let bounds = [
-        ("bank group", org.bankgroups_per_pc()),
-        ("bank", org.bank),
-        ("row", org.row),
-        ("column", org.bursts_per_row()),
-        ("pseudo-channel", org.pseudochannel),
-        ("channel", org.channel),
-    ];
-    let mut values = [0; 6];
-    for ((part, (what, bound)), value) in parts[2..].iter().zip(bounds).zip(&mut values) {
-        *value = match part.value {
-            Value::Int(v) if (0..i64::from(bound)).contains(&v) => v as u32,
-            _ => return Err((part.bytes.clone(), format!("a {what} is a number below {bound}"))),
-        };
-    }
-    let [bankgroup, bank, row, column, pc, channel] = values;
-    // Bounded by the organisation's limits.
-    let address = Address { pc: pc as u16, bankgroup: bankgroup as u16, bank: bank as u16, row, column };
-    Ok((channel as usize, Issued { tick, command, address }))
 }

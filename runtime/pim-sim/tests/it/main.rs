@@ -3,5 +3,9 @@
 mod checker;
 mod config;
 mod energy;
+mod engine_rules;
 mod golden;
+mod mutation;
+mod random;
 mod support;
+mod texts;
