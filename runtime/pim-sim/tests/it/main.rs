@@ -4,6 +4,7 @@ mod checker;
 mod config;
 mod energy;
 mod engine_rules;
+mod fuzz;
 mod golden;
 mod mutation;
 mod random;
