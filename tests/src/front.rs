@@ -1,6 +1,7 @@
 //! `ptoc check` in process: a file's kernels and programs through every stage that can refuse them.
 
-use ptoc_analysis::{Bindings, Loader, Modules, check_names, instantiate, instantiate_program};
+use ptoc::repair::Source;
+use ptoc_analysis::{Bindings, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, render};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
@@ -132,25 +133,28 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
     all.extend(found);
     let target = Target::builtin(&flags.target).expect("a target that exists");
     let mut compiled = 0;
-    let mut pipeline = |kernel: Kernel, all: &mut Diagnostics| match ptoc_passes::pipeline(kernel, target) {
-        Ok(prepared) => {
-            all.extend(prepared.warnings);
-            compiled += 1;
+    let mut pipeline = |kernel: Kernel, of: Option<ItemId>, all: &mut Diagnostics| {
+        let source = Source { sources: &sources, modules: &modules, kernel: of.map(|id| (id, &bindings)) };
+        match ptoc_passes::pipeline::pipeline_of(kernel, target, &source) {
+            Ok(prepared) => {
+                all.extend(prepared.warnings);
+                compiled += 1;
+            }
+            Err(errors) => all.extend(errors),
         }
-        Err(errors) => all.extend(errors),
     };
     for (id, _) in modules.entries() {
         if matches!(modules.item(id).kind, ItemKind::Program(_)) {
             let outcome = instantiate_program(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             for step in outcome.result.into_iter().flat_map(|p| p.steps) {
-                pipeline(step.instance.kernel, &mut all);
+                pipeline(step.instance.kernel, None, &mut all);
             }
         } else {
             let outcome = instantiate(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             if let Some(instance) = outcome.result {
-                pipeline(instance.kernel, &mut all);
+                pipeline(instance.kernel, Some(id), &mut all);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The order of the passes.
 
-use crate::capacity::{check_sizes, report};
+use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::liveness::liveness;
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::placed::PlacedKernel;
@@ -25,7 +25,12 @@ pub struct Prepared {
 
 /// All passes: initialisation, placement, the independent check of the plan, lowering.
 pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
-    let (mut placed, warnings) = place(kernel, target)?;
+    pipeline_of(kernel, target, &Nobody)
+}
+
+/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them.
+pub fn pipeline_of(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
+    let (mut placed, warnings) = place_of(kernel, target, author)?;
     let module = lower::lower(&mut placed.kernel, &placed.placement, target).map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
@@ -34,7 +39,16 @@ pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnos
 }
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
-pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+pub fn place(kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    place_of(kernel, target, &Nobody)
+}
+
+/// As [`place`], with someone who knows the source.
+pub fn place_of(
+    mut kernel: Kernel,
+    target: &Target,
+    author: &dyn Author,
+) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let too_large = check_sizes(&kernel, target);
     // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
     if too_large.is_empty() {
@@ -61,7 +75,7 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
         Ok(_) => Err(diagnostics),
         Err(overflows) => {
             let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
-            diagnostics.extend(told.map(|o| report(&kernel, &live, target, o)));
+            diagnostics.extend(reports(&kernel, &live, target, told, author));
             Err(diagnostics)
         }
     }
@@ -69,8 +83,8 @@ pub fn place(mut kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<D
 
 /// The memories of a kernel. If its tiles do not fit, they are placed as if there were room, and the diagnostics come
 /// along. Without a map there is an error.
-pub fn map(kernel: Kernel, target: &Target) -> (Option<MemoryMap>, Vec<Diagnostic>) {
-    match place(kernel.clone(), target) {
+pub fn map(kernel: Kernel, target: &Target, author: &dyn Author) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+    match place_of(kernel.clone(), target, author) {
         Ok((placed, warnings)) => (Some(MemoryMap::new(&placed.kernel, &placed.placement, target)), warnings),
         Err(errors) => {
             // What the verifier refuses has no sizes to speak of.

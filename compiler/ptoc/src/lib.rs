@@ -8,6 +8,7 @@ pub mod defs;
 pub mod files;
 pub mod io;
 pub mod launch;
+pub mod repair;
 pub mod session;
 pub mod trace;
 

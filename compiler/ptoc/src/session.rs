@@ -3,6 +3,7 @@
 use crate::defs::{self, Definition, Definitions};
 use crate::files::{self, FileLoader};
 use crate::io::list;
+use crate::repair::Source;
 use crate::trace::Clock;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, Outcome, ProgramInstance, WORD_NAMES};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes, suggest};
@@ -201,23 +202,19 @@ impl Session {
     }
 
     /// The memories of an instance, planned without limit if it does not fit, and what there is to say of it.
-    pub fn map(
-        &mut self,
-        instance: Instance,
-        _unit: &Unit,
-        _entry: &Entry<'_>,
-        _bindings: &Bindings,
-    ) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+    pub fn map(&mut self, instance: Instance, origin: &Origin<'_>) -> (Option<MemoryMap>, Vec<Diagnostic>) {
         let begin = self.clock.now();
-        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target);
+        let author = origin.source(&self.sources);
+        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author);
         self.clock.phase("passes", begin);
         result
     }
 
     /// All passes.
-    pub fn prepare(&mut self, instance: Instance) -> Option<ptoc_passes::Prepared> {
+    pub fn prepare(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
         let begin = self.clock.now();
-        let result = ptoc_passes::pipeline(instance.kernel, &self.target);
+        let author = origin.source(&self.sources);
+        let result = ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author);
         self.clock.phase("passes", begin);
         match result {
             Ok(mut prepared) => {
@@ -229,6 +226,29 @@ impl Session {
                 None
             }
         }
+    }
+}
+
+/// Where an instance comes from: what repairs are tried on.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'u> {
+    /// The file.
+    pub unit: &'u Unit,
+    /// The kernel and what it was elaborated with; `None` for a launch of a program.
+    pub kernel: Option<(ItemId, &'u Bindings)>,
+}
+
+impl<'u> Origin<'u> {
+    /// Of an instance of `entry`, or of a launch of it.
+    pub fn new(unit: &'u Unit, entry: &Entry<'_>, bindings: &'u Bindings) -> Origin<'u> {
+        Origin { unit, kernel: (!entry.program).then_some((entry.id, bindings)) }
+    }
+
+    fn source<'s>(&self, sources: &'s SourceMap) -> Source<'s>
+    where
+        'u: 's,
+    {
+        Source { sources, modules: &self.unit.modules, kernel: self.kernel }
     }
 }
 

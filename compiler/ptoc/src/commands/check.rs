@@ -1,12 +1,15 @@
 //! `ptoc check`
 
 use super::Report;
+use super::mem::lines::Lines;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::{Io, plural};
-use crate::session::{Entry, Session, Unit, Waiting};
+use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
+use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, codes};
 use ptoc_ir::tile::Kernel;
+use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
 
 /// Checks each file on its own; only the definitions are for all of them.
@@ -51,8 +54,12 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
 fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit: &Unit, io: &mut Io<'_>) -> u8 {
     let entries = unit.entries();
     let mut partly = 0;
+    let mut whole = Vec::new();
     for entry in &entries {
-        partly += usize::from(check_entry(session, unit, entry) == Checked::Partly);
+        match check_entry(session, unit, entry) {
+            Checked::Partly => partly += 1,
+            Checked::Whole(maps) => whole.extend(maps),
+        }
     }
     let counts = report.flush(session, io);
     if args.compile.message_format == MessageFormat::Human {
@@ -70,15 +77,18 @@ fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit:
             None => format!("ok: {what}"),
         };
         io.print(&format!("{}: {line}\n", unit.path.display()));
+        if counts.errors == 0 {
+            io.print(&summary(&whole, &Lines::new(&session.sources, unit.file)));
+        }
     }
     report.status()
 }
 
 /// How far a check came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Checked {
-    /// To the end.
-    Whole,
+    /// To the end, and this is what is in the memories: of a kernel, of each launch of a program.
+    Whole(Vec<MemoryMap>),
     /// It depends on something that is not known.
     Partly,
 }
@@ -106,20 +116,59 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
         let Some(program) = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsNote) else {
             return Checked::Partly;
         };
+        let mut maps = Vec::new();
         for step in program.steps {
             unproved(&step.instance.kernel, session);
-            session.prepare(step.instance);
+            maps.extend(prepare(session, step.instance, &Origin::new(unit, entry, &bindings)));
         }
-        return Checked::Whole;
+        return Checked::Whole(maps);
     }
     match session.instantiate(unit, entry.id, &bindings, Waiting::IsNote) {
         Some(instance) => {
             unproved(&instance.kernel, session);
-            session.prepare(instance);
-            Checked::Whole
+            let map = prepare(session, instance, &Origin::new(unit, entry, &bindings));
+            Checked::Whole(map.into_iter().collect())
         }
         None => Checked::Partly,
     }
+}
+
+/// All passes, and the map of what they placed.
+fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>) -> Option<MemoryMap> {
+    let prepared = session.prepare(instance, origin)?;
+    Some(MemoryMap::new(&prepared.placed.kernel, &prepared.placed.placement, &session.target))
+}
+
+/// A line for each memory of each kernel.
+fn summary(maps: &[MemoryMap], lines: &Lines<'_>) -> String {
+    let mut rows: Vec<[String; 6]> = Vec::new();
+    for map in maps {
+        let first = rows.len();
+        for m in &map.memories {
+            let name = if rows.len() == first { map.kernel.to_string() } else { String::new() };
+            let hardware = if m.name == m.loc.name() { m.name.clone() } else { format!("{} ({})", m.name, m.loc) };
+            let line = lines.show(lines.at(map, m.peak_point));
+            let at = if m.peak > 0 { format!("at line {line}") } else { String::new() };
+            rows.push([name, hardware, m.used.to_string(), m.capacity.to_string(), m.peak.to_string(), at]);
+        }
+        // Launches of one kernel often have equal sizes.
+        let equal = |a: usize| rows.get(a..first).is_some_and(|old| old == &rows[first..]);
+        if first.checked_sub(rows.len() - first).is_some_and(equal) {
+            rows.truncate(first);
+        }
+    }
+    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+    let w: [usize; 6] = std::array::from_fn(width);
+    let mut out = String::new();
+    for [name, memory, used, capacity, peak, at] in &rows {
+        let line = format!(
+            "  {name:0$}  {memory:1$}  {used:>2$} of {capacity:>3$} bytes used, peak {peak:>4$} {at}",
+            w[0], w[1], w[2], w[3], w[4]
+        );
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
 }
 
 /// What the checker could not prove is a warning; the kernel tests it while it runs.

@@ -4,7 +4,7 @@ use super::{Report, show};
 use crate::args::{EmitArgs, Stage};
 use crate::files::Outputs;
 use crate::io::Io;
-use crate::session::{Failed, Session, Waiting};
+use crate::session::{Failed, Origin, Session, Waiting};
 use crate::{ERRORS, files};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::{loops, tile};
@@ -82,7 +82,7 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
             continue;
         }
-        let prepared = session.prepare(instance).ok_or(Failed)?;
+        let prepared = session.prepare(instance, &Origin::new(&unit, &entry, &bindings)).ok_or(Failed)?;
         match args.stage {
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;

@@ -173,7 +173,7 @@ fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check)
             session.check_definitions(&[entry], unit);
             let checked = check_entry(session, unit, &entry);
             // A line that expects nothing wrong says something only if all was looked at.
-            if checked == Checked::Partly && check.expected.is_empty() && !session.diagnostics.has_errors() {
+            if matches!(checked, Checked::Partly) && check.expected.is_empty() && !session.diagnostics.has_errors() {
                 return Err("not checked to the end: something that it depends on is not given".to_owned().into());
             }
         }

@@ -4,7 +4,7 @@ use super::arrays::{Array, Arrays};
 use super::bind::{bind_dimensions, describe};
 use super::random::Bounds;
 use crate::io::list;
-use crate::session::{self, Entry, Failed, Session, Unit, Waiting};
+use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
 use indexmap::IndexMap;
 use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -133,7 +133,8 @@ impl Plan {
         let ensures = std::mem::take(&mut instance.ensures);
         let conditions = std::mem::take(&mut instance.conditions);
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
-        let (step, shapes) = Step::new(session, instance, &declared, dims, &scalars)?;
+        let (step, shapes) =
+            Step::new(session, instance, &Origin::new(unit, entry, bindings), &declared, dims, &scalars)?;
         let arguments: Vec<Argument> = declared
             .iter()
             .zip(shapes)
@@ -189,7 +190,8 @@ impl Plan {
             let dims = step_dims(&s.instance, &shapes);
             let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
             let declared = s.instance.tensors.clone();
-            let (step, wanted) = Step::new(session, s.instance, &declared, dims, &scalars)?;
+            let (step, wanted) =
+                Step::new(session, s.instance, &Origin::new(unit, entry, bindings), &declared, dims, &scalars)?;
             for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
                 if have != want {
                     let message =
@@ -263,12 +265,13 @@ impl Step {
     fn new(
         session: &mut Session,
         instance: Instance,
+        origin: &Origin<'_>,
         declared: &[TensorArg],
         dims: Vec<i64>,
         scalars: &[Option<u64>],
     ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
-        let Some(prepared) = session.prepare(instance) else { return Err(Failed) };
+        let Some(prepared) = session.prepare(instance, origin) else { return Err(Failed) };
         let kernel = prepared.placed.kernel;
         let values = match interp::prologue(&kernel, &dims, scalars) {
             Ok(values) => values,

@@ -47,13 +47,7 @@ const LEGEND: &str = "<p class=\"legend\">Left to right: the program, from point
     that is held for nothing; <code>#0</code>, <code>#1</code> are copies for the stages of a pipeline, or elements of an \
     array.</p>\n";
 
-fn kernel(
-    out: &mut String,
-    map: &MemoryMap,
-    k: usize,
-    lines: &Lines<'_>,
-    peaks: &mut BTreeMap<u32, Vec<String>>,
-) {
+fn kernel(out: &mut String, map: &MemoryMap, k: usize, lines: &Lines<'_>, peaks: &mut BTreeMap<u32, Vec<String>>) {
     if k > 0 {
         write!(out, "<h2 class=\"launch\">{}</h2>\n", escape(&map.kernel)).ok();
     }

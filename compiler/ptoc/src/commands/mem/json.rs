@@ -21,8 +21,7 @@ pub(super) fn maps(maps: &Maps, lines: &Lines<'_>) -> String {
 
 fn kernel(map: &MemoryMap, lines: &Lines<'_>) -> Value {
     let memories: Vec<Value> = map.memories.iter().map(|m| memory(map, m, lines)).collect();
-    let loops: Vec<Value> =
-        map.loops.iter().map(|l| json!({"points": pair(&l.range), "stages": l.stages})).collect();
+    let loops: Vec<Value> = map.loops.iter().map(|l| json!({"points": pair(&l.range), "stages": l.stages})).collect();
     let points: Vec<Value> = (0..map.points.len() as Point).map(|p| json!(lines.show(lines.at(map, p)))).collect();
     json!({
         "kernel": map.kernel.as_str(),

@@ -10,7 +10,7 @@ use super::Report;
 use crate::args::MemArgs;
 use crate::files::Outputs;
 use crate::io::Io;
-use crate::session::{Entry, Failed, Session, Unit, Waiting};
+use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use lines::Lines;
 use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{Diagnostic, FileId, codes};
@@ -93,7 +93,7 @@ fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
     let told = session.diagnostics.has_errors();
     let mut list = Vec::new();
     for instance in instances {
-        let (map, found) = session.map(instance, &unit, &entry, &bindings);
+        let (map, found) = session.map(instance, &Origin::new(&unit, &entry, &bindings));
         // What lies past the end was said of its address.
         session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
         list.extend(map);

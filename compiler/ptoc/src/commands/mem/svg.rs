@@ -178,7 +178,10 @@ pub(super) fn draw(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, id
     let plot = (72.0 + 24.0 * starts.len() as f64).clamp(150.0, 520.0);
     let loops: Vec<_> = map.loops.iter().filter(|l| axis.end(l.range.end) > axis.x(l.range.start)).collect();
     let depth = |l: &ptoc_passes::liveness::LoopRange| {
-        loops.iter().filter(|o| o.range != l.range && o.range.start <= l.range.start && l.range.end <= o.range.end).count()
+        loops
+            .iter()
+            .filter(|o| o.range != l.range && o.range.start <= l.range.start && l.range.end <= o.range.end)
+            .count()
     };
     let deepest = loops.iter().map(|l| depth(l) + 1).max().unwrap_or(0);
     let top = HEAD + STRIP + GAP;
@@ -282,7 +285,13 @@ fn addresses(
     }
     let at = y(memory.capacity);
     if memory.used > memory.capacity {
-        write!(out, "<rect class=\"beyond\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>\n", axis.width(), at - top).ok();
+        write!(
+            out,
+            "<rect class=\"beyond\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>\n",
+            axis.width(),
+            at - top
+        )
+        .ok();
     }
     write!(
         out,
@@ -358,7 +367,15 @@ fn tile(
         escape(&hover(map, memory, tile, lines))
     )
     .ok();
-    let (x, end) = (axis.x(held.start), axis.end(held.end));
+    let (mut x, mut end) = (axis.x(held.start), axis.end(held.end));
+    // Bytes that change hands at one point: the old tile has the left half of the slot, the new one the right half.
+    let neighbours = || tile.shares.iter().filter_map(|&n| memory.tiles[n].held);
+    if held.start < held.end && neighbours().any(|h| h.start == held.end) {
+        end -= axis.slot / 2.0;
+    }
+    if neighbours().any(|h| h.end == held.start && h.start < h.end) {
+        x += axis.slot / 2.0;
+    }
     let title = lines.title(tile);
     for (k, &(start, stop)) in tile.ranges.iter().enumerate() {
         let (high, low) = (y(stop), y(start));
@@ -372,7 +389,7 @@ fn tile(
         )
         .ok();
         for dead in &tile.dead {
-            let (a, b) = (axis.x(dead.start), axis.end(dead.end));
+            let (a, b) = (axis.x(dead.start).max(x), axis.end(dead.end).min(end));
             if b - a > 0.5 {
                 write!(
                     out,
@@ -392,7 +409,14 @@ fn tile(
         let fits = label.chars().count();
         if h >= 11.0 && room >= fits.min(4) && room >= 1 {
             let text = super::lines::cut(&label, room);
-            write!(out, "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 4.5, (low - h / 2.0) + 3.9, escape(&text)).ok();
+            write!(
+                out,
+                "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x + 4.5,
+                (low - h / 2.0) + 3.9,
+                escape(&text)
+            )
+            .ok();
             let size = tile.ty.bytes().to_string();
             let used = CHAR * (fits.min(room) as f64 + 2.0);
             if end - x - used > CHAR * size.len() as f64 + 10.0 {
@@ -428,8 +452,7 @@ fn strip(
     }
     write!(path, "V{floor:.1}Z").ok();
     let x = f64::midpoint(axis.x(memory.peak_point), axis.end(memory.peak_point));
-    let text =
-        format!("peak {} bytes, line {}", memory.peak, lines.show(lines.at(map, memory.peak_point)));
+    let text = format!("peak {} bytes, line {}", memory.peak, lines.show(lines.at(map, memory.peak_point)));
     let wide = CHAR * 1.08 * text.len() as f64;
     let (anchor, at) = match x + wide > LEFT + axis.width().max(300.0) {
         true => ("end", x),

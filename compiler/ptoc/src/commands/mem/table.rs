@@ -64,9 +64,8 @@ fn section(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, width: usi
     let scale = Scale::new(map, memory);
     let rows: Vec<[String; 6]> = memory.tiles.iter().map(|t| row(map, memory, t, lines, &scale)).collect();
     let head = ["address", "bytes", "lines", "", "tile", "type"].map(String::from);
-    let widths: [usize; 6] = std::array::from_fn(|c| {
-        rows.iter().chain([&head]).map(|r| r[c].chars().count()).max().unwrap_or(0)
-    });
+    let widths: [usize; 6] =
+        std::array::from_fn(|c| rows.iter().chain([&head]).map(|r| r[c].chars().count()).max().unwrap_or(0));
     // The type goes first where the terminal is narrow.
     let total: usize = widths.iter().sum::<usize>() + 12;
     let shown = if total > width.max(60) { 5 } else { 6 };
@@ -104,14 +103,14 @@ fn row(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines<
         true => format!("= {}", lines.title(tile)),
         false => lines.title(tile),
     };
-    let mut ty = tile.ty.to_string();
+    let mut title = cut(&title, TITLE);
     if tile.count > 1 {
-        write!(ty, "[{}]", tile.count).ok();
+        write!(title, "[{}]", tile.count).ok();
     }
     if tile.stages > 1 {
-        write!(ty, " x {} stages", tile.stages).ok();
+        write!(title, " x {} stages", tile.stages).ok();
     }
-    [address, tile.bytes.to_string(), lines.life(map, tile), scale.bar(tile), cut(&title, TITLE), ty]
+    [address, tile.bytes.to_string(), lines.life(map, tile), scale.bar(tile), title, tile.ty.to_string()]
 }
 
 /// Points of a memory, squeezed into the cells of a bar. Only those count where a tile of it begins, ends or is touched.

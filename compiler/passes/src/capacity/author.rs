@@ -1,0 +1,55 @@
+//! What the repairs of a capacity error ask of the one who has the source.
+
+use ptoc_diagnostics::{Edit, Span};
+use ptoc_ir::tile::Kernel;
+use ptoc_isa::Target;
+
+/// A static parameter that could be smaller.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The name.
+    pub name: String,
+    /// Its value now.
+    pub value: i64,
+    /// Other values, the best first.
+    pub candidates: Vec<i64>,
+    /// Its default in the signature, if that is where the value comes from.
+    pub default: Option<Span>,
+}
+
+/// The source behind a kernel. Elaborating it anew is the driver's business; what comes of it is judged here.
+pub trait Author {
+    /// The line of a span, as messages call it.
+    fn line(&self, span: Span) -> Option<String>;
+
+    /// The static parameters that are whole numbers.
+    fn parameters(&self) -> Vec<Parameter>;
+
+    /// The kernel for a target, with another value of a parameter; `None` if that is wrong for other reasons.
+    fn elaborate(&self, change: Option<(&Parameter, i64)>, target: &Target) -> Option<Kernel>;
+
+    /// The edit that gives the pipeline at this place a number of stages; `None` where it is no literal.
+    fn stages(&self, pipeline: Span, stages: u32) -> Option<Edit>;
+}
+
+/// Nobody knows the source: repairs are those that the kernel itself shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Author for Nobody {
+    fn line(&self, _: Span) -> Option<String> {
+        None
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    fn elaborate(&self, _: Option<(&Parameter, i64)>, _: &Target) -> Option<Kernel> {
+        None
+    }
+
+    fn stages(&self, _: Span, _: u32) -> Option<Edit> {
+        None
+    }
+}

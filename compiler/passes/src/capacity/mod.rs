@@ -1,0 +1,190 @@
+//! Reports memories that overflow: one diagnostic a memory, at its fullest point, with every tile that lives there and
+//! repairs that were tried.
+
+mod author;
+mod repairs;
+
+pub use author::{Author, Nobody, Parameter};
+
+use crate::holding::{Holding, holding};
+use crate::liveness::{Liveness, Point};
+use crate::memories;
+use crate::placement::{self, Overflow, footprint};
+use cranelift_entity::SecondaryMap;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_isa::{SaViolation, Target, check_size};
+use std::fmt::Write as _;
+
+/// Tiles that no placement can help: their memory does not exist (SA-0351) or is smaller than they are (SA-0352).
+/// Tiles with constant addresses are judged where the address is written.
+pub fn check_sizes(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
+    let judged = kernel.tiles.iter().filter(|(_, data)| !matches!(data.addr, AddrKind::Fixed(_)));
+    judged
+        .filter_map(|(_, data)| {
+            let violation: SaViolation = check_size(target, data.ty)?;
+            let subject = if data.hidden {
+                format!("a hidden tile for `{}`", data.name)
+            } else {
+                format!("tile `{}`", data.name)
+            };
+            let mut diagnostic = violation.diagnostic(&subject, data.span);
+            if data.hidden {
+                diagnostic = diagnostic.with_note("the compiler needs this tile to carry out what is written here");
+            }
+            Some(diagnostic)
+        })
+        .collect()
+}
+
+/// Tiles that are pointed at; the rest is listed in a note.
+const LABELS: usize = 8;
+/// Tiles that the note names.
+const NAMES: usize = 12;
+
+/// Reports memories that overflow. What is known of the source comes from `author`.
+pub fn reports<'o>(
+    kernel: &Kernel,
+    live: &Liveness,
+    target: &Target,
+    overflows: impl Iterator<Item = &'o Overflow>,
+    author: &dyn Author,
+) -> Vec<Diagnostic> {
+    let overflows: Vec<&Overflow> = overflows.collect();
+    if overflows.is_empty() {
+        return Vec::new();
+    }
+    let values = holding(kernel);
+    let repairs = repairs::Repairs::new(kernel, live, &values, target, author);
+    let tell = |o: &&Overflow| {
+        let mut d = report(kernel, live, &values, target, o, author);
+        d.fixes.extend(repairs.of(o));
+        d
+    };
+    overflows.iter().map(tell).collect()
+}
+
+fn report(
+    kernel: &Kernel,
+    live: &Liveness,
+    values: &SecondaryMap<Tile, Holding>,
+    target: &Target,
+    overflow: &Overflow,
+    author: &dyn Author,
+) -> Diagnostic {
+    let Overflow { loc, capacity, needed, peak, .. } = *overflow;
+    let memory = memories::name(target, loc);
+    let align = memories::align(target, loc);
+    let at = live.spans.get(overflow.peak_point as usize).copied().unwrap_or(kernel.span);
+    let target_name = &target.name;
+    let fragmented = peak <= capacity;
+    let mut d = if fragmented {
+        Diagnostic::error(
+            codes::CAPACITY,
+            at,
+            format!("the tiles of {memory} do not fit around each other: {needed} bytes are needed, {target_name} has {capacity}"),
+        )
+        .with_label(format!("{peak} bytes are live here, the most at any point"))
+        .with_note(
+            "no more is live at once than the memory holds, but the gaps between the tiles are too small for the \
+             rest: constant addresses, or tiles of very different life, stand in the way",
+        )
+    } else {
+        Diagnostic::error(
+            codes::CAPACITY,
+            at,
+            format!("the tiles live at once need {peak} bytes of {memory}, which has {capacity} on {target_name}"),
+        )
+        .with_label(format!("{peak} bytes are live here, {} too many", peak - capacity))
+    };
+    let mut tiles = overflow.live.clone();
+    tiles.sort_by_key(|&t| (std::cmp::Reverse(footprint(&kernel.tiles[t], align)), t));
+    let point = overflow.peak_point;
+    for &tile in tiles.iter().take(LABELS) {
+        let text = describe(kernel, live, values, tile, align, point, author);
+        d = d.with_secondary(kernel.tiles[tile].span, text);
+    }
+    let sum = |of: &dyn Fn(Tile) -> bool| -> u64 {
+        tiles.iter().filter(|&&t| of(t)).map(|&t| footprint(&kernel.tiles[t], align)).sum()
+    };
+    if let Some(rest) = tiles.get(LABELS..).filter(|rest| !rest.is_empty()) {
+        let names = rest.iter().take(NAMES).map(|&t| {
+            let data = &kernel.tiles[t];
+            let line = author.line(data.span).map_or_else(String::new, |n| format!(" (line {n})"));
+            format!("`{}` {}{line}", data.name, footprint(data, align))
+        });
+        let names: Vec<String> = names.collect();
+        let more = if rest.len() > NAMES { format!(" and {} more", rest.len() - NAMES) } else { String::new() };
+        let bytes = sum(&|t| rest.contains(&t));
+        d = d.with_note(format!(
+            "{} smaller tiles live here too, {bytes} bytes: {}{more}",
+            rest.len(),
+            names.join(", ")
+        ));
+    }
+    let hidden = sum(&|t| kernel.tiles[t].hidden);
+    if hidden > 0 {
+        d = d.with_note(format!(
+            "hidden tiles hold intermediate results of the expressions at their places: {hidden} bytes here"
+        ));
+    }
+    let idle = sum(&|t| repairs::idle(kernel, live, values, t, point).is_some());
+    if idle > 0 {
+        d = d.with_note(format!("{idle} of these bytes hold no value here that is read any more"));
+    }
+    if target.memory(loc).overridden {
+        d = d.with_note(format!("the capacity of {loc} was set to {capacity} for this run"));
+    }
+    d
+}
+
+/// `` `b0`: 32768 bytes x 2 stages = 65536 bytes, lines 9 to 14``
+fn describe(
+    kernel: &Kernel,
+    live: &Liveness,
+    values: &SecondaryMap<Tile, Holding>,
+    tile: Tile,
+    align: u64,
+    point: Point,
+    author: &dyn Author,
+) -> String {
+    let data = &kernel.tiles[tile];
+    let each = placement::pitch(data, align);
+    let mut text = match data.hidden {
+        true => format!("hidden `{}`: {each} bytes", data.name),
+        false => format!("`{}`: {each} bytes", data.name),
+    };
+    let (count, stages) = (data.count, data.stages);
+    if count > 1 {
+        write!(text, " x {count} elements").ok();
+    }
+    if stages > 1 {
+        write!(text, " x {stages} stages").ok();
+    }
+    if count > 1 || stages > 1 {
+        write!(text, " = {} bytes", footprint(data, align)).ok();
+    }
+    if let AddrKind::Fixed(at) = &data.addr {
+        let list: Vec<String> = at.iter().map(|a| format!("{a:#x}")).collect();
+        write!(text, ", at {}", list.join(", ")).ok();
+    }
+    let line = |p: Option<Point>| p.and_then(|p| author.line(*live.spans.get(p as usize)?));
+    let (first, last) = (values[tile].writes.first().copied(), values[tile].reads.last().copied());
+    match (line(first), line(last)) {
+        (Some(a), Some(b)) if a == b => write!(text, ", line {a}").ok(),
+        (Some(a), Some(b)) => write!(text, ", lines {a} to {b}").ok(),
+        (Some(a), None) => write!(text, ", from line {a}").ok(),
+        _ => None,
+    };
+    if let Some((before, after)) = repairs::idle(kernel, live, values, tile, point) {
+        let why: Vec<String> = [(before, "last read at line"), (after, "written anew at line")]
+            .into_iter()
+            .filter_map(|(p, what)| Some(format!("{what} {}", line(p)?)))
+            .collect();
+        text.push_str("; held here for nothing");
+        if !why.is_empty() {
+            write!(text, " ({})", why.join(", ")).ok();
+        }
+    }
+    text
+}

@@ -1,0 +1,79 @@
+//! The source behind a kernel, for repairs of what does not fit: other values of static parameters are tried by
+//! elaborating the kernel with them.
+
+use crate::defs;
+use ptoc_analysis::{Bindings, ItemId, Modules};
+use ptoc_diagnostics::{Edit, SourceMap, Span};
+use ptoc_ir::tile::Kernel;
+use ptoc_isa::Target;
+use ptoc_passes::capacity::{Author, Parameter};
+use ptoc_syntax::ast::{Expr, ExprKind, ItemKind, Name, StaticKind};
+
+/// Halvings of a parameter that are tried.
+const HALVINGS: usize = 6;
+
+/// Where a kernel comes from.
+#[derive(Debug)]
+pub struct Source<'s> {
+    /// All texts.
+    pub sources: &'s SourceMap,
+    /// The file and what it imports.
+    pub modules: &'s Modules,
+    /// The kernel and what it was elaborated with; `None` for a launch of a program, which gives its own.
+    pub kernel: Option<(ItemId, &'s Bindings)>,
+}
+
+impl Author for Source<'_> {
+    fn line(&self, span: Span) -> Option<String> {
+        let line = self.sources.range(span).0.line;
+        let home = self.modules.root().file;
+        Some(match span.file == home {
+            true => line.to_string(),
+            false => format!("{line} of {}", self.sources.name(span.file)),
+        })
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let Some((id, bindings)) = self.kernel else { return Vec::new() };
+        let ItemKind::Kernel(item) = &self.modules.item(id).kind else { return Vec::new() };
+        let parameter = |p: &ptoc_syntax::ast::StaticParam| {
+            let StaticKind::Const { default, tune, .. } = &p.kind else { return None };
+            let given = bindings.defs.get(&p.name.name);
+            let value = defs::integer(given.or(default.as_ref())?)?;
+            let mut candidates: Vec<i64> =
+                tune.iter().filter_map(defs::integer).filter(|&n| 0 < n && n < value).collect();
+            let halves = std::iter::successors(Some(value / 2), |n| Some(n / 2)).take_while(|&n| n > 0);
+            candidates.extend(halves.take(HALVINGS));
+            candidates.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
+            candidates.dedup();
+            let default = default.as_ref().map(|e| e.span).filter(|_| given.is_none());
+            Some(Parameter { name: p.name.name.to_string(), value, candidates, default })
+        };
+        item.statics.iter().filter_map(parameter).filter(|p| !p.candidates.is_empty()).collect()
+    }
+
+    fn elaborate(&self, change: Option<(&Parameter, i64)>, target: &Target) -> Option<Kernel> {
+        let (id, bindings) = self.kernel?;
+        let mut bindings = bindings.clone();
+        if let Some((parameter, value)) = change {
+            let span = parameter.default.unwrap_or_default();
+            let value = Expr { kind: Box::new(ExprKind::Int(i128::from(value))), span, depth: 1 };
+            bindings.defs.insert(Name::new(&parameter.name), value);
+        }
+        let outcome = ptoc_analysis::instantiate(self.modules, id, target, &bindings);
+        let wrong = outcome.diagnostics.iter().any(ptoc_diagnostics::Diagnostic::is_error);
+        outcome.result.filter(|_| !wrong).map(|instance| instance.kernel)
+    }
+
+    fn stages(&self, pipeline: Span, stages: u32) -> Option<Edit> {
+        let text = self.sources.slice(pipeline);
+        let rest = text.strip_prefix("pipeline")?.trim_start().strip_prefix('(')?.trim_start();
+        let rest = rest.strip_prefix("stages")?.trim_start().strip_prefix('=')?.trim_start();
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 || !rest[digits..].trim_start().starts_with([')', ',']) {
+            return None;
+        }
+        let start = pipeline.start + u32::try_from(text.len() - rest.len()).ok()?;
+        Some(Edit { span: Span::new(pipeline.file, start, start + digits as u32), text: stages.to_string() })
+    }
+}
