@@ -1,15 +1,17 @@
-//! What bound a run: where the time between column commands went, read from the trace.
+//! What bound a run: the critical path of a command trace.
 //!
-//! The interval between two successive RD or WR of a pseudo-channel is followed backwards from the later one: what it
-//! waited for last (the demand with the latest tick) and since when, then what that command waited for, until the
-//! earlier column command is reached. Ticks in which a command could have been issued and was not are the controller's:
-//! there was no request, or its order or policy held it back. The first burst length of each interval is the data's.
+//! From the last RD or WR of a channel the path goes backwards. A command that was issued when its last demand ended
+//! waited for the command that made the demand; the ticks between the two are the rule's. A command that was issued
+//! later waited for nothing that the device asks: the ticks until its demand ended, or until the command that the
+//! controller issued before it, are the controller's (no request was there, or its order or policy held it back). So
+//! every tick from 0 to the end of the last burst is counted once, by cause. Of the ticks after a column command as many
+//! as its burst are the data's.
 
 use super::rule::Cause;
 use super::track::Tracker;
 use crate::dram::{Config, Issued};
 
-/// Ticks of one pseudo-channel by cause; they add up to the ticks until the end of the last burst.
+/// Ticks of a channel's critical path by cause; they add up to the ticks until the end of the last burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Bound {
     ticks: [u64; Cause::ALL.len()],
@@ -26,18 +28,17 @@ impl Bound {
         self.ticks.iter().sum()
     }
 
-    /// What took most ticks.
+    /// What bound the run: the data bus if it took nine tenths of the time, or else what took most of the rest.
     pub fn dominant(&self) -> Cause {
-        let mut most = Cause::Data;
-        for cause in Cause::ALL {
-            if self.ticks(cause) > self.ticks(most) {
-                most = cause;
-            }
+        if u128::from(self.ticks(Cause::Data)) * 10 >= u128::from(self.total()) * 9 {
+            return Cause::Data;
         }
-        most
+        // The first of the largest.
+        let stalls = Cause::ALL.into_iter().filter(|&c| c != Cause::Data);
+        stalls.rev().max_by_key(|&c| self.ticks(c)).unwrap_or(Cause::Data)
     }
 
-    /// Adds another pseudo-channel's.
+    /// Adds another channel's.
     pub fn add(&mut self, other: &Bound) {
         for (a, b) in self.ticks.iter_mut().zip(other.ticks) {
             *a = a.saturating_add(b);
@@ -58,60 +59,58 @@ struct Waited {
     ready: i64,
 }
 
-/// Attributes the ticks of each pseudo-channel of a channel, from tick 0 to the end of its last burst.
-pub fn attribute(config: &Config, trace: &[Issued]) -> Vec<Bound> {
+/// Follows the critical path of a channel.
+pub fn attribute(config: &Config, trace: &[Issued]) -> Bound {
     let mut order: Vec<usize> = (0..trace.len()).collect();
     order.sort_by_key(|&n| trace[n].tick);
     let mut tracker = Tracker::new(config, false);
+    // By position in `order`; a demand's command is found by `position`.
     let mut waited: Vec<Option<Waited>> = vec![None; trace.len()];
-    let burst = i64::from(config.timing.bl) * i64::from(config.tick_multiplier);
-    let mut bounds = vec![Bound::default(); config.org.pseudochannel as usize];
-    let mut last = vec![None::<i64>; bounds.len()];
-    let tick_of = |n: usize| trace[n].tick.min(1 << 62) as i64;
-    for &n in &order {
+    let mut position = vec![0usize; trace.len()];
+    let mut last = None;
+    for (at, &n) in order.iter().enumerate() {
         let c = &trace[n];
+        position[n] = at;
         if !tracker.is_place(c.command, &c.address) {
             continue;
         }
         // Of two that end together the earlier in the list is the more particular one.
-        waited[n] = tracker.demands(c).iter().rev().max_by_key(|d| d.tick).map(|d| Waited {
+        waited[at] = tracker.demands(c).iter().rev().max_by_key(|d| d.tick).map(|d| Waited {
             cause: d.rule.cause(),
             first: d.first,
             ready: d.tick,
         });
         tracker.apply(c, n);
-        if !c.command.is_column() {
-            continue;
+        if c.command.is_column() {
+            last = Some(at);
         }
-        let pc = usize::from(c.address.pc);
-        let bound = &mut bounds[pc];
-        let now = tick_of(n);
-        let begin = match last[pc] {
-            Some(tick) => {
-                let begin = (tick + burst).min(now);
-                bound.charge(Cause::Data, tick, begin);
-                begin
+    }
+    let mut bound = Bound::default();
+    let burst = i64::from(config.timing.bl) * i64::from(config.tick_multiplier);
+    let tick = |at: usize| trace[order[at]].tick.min(1 << 62) as i64;
+    let Some(mut at) = last else { return bound };
+    bound.charge(Cause::Data, 0, burst);
+    loop {
+        let now = tick(at);
+        let before = at.checked_sub(1).map(|before| (tick(before), before));
+        match (waited[at], before) {
+            (Some(w), before) if w.ready >= now || before.is_none_or(|(tick, _)| w.ready > tick) => {
+                let ready = w.ready.min(now);
+                bound.charge(Cause::Controller, ready, now);
+                let from = (trace[w.first].tick.min(1 << 62) as i64).min(ready);
+                let data = if trace[w.first].command.is_column() { (from + burst).min(ready) } else { from };
+                bound.charge(Cause::Data, from, data);
+                bound.charge(w.cause, data, ready);
+                at = position[w.first];
             }
-            None => 0,
-        };
-        last[pc] = Some(now);
-        let (mut at, mut number) = (now, n);
-        while at > begin {
-            let Some(w) = waited[number] else {
-                bound.charge(Cause::Controller, begin, at);
-                break;
-            };
-            let ready = w.ready.clamp(begin, at);
-            bound.charge(Cause::Controller, ready, at);
-            let from = tick_of(w.first).clamp(begin, ready);
-            bound.charge(w.cause, from, ready);
-            (at, number) = (from, w.first);
+            (_, Some((tick, before))) => {
+                bound.charge(Cause::Controller, tick, now);
+                at = before;
+            }
+            (_, None) => {
+                bound.charge(Cause::Controller, 0, now);
+                return bound;
+            }
         }
     }
-    for (bound, last) in bounds.iter_mut().zip(last) {
-        if last.is_some() {
-            bound.charge(Cause::Data, 0, burst);
-        }
-    }
-    bounds
 }

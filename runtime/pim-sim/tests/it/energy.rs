@@ -123,7 +123,7 @@ fn attribution() {
         at(70, Command::Act, 0, 0, 0, 1),
         at(85, Command::Rd, 0, 0, 0, 1),
     ];
-    let b = &attribute(&config, &trace)[0];
+    let b = attribute(&config, &trace);
     // Four bursts of two.
     assert_eq!(b.ticks(Cause::Data), 8);
     assert_eq!(b.ticks(Cause::Ccd), 2);
@@ -133,4 +133,20 @@ fn attribution() {
     assert_eq!(b.ticks(Cause::Row), 15 + 21 + 13 + 15);
     assert_eq!(b.total(), 87);
     assert_eq!(b.dominant(), Cause::Row);
+}
+
+/// One ACT for each read on many banks: reads wait for tRCD, but what bounds the run is the distance of the ACTs.
+#[test]
+fn activations_bound_a_run() {
+    let config = preset("hbm2_2000");
+    let mut trace = Vec::new();
+    for n in 0..12u64 {
+        let (group, bank) = ((n % 4) as u16, (n / 4) as u16);
+        trace.push(at(4 * n, Command::Act, 0, group, bank, 0));
+        trace.push(at(4 * n + 15, Command::Rd, 0, group, bank, 0));
+    }
+    let b = attribute(&config, &trace);
+    assert_eq!((b.ticks(Cause::Faw), b.ticks(Cause::Row), b.ticks(Cause::Data), b.total()), (44, 15, 2, 61));
+    assert_eq!(b.dominant(), Cause::Faw);
+    assert_eq!(attribute(&config, &[]).total(), 0);
 }

@@ -33,7 +33,7 @@ impl Numbers {
         for o in &run.outcomes {
             // Idle channels wait for the others.
             energy.add(&energy::of_trace(&run.model, config, &o.commands, stats.end_tick));
-            attribute(config, &o.commands).iter().for_each(|b| bound.add(b));
+            bound.add(&attribute(config, &o.commands));
         }
         let columns = [Command::Rd, Command::RdA, Command::Wr, Command::WrA];
         let bursts: u64 = columns.iter().map(|&c| stats.count(c)).sum();
@@ -201,7 +201,7 @@ pub(super) fn text(run: &Run<'_>, path: &Path) -> String {
         let mut causes: Vec<Cause> = Cause::ALL.into_iter().filter(|&c| n.bound.ticks(c) > 0).collect();
         causes.sort_by_key(|&c| std::cmp::Reverse(n.bound.ticks(c)));
         let shares = causes.iter().map(|&c| format!("{} {:.1} %", c.name(), percent(n.bound.ticks(c), total)));
-        line("time went to", shares.collect::<Vec<_>>().join(", "));
+        line("critical path", shares.collect::<Vec<_>>().join(", "));
         line("bound by", explain(n.bound.dominant()).to_owned());
     }
     out
