@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(cx.divides(&eight, &k), Truth::Yes);
         assert_eq!(cx.divides(&Int::Const(4), &k.mul(&n("M")).unwrap()), Truth::Yes);
         let q = cx.floor_div(&k, &eight).unwrap();
-        assert_eq!(q.to_string(), "floor_div(K,8)");
+        assert_eq!(q.to_string(), "K/8");
         assert_eq!(cx.eq(&q.mul(&eight).unwrap(), &k), Truth::Yes);
         assert_eq!(cx.divides(&eight, &k.add(&Int::Const(4)).unwrap()), Truth::No);
         assert_eq!(cx.ceil_div(&k, &eight).unwrap(), q);

@@ -362,8 +362,10 @@ fn refused(x: LayoutError, call: &Expr, name: Option<&TextSpan>, args: &[Expr], 
     error.help = x.help.clone();
     if let Some((e, value)) = blamed {
         // What the author sees as a name or an operation is a value here.
-        if matches!(e.kind, ExprKind::Call { .. } | ExprKind::Name { .. }) {
-            error.label = format!("this is `{}`", shortened(&value.to_string()));
+        let said = |value: &str| matches!(&e.kind, ExprKind::Name { name, .. } if name == value);
+        let value = value.to_string();
+        if matches!(e.kind, ExprKind::Call { .. } | ExprKind::Name { .. }) && !said(&value) {
+            error.label = format!("this is `{}`", shortened(&value));
         }
         let mut places = modes_of(e, &x.path.0).into_iter();
         if let Some((at, what)) = places.next() {

@@ -50,6 +50,13 @@ impl Poly {
         Poly { terms: BTreeMap::from([(vec![(Arc::new(Atom { kind }), 1)], 1)]) }
     }
 
+    /// Is it more than one factor, or a quotient?
+    fn is_product(&self) -> bool {
+        self.terms.iter().any(|(m, c)| {
+            *c != 1 || m.len() != 1 || m.iter().any(|(a, p)| *p > 1 || matches!(a.kind, AtomKind::FloorDiv(..)))
+        })
+    }
+
     /// The products with their coefficients, the constant term (no atoms) first if there is one.
     pub fn terms(&self) -> impl Iterator<Item = (&[(Arc<Atom>, u32)], i64)> {
         self.terms.iter().map(|(m, &c)| (m.as_slice(), c))
@@ -146,13 +153,19 @@ impl fmt::Display for Atom {
         match &self.kind {
             AtomKind::Var { name, .. } => f.write_str(name),
             AtomKind::CeilDiv(a, b) => write!(f, "ceil_div({a},{b})"),
-            AtomKind::FloorDiv(a, b) => write!(f, "floor_div({a},{b})"),
+            AtomKind::FloorDiv(a, b) => {
+                let tight = |n: &Int, product: bool| match n {
+                    Int::Sym(p) if p.terms.len() > 1 || product && p.is_product() => format!("({n})"),
+                    _ => n.to_string(),
+                };
+                write!(f, "{}/{}", tight(a, false), tight(b, true))
+            }
         }
     }
 }
 
 impl fmt::Display for Poly {
-    /// `B*C`, `2*N+1`, `N-1`
+    /// `B*C`, `2*N+1`, `N-1`, `2*(N/32)`: as the language has it, where `/` rounds down.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The constant term reads best at the end.
         let constant = self.terms.get(&Vec::new()).copied();
@@ -170,7 +183,10 @@ impl fmt::Display for Poly {
                     if !std::mem::take(&mut first) {
                         f.write_str("*")?;
                     }
-                    atom.fmt(f)?;
+                    match matches!(atom.kind, AtomKind::FloorDiv(..)) && (*c != 1 || m.len() > 1 || *p > 1) {
+                        true => write!(f, "({atom})")?,
+                        false => atom.fmt(f)?,
+                    }
                 }
             }
         }

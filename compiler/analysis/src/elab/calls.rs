@@ -292,16 +292,19 @@ impl Elab<'_> {
     pub fn ceil_div(&mut self, a: Value, b: Value, span: Span) -> Value {
         // (a + b - 1) / b: the spelling whose bounds the facts can follow.
         let Some(c) = self.const_index(b).filter(|c| *c > 0) else {
-            return self.b.ceil_div(a, b, span);
+            let v = self.b.ceil_div(a, b, span);
+            let name = format!("ceil_div({}, {})", self.size_name(a), self.size_name(b));
+            self.size_origin(v, || name);
+            return v;
         };
         if c == 1 {
             return a;
         }
         let (n, d) = (self.int_of(a), self.int_of(b));
-        if self.cx.divides(&d, &n) == ptoc_layout::Truth::Yes {
-            if let Ok(q) = self.cx.floor_div(&n, &d) {
-                return self.value_of(&q, span);
-            }
+        if self.cx.divides(&d, &n) == ptoc_layout::Truth::Yes
+            && let Ok(q) = self.cx.floor_div(&n, &d)
+        {
+            return self.value_of(&q, span);
         }
         let add = self.idx(c - 1);
         let up = self.bin(BinOp::Add, a, add, span);

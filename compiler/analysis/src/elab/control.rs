@@ -131,7 +131,11 @@ impl Elab<'_> {
             Val::Range(lo, hi) => self.counted(var, lo, hi, body, stages, span, |_, i| Val::Scalar(i)),
             Val::Tiles(t) => {
                 let (lo, hi) = (self.idx(0), t.count);
-                self.counted(var, lo, hi, body, stages, span, |s, i| s.block_at(&t, i, span))
+                self.counted(var, lo, hi, body, stages, span, |s, i| {
+                    let block = s.block_at(&t, i, span);
+                    s.name_block(&var.name, &block);
+                    block
+                })
             }
             Val::Block(b) => match &b.place {
                 Some(p) => self.counted(var, p.start, p.end, body, stages, span, |_, i| Val::Scalar(i)),

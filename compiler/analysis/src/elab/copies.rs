@@ -315,6 +315,7 @@ impl Elab<'_> {
             } else if self.cx.divides(&m, &n) == Truth::Yes {
                 (a.extent, Some((&b, false)))
             } else {
+                let (m, n) = (self.size_shown(a.extent), self.size_shown(b.extent));
                 let e = Diagnostic::error(
                     codes::COPY_AXES,
                     at.1,

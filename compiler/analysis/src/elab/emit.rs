@@ -92,6 +92,9 @@ impl Elab<'_> {
         let round = if from_float && !to_float { RoundMode::Trunc } else { RoundMode::Rint };
         let v = self.b.convert(a, ty, round, from_float && !to_float, span);
         self.note_const(v);
+        if let Some(origin) = self.size_origins.get(&a).cloned() {
+            self.size_origin(v, || origin);
+        }
         if ty == Ty::Index && matches!(self.ty(a), Ty::D(DType::U8 | DType::U16 | DType::U32 | DType::Bool)) {
             self.facts.ge_const(v, 0);
         }
@@ -112,7 +115,10 @@ impl Elab<'_> {
             let text = |s: &str| {
                 let mut s = s.to_string();
                 for (i, a) in args.iter().enumerate() {
-                    let shown = self.const_index(*a).map_or_else(|| "?".to_string(), |c| c.to_string());
+                    let shown = match self.ty(*a) {
+                        Ty::Index => self.size_shown(*a),
+                        Ty::D(_) => "?".to_string(),
+                    };
                     s = s.replace(&format!("{{{i}}}"), &shown);
                 }
                 s

@@ -102,7 +102,9 @@ impl Elab<'_> {
             Some((Binding::Let(v), _)) => return Ok(v.clone()),
             Some((Binding::Var(var, _), _)) => {
                 let var = *var;
-                return Ok(Val::Scalar(self.b.get(var, span)));
+                let v = self.b.get(var, span);
+                self.size_origin(v, || n.to_string());
+                return Ok(Val::Scalar(v));
             }
             None => {}
         }
@@ -531,6 +533,7 @@ impl Elab<'_> {
                     Ty::D(d) => ptoc_tensor::scalar::format_bits(d, c.bits),
                     Ty::Index => (c.bits as i64).to_string(),
                 },
+                _ if self.ty(*x) == Ty::Index => self.size_shown(*x),
                 _ => "?".into(),
             },
             Val::Algebra(a) => a.to_string(),

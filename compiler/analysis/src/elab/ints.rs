@@ -48,37 +48,9 @@ impl Elab<'_> {
     }
 
     fn symbol(&mut self, v: Value) -> Int {
-        let name = self.size_name(v, 4);
+        let name = self.size_name(v);
         let (min, max) = (self.facts.min_of(v), self.facts.max_of(v));
         Int::var(u64::from(v.as_u32()), name, 1, min.unwrap_or(i64::MIN), max)
-    }
-
-    /// A size as its author would write it: `min(16, M - 16 * i)`.
-    fn size_name(&self, v: Value, depth: u32) -> String {
-        if let Some(c) = self.const_index(v) {
-            return c.to_string();
-        }
-        if let (Some(n), _) | (None, Some(n)) = (self.dims.get(&v), &self.b.kernel().values[v].name) {
-            return n.to_string();
-        }
-        let Some((op, a, b)) = self.facts.definition(v).filter(|_| depth > 0) else {
-            return "a size of the launch".into();
-        };
-        let inside = |v: Value, tight: bool| {
-            let text = self.size_name(v, depth - 1);
-            let sum = matches!(self.facts.definition(v), Some((BinOp::Add | BinOp::Sub | BinOp::Div | BinOp::Rem, ..)));
-            if tight && sum && text.contains(' ') { format!("({text})") } else { text }
-        };
-        let sign = match op {
-            BinOp::Min | BinOp::Max => return format!("{op}({}, {})", inside(a, false), inside(b, false)),
-            BinOp::Add => return format!("{} + {}", inside(a, false), inside(b, false)),
-            BinOp::Sub => return format!("{} - {}", inside(a, false), inside(b, true)),
-            BinOp::Mul => "*",
-            BinOp::Div => "/",
-            BinOp::Rem => "%",
-            _ => return "a size of the launch".into(),
-        };
-        format!("{} {sign} {}", inside(a, true), inside(b, true))
     }
 
     /// The value that an integer is, computed here.
@@ -203,7 +175,7 @@ impl Elab<'_> {
             code: ptoc_diagnostics::codes::LAYOUT_CONDITION,
             message: format!("`{}` needs {condition}: {holds}", why.op),
             span,
-            help: Some(format!("say `where {condition}`, or choose sizes that divide")),
+            help: Some(self.settled_by(condition)),
         };
         self.check(cond, data, args, span)?;
         self.cx.assume(condition.clone());

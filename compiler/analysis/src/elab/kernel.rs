@@ -117,6 +117,7 @@ impl Elab<'_> {
                 }
                 _ => return Err(Reported),
             };
+            self.name_block(&name.name, &v);
             self.env.define(name.name.clone(), Binding::Let(v), name.span);
         }
         self.clauses(clauses, vars)

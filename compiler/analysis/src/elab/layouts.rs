@@ -40,7 +40,7 @@ impl Elab<'_> {
             d = d.with_help(h);
         }
         if let Some(c) = &e.condition {
-            d = d.with_help(format!("if the sizes are meant to fit, say so: `where {c}`"));
+            d = d.with_help(self.settled_by(c));
         }
         self.report(d)
     }

@@ -28,6 +28,7 @@ mod program;
 mod recast;
 mod scalars;
 mod signature;
+mod size_names;
 mod statics;
 mod stmt;
 mod tensors;
@@ -148,6 +149,10 @@ pub(crate) struct Elab<'a> {
     pub ints: FxHashMap<Value, ptoc_layout::Int>,
     /// The order in which `ints` grew.
     pub ints_log: Vec<Value>,
+    /// How messages call the parts of blocks, whatever their names in IR are.
+    pub size_names: FxHashMap<Value, String>,
+    /// What messages say of sizes that have no name.
+    pub size_origins: FxHashMap<Value, String>,
 }
 
 /// `#[place(..)]`

@@ -165,6 +165,8 @@ impl<'a> Elab<'a> {
             cx: ptoc_layout::Cx::default(),
             ints: FxHashMap::default(),
             ints_log: Vec::new(),
+            size_names: FxHashMap::default(),
+            size_origins: FxHashMap::default(),
         }
     }
 

@@ -144,6 +144,7 @@ impl Elab<'_> {
                 return self.report(d);
             }
             Val::Hole => return self.error(codes::TYPE_MISMATCH, at, "`_` is no value"),
+            Val::Block(_) => self.name_block(&n.name, &v),
             _ => {}
         }
         Ok(v)

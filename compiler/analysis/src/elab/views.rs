@@ -371,7 +371,10 @@ impl Elab<'_> {
                 self.readable(&view, span)?;
                 self.outside_prologue(span)?;
                 let offset = self.element_offset(&view, span)?;
-                Ok(Val::Scalar(self.b.load(view.tensor, offset, span)))
+                let v = self.b.load(view.tensor, offset, span);
+                let name = self.b.kernel().tensors[view.tensor].name.clone();
+                self.size_origin(v, || format!("{name}[..]"));
+                Ok(Val::Scalar(v))
             }
             other => Ok(other),
         }

@@ -207,7 +207,7 @@ fn what_can_be_told_of_symbols() {
     assert_eq!(text(zipped_divide(&cx, &rows, &four)), "? 4 <= M");
     let m = named(0, 4, 1);
     let rows = Layout::of_modes(vec![mode(&m, &n), mode(&n, &one)]);
-    assert_eq!(text(zipped_divide(&cx, &rows, &four)), "(4,(floor_div(M,4),N)):(N,(4*N,1))");
+    assert_eq!(text(zipped_divide(&cx, &rows, &four)), "(4,(M/4,N)):(N,(4*N,1))");
     assert_eq!(text(composition(&cx, &rows, &four)), "4:N");
     assert_eq!(text(complement(&cx, &mode(&n, &one), &m.mul(&n).unwrap())), "M:N");
     assert_eq!(text(right_inverse(&cx, &rows)), "(N,M):(M,1)");

@@ -231,6 +231,6 @@ fn symbolic_matrices() {
     let c = Layout::new(shape, strides).unwrap();
     assert_eq!(
         m.partition(&Cx::default(), Operand::C, &c).unwrap().to_string(),
-        "((4,8,2,2),((2,2),floor_div(M,32),2*floor_div(N,32))):((2,N,16*N,8),((1,8*N),32*N,16))"
+        "((4,8,2,2),((2,2),M/32,2*(N/32))):((2,N,16*N,8),((1,8*N),32*N,16))"
     );
 }
