@@ -8,6 +8,9 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use ptoc_ir::loops::{BinOp, For, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
 
+/// Strided elements that are moved by emitted code.
+const FEW: i64 = 64;
+
 impl Emit<'_, '_> {
     /// Calls the function of a loop over rows of lanes, if the loop is one.
     pub(crate) fn nest_of_loop(&mut self, f: &For) -> bool {
@@ -23,7 +26,8 @@ impl Emit<'_, '_> {
             self.address_step(&op);
         }
         let rows = if self.known[f.lo] == Some(0) { hi } else { self.b.ins().isub(hi, lo) };
-        self.call_nest(site, Some(rows));
+        let known = self.known[f.hi].zip(self.known[f.lo]).map(|(hi, lo)| hi.wrapping_sub(lo) as i64);
+        self.call_nest(site, Some(rows), known);
         true
     }
 
@@ -33,7 +37,7 @@ impl Emit<'_, '_> {
             return false;
         }
         let Some(site) = nest::of_lanes(lanes, self.func, &self.known) else { return false };
-        self.call_nest(site, None);
+        self.call_nest(site, None, None);
         true
     }
 
@@ -52,7 +56,8 @@ impl Emit<'_, '_> {
         self.scalar(op);
     }
 
-    fn call_nest(&mut self, site: Site, rows: Option<Value>) {
+    /// `known` is the number of rows, if it is known.
+    fn call_nest(&mut self, site: Site, rows: Option<Value>, known: Option<i64>) {
         let pointers: Vec<Value> = site
             .pointers
             .iter()
@@ -61,7 +66,7 @@ impl Emit<'_, '_> {
                 self.pointer(place)
             })
             .collect();
-        if self.call_routine_of(&site, rows, &pointers) {
+        if self.call_routine_of(&site, (rows, known), &pointers) {
             return;
         }
         let mut args: Vec<Value> = rows.into_iter().collect();
@@ -76,9 +81,16 @@ impl Emit<'_, '_> {
     }
 
     /// A routine instead, where the nest is one.
-    fn call_routine_of(&mut self, site: &Site, rows: Option<Value>, pointers: &[Value]) -> bool {
+    fn call_routine_of(
+        &mut self,
+        site: &Site,
+        (rows, known): (Option<Value>, Option<i64>),
+        pointers: &[Value],
+    ) -> bool {
         let Some(found) = Moved::of(&site.nest).filter(|_| self.vectors) else { return false };
-        if found.routine.address().is_none() {
+        // A few strided elements are moved before the routine has seen how they lie.
+        let few = || site.nest.count.zip(known).is_some_and(|(n, rows)| n.saturating_mul(rows) <= FEW);
+        if found.routine.address().is_none() || (found.strides.is_some() && few()) {
             return false;
         }
         let rows = rows.unwrap_or_else(|| self.b.ins().iconst(I64, 1));

@@ -11,6 +11,9 @@ const fn line(size: usize) -> usize {
 /// Bytes of the vectors that small tiles are transposed in.
 const VECTOR: usize = 16;
 
+/// Fewer bytes are moved without buffers.
+const SMALL: isize = 1 << 12;
+
 /// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is written
 /// would not stay there, and lines that are written whole need not be read first.
 const LARGE: isize = 1 << 16;
@@ -139,9 +142,11 @@ impl<const S: usize> Move<S> {
     /// # Safety
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
+        let small = self.rows.saturating_mul(self.cols) < SMALL / S as isize;
         // SAFETY: the caller's.
         unsafe {
             match S {
+                _ if small => self.by_tiles(),
                 1 => self.by_blocks::<{ 128 * 128 }>(),
                 2 => self.by_blocks::<{ 256 / 2 * 256 }>(),
                 4 => self.by_blocks::<{ 256 / 4 * 256 }>(),
@@ -150,10 +155,39 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// `N` bytes hold a block.
+    /// # Safety
+    /// As [`Self::transpose`].
+    unsafe fn by_tiles(self) {
+        let small = (VECTOR / S) as isize;
+        let (rows, cols) = (self.rows - self.rows % small, self.cols - self.cols % small);
+        // SAFETY: all parts are inside.
+        unsafe {
+            for c in (0..cols).step_by(small as usize) {
+                for r in (0..rows).step_by(small as usize) {
+                    self.part(r, c, small, small).tile();
+                }
+            }
+            self.rest(rows, cols);
+        }
+    }
+
+    /// What is left at the right of and below whole tiles.
     ///
     /// # Safety
     /// As [`Self::transpose`].
+    unsafe fn rest(self, rows: isize, cols: isize) {
+        // SAFETY: all parts are inside.
+        unsafe {
+            self.part(0, cols, rows, self.cols - cols).one_by_one();
+            self.part(rows, 0, self.rows - rows, self.cols).one_by_one();
+        }
+    }
+
+    /// `N` bytes hold a block. Buffers on the stack are too large for the moves that do not need them.
+    ///
+    /// # Safety
+    /// As [`Self::transpose`].
+    #[inline(never)]
     unsafe fn by_blocks<const N: usize>(self) {
         let (most, small) = ((line(S) / S) as isize, (VECTOR / S) as isize);
         debug_assert!(most as usize * line(S) == N);
@@ -173,8 +207,7 @@ impl<const S: usize> Move<S> {
             if past_cache {
                 fence();
             }
-            self.part(0, cols, rows, self.cols - cols).one_by_one();
-            self.part(rows, 0, self.rows - rows, self.cols).one_by_one();
+            self.rest(rows, cols);
         }
     }
 
