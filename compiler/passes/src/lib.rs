@@ -1,6 +1,7 @@
 //! Passes over tile IR, and its lowering to loop IR. One file a pass; [`pipeline`] is their order.
 
 pub mod access;
+pub mod addresses;
 pub mod capacity;
 pub mod dynamic;
 pub mod holding;

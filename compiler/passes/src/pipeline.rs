@@ -4,7 +4,7 @@ use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::liveness::liveness;
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::placed::PlacedKernel;
-use crate::{dynamic, init, lower, placement, plan_check};
+use crate::{addresses, dynamic, init, lower, placement, plan_check};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
@@ -54,7 +54,8 @@ pub fn place_of(
     if too_large.is_empty() {
         verified(&kernel, "elaboration")?;
     }
-    let mut diagnostics = init::check(&mut kernel);
+    let mut diagnostics = addresses::settle(&mut kernel, target);
+    diagnostics.extend(init::check(&mut kernel));
     // A memory that cannot hold one of its tiles says so once.
     let spoken: FxHashSet<_> =
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();

@@ -116,11 +116,7 @@ fn report(
         let names: Vec<String> = names.collect();
         let more = if rest.len() > NAMES { format!(" and {} more", rest.len() - NAMES) } else { String::new() };
         let bytes = sum(&|t| rest.contains(&t));
-        d = d.with_note(format!(
-            "{} smaller tiles live here too, {bytes} bytes: {}{more}",
-            rest.len(),
-            names.join(", ")
-        ));
+        d = d.with_note(format!("{} more live here, {bytes} bytes: {}{more}", rest.len(), names.join(", ")));
     }
     let hidden = sum(&|t| kernel.tiles[t].hidden);
     if hidden > 0 {

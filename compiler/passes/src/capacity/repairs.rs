@@ -5,6 +5,7 @@ use super::check_sizes;
 use crate::holding::Holding;
 use crate::init;
 use crate::liveness::{Interval, Liveness, liveness};
+use crate::map::gaps;
 use crate::placement::{self, Overflow, Placement, footprint};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Diagnostic, Edit, Fix};
@@ -13,6 +14,8 @@ use ptoc_isa::{Loc, Target};
 
 /// Elaborations that one kernel's repairs may cost.
 const BUDGET: usize = 24;
+/// Tiles whose lives are shortened together.
+const TOGETHER: usize = 16;
 /// Parameters that are proposed for one memory.
 const PROPOSALS: usize = 3;
 
@@ -171,16 +174,52 @@ impl<'k> Repairs<'k> {
             let extent = self.shortened(&[tile], overflow.loc).unwrap_or(0);
             return Some(advice(format!("{}: it fits then, with {extent} bytes", self.how(tile, overflow.peak_point))));
         }
-        if idle.len() > 1
-            && let Some(extent) = self.shortened(&idle, overflow.loc)
-        {
-            let names: Vec<String> = idle.iter().map(|&t| format!("`{}`", self.kernel.tiles[t].name)).collect();
-            return Some(advice(format!(
-                "end the lives of {} before this point, or begin them after it: it fits then, with {extent} bytes",
-                names.join(", ")
-            )));
+        // Others that hold something here, but nothing at a point that would be the fullest instead.
+        let wasteful = |&t: &Tile| {
+            let data = &self.kernel.tiles[t];
+            data.ty.loc == overflow.loc
+                && self.live.intervals[t].is_some_and(|held| {
+                    !gaps(held, &self.values[t].live).is_empty()
+                        && (held.start..=held.end).any(|p| self.idle(t, p).is_some())
+                })
+        };
+        let mut chosen: Vec<Tile> = self.kernel.tiles.keys().filter(wasteful).collect();
+        if chosen.len() > TOGETHER {
+            return None;
         }
-        None
+        let mut extent = self.shortened(&chosen, overflow.loc)?;
+        for tile in chosen.clone() {
+            let fewer: Vec<Tile> = chosen.iter().copied().filter(|&t| t != tile).collect();
+            if let Some(bytes) = self.shortened(&fewer, overflow.loc) {
+                (chosen, extent) = (fewer, bytes);
+            }
+        }
+        let names: Vec<String> = chosen.iter().map(|&t| format!("`{}`", self.kernel.tiles[t].name)).collect();
+        let names = match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => names.join(""),
+        };
+        let of = |&t: &Tile| self.home(t, overflow.peak_point);
+        let first = chosen.first().and_then(of);
+        let how = match first.filter(|_| chosen.iter().all(|t| of(t) == first)) {
+            Some(n) => {
+                let place =
+                    self.author.line(self.live.loops[n].span).map_or_else(String::new, |n| format!(" of line {n}"));
+                format!("declare {names} inside the loop{place}, which writes them anew each time")
+            }
+            None => format!("give the values of {names} tiles of their own, declared where they are written"),
+        };
+        Some(advice(format!("{how}: it fits then, with {extent} bytes")))
+    }
+
+    /// The innermost loop around `point` (by number) in which all of a tile's life takes place although it is held
+    /// around it.
+    fn home(&self, tile: Tile, point: u32) -> Option<usize> {
+        let held = self.live.intervals[tile]?;
+        let holding = &self.values[tile];
+        let touched = |r: Interval| holding.writes.iter().chain(&holding.reads).all(|&p| r.contains(p));
+        let around = self.live.loops.iter().enumerate().filter(|(_, l)| l.range.contains(point));
+        around.filter(|(_, l)| touched(l.range) && held.start <= l.range.start).map(|(n, _)| n).last()
     }
 
     /// The gap around `point` in which an automatic tile holds nothing: where its last value ends (if there was one) and
@@ -192,13 +231,9 @@ impl<'k> Repairs<'k> {
     fn how(&self, tile: Tile, point: u32) -> String {
         let data = &self.kernel.tiles[tile];
         let line = |p: u32| self.live.spans.get(p as usize).and_then(|s| self.author.line(*s));
-        let holding = &self.values[tile];
-        let held = self.live.intervals[tile].unwrap_or(Interval { start: 0, end: 0 });
         let name = &data.name;
-        let around = self.live.loops.iter().filter(|l| l.range.contains(point));
-        let touched = |r: Interval| holding.writes.iter().chain(&holding.reads).all(|&p| r.contains(p));
-        if let Some(l) = around.filter(|l| touched(l.range) && held.start <= l.range.start).last() {
-            let place = self.author.line(l.span).map_or_else(String::new, |n| format!(" of line {n}"));
+        if let Some(n) = self.home(tile, point) {
+            let place = self.author.line(self.live.loops[n].span).map_or_else(String::new, |n| format!(" of line {n}"));
             return format!("declare `{name}` inside the loop{place}, which writes it anew each time");
         }
         match self.idle(tile, point) {

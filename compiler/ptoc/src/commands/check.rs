@@ -7,8 +7,8 @@ use crate::io::{Io, plural};
 use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
 use ptoc_analysis::Instance;
-use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, codes};
-use ptoc_ir::tile::Kernel;
+use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, Span, codes};
+use ptoc_ir::tile::{CheckId, Kernel, Op, Stmt};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
 
@@ -173,7 +173,14 @@ fn summary(maps: &[MemoryMap], lines: &Lines<'_>) -> String {
 
 /// What the checker could not prove is a warning; the kernel tests it while it runs.
 fn unproved(kernel: &Kernel, session: &mut Session) {
-    for check in kernel.checks.values() {
+    // Addresses are decided for each iteration by a pass, which says the errors when its turn comes.
+    let mut kernel = kernel.clone();
+    let wrong = ptoc_passes::addresses::settle(&mut kernel, &session.target);
+    let mut needed = Vec::new();
+    tests(&kernel.prologue, &mut needed);
+    tests(&kernel.body, &mut needed);
+    let told = |span: Span| wrong.iter().any(|d| d.span.is_some_and(|s| s.contains(span) || span.contains(s)));
+    for (_, check) in kernel.checks.iter().filter(|(id, c)| needed.contains(id) && !told(c.span)) {
         let what = match check.code {
             codes::INDEX_OUT_OF_BOUNDS => "this index is inside its extent",
             codes::VIEW_OUT_OF_BOUNDS => "this window lies inside what it is taken from",
@@ -188,5 +195,15 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
         let d = Diagnostic::warning(check.code, check.span, format!("not proved: {what}"))
             .with_label("tested when the kernel runs");
         session.diagnostics.push(d);
+    }
+}
+
+/// The checks that the statements of a region make.
+fn tests(region: &[Stmt], out: &mut Vec<CheckId>) {
+    for stmt in region {
+        match &stmt.op {
+            Op::Check { check, .. } => out.push(*check),
+            op => ptoc_passes::access::regions(op).into_iter().for_each(|r| tests(r, out)),
+        }
     }
 }

@@ -157,14 +157,25 @@ impl Run<'_> {
         derived.derive();
         let own_list = derived.constraints != self.config.constraints;
         let mut count = 0usize;
-        let mut first = None;
+        let (mut first, mut doubted) = (None, false);
         for (channel, outcome) in self.outcomes.iter().enumerate() {
             for violation in rules::check(&self.config, &outcome.commands, options) {
-                if violation.rule == rules::Rule::RefreshCount {
-                    let message = format!("refreshes fall behind: {violation}");
-                    let d = Diagnostic::global(codes::DRAM_SELF_CHECK, message);
-                    let help = "the requests leave too little time for them, or nREFIpb is longer than nREFI divided by the banks";
-                    inputs.found.push(warning(d.with_help(help)));
+                let doubt = match violation.rule {
+                    rules::Rule::RefreshCount => Some((
+                        "refreshes fall behind",
+                        "the requests leave too little time for them, or nREFIpb is too long for every bank to have its turn in nREFI",
+                    )),
+                    rules::Rule::DataBus => Some((
+                        "bursts overlap on the data bus",
+                        "nRTW is shorter than nCL + nBL - nCWL: give a longer one, or leave it out",
+                    )),
+                    _ => None,
+                };
+                if let Some((what, help)) = doubt {
+                    if !std::mem::replace(&mut doubted, true) {
+                        let d = Diagnostic::global(codes::DRAM_SELF_CHECK, format!("{what}: {violation}"));
+                        inputs.found.push(warning(d.with_help(help)));
+                    }
                     continue;
                 }
                 count += 1;

@@ -110,7 +110,10 @@ fn diagnostic(file: FileId, v: &Violation, bytes: &[std::ops::Range<usize>]) -> 
     let code = if v.rule == Rule::Address { codes::DRAM_PLACE } else { codes::DRAM_RULE };
     let d = Diagnostic::error(code, span(v.second.0), v.to_string());
     let d = match v.rule.is_timing() {
-        true => d.with_label(format!("{} ticks too early", v.need.saturating_sub(v.gap))),
+        true => {
+            let early = usize::try_from(v.need.saturating_sub(v.gap)).unwrap_or(usize::MAX);
+            d.with_label(format!("{} too early", plural(early, "tick")))
+        }
         false => d.with_label("here"),
     };
     let d = match &v.first {

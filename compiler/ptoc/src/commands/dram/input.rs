@@ -89,11 +89,12 @@ impl Inputs {
             Some(span) => Diagnostic::error(codes::DRAM_ENERGY, span, message),
             None => Diagnostic::global(codes::DRAM_ENERGY, message),
         };
-        self.found.push(match ptoc_diagnostics::suggest(&e.key, keys.clone()) {
-            Some(near) if near != e.key => d.with_help(format!("did you mean `{near}`?")),
-            _ if keys.clone().any(|k| k == e.key) => d,
-            _ => d.with_help(format!("the keys are {}", keys.collect::<Vec<_>>().join(", "))),
-        });
+        let help = match ptoc_diagnostics::suggest(&e.key, keys.clone()) {
+            _ if keys.clone().any(|k| k == e.key) => "give each current as the data sheet has it, in mA".into(),
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the keys are {}", keys.collect::<Vec<_>>().join(", ")),
+        };
+        self.found.push(d.with_help(help));
         None
     }
 
@@ -122,7 +123,11 @@ impl Inputs {
         };
         for e in &errors {
             // A mistake of form has the form as its help; what is left is a number that is too large.
-            let number = self.sources.text(file).get(e.bytes.clone()).is_some_and(|word| word.parse::<u64>().is_ok());
+            let number = |word: &str| match word.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).is_ok(),
+                None => word.parse::<u64>().is_ok(),
+            };
+            let number = self.sources.text(file).get(e.bytes.clone()).is_some_and(number);
             let code = if number && e.help.is_empty() { codes::DRAM_PLACE } else { codes::DRAM_TRACE_LINE };
             self.found.push(located(code, file, e));
         }

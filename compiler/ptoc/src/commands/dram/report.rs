@@ -136,7 +136,9 @@ pub(super) fn text(run: &Run<'_>, path: &Path) -> String {
     let s = &n.stats;
     let mut out = title(run, s, path);
     let mut line = |name: &str, text: String| {
-        let _ = writeln!(out, "{name:<14}{text}");
+        if !text.is_empty() {
+            let _ = writeln!(out, "{name:<14}{text}");
+        }
     };
     line("time", format!("{} ticks, {:.3} us; last RD or WR at tick {}", s.end_tick, n.ns / 1000.0, s.last_cmd_tick));
     let (got, peak) = (n.bandwidth(), n.peak);

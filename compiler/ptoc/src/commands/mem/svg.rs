@@ -256,8 +256,8 @@ fn addresses(
     }
     let mut at = 0;
     while at <= most {
-        let near = !cropped && y(at) - y(memory.capacity) < 11.0 && at != memory.capacity && memory.capacity > 0;
-        if !near || at < memory.capacity && y(at) - y(memory.capacity) >= 11.0 {
+        // The capacity has a label of its own.
+        if cropped || (y(at) - y(memory.capacity)).abs() >= 11.0 {
             write!(
                 out,
                 "<path class=\"grid\" d=\"M{LEFT} {0:.1}H{right:.1}\"/><text class=\"small\" x=\"{1:.1}\" y=\"{2:.1}\" \

@@ -1,0 +1,273 @@
+//! Addresses that are computed from constants and loop variables, decided for every iteration.
+//!
+//! A TASSIGN in a loop has a run-time address, and checks that it is aligned and inside its memory. Where every loop
+//! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one is
+//! wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354).
+
+use crate::access::regions;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::{Kernel, Label, Op, Region, Stmt, Value};
+use ptoc_isa::{BinOp, CmpOp, Target, check_address, check_size};
+use rustc_hash::FxHashMap;
+
+/// Iterations that are tried for one address.
+const COMBINATIONS: i64 = 4_096;
+/// Steps of an evaluation, which may meet a value on several ways.
+const FUEL: u32 = 2_000;
+
+/// Removes the checks of addresses that are always right, and reports those that are certain to be wrong.
+pub fn settle(kernel: &mut Kernel, target: &Target) -> Vec<Diagnostic> {
+    let mut body = std::mem::take(&mut kernel.body);
+    let mut pass = Pass { kernel, target, defs: FxHashMap::default(), loops: Vec::new(), sure: true, out: Vec::new() };
+    pass.note(&pass.kernel.prologue);
+    pass.note(&body);
+    pass.region(&mut body);
+    let out = pass.out;
+    kernel.body = body;
+    out
+}
+
+/// A pure computation.
+#[derive(Clone, Copy)]
+enum Def {
+    Const(i64),
+    Binary(BinOp, Value, Value),
+    Compare(CmpOp, Value, Value),
+}
+
+/// A loop around the current statement whose range is constant.
+struct Loop {
+    index: Value,
+    lo: i64,
+    hi: i64,
+}
+
+struct Pass<'k> {
+    kernel: &'k Kernel,
+    target: &'k Target,
+    defs: FxHashMap<Value, Def>,
+    loops: Vec<Loop>,
+    /// Does the current statement run in every iteration of all of `loops`?
+    sure: bool,
+    out: Vec<Diagnostic>,
+}
+
+impl Pass<'_> {
+    fn note(&mut self, region: &[Stmt]) {
+        for stmt in region {
+            match &stmt.op {
+                Op::Const { dst, value } => {
+                    // `bool` constants are 0 and 1.
+                    let n = value.as_index().or((value.ty == ptoc_ir::tile::Ty::BOOL).then_some(value.bits as i64));
+                    self.defs.extend(n.map(|n| (*dst, Def::Const(n))));
+                }
+                Op::Binary { dst, op, a, b } if self.kernel.values[*a].ty == ptoc_ir::tile::Ty::Index => {
+                    self.defs.insert(*dst, Def::Binary(*op, *a, *b));
+                }
+                Op::Compare { dst, op, a, b } if self.kernel.values[*a].ty == ptoc_ir::tile::Ty::Index => {
+                    self.defs.insert(*dst, Def::Compare(*op, *a, *b));
+                }
+                op => regions(op).into_iter().for_each(|r| self.note(r)),
+            }
+        }
+    }
+
+    fn region(&mut self, region: &mut Region) {
+        let mut kept = Region::with_capacity(region.len());
+        for mut stmt in std::mem::take(region) {
+            let keep = match &mut stmt.op {
+                Op::Check { cond, check, .. } => {
+                    let about = self.kernel.checks[*check].code;
+                    let address = matches!(about, codes::ADDRESS_OUT_OF_RANGE | codes::ADDRESS_MISALIGNED);
+                    !(address && self.all(*cond, |holds| holds != 0) == Some(None))
+                }
+                Op::Assign { tile, addr, .. } => {
+                    let ty = self.kernel.tiles[*tile].ty;
+                    let right = |at: i64| check_address(self.target, ty, i128::from(at)).is_empty();
+                    // A tile that is too large anyway is reported as such.
+                    if self.sure
+                        && check_size(self.target, ty).is_none()
+                        && let Some(Some(wrong)) = self.all(*addr, right)
+                    {
+                        self.report(*tile, *addr, &wrong, &stmt);
+                    }
+                    true
+                }
+                Op::For(f) => {
+                    let constant = |v: Value| match self.defs.get(&v) {
+                        Some(Def::Const(c)) => Some(*c),
+                        _ => None,
+                    };
+                    let range = constant(f.lo).zip(constant(f.hi));
+                    let before = self.sure;
+                    // An empty loop has no iteration that could be wrong.
+                    if let Some((lo, hi)) = range.filter(|(lo, hi)| lo < hi) {
+                        self.sure &= !exits(&f.body, f.label);
+                        self.loops.push(Loop { index: f.index, lo, hi });
+                        self.region(&mut f.body);
+                        self.loops.pop();
+                    } else {
+                        self.sure = false;
+                        self.region(&mut f.body);
+                    }
+                    self.sure = before;
+                    true
+                }
+                Op::If(i) => {
+                    let before = std::mem::replace(&mut self.sure, false);
+                    self.region(&mut i.then);
+                    self.region(&mut i.els);
+                    self.sure = before;
+                    true
+                }
+                Op::While(w) => {
+                    let before = std::mem::replace(&mut self.sure, false);
+                    self.region(&mut w.head);
+                    self.region(&mut w.body);
+                    self.sure = before;
+                    true
+                }
+                Op::Scope(s) => {
+                    let before = self.sure;
+                    self.sure &= !exits(&s.body, s.label);
+                    self.region(&mut s.body);
+                    self.sure = before;
+                    true
+                }
+                _ => true,
+            };
+            if keep {
+                kept.push(stmt);
+            }
+        }
+        *region = kept;
+    }
+
+    /// Is a value right in every iteration? `Some(None)` if so, the first iteration where it is not, or `None` if the
+    /// value depends on more than constants and these loops.
+    fn all(&self, value: Value, right: impl Fn(i64) -> bool) -> Option<Option<Vec<(Value, i64)>>> {
+        let mut used = Vec::new();
+        let mut fuel = FUEL;
+        self.indices(value, &mut used, &mut fuel)?;
+        let count = used.iter().try_fold(1i64, |n, &l| {
+            n.checked_mul(self.loops[l].hi.checked_sub(self.loops[l].lo)?).filter(|n| *n <= COMBINATIONS)
+        })?;
+        for n in 0..count {
+            let (mut at, mut rest) = (Vec::with_capacity(used.len()), n);
+            // The innermost loop counts fastest.
+            for &l in used.iter().rev() {
+                let Loop { index, lo, hi } = self.loops[l];
+                at.push((index, lo + rest % (hi - lo)));
+                rest /= hi - lo;
+            }
+            if !right(self.value(value, &at)?) {
+                at.reverse();
+                return Some(Some(at));
+            }
+        }
+        Some(None)
+    }
+
+    /// The loops (by number, outermost first) on which a value depends; `None` if it depends on something else.
+    fn indices(&self, value: Value, used: &mut Vec<usize>, fuel: &mut u32) -> Option<()> {
+        *fuel = fuel.checked_sub(1)?;
+        if let Some(n) = self.loops.iter().position(|l| l.index == value) {
+            if let Err(at) = used.binary_search(&n) {
+                used.insert(at, n);
+            }
+            return Some(());
+        }
+        match *self.defs.get(&value)? {
+            Def::Const(_) => Some(()),
+            Def::Binary(_, a, b) | Def::Compare(_, a, b) => {
+                self.indices(a, used, fuel)?;
+                self.indices(b, used, fuel)
+            }
+        }
+    }
+
+    fn value(&self, value: Value, at: &[(Value, i64)]) -> Option<i64> {
+        if let Some((_, n)) = at.iter().find(|(index, _)| *index == value) {
+            return Some(*n);
+        }
+        match *self.defs.get(&value)? {
+            Def::Const(n) => Some(n),
+            Def::Binary(op, a, b) => {
+                let (a, b) = (self.value(a, at)?, self.value(b, at)?);
+                match op {
+                    BinOp::Add => a.checked_add(b),
+                    BinOp::Sub => a.checked_sub(b),
+                    BinOp::Mul => a.checked_mul(b),
+                    BinOp::Min => Some(a.min(b)),
+                    BinOp::Max => Some(a.max(b)),
+                    // Floors, as the language does; its answers for 0 are not needed here.
+                    BinOp::Div if b > 0 => Some(a.div_euclid(b)),
+                    BinOp::Rem if b > 0 => Some(a.rem_euclid(b)),
+                    _ => None,
+                }
+            }
+            Def::Compare(op, a, b) => {
+                let (a, b) = (self.value(a, at)?, self.value(b, at)?);
+                Some(i64::from(match op {
+                    CmpOp::Eq => a == b,
+                    CmpOp::Ne => a != b,
+                    CmpOp::Lt => a < b,
+                    CmpOp::Le => a <= b,
+                    CmpOp::Gt => a > b,
+                    CmpOp::Ge => a >= b,
+                }))
+            }
+        }
+    }
+
+    fn report(&mut self, tile: ptoc_ir::tile::Tile, addr: Value, wrong: &[(Value, i64)], stmt: &Stmt) {
+        let Some(address) = self.value(addr, wrong) else { return };
+        let data = &self.kernel.tiles[tile];
+        let when: Vec<String> = wrong
+            .iter()
+            .map(|(index, n)| match &self.kernel.values[*index].name {
+                Some(name) => format!("`{name}` = {n}"),
+                None => format!("number {n} of the loop"),
+            })
+            .collect();
+        // The address, if it is written there, rather than the whole statement.
+        let written = self.kernel.values[addr].span;
+        let place = if stmt.span.contains(written) { written } else { stmt.span };
+        for violation in check_address(self.target, data.ty, i128::from(address)) {
+            let mut d = violation
+                .diagnostic(&format!("tile `{}`", data.name), place)
+                .with_secondary(data.span, format!("`{}`: {}, {} bytes", data.name, data.ty, data.ty.bytes()));
+            if !when.is_empty() {
+                d = d.with_note(format!("that is the address where {}", when.join(" and ")));
+            }
+            // A loop that is unrolled, a function that is called twice.
+            if !self.out.iter().any(|o| (o.code, o.span) == (d.code, d.span)) {
+                self.out.push(d);
+            }
+        }
+    }
+}
+
+/// Does anything in `region` leave it early, or an iteration of it? A loop in it may be left as it likes.
+fn exits(region: &[Stmt], label: Label) -> bool {
+    fn leaves(region: &[Stmt], inner: &mut Vec<Label>, label: Label) -> bool {
+        region.iter().any(|stmt| match &stmt.op {
+            Op::Break(l) | Op::Continue(l) | Op::Leave(l) => *l == label || !inner.contains(l),
+            op => {
+                let own = match op {
+                    Op::For(f) => Some(f.label),
+                    Op::While(w) => Some(w.label),
+                    Op::Scope(s) => Some(s.label),
+                    _ => None,
+                };
+                inner.extend(own);
+                let found = regions(op).into_iter().any(|r| leaves(r, inner, label));
+                if own.is_some() {
+                    inner.pop();
+                }
+                found
+            }
+        })
+    }
+    leaves(region, &mut Vec::new(), label)
+}
