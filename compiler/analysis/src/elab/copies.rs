@@ -108,7 +108,10 @@ impl Elab<'_> {
                 }
                 Ok(Side::View((**view).clone()))
             }
-            Val::Part(p) => Ok(Side::Part((**p).clone())),
+            Val::Part(p) => {
+                self.note_whole_use(p);
+                Ok(Side::Part((**p).clone()))
+            }
             Val::Tile(t) => {
                 let shape = match written && t.valid.is_none() {
                     // What is written sets the valid shape: up to the capacity.

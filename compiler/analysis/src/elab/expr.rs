@@ -319,7 +319,10 @@ impl Elab<'_> {
                 self.index_part(&crate::value::Part { tile: t, window }, args, span)
             }
             Val::Tile(t) => self.index_tile(&t, args, span),
-            Val::Part(p) => self.index_part(&p, args, span),
+            Val::Part(p) => {
+                self.note_rest_uses(&base.kind, &p, args);
+                self.index_part(&p, args, span)
+            }
             Val::TileArray(a) => self.index_array(&a, args, span),
             Val::TileType(t) => {
                 let e = self.exactly(args, 1, "tile T[count]", span)?;

@@ -149,6 +149,10 @@ pub(crate) struct Elab<'a> {
     pub ints: FxHashMap<Value, ptoc_layout::Int>,
     /// The order in which `ints` grew.
     pub ints_log: Vec<Value>,
+    /// Indices into the rest modes of partitions, in the order of the text.
+    pub rest_uses: Vec<mma::coverage::RestUse>,
+    /// Variables of loops from 0 to a constant: the constant, and the range's place.
+    pub constant_loops: FxHashMap<Value, (i64, Span)>,
     /// How messages call the parts of blocks, whatever their names in IR are.
     pub size_names: FxHashMap<Value, String>,
     /// What messages say of sizes that have no name.

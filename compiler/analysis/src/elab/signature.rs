@@ -165,6 +165,8 @@ impl<'a> Elab<'a> {
             cx: ptoc_layout::Cx::default(),
             ints: FxHashMap::default(),
             ints_log: Vec::new(),
+            rest_uses: Vec::new(),
+            constant_loops: FxHashMap::default(),
             size_names: FxHashMap::default(),
             size_origins: FxHashMap::default(),
         }
@@ -186,6 +188,7 @@ impl<'a> Elab<'a> {
         self.finish_places();
         if !self.diags.iter().any(Diagnostic::is_error) {
             self.diags.append(&mut self.deferred);
+            self.warn_of_uncovered();
         }
         self.env.pop_frame();
         let (statics, conditions, ensures) = (statics?, conditions?, ensures?);

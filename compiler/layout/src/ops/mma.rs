@@ -304,7 +304,8 @@ fn selected(cx: &Cx, v: &[Value]) -> Result<Value> {
         [_, _] => Err(args.wrong(0, "a family of MMA atoms where two are given")),
         _ => {
             let types = [dtype(0)?, dtype(1)?, dtype(2)?];
-            family::select(cx.families(), types, args.constant(3)?)
+            let n = args.constant(3).map_err(|e| e.with_help("call it: `select_mma(A, B, ACC, n)`"))?;
+            family::select(cx.families(), types, n)
         }
     };
     atom.map(Value::Atom)

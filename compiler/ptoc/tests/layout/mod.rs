@@ -99,6 +99,66 @@ fn errors_stand_in_the_expression() {
     ]));
 }
 
+/// Warp-group instructions by dtypes and the tile's columns.
+#[test]
+fn atoms_are_selected() {
+    let s = Sandbox::new();
+    snapshot!(s.layouts(&[
+        "select_mma(f16, f16, f32, 8)",
+        "SM90_64xNx32_S32S8S8_SS",
+        "select_mma(SM90_64xNx16_F32BF16BF16_SS, 300)",
+        "select_mma(f16, f16, f32, 4)",
+        "select_mma(i8, i8, f32, 64)",
+        "select_mma(i8, i8, i32, 60)",
+        "select_mma(f32, f32, f32, 64)",
+        "select_mma(f16, f16, f32)",
+        "tiled_mma(SM90_64xNx16_F32F16F16_SS)",
+    ]));
+    let selected =
+        ["f16, f16, f32, 256", "f16, f16, f32, 512", "bf16, bf16, f32, 96", "i8, i8, i32, 256", "f16, f16, f16, 40"];
+    let mut lines: Vec<String> = selected.iter().map(|of| format!("select_mma({of})")).collect();
+    for of in selected {
+        let mma = format!("tiled_mma(select_mma({of}))");
+        lines.push(format!("thread_count({mma})"));
+        lines.push(format!("is_bijection(tv_C({mma}))"));
+        // Each thread sees all of A and of B: the values are a bijection, the threads add nothing.
+        lines.extend(["A", "B"].map(|x| format!("is_bijection(select(tv_{x}({mma}), 1))")));
+        lines.extend(["A", "B"].map(|x| format!("cosize(select(tv_{x}({mma}), 0))")));
+    }
+    let answers = s.batch(lines.join("\n").as_bytes());
+    let text: Vec<String> = answers.iter().map(|a| a["value"].to_string()).collect();
+    assert_eq!(
+        text[..5],
+        [
+            "\"SM90_64x256x16_F32F16F16_SS\"",
+            "\"SM90_64x256x16_F32F16F16_SS\"",
+            "\"SM90_64x96x16_F32BF16BF16_SS\"",
+            "\"SM90_64x256x32_S32S8S8_SS\"",
+            "\"SM90_64x40x16_F16F16F16_SS\"",
+        ]
+    );
+    for (k, facts) in text[5..].chunks(6).enumerate() {
+        assert_eq!(facts, ["128", "true", "true", "true", "1", "1"], "{}", selected[k]);
+    }
+}
+
+#[test]
+fn kernels_print_layouts() {
+    let s = Sandbox::new();
+    s.file(
+        "print.tile",
+        "kernel k(a: in f32[M, N], c: out f32[M, N]) {
+            grid (i in tiles(M, 16), j in tiles(N, 64));
+            print(zipped_divide((128, 64):(1, 128), <32:1, 16:1>));
+            print(select_mma(f16, f16, f32, 192).C);
+            TSTORE(c.tile(i, j), Vec(a.tile(i, j)));
+        }",
+    );
+    let out = s.run("run print.tile --random 1 -D M=2 -D N=3 --threads 1");
+    assert!(out.contains("((32,16),(4,4)):((1,128),(32,2048))\n"), "{out}");
+    assert!(out.contains("((4,8,4),(2,2,24)):((128,1,16),(64,8,512))\n"), "{out}");
+}
+
 #[test]
 fn json_and_pictures() {
     let s = Sandbox::new();

@@ -4,6 +4,7 @@
 //! fragment is an ordinary tile whose rows are threads and whose columns are their values, and [`product`] finds from
 //! the elements' coordinates in the block which axes count M, N and K.
 
+pub(crate) mod coverage;
 mod partition;
 mod product;
 mod select;

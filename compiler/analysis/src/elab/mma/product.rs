@@ -125,7 +125,10 @@ impl Elab<'_> {
             _ => "operand",
         };
         match v {
-            Val::Part(p) if p.window.pattern.is_some() => Ok((**p).clone()),
+            Val::Part(p) if p.window.pattern.is_some() => {
+                self.note_whole_use(p);
+                Ok((**p).clone())
+            }
             Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
                 let window = self.patterns[&t.tile].clone();
                 Ok(Part { tile: *t, window })
