@@ -311,3 +311,50 @@ fn a_while_may_not_run() {
         t.r(a);
     });
 }
+
+/// A side of a nest without axes: element (0, 0).
+fn corner(t: &mut T, tile: TileRef) -> ptoc_ir::tile::Access {
+    let start = t.k.c(0);
+    let at = ptoc_ir::tile::Affine { start, strides: vec![] };
+    ptoc_ir::tile::Access::Tile { tile, row: at.clone(), col: at }
+}
+
+fn copy(t: &mut T, dst: TileRef, src: TileRef) {
+    let (dst, src) = (corner(t, dst), corner(t, src));
+    let span = t.k.span();
+    let copy = ptoc_ir::tile::Copy { extents: vec![], dst, src, guards: vec![], fill: None, covers: false };
+    t.k.b.copy(copy, span);
+}
+
+fn mma(t: &mut T, acc: TileRef, a: TileRef, b: TileRef) {
+    let (acc, a, b) = (corner(t, acc), corner(t, a), corner(t, b));
+    let span = t.k.span();
+    t.k.b.mma(ptoc_ir::tile::Mma { m: vec![], n: vec![], k: vec![], acc, a, b }, span);
+}
+
+/// A copy reads its source, and a part that it writes counts as one element that is set does: the interpreter knows the
+/// elements. A product reads all three, the accumulator too.
+#[test]
+fn nests() {
+    one(ERROR, |t| {
+        let (x, y) = (t.tile("x"), t.tile("y"));
+        copy(t, y, x);
+    });
+    clean(|t| {
+        let (x, y) = (t.tile("x"), t.tile("y"));
+        t.w(x);
+        copy(t, y, x);
+        t.r(y);
+    });
+    for missing in ["acc", "a", "b"] {
+        let (words, _) = findings(|t| {
+            let tiles = ["acc", "a", "b"].map(|n| (n, t.tile(n)));
+            for (_, tile) in tiles.iter().filter(|(n, _)| *n != missing) {
+                t.w(*tile);
+            }
+            mma(t, tiles[0].1, tiles[1].1, tiles[2].1);
+            t.r(tiles[0].1);
+        });
+        assert_eq!(words, [format!("E0501 tile `{missing}` is read here, and nothing has written it")]);
+    }
+}
