@@ -67,14 +67,14 @@ impl Elab<'_> {
     }
 
     /// A value of the algebra as one of the language.
-    pub fn from_algebra(&mut self, a: Algebra, span: Span) -> Val {
+    pub fn algebra_value(&mut self, a: Algebra, span: Span) -> Val {
         match a {
             Algebra::Int(Int::Const(n)) => Val::Int(i128::from(n)),
             Algebra::Int(n) => Val::Scalar(self.value_of(&n, span)),
             Algebra::Bool(b) => Val::Bool(b),
             Algebra::Keep => Val::Hole,
             Algebra::Skip => Val::Word(crate::builtins::Word::Skip),
-            Algebra::Tuple(l) => Val::Tuple(l.into_iter().map(|x| self.from_algebra(x, span)).collect()),
+            Algebra::Tuple(l) => Val::Tuple(l.into_iter().map(|x| self.algebra_value(x, span)).collect()),
             other => Val::Algebra(other.into()),
         }
     }
@@ -224,7 +224,7 @@ impl Elab<'_> {
             return self.report(d);
         }
         match self.algebra(span, |cx| op.call(cx, &operands))? {
-            Ok(a) => Ok(self.from_algebra(a, span)),
+            Ok(a) => Ok(self.algebra_value(a, span)),
             Err(e) => self.layout_error(e.of(op.name), span, &spans),
         }
     }
@@ -254,7 +254,7 @@ impl Elab<'_> {
                 }
             };
         }
-        Ok(self.from_algebra(here, at))
+        Ok(self.algebra_value(here, at))
     }
 
     /// An operation whose effect on the identity layout is its effect on the window.
@@ -342,7 +342,7 @@ impl Elab<'_> {
             (Algebra::Mma(mma), name) => self.mma_member(mma, name, span)?,
             _ => None,
         };
-        Ok(member.map(|m| self.from_algebra(m, span)))
+        Ok(member.map(|m| self.algebra_value(m, span)))
     }
 
     /// `l.shape`

@@ -504,7 +504,7 @@ impl Elab<'_> {
 }
 
 /// The extents in a tensor's type, one for each mode; `None` where only its layout's value says how many there are.
-fn axes<'e>(ty: &'e Expr, is_value: impl Fn(&Name) -> bool) -> Option<Vec<&'e Expr>> {
+fn axes(ty: &Expr, is_value: impl Fn(&Name) -> bool) -> Option<Vec<&Expr>> {
     let ExprKind::Index(_, dims) = &*ty.kind else { return Some(Vec::new()) };
     let [one] = &dims[..] else { return Some(dims.iter().map(|d| &d.value).collect()) };
     match &*one.value.kind {
