@@ -3,7 +3,8 @@
 //! The launch function runs the prologue with its checks and leaves the grid's extents; the block function repeats the
 //! part of the prologue that the body needs (it is pure) and runs the body. Scalars become registers (`index`, `i64`
 //! and `u64` in i64; narrow integers wrapped to their width after each operation; floats in f32, rounded after each
-//! operation), tiles become strided matrices of the arena's spaces.
+//! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become loops
+//! in an order of the lowering's own (`nest`).
 
 mod code;
 mod contract;
