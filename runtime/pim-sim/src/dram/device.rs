@@ -292,6 +292,14 @@ impl Device {
         at
     }
 
+    /// A tick before which the command is legal at no bank of the channel.
+    #[inline]
+    pub fn soonest(&self, command: Command) -> u64 {
+        let first = command as usize * self.pc.nodes;
+        let of_pcs = self.pc.at[first..first + self.pc.nodes].iter().copied().min().unwrap_or(0);
+        of_pcs.max(self.channel.at[command as usize])
+    }
+
     /// The earliest tick at which all banks that a refresh takes are through with what was before it. The table of
     /// rules has no entry for some pairs (RDA to REFpb, REFpb to REFab, HBM2's REFpb to REFpb); a bank that may not open
     /// may not refresh, and refreshes of a pseudo-channel's banks are tRREFD apart.

@@ -300,7 +300,13 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         let mut best = Best::NONE;
         let queue = &self.queues[usize::from(self.write_mode)];
         let command = column(self.write_mode);
-        queue.hits.for_each(|bank| best.consider(self.ready(command, bank, now), queue.hit(bank).seq, bank));
+        let soonest = self.align(command, self.device.soonest(command).max(now));
+        for (seq, bank) in queue.hits.iter() {
+            best.consider(self.ready(command, bank, now), seq, bank);
+            if best.tick <= soonest {
+                break; // no younger one is earlier
+            }
+        }
         self.best_column = best;
     }
 
@@ -324,13 +330,18 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             }
         } else {
             let queue = &self.queues[usize::from(self.write_mode)];
-            queue.others.for_each(|bank| {
+            let (act, pre) = (self.device.soonest(Command::Act), self.device.soonest(Command::PrePb));
+            let soonest = act.min(pre).max(now);
+            for (seq, bank) in queue.others.iter() {
                 let closed = self.device.open_row(bank) == CLOSED;
                 if closed || !self.active_banks.contains(bank) {
                     let command = if closed { Command::Act } else { Command::PrePb };
-                    best.consider(self.ready(command, bank, now), queue.other_seq(bank), bank);
+                    best.consider(self.ready(command, bank, now), seq, bank);
+                    if best.tick <= soonest {
+                        break;
+                    }
                 }
-            });
+            }
         }
         self.best_row = best;
     }
@@ -380,7 +391,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         let bank = entry.bank as usize;
         let mut command = column(entry.write);
         let close = self.controller.row_policy == RowPolicy::Closed
-            && !self.queues.iter().any(|q| q.hits.contains(bank))
+            && !self.queues.iter().any(|q| q.has_hit(bank))
             && self.active[bank].is_none();
         if close {
             let auto = if entry.write { Command::WrA } else { Command::RdA };

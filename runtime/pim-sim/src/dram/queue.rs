@@ -1,8 +1,9 @@
 //! A request queue, indexed by bank.
 //!
 //! Requests of one bank that need the same command become ready together, so the oldest of them stands for all. A queue
-//! keeps for each bank the oldest request that hits the open row and the oldest that does not, and the set of banks that
-//! have one. The scheduler looks at banks, not at requests.
+//! keeps for each bank the oldest request that hits the open row and the oldest that does not, and the banks that have
+//! one in the order of these requests. The scheduler looks at banks from the oldest request on, and may stop at the
+//! first that is as early as any can be.
 
 use super::device::CLOSED;
 use super::org::Address;
@@ -79,15 +80,57 @@ impl Banks {
     }
 }
 
+/// Banks in the order of their oldest requests: sorted numbers of sequence and bank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByAge {
+    keys: Vec<u64>,
+}
+
+/// Bits of a key that are the bank's; a channel has at most 2^14.
+const BANK_BITS: u32 = 16;
+
+impl ByAge {
+    fn key(seq: u64, bank: usize) -> u64 {
+        seq << BANK_BITS | bank as u64
+    }
+
+    /// Replaces a bank's request by another, or by none; the sequence number of the old one finds it.
+    #[inline]
+    fn replace(&mut self, bank: usize, old: Option<u64>, new: Option<u64>) {
+        if old == new {
+            return;
+        }
+        if let Some(seq) = old {
+            let key = ByAge::key(seq, bank);
+            // The oldest goes most often.
+            if let Some(at) = self.keys.iter().position(|k| *k == key) {
+                self.keys.remove(at);
+            }
+        }
+        if let Some(seq) = new {
+            let key = ByAge::key(seq, bank);
+            // The next of a bank is among the youngest most often.
+            let at = self.keys.iter().rposition(|k| *k < key).map_or(0, |at| at + 1);
+            self.keys.insert(at, key);
+        }
+    }
+
+    /// Sequence number and bank, the oldest first.
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.keys.iter().map(|key| (key >> BANK_BITS, (key & ((1 << BANK_BITS) - 1)) as usize))
+    }
+}
+
 pub(super) struct Queue {
     slots: Vec<Entry>,
     free: Vec<u32>,
     banks: Vec<Bank>,
     pub(super) capacity: usize,
     /// Banks with an entry for the open row.
-    pub(super) hits: Banks,
+    pub(super) hits: ByAge,
     /// Banks with an entry for another row or a closed bank.
-    pub(super) others: Banks,
+    pub(super) others: ByAge,
 }
 
 impl Queue {
@@ -97,8 +140,8 @@ impl Queue {
             free: Vec::with_capacity(capacity),
             banks: vec![Bank { head: NONE, tail: NONE, hit: NONE, other: NONE }; banks],
             capacity,
-            hits: Banks::new(banks),
-            others: Banks::new(banks),
+            hits: ByAge::default(),
+            others: ByAge::default(),
         }
     }
 
@@ -137,29 +180,28 @@ impl Queue {
         if address.row == open_row {
             if list.hit == NONE {
                 list.hit = slot;
-                self.hits.put(bank, true);
+                self.hits.replace(bank, None, Some(seq));
             }
         } else if list.other == NONE {
             list.other = slot;
-            self.others.put(bank, true);
+            self.others.replace(bank, None, Some(seq));
         }
     }
 
-    /// The oldest entry of a bank for its open row; there must be one.
+    /// Whether a request of a bank is for its open row.
     #[inline]
-    pub(super) fn hit(&self, bank: usize) -> &Entry {
-        &self.slots[self.banks[bank].hit as usize]
+    pub(super) fn has_hit(&self, bank: usize) -> bool {
+        self.banks[bank].hit != NONE
+    }
+
+    fn seq(&self, slot: u32) -> Option<u64> {
+        self.slots.get(slot as usize).map(|entry| entry.seq)
     }
 
     /// The oldest entry of a bank for another row; there must be one.
     #[inline]
     pub(super) fn other(&mut self, bank: usize) -> &mut Entry {
         &mut self.slots[self.banks[bank].other as usize]
-    }
-
-    #[inline]
-    pub(super) fn other_seq(&self, bank: usize) -> u64 {
-        self.slots[self.banks[bank].other as usize].seq
     }
 
     /// Takes the oldest hit of a bank out.
@@ -173,14 +215,17 @@ impl Queue {
             at = self.slots[at as usize].next;
         }
         self.banks[bank].hit = at;
-        self.hits.put(bank, at != NONE);
+        let next = self.seq(at);
+        self.hits.replace(bank, Some(entry.seq), next);
         entry
     }
 
     /// Takes the oldest other entry of a bank out. The bank's row changes with it: call [`Queue::row_changed`].
     pub(super) fn take_other(&mut self, bank: usize) -> Entry {
-        let slot = self.banks[bank].other;
-        self.unlink(bank, slot)
+        let slot = std::mem::replace(&mut self.banks[bank].other, NONE);
+        let entry = self.unlink(bank, slot);
+        self.others.replace(bank, Some(entry.seq), None);
+        entry
     }
 
     #[inline]
@@ -221,10 +266,10 @@ impl Queue {
             }
             at = entry.next;
         }
-        self.banks[bank].hit = hit;
-        self.banks[bank].other = other;
-        self.hits.put(bank, hit != NONE);
-        self.others.put(bank, other != NONE);
+        let old = std::mem::replace(&mut self.banks[bank].hit, hit);
+        self.hits.replace(bank, self.seq(old), self.seq(hit));
+        let old = std::mem::replace(&mut self.banks[bank].other, other);
+        self.others.replace(bank, self.seq(old), self.seq(other));
     }
 
     /// Whether an entry for that burst waits.

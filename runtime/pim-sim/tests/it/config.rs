@@ -112,3 +112,16 @@ fn an_explicit_list_may_win() {
     again.derive();
     assert!(again.constraints.iter().any(|c| c.window == 4 && c.gap == 30));
 }
+
+#[test]
+fn data_that_would_meet_is_reported() {
+    let text = PRESETS[2].text.replace("nRTW = 20", "nRTW = 10");
+    let warnings = Config::parse("x", &text).unwrap().warnings;
+    let shown: Vec<String> = warnings.iter().map(|w| w.to_string()).collect();
+    assert_eq!(
+        shown,
+        [
+            "41:8: `timing_nCK.nRTW`: the data of a WR 10 clocks after a RD meets the RD's on the bus; nCL + nBL - nCWL = 12 clocks keep them apart"
+        ]
+    );
+}

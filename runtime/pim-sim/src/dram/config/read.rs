@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
                 format!("{sid} x {bankgroup} x {bank} = {banks} banks are more than {}", Org::MAX_BANKS),
             );
         }
-        if org.column % org.burst_length != 0 {
+        if !org.column.is_multiple_of(org.burst_length) {
             let node = table.get("column").unwrap_or(table);
             let error = self.error(
                 node,
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
             );
             self.errors.push(error.help("`column` counts units of `dq` bits, not bursts"));
         }
-        if org.burst_length * org.channel_width % 8 != 0 {
+        if !(org.burst_length * org.channel_width).is_multiple_of(8) {
             let node = table.get("channel_width").or(table.get("dq")).unwrap_or(table);
             self.fail(
                 node,
@@ -324,6 +324,13 @@ impl<'a> Reader<'a> {
                 Standard::Hbm3 => org.banks_per_pc(),
             });
             timing.refi_pb = timing.refi.div_ceil(banks);
+        }
+        let apart = (timing.cl + timing.bl).saturating_sub(timing.cwl);
+        if timing.rtw < apart {
+            let node = table.get("nRTW").unwrap_or(table);
+            let message = format!("the data of a WR {} clocks after a RD meets the RD's on the bus", timing.rtw);
+            let warning = self.error(node, "timing_nCK.nRTW", message);
+            self.warnings.push(warning.help(format!("nCL + nBL - nCWL = {apart} clocks keep them apart")));
         }
         if standard == Standard::Hbm2 && timing.ppd != 0 {
             let node = table.get("nPPD").unwrap_or(table);
