@@ -1,5 +1,6 @@
 //! The binary as a script sees it: exit status, standard output, standard error.
 
+mod dram;
 mod layout;
 mod tensors;
 
@@ -531,7 +532,6 @@ fn wrong_calls_and_what_is_for_later() {
         "lsp",
         "mem add.tile",
         "sim x.pim",
-        "dram t.txt --config c",
         "bench add.tile",
     ]));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -83,7 +83,7 @@ pub(crate) struct Tracker {
     needs: Needs,
     held: [i64; Command::COUNT],
     strict: bool,
-    /// JESD238 keeps per-bank refreshes apart; JESD235 leaves it to the controller.
+    /// JESD238 keeps precharges apart (tPPD), and per-bank refreshes; JESD235 leaves the latter to the controller.
     hbm3: bool,
     pseudo: Vec<Pseudo>,
     /// When each bus is free, and who held it: row, column.
@@ -236,7 +236,7 @@ impl Tracker {
         ask(Rule::Ras, one.map_or(p.acts[3], |b| b.act), n.ras);
         ask(Rule::Rtp, one.map_or(p.plain.read, |b| b.read), n.rtp);
         ask(Rule::Wr, one.map_or(p.plain.write, |b| b.write), n.write_to_precharge);
-        if n.ppd > 0 {
+        if self.hbm3 && n.ppd > 0 {
             ask(Rule::Ppd, p.pre, n.ppd);
         }
         if one.is_none() || self.strict {
