@@ -71,3 +71,8 @@ fn exec_diff() {
 fn exec_diff_of_all_programs() {
     replay(properties::exec_diff, &["language", "../examples"], Some("tile"));
 }
+
+#[test]
+fn dram() {
+    replay(properties::dram, &["corpus/dram"], None);
+}

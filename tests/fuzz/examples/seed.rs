@@ -7,6 +7,10 @@ use ptoc_fuzz::front::Library;
 use ptoc_ir::loops;
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_isa::Target;
+use ptoc_pim_sim::dram::mapping::Mapping;
+use ptoc_pim_sim::dram::presets::PRESETS;
+use ptoc_pim_sim::dram::trace::{parse_requests, write_commands};
+use ptoc_pim_sim::dram::{Config, Controller, simulate};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,6 +102,31 @@ fn irs(text: &str) {
     }
 }
 
+/// Presets with short traces, and the commands that serve them.
+fn dram(root: &Path) {
+    let golden = root.join("tests/golden/dram");
+    let mut traces: Vec<PathBuf> =
+        fs::read_dir(golden).expect("a directory").map(|e| e.expect("an entry").path()).collect();
+    traces.retain(|p| p.extension().is_some_and(|e| e == "txt"));
+    traces.sort();
+    for (n, preset) in PRESETS.iter().enumerate() {
+        let config = Config::preset(preset.name).expect("a preset");
+        for path in &traces {
+            let text = fs::read_to_string(path).expect("readable");
+            let requests: Vec<&str> = text.lines().skip(7 * n).take(20).collect();
+            let requests = requests.join("\n");
+            let mapping = Mapping::interleaved(&config);
+            let parsed = parse_requests(&config, &mapping, &requests).expect("golden traces fit");
+            let mut commands = Vec::new();
+            simulate(&config, &Controller::default(), parsed[0].iter().copied(), |c| commands.push(c))
+                .expect("it runs");
+            let commands = write_commands([&commands[..]]);
+            let map = "(pseudochannel:2, bankgroup:4, column:32, bank:4, row:32768)";
+            save("dram", &format!("{}\n---\n{requests}\n---\n{commands}\n---\n{map}", preset.text));
+        }
+    }
+}
+
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
@@ -113,7 +142,8 @@ fn main() {
         save("exec_diff", text);
         irs(text);
     }
-    for target in ["source_to_ir", "exec_diff", "ir_text", "loop_text"] {
+    dram(&root);
+    for target in ["source_to_ir", "exec_diff", "ir_text", "loop_text", "dram"] {
         dictionary(target, &saved(target), 3000);
     }
 }

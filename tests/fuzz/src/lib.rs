@@ -3,11 +3,13 @@
 //! `tests/it/corpus.rs` includes this file and replays the committed corpora with it, so nothing here may depend on
 //! libFuzzer.
 
+mod dram;
 mod exec;
 pub mod front;
 mod ir;
 mod loops;
 
+pub use dram::dram;
 pub use exec::exec_diff;
 pub use front::source_to_ir;
 pub use ir::ir_text;
