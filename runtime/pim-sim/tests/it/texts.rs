@@ -46,8 +46,11 @@ fn refusals_of_command_traces() {
     insta::assert_snapshot!(text);
 }
 
-/// The slices of each track of a trace: process, thread, name, begin and end in nanoseconds.
-fn slices(config: &Config, channels: &[&[ptoc_pim_sim::dram::Issued]]) -> (String, Vec<(u64, u64, String, u64, u64)>) {
+/// Process, thread, name, begin and end in nanoseconds.
+type Slice = (u64, u64, String, u64, u64);
+
+/// The slices of a trace, and its text.
+fn slices(config: &Config, channels: &[&[ptoc_pim_sim::dram::Issued]]) -> (String, Vec<Slice>) {
     let mut text = String::new();
     perfetto::write(&mut text, config, channels).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
