@@ -279,7 +279,7 @@ impl Device {
 
     /// The earliest legal tick of a command to a bank by the timing rules (the bank's state is the caller's business).
     /// All-bank commands take any bank of the pseudo-channel.
-    #[inline]
+    #[inline(always)]
     pub fn earliest(&self, command: Command, bank: usize) -> u64 {
         let [pc, sid, group] = self.parents[bank];
         let mut at = self.channel.at[command as usize].max(self.pc.get(command, usize::from(pc)));
@@ -292,11 +292,12 @@ impl Device {
         at
     }
 
-    /// A tick before which the command is legal at no bank of the channel.
+    /// A tick before which the command is legal at no bank of the pseudo-channels that count more than 0.
     #[inline]
-    pub fn soonest(&self, command: Command) -> u64 {
+    pub(super) fn soonest(&self, command: Command, counts: &[u32]) -> u64 {
         let first = command as usize * self.pc.nodes;
-        let of_pcs = self.pc.at[first..first + self.pc.nodes].iter().copied().min().unwrap_or(0);
+        let levels = self.pc.at[first..first + self.pc.nodes].iter().zip(counts);
+        let of_pcs = levels.filter(|(_, count)| **count != 0).map(|(at, _)| *at).min().unwrap_or(0);
         of_pcs.max(self.channel.at[command as usize])
     }
 

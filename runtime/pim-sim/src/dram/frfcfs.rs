@@ -132,15 +132,16 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
     fn new(config: &'a Config, controller: &'a Controller, sink: S) -> Self {
         let device = Device::new(config);
         let banks = device.banks();
+        let pcs = config.org.pseudochannel as usize;
         let interval = controller.refresh_interval(config).unwrap_or(NEVER);
         let edges = controller.clock_edges && config.standard == Standard::Hbm3;
         let clock = u64::from(config.tick_multiplier);
         Engine {
             meter: Meter::new(config, &device),
-            queues: [Queue::new(controller.read_queue, banks), Queue::new(controller.write_queue, banks)],
+            queues: [controller.read_queue, controller.write_queue].map(|n| Queue::new(n, banks, pcs)),
             active: vec![None; banks],
             active_banks: Banks::new(banks),
-            active_in_pc: vec![0; config.org.pseudochannel as usize],
+            active_in_pc: vec![0; pcs],
             maintenance: VecDeque::new(),
             write_mode: false,
             write_high: controller.write_high * controller.write_queue as f64,
@@ -300,7 +301,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         let mut best = Best::NONE;
         let queue = &self.queues[usize::from(self.write_mode)];
         let command = column(self.write_mode);
-        let soonest = self.align(command, self.device.soonest(command).max(now));
+        let soonest = self.align(command, self.device.soonest(command, &queue.in_pc).max(now));
         for (seq, bank) in queue.hits.iter() {
             best.consider(self.ready(command, bank, now), seq, bank);
             if best.tick <= soonest {
@@ -328,9 +329,10 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
                 };
                 best.consider(self.align(command, at.max(now)), 0, bank);
             }
-        } else {
+        } else if !self.queues[usize::from(self.write_mode)].others.is_empty() {
             let queue = &self.queues[usize::from(self.write_mode)];
-            let (act, pre) = (self.device.soonest(Command::Act), self.device.soonest(Command::PrePb));
+            let act = self.device.soonest(Command::Act, &queue.in_pc);
+            let pre = self.device.soonest(Command::PrePb, &queue.in_pc);
             let soonest = act.min(pre).max(now);
             for (seq, bank) in queue.others.iter() {
                 let closed = self.device.open_row(bank) == CLOSED;

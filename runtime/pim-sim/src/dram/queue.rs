@@ -115,6 +115,11 @@ impl ByAge {
         }
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Sequence number and bank, the oldest first.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, usize)> {
@@ -127,6 +132,8 @@ pub(super) struct Queue {
     free: Vec<u32>,
     banks: Vec<Bank>,
     pub(super) capacity: usize,
+    /// Entries of each pseudo-channel.
+    pub(super) in_pc: Vec<u32>,
     /// Banks with an entry for the open row.
     pub(super) hits: ByAge,
     /// Banks with an entry for another row or a closed bank.
@@ -134,12 +141,13 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(capacity: usize, banks: usize) -> Queue {
+    pub(super) fn new(capacity: usize, banks: usize, pcs: usize) -> Queue {
         Queue {
             slots: Vec::with_capacity(capacity),
             free: Vec::with_capacity(capacity),
             banks: vec![Bank { head: NONE, tail: NONE, hit: NONE, other: NONE }; banks],
             capacity,
+            in_pc: vec![0; pcs],
             hits: ByAge::default(),
             others: ByAge::default(),
         }
@@ -159,6 +167,7 @@ impl Queue {
     #[inline]
     pub(super) fn push(&mut self, address: Address, bank: usize, seq: u64, arrived: u64, write: bool, open_row: u32) {
         // The number of a bank is below 2^14 and of a slot at most 1024.
+        self.in_pc[usize::from(address.pc)] += 1;
         let entry = Entry { address, bank: bank as u32, next: NONE, seq, arrived, write, counted: false };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -231,6 +240,7 @@ impl Queue {
     #[inline]
     fn unlink(&mut self, bank: usize, slot: u32) -> Entry {
         let entry = self.slots[slot as usize];
+        self.in_pc[usize::from(entry.address.pc)] -= 1;
         let list = &mut self.banks[bank];
         if list.head == slot {
             list.head = entry.next;
