@@ -29,8 +29,12 @@ pub(crate) struct StateFault {
 /// A past command: when it ended, and its number.
 type Past = Option<(i64, usize)>;
 
-/// A past refresh, and whether it was refresh management.
-type Refreshed = Option<(i64, usize, bool)>;
+/// Past refreshes, and refresh management.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refreshed {
+    refresh: Past,
+    management: Past,
+}
 
 #[derive(Clone, Debug, Default)]
 struct Bank {
@@ -105,8 +109,8 @@ impl Tracker {
             auto: Columns::default(),
             pre: None,
             pre_all: None,
-            refresh: None,
-            refresh_one: None,
+            refresh: Refreshed::default(),
+            refresh_one: Refreshed::default(),
             open: 0,
         };
         Tracker {
@@ -208,7 +212,7 @@ impl Tracker {
         self.ask_auto(&bank.auto, ask);
         self.ask_rfc(p.refresh, ask);
         self.ask_rfc_pb(bank.refresh, ask);
-        ask(Rule::Rrefd, p.refresh_one.map(|(at, first, _)| (at, first)), n.rrefd);
+        self.ask_rrefd(p.refresh_one, ask);
     }
 
     fn ask_auto(&self, auto: &Columns, ask: &mut impl FnMut(Rule, Past, i64)) {
@@ -217,16 +221,19 @@ impl Tracker {
         ask(Rule::WriteAutoPrecharge, auto.write, n.write_to_precharge + n.rp);
     }
 
-    fn ask_rfc(&self, refresh: Refreshed, ask: &mut impl FnMut(Rule, Past, i64)) {
-        if let Some((at, first, management)) = refresh {
-            ask(Rule::Rfc, Some((at, first)), if management { self.needs.rfm_ab } else { self.needs.rfc });
-        }
+    fn ask_rfc(&self, r: Refreshed, ask: &mut impl FnMut(Rule, Past, i64)) {
+        ask(Rule::Rfc, r.refresh, self.needs.rfc);
+        ask(Rule::Rfc, r.management, self.needs.rfm_ab);
     }
 
-    fn ask_rfc_pb(&self, refresh: Refreshed, ask: &mut impl FnMut(Rule, Past, i64)) {
-        if let Some((at, first, management)) = refresh {
-            ask(Rule::RfcPb, Some((at, first)), if management { self.needs.rfm_pb } else { self.needs.rfc_pb });
-        }
+    fn ask_rfc_pb(&self, r: Refreshed, ask: &mut impl FnMut(Rule, Past, i64)) {
+        ask(Rule::RfcPb, r.refresh, self.needs.rfc_pb);
+        ask(Rule::RfcPb, r.management, self.needs.rfm_pb);
+    }
+
+    fn ask_rrefd(&self, r: Refreshed, ask: &mut impl FnMut(Rule, Past, i64)) {
+        ask(Rule::Rrefd, r.refresh, self.needs.rrefd);
+        ask(Rule::Rrefd, r.management, self.needs.rrefd);
     }
 
     fn ask_pre(&self, p: &Pseudo, c: &Issued, ask: &mut impl FnMut(Rule, Past, i64)) {
@@ -298,9 +305,9 @@ impl Tracker {
             self.ask_auto(&bank.auto, ask);
             self.ask_rfc(p.refresh, ask);
             self.ask_rfc_pb(bank.refresh, ask);
-            ask(Rule::Rrefd, p.refresh_one.map(|(at, first, _)| (at, first)), n.rrefd);
-        } else if let (true, Command::RefPb, Some((at, first, false))) = (self.hbm3, command, p.refresh_one) {
-            ask(Rule::Rrefd, Some((at, first)), n.rrefd);
+            self.ask_rrefd(p.refresh_one, ask);
+        } else if self.hbm3 && command == Command::RefPb {
+            ask(Rule::Rrefd, p.refresh_one.refresh, n.rrefd);
         }
     }
 
@@ -309,11 +316,14 @@ impl Tracker {
         let end = self.end(c);
         let index = self.index(&c.address);
         let now = Some((end, number));
-        self.bus[usize::from(c.command.is_column())] = Some((end + 1, number));
+        // After an overlap the longer of the two still holds the bus.
+        let bus = &mut self.bus[usize::from(c.command.is_column())];
+        if bus.is_none_or(|(free, _)| free < end + 1) {
+            *bus = Some((end + 1, number));
+        }
         let group = usize::from(c.address.bankgroup);
         let sid = group / self.org.bankgroup as usize;
         let p = &mut self.pseudo[usize::from(c.address.pc)];
-        let refreshed = Some((end, number, matches!(c.command, Command::RfmAb | Command::RfmPb)));
         match c.command {
             Command::Act => {
                 let bank = &mut p.banks[index];
@@ -363,10 +373,15 @@ impl Tracker {
                     }
                 }
             }
-            Command::RefAb | Command::RfmAb => p.refresh = refreshed,
-            Command::RefPb | Command::RfmPb => {
-                p.banks[index].refresh = refreshed;
-                p.refresh_one = refreshed;
+            Command::RefAb => p.refresh.refresh = now,
+            Command::RfmAb => p.refresh.management = now,
+            Command::RefPb => {
+                p.banks[index].refresh.refresh = now;
+                p.refresh_one.refresh = now;
+            }
+            Command::RfmPb => {
+                p.banks[index].refresh.management = now;
+                p.refresh_one.management = now;
             }
         }
     }

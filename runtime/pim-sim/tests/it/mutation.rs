@@ -7,7 +7,7 @@
 
 use ptoc_pim_sim::check::{Options, Rule, check};
 use ptoc_pim_sim::dram::device::CLOSED;
-use ptoc_pim_sim::dram::{Address, Command, Config, Constraint, Device, Issued, Standard};
+use ptoc_pim_sim::dram::{Address, Command, Config, Constraint, Device, Issued, Level, Standard};
 
 use crate::support::{golden_json, preset};
 
@@ -227,4 +227,77 @@ fn refresh_intervals_are_counted() {
     // Twenty ticks more each: after some 1560 of them more than eight are owed.
     let found = check(&config, &refreshes(3920), options);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::RefreshCount));
+}
+
+/// The commands that come too early by the list, each constraint looked up among all earlier commands.
+fn early_by_list(config: &Config, trace: &[Issued]) -> Vec<usize> {
+    let org = &config.org;
+    // The node of a command at a level; none for an all-bank command below the pseudo-channel.
+    let node = |c: &Issued, level: Level| -> Option<(u32, u32)> {
+        let a = &c.address;
+        let (pc, group) = (u32::from(a.pc), u32::from(a.bankgroup));
+        match level {
+            Level::Channel => Some((0, 0)),
+            Level::PseudoChannel => Some((pc, 0)),
+            _ if c.command.is_all_bank() => None,
+            Level::Sid => Some((pc, group / org.bankgroup)),
+            Level::BankGroup => Some((pc, group)),
+            Level::Bank => Some((pc, org.bank_index(a.bankgroup, a.bank))),
+        }
+    };
+    let early = |n: usize| {
+        config.constraints.iter().filter(|c| c.following.contains(trace[n].command)).any(|c| {
+            let own = node(&trace[n], c.level);
+            let mut seen = 0;
+            let first = trace[..n].iter().rev().find(|p| {
+                let there = node(p, c.level);
+                let related = match (own, there) {
+                    (Some(own), Some(there)) if c.sibling => own.0 == there.0 && own != there,
+                    (own, there) => own.is_some() && own == there,
+                };
+                seen += u32::from(related && c.preceding.contains(p.command));
+                seen == c.window
+            });
+            first.is_some_and(|p| ((trace[n].tick - p.tick) as i64) < c.gap)
+        })
+    };
+    (0..trace.len()).filter(|&n| early(n)).collect()
+}
+
+/// The checker and the list agree on every command of sequences that are partly too fast: neither asks more.
+#[test]
+fn the_checker_asks_what_the_list_asks() {
+    let mut configs = vec![preset("hbm2_2000"), preset("hbm2_samsung_pim"), preset("hbm3_6400")];
+    for n in [0, 2] {
+        let mut config = configs[n].clone();
+        (config.org.sid, config.timing.ccd_r, config.timing.faw, config.timing.bl) = (2, 5, 70, 3);
+        (config.timing.rfm_ab, config.timing.rfm_pb) = (200, 100);
+        config.derive();
+        configs.push(config);
+    }
+    let gaps = Options { strict: false, state: false, refresh: false };
+    let mut early = 0;
+    for config in &configs {
+        for seed in 0..SEQUENCES {
+            let mut random = Random(seed);
+            let mut trace = drive(config, seed);
+            // Everything from a command on comes some ticks earlier, but not before the command in front of it.
+            for n in 1..trace.len() {
+                let slack = trace[n].tick - trace[n - 1].tick;
+                let less = random.below(4).min(slack) * random.below(2);
+                trace[n..].iter_mut().for_each(|c| c.tick -= less);
+            }
+            let mut found: Vec<usize> = check(config, &trace, gaps)
+                .iter()
+                .filter(|v| !(matches!(v.rule, Rule::RowBus | Rule::ColumnBus) && v.need == 1))
+                .filter(|v| v.rule != Rule::DataBus)
+                .map(|v| v.second.0)
+                .collect();
+            found.dedup();
+            let want = early_by_list(config, &trace);
+            assert_eq!(found, want, "{} {seed}: {trace:?}", config.name);
+            early += want.len();
+        }
+    }
+    assert!(early > 1000, "{early}");
 }
