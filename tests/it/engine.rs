@@ -1,7 +1,7 @@
 //! From text to results in process: the front of the command line, the interpreter, machine code.
 
 use ptoc::defs::Definition;
-use ptoc::session::{Session, Waiting};
+use ptoc::session::{Origin, Session, Waiting};
 use ptoc_diagnostics::{Diagnostic, render};
 use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
@@ -69,7 +69,7 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
     let source = instance.kernel.clone();
     let arguments = instance.tensors.iter().map(|t| t.name.to_string()).collect();
-    let Some(prepared) = s.prepare(instance) else { return Err(refused(s)) };
+    let Some(prepared) = s.prepare(instance, &Origin::new(&unit, entry, &bindings)) else { return Err(refused(s)) };
     let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
         Ok(code) => code,
         Err(d) => {

@@ -6,6 +6,7 @@ mod engine;
 mod fuzz;
 mod golden;
 mod layouts;
+mod memory;
 mod pages;
 mod random;
 mod rearrange;

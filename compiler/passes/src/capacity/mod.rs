@@ -58,6 +58,12 @@ pub fn reports<'o>(
     let repairs = repairs::Repairs::new(kernel, live, &values, target, author);
     let tell = |o: &&Overflow| {
         let mut d = report(kernel, live, &values, target, o, author);
+        // Reports of one place are shown as one.
+        let here = |p: Point| live.spans.get(p as usize);
+        for also in overflows.iter().filter(|x| x.loc != o.loc && here(x.peak_point) == here(o.peak_point)) {
+            let memory = memories::name(target, also.loc);
+            d = d.with_note(format!("{memory} is too small here too: {} of {} bytes", also.needed, also.capacity));
+        }
         d.fixes.extend(repairs.of(o));
         d
     };

@@ -219,7 +219,7 @@ impl<'k> Repairs<'k> {
         let holding = &self.values[tile];
         let touched = |r: Interval| holding.writes.iter().chain(&holding.reads).all(|&p| r.contains(p));
         let around = self.live.loops.iter().enumerate().filter(|(_, l)| l.range.contains(point));
-        around.filter(|(_, l)| touched(l.range) && held.start <= l.range.start).map(|(n, _)| n).last()
+        around.filter(|(_, l)| touched(l.range) && held.start <= l.range.start).map(|(n, _)| n).next_back()
     }
 
     /// The gap around `point` in which an automatic tile holds nothing: where its last value ends (if there was one) and
