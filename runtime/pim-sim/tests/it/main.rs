@@ -10,3 +10,4 @@ mod mutation;
 mod random;
 mod support;
 mod texts;
+mod timing;
