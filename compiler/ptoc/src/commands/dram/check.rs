@@ -177,7 +177,9 @@ fn served(
             n + 1,
             place(&r.address)
         );
-        inputs.found.push(Diagnostic::global(codes::DRAM_NOT_SERVED, message));
+        let help = "a controller that merges writes, or answers reads from its write queue, leaves such requests: check its \
+                    commands without the request trace";
+        inputs.found.push(Diagnostic::global(codes::DRAM_NOT_SERVED, message).with_help(help));
     }
     if without > SHOWN {
         let message = format!("{} more commands serve no request of the trace", without - SHOWN);

@@ -41,7 +41,7 @@ impl Inputs {
         Ok(self.sources.add(shown(path), text))
     }
 
-    /// The configuration: a file if there is one of that name, a preset otherwise. `None` if it was refused.
+    /// The configuration: the preset of that name, or else the file. `None` if it was refused.
     pub fn config(&mut self, name: &str) -> Result<Option<Config>, Diagnostic> {
         let preset = PRESETS.iter().find(|p| p.name == name);
         let path = Path::new(name);
