@@ -1,6 +1,8 @@
 //! `ptoc mem` on the examples, and what `spec/memory.md` shows of it: `UPDATE_SPEC=1` writes sessions and pictures anew.
 
 use crate::engine::{Outcome, command};
+use ptoc_diagnostics::codes;
+use ptoc_tests::front::{Flags, check};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -174,4 +176,61 @@ fn constant_addresses_past_the_end_are_on_the_map() {
     assert!(outcome.err.contains("SA-0353") && !outcome.err.contains("E0401"), "{}", outcome.err);
     let map: Value = serde_json::from_str(&outcome.out).expect("JSON");
     assert_eq!(map["fits"], false);
+}
+
+/// What is offered as an edit mends what it is offered for.
+#[test]
+fn repairs_repair() {
+    let mut tried = 0;
+    for entry in std::fs::read_dir(root().join("tests/ui/capacity")).expect("the broken programs") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_none_or(|e| e != "tile") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        let flags = Flags::of_comments(&text);
+        for d in check("a.tile", &text, &flags, None).diagnostics {
+            for fix in d.fixes.iter().filter(|f| d.code == codes::CAPACITY && !f.edits.is_empty()) {
+                let mut new = text.clone();
+                let mut edits = fix.edits.clone();
+                edits.sort_by_key(|e| std::cmp::Reverse(e.span.start));
+                edits.iter().for_each(|e| new.replace_range(e.span.range(), &e.text));
+                let after = check("a.tile", &new, &flags, None);
+                assert!(after.errors() == 0, "{}: {}\n{}", path.display(), fix.message, after.text());
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 4, "only {tried}");
+}
+
+/// Addresses of loop variables: which of them are left for the run to test.
+#[test]
+fn addresses_in_loops_are_decided() {
+    let kernel = |around: &str, address: &str| {
+        format!(
+            "kernel k(a: in f32[M, N], c: out f32[M, N]) {{\n\
+             grid (i in tiles(M, 16), j in tiles(N, 64));\n\
+             let x = tile Vec<f32, i, j>;\n\
+             for s in 0..8 {{ {around} TASSIGN(x, {address}); TLOAD(x, a.tile(i, j)); TSTORE(c.tile(i, j), x); }}\n}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("k.tile");
+    let said = |around: &str, address: &str| {
+        std::fs::write(&file, kernel(around, address)).expect("written");
+        let outcome = command(&["check", &file.display().to_string()]);
+        let found = ["SA-0353", "SA-0354", "PA-1106", "PA-1107"].into_iter().filter(|c| outcome.err.contains(c));
+        found.collect::<Vec<_>>().join(" ")
+    };
+    // UB has 0x30000 bytes, the tile 0x1000.
+    assert_eq!(said("", "s * 0x1000"), "");
+    assert_eq!(said("", "0x2F000 - s % 2 * 0x1000"), "");
+    assert_eq!(said("", "0x29000 + s * 0x1000"), "SA-0353");
+    assert_eq!(said("", "s * 0x1000 - 0x1000"), "SA-0353");
+    assert_eq!(said("", "s * 0x10"), "SA-0354");
+    assert_eq!(said("", "s / 2 * 0x20"), "");
+    // Not every iteration comes this far: that is for the run to see.
+    assert_eq!(said("if s >= 4 { break; }", "0x29000 + s * 0x1000"), "PA-1107");
+    assert_eq!(said("if s >= 4 { continue; }", "0x29000 + s * 0x1000"), "PA-1107");
 }

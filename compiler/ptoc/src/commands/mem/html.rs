@@ -49,7 +49,7 @@ const LEGEND: &str = "<p class=\"legend\">Left to right: the program, from point
 
 fn kernel(out: &mut String, map: &MemoryMap, k: usize, lines: &Lines<'_>, peaks: &mut BTreeMap<u32, Vec<String>>) {
     if k > 0 {
-        write!(out, "<h2 class=\"launch\">{}</h2>\n", escape(&map.kernel)).ok();
+        writeln!(out, "<h2 class=\"launch\">{}</h2>", escape(&map.kernel)).ok();
     }
     if map.memories.is_empty() {
         out.push_str("<p>This kernel has no tiles.</p>\n");
@@ -89,10 +89,10 @@ fn kernel(out: &mut String, map: &MemoryMap, k: usize, lines: &Lines<'_>, peaks:
 fn card(out: &mut String, map: &MemoryMap, memory: &MappedMemory, id: &str, lines: &Lines<'_>) {
     let share = percent(memory.used, memory.capacity);
     let class = if memory.fits() { "card" } else { "card over" };
-    write!(
+    writeln!(
         out,
         "<a class=\"{class}\" href=\"#{id}\"><b>{}</b> <span>{}</span><i><u style=\"width:{}%\"></u></i>\
-         <small>{} of {} bytes, peak at line {}</small></a>\n",
+         <small>{} of {} bytes, peak at line {}</small></a>",
         escape(&memory.name),
         match memory.capacity {
             0 => "none here".into(),
@@ -133,9 +133,9 @@ fn row(out: &mut String, map: &MemoryMap, tile: &MappedTile, lines: &Lines<'_>) 
         (_, Some((start, _)), Some(end)) => format!("{start:#x}..{end:#x}"),
         _ => "none".into(),
     };
-    write!(
+    writeln!(
         out,
-        "<tr><td>{}{title}<td>{}<td class=\"n\">{}<td class=\"n\">{address}<td class=\"n\">{}<td class=\"n\">{}</tr>\n",
+        "<tr><td>{}{title}<td>{}<td class=\"n\">{}<td class=\"n\">{address}<td class=\"n\">{}<td class=\"n\">{}</tr>",
         if tile.hidden { "<em>hidden</em> " } else { "" },
         escape(&tile.ty.to_string()),
         tile.bytes,
@@ -151,7 +151,7 @@ fn source(lines: &Lines<'_>, peaks: &BTreeMap<u32, Vec<String>>) -> String {
         let badge = peaks.get(&n).map_or_else(String::new, |names| {
             format!("<span class=\"badge\">peak {}</span>", escape(&names.join(", ")))
         });
-        write!(out, "<li id=\"L{n}\"><code>{}</code>{badge}</li>\n", escape(line)).ok();
+        writeln!(out, "<li id=\"L{n}\"><code>{}</code>{badge}</li>", escape(line)).ok();
     }
     out.push_str("</ol>\n");
     out

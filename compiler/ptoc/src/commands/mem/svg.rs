@@ -57,7 +57,7 @@ pub(super) fn file(list: &[MemoryMap], lines: &Lines<'_>) -> String {
                 1 => heading(map, memory),
                 _ => format!("{}: {}", map.kernel, heading(map, memory)),
             };
-            write!(body, "<text class=\"title\" x=\"12\" y=\"{:.0}\">{}</text>\n", y + 16.0, escape(&title)).ok();
+            writeln!(body, "<text class=\"title\" x=\"12\" y=\"{:.0}\">{}</text>", y + 16.0, escape(&title)).ok();
             write!(body, "<g transform=\"translate(0 {:.0})\">\n{}</g>\n", y + 26.0, picture.body).ok();
             width = width.max(picture.width);
             y += picture.height + 44.0;
@@ -215,10 +215,10 @@ pub(super) fn draw(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, id
             n => format!("pipeline of line {}, {n} stages", lines.show(first)),
         };
         let word = if (end - x) < CHAR * word.len() as f64 { lines.show(first) } else { word };
-        write!(
+        writeln!(
             out,
             "<path class=\"loop\" d=\"M{x:.1} {:.1}v5H{end:.1}v-5\"/><text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"middle\">{}</text>\n",
+             text-anchor=\"middle\">{}</text>",
             at - 2.0,
             f64::midpoint(x, end),
             at + 14.0,
@@ -258,10 +258,10 @@ fn addresses(
     while at <= most {
         // The capacity has a label of its own.
         if cropped || (y(at) - y(memory.capacity)).abs() >= 11.0 {
-            write!(
+            writeln!(
                 out,
                 "<path class=\"grid\" d=\"M{LEFT} {0:.1}H{right:.1}\"/><text class=\"small\" x=\"{1:.1}\" y=\"{2:.1}\" \
-                 text-anchor=\"end\">{at:#x}</text>\n",
+                 text-anchor=\"end\">{at:#x}</text>",
                 y(at),
                 LEFT - 6.0,
                 y(at) + 3.5
@@ -272,10 +272,10 @@ fn addresses(
         at = next;
     }
     if cropped {
-        write!(
+        writeln!(
             out,
             "<path class=\"cut\" d=\"M{LEFT} {top:.1}H{right:.1}\"/><text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"end\">free up to {:#x}</text>\n",
+             text-anchor=\"end\">free up to {:#x}</text>",
             right - 4.0,
             top + 11.0,
             memory.capacity
@@ -285,18 +285,18 @@ fn addresses(
     }
     let at = y(memory.capacity);
     if memory.used > memory.capacity {
-        write!(
+        writeln!(
             out,
-            "<rect class=\"beyond\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>\n",
+            "<rect class=\"beyond\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
             axis.width(),
             at - top
         )
         .ok();
     }
-    write!(
+    writeln!(
         out,
         "<path class=\"capacity\" d=\"M{LEFT} {at:.1}H{right:.1}\"/><text class=\"small limit\" x=\"{:.1}\" y=\"{:.1}\" \
-         text-anchor=\"end\">{:#x}</text>\n",
+         text-anchor=\"end\">{:#x}</text>",
         LEFT - 6.0,
         at + 3.5,
         memory.capacity
@@ -323,9 +323,9 @@ fn line_numbers(out: &mut String, map: &MemoryMap, lines: &Lines<'_>, axis: &Axi
         free = x + CHAR * text.len() as f64 + 6.0;
         write!(out, "<text class=\"small\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>", x + 1.0, bottom + 14.0).ok();
     }
-    write!(
+    writeln!(
         out,
-        "<text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">line</text>\n",
+        "<text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">line</text>",
         LEFT - 6.0,
         bottom + 14.0
     )
@@ -458,11 +458,11 @@ fn strip(
         true => ("end", x),
         false => ("start", x),
     };
-    write!(
+    writeln!(
         out,
         "<path class=\"strip\" d=\"{path}\"/><text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">held</text>\
          <path class=\"peak\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/><text class=\"small strong\" x=\"{at:.1}\" y=\"{:.1}\" \
-         text-anchor=\"{anchor}\">{}</text>\n",
+         text-anchor=\"{anchor}\">{}</text>",
         LEFT - 6.0,
         floor - 3.0,
         HEAD - 6.0,
