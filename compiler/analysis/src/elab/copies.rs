@@ -57,7 +57,14 @@ impl Elab<'_> {
         let at = (e[0].span, e[1].span);
         match &dst {
             Val::Tile(t) => self.copy_to_tile(t, to, from, span, at)?,
-            _ => self.copy_sides(&to, &from, None, false, span, at)?,
+            _ => {
+                let zero = self.gathered_zero(&from, span)?;
+                if zero.is_some() && [&to, &from].iter().any(|s| s.window().guards().next().is_some()) {
+                    return self
+                        .not_yet(span, "a gather with `oob = Zero` straight into a ragged window (load it first)");
+                }
+                self.copy_sides(&to, &from, zero, false, span, at)?
+            }
         }
         Ok(Val::Unit)
     }
@@ -70,8 +77,9 @@ impl Elab<'_> {
             return self.copy_sides(&to, &from, Some(zero), true, span, at);
         }
         let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
+        let zero = self.gathered_zero(&from, span)?;
         let ([r, c], None) = (&extents[..], t.valid) else {
-            return self.copy_sides(&to, &from, None, true, span, at);
+            return self.copy_sides(&to, &from, zero, true, span, at);
         };
         let shape = self.write_valid(t, (*r, *c), span)?;
         let (pad, to) = match (self.pads.get(&t.tile).copied(), &from) {
@@ -81,9 +89,18 @@ impl Elab<'_> {
                 self.padded_loads.insert((t.tile, t.element), shape);
                 (Some(self.pad_of(t, pad, span)?), to)
             }
-            _ => (None, Side::Part(self.tile_part(t, shape))),
+            _ => (zero, Side::Part(self.tile_part(t, shape))),
         };
         self.copy_sides(&to, &from, pad, true, span, at)
+    }
+
+    /// What entries outside a table of `oob = Zero` stand for.
+    pub fn gathered_zero(&mut self, src: &Side, span: Span) -> R<Option<Value>> {
+        let zero = |q: &Quantity| matches!(q, Quantity::Entry(l) if l.oob == ptoc_isa::Oob::Zero);
+        match src.window().quantities.iter().any(zero) {
+            true => Ok(Some(self.scalar_of(&Val::Int(0), ptoc_ir::tile::Ty::D(src.dtype()), span)?)),
+            false => Ok(None),
+        }
     }
 
     /// A value as one side of a copy.
@@ -331,7 +348,11 @@ impl Elab<'_> {
             };
             axes.push(Axis { extent: short, dst: a.by.clone(), src: b.by.clone() });
             if let Some((long, of_dst)) = rest {
-                let extent = self.bin(BinOp::Div, long.extent, short, span);
+                let (whole, part) = (self.int_of(long.extent), self.int_of(short));
+                let extent = match whole.div_exact(&part) {
+                    Some(q) => self.value_of(&q, span),
+                    None => self.bin(BinOp::Div, long.extent, short, span),
+                };
                 let by = long.by.clone().into_iter().map(|v| self.bin(BinOp::Mul, v, short, span)).collect();
                 if of_dst { &mut x } else { &mut y }.push(Leaf { extent, by });
             }

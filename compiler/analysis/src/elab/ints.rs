@@ -153,7 +153,7 @@ impl Elab<'_> {
     }
 
     /// The condition holds from here on: checked when the kernel runs.
-    fn require_condition(&mut self, condition: &Condition, why: &LayoutError, span: Span) -> super::R<()> {
+    pub fn require_condition(&mut self, condition: &Condition, why: &LayoutError, span: Span) -> super::R<()> {
         use ptoc_isa::CmpOp;
         let (cond, args, holds) = match condition {
             Condition::Divides(d, n) => {

@@ -251,6 +251,18 @@ impl Elab<'_> {
             Err(e) => return self.layout_error(e, span, &[]),
         };
         self.check_index(index, count, "the threads", index_at)?;
+        // Every thread is somewhere, and none at two places.
+        match self.algebra(span, |cx| ptoc_layout::ops::is_bijection(cx, &threads))? {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = format!("`local_partition`: {threads} does not number its threads 0, 1, .. each once");
+                let d = Diagnostic::error(codes::NOT_BIJECTIVE, threads_at, message)
+                    .with_label("a thread is missing, or at two places")
+                    .with_help("column-major numbering is `make_layout(shape)`, as in `(32, 8):(1, 32)`");
+                return self.report(d);
+            }
+            Err(e) => return self.layout_error(e.of("local_partition"), span, &[threads_at]),
+        }
         if let Some((p, at)) = proj {
             let keep = self.projection(&p, at)?;
             modes = self.project(&modes, &keep, "thread layout", threads_at)?;

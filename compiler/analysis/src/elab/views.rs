@@ -6,7 +6,7 @@ use crate::value::{Block, Leaf, Mode, Quantity, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, Value, ViewRef};
 use ptoc_isa::BinOp;
-use ptoc_layout::{Int, Layout, Tiler, Tuple};
+use ptoc_layout::{Int, Layout, Tiler, Truth, Tuple};
 use ptoc_syntax::ast::{Arg, Expr};
 
 impl Elab<'_> {
@@ -213,7 +213,8 @@ impl Elab<'_> {
             self.advance(w, &by, start, span);
             return Ok(());
         }
-        // The block's own length says where it ends; that the last one runs over the end of an axis is no matter.
+        self.blocks_fit(&mode.tree, cap, k, span)?;
+        // The block's own length says where it ends; that the last one runs over the end of the last axis is no matter.
         let extent = self.span_of(&mode.tree, span);
         let one = Window { modes: vec![Mode { extent, ..mode.clone() }], ..w.clone() };
         let tiler = Tiler::Extent(Int::Const(i64::from(cap)));
@@ -230,6 +231,46 @@ impl Elab<'_> {
         let (tile, rest) = (keep(&divided.modes[0].tree), keep(&divided.modes[1].tree));
         self.fix_mode(w, &rest, index, span);
         w.modes[k].tree = tile;
+        Ok(())
+    }
+
+    /// Blocks of `cap` indices must not be cut by the ends of the axes within a mode (the last one aside): what all
+    /// axes but the last span is a multiple of the block, or the block of it.
+    fn blocks_fit(&mut self, tree: &Tuple<Leaf>, cap: u32, k: usize, span: Span) -> R<()> {
+        let block = Int::Const(i64::from(cap));
+        let leaves = tree.leaves();
+        let mut inner = self.idx(1);
+        for l in &leaves[..leaves.len().saturating_sub(1)] {
+            inner = self.bin(BinOp::Mul, inner, l.extent, span);
+            let n = self.int_of(inner);
+            let (fits, holds) = (self.cx.divides(&block, &n), self.cx.divides(&n, &block));
+            if fits == Truth::Yes || holds == Truth::Yes {
+                continue;
+            }
+            if fits == Truth::No && holds == Truth::No {
+                let message = format!("a block of {cap} is cut by the end of an axis of {n} inside mode {k}");
+                let d = Diagnostic::error(codes::LAYOUT_DIVISIBILITY, span, message)
+                    .with_label(format!("neither of {cap} and {n} divides the other"))
+                    .with_help(
+                        "choose a block that divides, or cut the axes by themselves: \
+                         `x.tile(i, j)` before the modes are grouped, or `zipped_divide`",
+                    );
+                return self.report(d);
+            }
+            let size = self.idx(i64::from(cap));
+            let (over, under) = (self.bin(BinOp::Rem, inner, size, span), self.bin(BinOp::Rem, size, inner, span));
+            // One of the remainders is 0 exactly if their product is.
+            let both = self.bin(BinOp::Mul, over, under, span);
+            let zero = self.idx(0);
+            let cond = self.compare(ptoc_isa::CmpOp::Eq, both, zero, span);
+            let data = ptoc_ir::tile::CheckData {
+                code: codes::LAYOUT_CONDITION,
+                message: format!("a block of {{1}} is cut by the end of an axis of {{0}} inside mode {k}"),
+                span,
+                help: None,
+            };
+            self.check(cond, data, vec![inner, size], span)?;
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::value::{Leaf, Mode, Quantity, View, Window};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
-use ptoc_layout::{Cx, Int, Layout, LayoutError, Stride, Tuple};
+use ptoc_layout::{Condition, Cx, ErrorKind, Int, Layout, LayoutError, Stride, Tuple};
 
 impl Elab<'_> {
     /// A mode of one axis.
@@ -143,7 +143,50 @@ impl Elab<'_> {
             Ok(l) => l,
             Err(e) => return Ok(Err(e)),
         };
+        if let Err(e) = self.steps_forward(&result, span)? {
+            return Ok(Err(e));
+        }
         Ok(Ok(self.relabel(&exposed, &result, span)))
+    }
+
+    /// A step along an axis must not go back, nor so far that numbers overflow: what lies beyond the axis' end is
+    /// guarded, and what would lie before its beginning is not. Steps of the launch are checked when the kernel runs.
+    fn steps_forward(&mut self, result: &Layout, span: Span) -> R<Result<(), LayoutError>> {
+        /// Far beyond any tensor, and short enough for sums of products.
+        const FAR: i64 = 1 << 40;
+        let refuse =
+            |kind, message: String, help: &str| Ok(Err(LayoutError::new(kind, "composition", message).with_help(help)));
+        for (n, d) in result.leaves() {
+            if d.basis.is_empty() || n.is(1) || n.is(0) {
+                continue;
+            }
+            if let Some(step) = d.scale.as_const() {
+                if step < 0 {
+                    let message = format!("stride {step} walks backwards, out of the window's beginning");
+                    return refuse(ErrorKind::OutOfRange, message, "a window is walked forwards only");
+                }
+                let far = n.as_const().map_or(Some(step), |n| (n - 1).checked_mul(step));
+                if far.is_none_or(|far| far > FAR) {
+                    let message = format!("{n} steps of {step} reach beyond any tensor");
+                    return refuse(ErrorKind::Overflow, message, "no tensor has as many elements");
+                }
+                continue;
+            }
+            let v = self.value_of(&d.scale.clone(), span);
+            let why = LayoutError::new(ErrorKind::OutOfRange, "composition", "");
+            // Products of dimensions are bounded by the arrays that have them; other products may have wrapped around,
+            // whatever is known of their factors.
+            if !self.is_dimensional(v) {
+                self.require_condition(&Condition::Le(Int::ZERO, d.scale.clone()), &why, span)?;
+                self.require_condition(&Condition::Le(d.scale.clone(), Int::Const(FAR)), &why, span)?;
+                continue;
+            }
+            let forward = self.facts.min_of(v).is_some_and(|m| m >= 0);
+            if !forward && self.cx.le(&Int::ZERO, &d.scale) != ptoc_layout::Truth::Yes {
+                self.require_condition(&Condition::Le(Int::ZERO, d.scale.clone()), &why, span)?;
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// The window whose axes are those of `result`, a layout over the axes of `w`.
@@ -307,6 +350,11 @@ impl Elab<'_> {
         let moved: Vec<usize> =
             (0..w.modes.len()).filter(|&k| w.modes[k].tree.leaves().iter().any(|l| l.by[q] != zero)).collect();
         let [k] = moved[..] else { return false };
+        // With another guard inside the mode, what is valid is a box and no prefix.
+        let alone = |g: usize| g == q || w.modes[k].tree.leaves().iter().all(|l| l.by[g] == zero);
+        if w.modes[k].plain().is_none() && !w.guards().all(|(g, _)| alone(g)) {
+            return false;
+        }
         let (mut before, mut step) = (self.idx(1), None);
         for l in w.modes[k].tree.clone().leaves() {
             // An axis of one index says nothing.
