@@ -694,6 +694,10 @@ impl Elab<'_> {
         .with_help(match instr.sem {
             Sem::Load => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
             _ => "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`",
+        })
+        .with_help(match instr.sem {
+            Sem::Load => "`copy(tile, window)` follows any strides, element by element",
+            _ => "`copy(window, tile)` follows any strides, element by element",
         });
         self.report(d)
     }
