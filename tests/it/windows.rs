@@ -5,6 +5,9 @@ use crate::engine::{Noise, agree, build};
 use ptoc_tensor::{DType, Tensor};
 use std::rc::Rc;
 
+/// The array's element for these indices, if there is one.
+type Source = Rc<dyn Fn(&[usize]) -> Option<usize>>;
+
 /// A view by definition: where the element at these indices (one a mode, counted colexicographically) comes from.
 #[derive(Clone)]
 struct Model {
@@ -14,7 +17,7 @@ struct Model {
     /// Modes were joined. A tile that does not divide the first of them is cut short at its end, and not at the end of
     /// all: such tiles are left out here.
     joined: bool,
-    source: Rc<dyn Fn(&[usize]) -> Option<usize>>,
+    source: Source,
 }
 
 impl Model {
@@ -149,7 +152,7 @@ impl Chain {
     fn part(&mut self, k: usize) {
         let n = self.model.sizes[k];
         let t = 1 + self.below(4);
-        if n == 0 || n % t != 0 {
+        if n == 0 || !n.is_multiple_of(t) {
             return;
         }
         let i = self.below(t);
@@ -174,7 +177,7 @@ impl Chain {
     fn nest(&mut self, k: usize) {
         let n = self.model.sizes[k];
         let b = 1 + self.below(4);
-        if n == 0 || n % b != 0 {
+        if n == 0 || !n.is_multiple_of(b) {
             return;
         }
         let a = n / b;
