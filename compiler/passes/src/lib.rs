@@ -11,7 +11,6 @@ pub mod liveness;
 pub mod lower;
 pub mod map;
 pub mod memories;
-pub mod pack;
 pub mod pipeline;
 pub mod placed;
 pub mod placement;
