@@ -112,7 +112,7 @@ mod tests {
             .name
             .split('_')
             .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
-        let ranges = ["E0", "E1", "W0", "SA-0", "PA-"];
+        let ranges = ["E0", "E1", "W0", "W1", "SA-0", "PA-"];
         if !name_is_snake {
             faults.push("the name is not snake_case");
         }
