@@ -600,13 +600,13 @@ impl Elab<'_> {
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
         };
         if let (Some(d), Opnd::Tile(t, at)) = (dst, &ops[0]) {
-            shapes[0] = Some(self.write_valid(t, d, *at)?);
-            // Operands carry the very same values where the rule says equal.
+            self.write_valid(t, d, *at)?;
+            // Operands carry the very same values where the rule says equal, also where a check made them so.
+            shapes[0] = Some(d);
             if instr.shape == ShapeRule::Same {
                 for s in shapes.iter_mut().flatten() {
                     *s = d;
                 }
-                shapes[0] = Some(d);
             }
         }
         Ok(shapes)
