@@ -50,16 +50,7 @@ impl fmt::Display for Tiler {
             Tiler::Keep => f.write_str("_"),
             Tiler::Extent(n) => n.fmt(f),
             Tiler::Layout(l) => l.fmt(f),
-            Tiler::ByMode(modes) => {
-                f.write_str("<")?;
-                for (k, m) in modes.iter().enumerate() {
-                    if k > 0 {
-                        f.write_str(",")?;
-                    }
-                    m.fmt(f)?;
-                }
-                f.write_str(">")
-            }
+            Tiler::ByMode(modes) => crate::tuple::write_list(f, "<", modes, ">"),
         }
     }
 }

@@ -128,16 +128,7 @@ impl<T: fmt::Display> fmt::Display for Tuple<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Tuple::Leaf(x) => x.fmt(f),
-            Tuple::Node(modes) => {
-                f.write_str("(")?;
-                for (k, m) in modes.iter().enumerate() {
-                    if k > 0 {
-                        f.write_str(",")?;
-                    }
-                    m.fmt(f)?;
-                }
-                f.write_str(")")
-            }
+            Tuple::Node(modes) => write_list(f, "(", modes, ")"),
         }
     }
 }
@@ -149,4 +140,21 @@ impl fmt::Display for CoordLeaf {
             CoordLeaf::At(n) => n.fmt(f),
         }
     }
+}
+
+/// Entries between brackets, with commas and no spaces.
+pub(crate) fn write_list<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    open: &str,
+    entries: &[T],
+    close: &str,
+) -> fmt::Result {
+    f.write_str(open)?;
+    for (k, entry) in entries.iter().enumerate() {
+        if k > 0 {
+            f.write_str(",")?;
+        }
+        entry.fmt(f)?;
+    }
+    f.write_str(close)
 }

@@ -93,16 +93,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Bool(b) => b.fmt(f),
-            Value::Tuple(modes) => {
-                f.write_str("(")?;
-                for (k, m) in modes.iter().enumerate() {
-                    if k > 0 {
-                        f.write_str(",")?;
-                    }
-                    m.fmt(f)?;
-                }
-                f.write_str(")")
-            }
+            Value::Tuple(modes) => crate::tuple::write_list(f, "(", modes, ")"),
             Value::Int(n) => n.fmt(f),
             Value::Keep => f.write_str("_"),
             Value::Skip => f.write_str("X"),

@@ -5,7 +5,7 @@ use super::{Elab, R, Reported};
 use crate::value::{Leaf, Mode, Part, Quantity, TileVal, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Access, Affine, Copy, Guard, Op, Table, Value};
-use ptoc_isa::{BinOp, CmpOp};
+use ptoc_isa::BinOp;
 use ptoc_layout::{Truth, Tuple};
 use ptoc_syntax::ast::Arg;
 use ptoc_tensor::DType;
@@ -282,17 +282,8 @@ impl Elab<'_> {
                 self.report(e)
             }
             Truth::Unknown => {
-                let cond = self.compare(CmpOp::Eq, a, b, span);
-                let data = ptoc_ir::tile::CheckData {
-                    code: codes::SHAPES_DIFFER,
-                    message: format!("`copy`: mode {k} has {{1}} elements in the source and {{0}} in the destination"),
-                    span,
-                    help: None,
-                };
-                self.check(cond, data, vec![a, b], span)?;
-                self.facts.le(a, b, 0);
-                self.facts.le(b, a, 0);
-                Ok(())
+                let message = format!("`copy`: mode {k} has {{1}} elements in the source and {{0}} in the destination");
+                self.check_equal(a, b, message, span)
             }
         }
     }

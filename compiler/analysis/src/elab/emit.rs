@@ -134,6 +134,16 @@ impl Elab<'_> {
         Ok(())
     }
 
+    /// `a == b` is checked at run time, and believed from here on. `message` speaks of `{0}` and `{1}`.
+    pub fn check_equal(&mut self, a: Value, b: Value, message: String, span: Span) -> R<()> {
+        let cond = self.compare(CmpOp::Eq, a, b, span);
+        let code = ptoc_diagnostics::codes::SHAPES_DIFFER;
+        self.check(cond, CheckData { code, message, span, help: None }, vec![a, b], span)?;
+        self.facts.le(a, b, 0);
+        self.facts.le(b, a, 0);
+        Ok(())
+    }
+
     /// `a <= b` must hold: proved, refuted here, or checked at run time. `message` speaks of `{0}` and `{1}`.
     pub fn require_le(&mut self, a: Value, b: Value, code: Code, message: String, span: Span) -> R<()> {
         if self.facts.le_certain(a, b, 0) {

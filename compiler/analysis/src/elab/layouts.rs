@@ -21,10 +21,15 @@ const ON_WINDOWS: &[&str] = &[
 ];
 
 impl Elab<'_> {
+    /// A `static_assert` that failed has said in the author's words that the sizes do not fit: what follows from it is
+    /// not reported again.
+    pub fn assertion_failed(&self) -> bool {
+        self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT)
+    }
+
     /// An algebraic refusal as a diagnostic; `args` are the places of the operation's arguments.
     pub fn layout_error<T>(&mut self, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
-        // A `static_assert` that failed has said in the author's words that the sizes do not fit.
-        if self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT) {
+        if self.assertion_failed() {
             return Err(Reported);
         }
         let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);

@@ -4,7 +4,7 @@ use super::{Elab, R, Reported, Valid};
 use crate::value::{TileArray, TileSpec, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Op, TensorData, TensorDir, TileData, TileRef, Value};
-use ptoc_isa::{BinOp, CmpOp, Loc, TileType};
+use ptoc_isa::{BinOp, Loc, TileType};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
 
@@ -165,17 +165,7 @@ impl Elab<'_> {
             };
             return self.report(d);
         }
-        let cond = self.compare(CmpOp::Eq, a, b, span);
-        let data = ptoc_ir::tile::CheckData {
-            code: codes::SHAPES_DIFFER,
-            message: format!("valid {what} differ: {{0}} and {{1}}"),
-            span,
-            help: None,
-        };
-        self.check(cond, data, vec![a, b], span)?;
-        self.facts.le(a, b, 0);
-        self.facts.le(b, a, 0);
-        Ok(())
+        self.check_equal(a, b, format!("valid {what} differ: {{0}} and {{1}}"), span)
     }
 
     /// Two shapes must be equal.

@@ -248,6 +248,9 @@ impl Elab<'_> {
                 continue;
             }
             if fits == Truth::No && holds == Truth::No {
+                if self.assertion_failed() {
+                    return Err(Reported);
+                }
                 let message = format!("a block of {cap} is cut by the end of an axis of {n} inside mode {k}");
                 let d = Diagnostic::error(codes::LAYOUT_DIVISIBILITY, span, message)
                     .with_label(format!("neither of {cap} and {n} divides the other"))
