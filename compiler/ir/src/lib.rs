@@ -4,4 +4,5 @@ pub mod interp;
 pub mod loops;
 pub mod oracle;
 pub mod scalar;
+pub mod sync;
 pub mod tile;

@@ -270,6 +270,7 @@ A target is a TOML file:\n\n\
 * `[memory.LOCATION]` for each of the nine locations: `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
+* `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
 * `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\n\
 `-D capacity.LOCATION=BYTES` overrides one capacity. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 

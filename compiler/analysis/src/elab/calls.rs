@@ -524,7 +524,7 @@ impl Elab<'_> {
         self.inlined.pop();
         self.merge_exits(label, &before, span);
         self.valid.retain(|t, _| before.contains_key(t));
-        self.emit(Op::Scope(Box::new(Scope { label, body })), span);
+        self.emit(Op::Scope(Box::new(Scope { label, role: None, body })), span);
         r?;
         let mut out: Vec<Val> = slots.iter().map(|s| Val::Scalar(self.b.get(*s, span))).collect();
         Ok(match (out.len(), &f.ret) {

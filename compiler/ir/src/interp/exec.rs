@@ -92,6 +92,8 @@ impl<'k> Machine<'k, '_> {
                 }
             }
             Op::Print { parts } => self.print_line(parts)?,
+            // Statements run in program order here: there is nothing to order.
+            Op::Sync(_) => {}
             Op::For(_) | Op::If(_) | Op::While(_) | Op::Scope(_) => {}
             Op::Break(_) | Op::Continue(_) | Op::Leave(_) => {}
         }

@@ -13,7 +13,8 @@
 use super::simplify::Simplified;
 use super::{
     AddrKind, Affine, CheckData, CheckId, Const, Copy, Dim, For, GridDim, If, Inst, Kernel, Label, Mma, Op, Region,
-    ScalarParam, Scope, Stmt, TensorData, TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, While,
+    RoleId, ScalarParam, Scope, Stmt, SyncMode, SyncOp, TensorData, TensorId, Tile, TileData, TileRef, Ty, Value,
+    ValueData, Var, VarData, While,
 };
 use crate::scalar;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -69,6 +70,9 @@ impl Builder {
                 values: PrimaryMap::new(),
                 vars: PrimaryMap::new(),
                 tiles: PrimaryMap::new(),
+                events: PrimaryMap::new(),
+                roles: PrimaryMap::new(),
+                sync: SyncMode::Auto,
                 checks: PrimaryMap::new(),
                 labels: PrimaryMap::new(),
                 prologue: Region::new(),
@@ -568,13 +572,27 @@ impl Builder {
         self.emit(Op::While(Box::new(While { label, head, cond, body })), span);
     }
 
+    /// Orders pipes.
+    pub fn sync(&mut self, sync: SyncOp, span: Span) {
+        self.emit(Op::Sync(sync), span);
+    }
+
+    /// A region that `role` issues.
+    pub fn role(&mut self, role: RoleId, span: Span, body: impl FnOnce(&mut Builder)) {
+        let label = self.label(span);
+        self.push_region();
+        body(self);
+        let body = self.pop_region();
+        self.emit(Op::Scope(Box::new(Scope { label, role: Some(role), body })), span);
+    }
+
     /// A region that `leave` ends.
     pub fn scope(&mut self, span: Span, body: impl FnOnce(&mut Builder, Label)) {
         let label = self.label(span);
         self.push_region();
         body(self, label);
         let body = self.pop_region();
-        self.emit(Op::Scope(Box::new(Scope { label, body })), span);
+        self.emit(Op::Scope(Box::new(Scope { label, role: None, body })), span);
     }
 }
 

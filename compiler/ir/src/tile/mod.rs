@@ -14,7 +14,9 @@
 mod access;
 mod builder;
 mod op;
+mod pipes;
 mod simplify;
+mod sync;
 pub mod text;
 mod types;
 pub mod verify;
@@ -23,6 +25,8 @@ mod visit;
 pub use access::{Access, Affine, Copy, Elem, Guard, Mma, Table};
 pub use builder::Builder;
 pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, While};
+pub use pipes::pipe_of_op;
+pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};
 pub use types::{
     AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, TensorData, TensorDir,
     TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, ViewRef,

@@ -1,6 +1,6 @@
 //! Statements of tile IR.
 
-use super::{CheckId, Const, Copy, Label, Mma, TensorId, Tile, TileRef, Value, Var, ViewRef};
+use super::{CheckId, Const, Copy, Label, Mma, RoleId, SyncOp, TensorId, Tile, TileRef, Value, Var, ViewRef};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Oob, RoundMode, UnOp};
 
@@ -59,6 +59,8 @@ pub enum Op {
     Copy(Box<Copy>),
     /// Accumulates products along a nest of axes.
     Mma(Box<Mma>),
+    /// Orders pipes. Nothing but the order of execution depends on it.
+    Sync(SyncOp),
     /// Ends the launch with an error unless `cond`.
     Check { cond: Value, check: CheckId, args: Vec<Value> },
     /// Prints `parts` to standard error, in the interpreter and on the CPU alike.
@@ -131,11 +133,13 @@ pub struct While {
     pub body: Region,
 }
 
-/// A region with an early exit.
+/// A region with an early exit, or one that a role issues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
     /// Name for `leave`.
     pub label: Label,
+    /// Who issues the statements inside; `None`: whoever issues the scope.
+    pub role: Option<RoleId>,
     /// The body.
     pub body: Region,
 }

@@ -1,6 +1,6 @@
 //! Entities of tile IR and the kernel that owns them.
 
-use super::Region;
+use super::{Event, EventData, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::{Code, Span};
 use ptoc_isa::TileType;
@@ -271,6 +271,12 @@ pub struct Kernel {
     pub vars: PrimaryMap<Var, VarData>,
     /// All tiles.
     pub tiles: PrimaryMap<Tile, TileData>,
+    /// All events.
+    pub events: PrimaryMap<Event, EventData>,
+    /// All roles.
+    pub roles: PrimaryMap<RoleId, RoleData>,
+    /// Who orders the pipes.
+    pub sync: SyncMode,
     /// All run-time checks.
     pub checks: PrimaryMap<CheckId, CheckData>,
     /// Labels, by their span.

@@ -157,6 +157,7 @@ impl Op {
                 PrintPart::Scalar(v) => f(*v),
                 PrintPart::Tile(t) => t.for_each_value(f),
             }),
+            Op::Sync(sync) => sync.for_each_value(f),
             Op::For(x) => [x.lo, x.hi].into_iter().for_each(f),
             Op::If(x) => f(x.cond),
             Op::While(x) => f(x.cond),

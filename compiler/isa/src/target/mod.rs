@@ -4,7 +4,7 @@ mod builtin;
 mod parse;
 mod raw;
 
-use crate::{InstrId, Loc};
+use crate::{InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -112,6 +112,16 @@ pub struct Limits {
     pub fill_blocks: RangeInclusive<u64>,
 }
 
+/// What orders the pipes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pipes {
+    /// Pipes on which an instruction may start before the one before it is done: one that needs its result, or its bytes,
+    /// needs `pipe_barrier` between them. All others finish what they started first.
+    pub barrier: Vec<Pipe>,
+    /// Flags from one pipe to another.
+    pub flags: u32,
+}
+
 /// A machine to compile for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -131,6 +141,8 @@ pub struct Target {
     pub moves: Vec<MoveRule>,
     /// Limits.
     pub limits: Limits,
+    /// The pipes.
+    pub pipes: Pipes,
     memories: [Memory; 9],
 }
 

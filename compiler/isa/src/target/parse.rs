@@ -1,8 +1,8 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
 use super::raw::{RawMemory, RawMove, RawTarget, Text};
-use super::{Family, Limits, Memory, MoveRule, Place, Target, Triple};
-use crate::{Loc, lookup, text};
+use super::{Family, Limits, Memory, MoveRule, Pipes, Place, Target, Triple};
+use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
 use std::collections::BTreeMap;
@@ -85,6 +85,10 @@ impl Reader {
             },
         };
         let memories = self.memories(raw.memory);
+        let pipes = Pipes {
+            barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
+            flags: self.positive(&raw.pipes.flags),
+        };
         Target {
             name: raw.name.into_inner(),
             description: raw.description,
@@ -94,8 +98,18 @@ impl Reader {
             triples,
             moves,
             limits,
+            pipes,
             memories,
         }
+    }
+
+    fn pipe(&mut self, name: &Text) -> Option<Pipe> {
+        let found = Pipe::from_name(name.get_ref());
+        if found.is_none() {
+            let error = self.error(name.span(), format!("`{}` is not a pipe", name.get_ref()));
+            error.notes.push(format!("the pipes are {}", text::list(Pipe::ALL)));
+        }
+        found
     }
 
     fn dtype(&mut self, name: &Text) -> Option<DType> {

@@ -18,6 +18,7 @@ pub(super) struct RawTarget {
     pub memory: Spanned<BTreeMap<Text, RawMemory>>,
     pub cube: RawCube,
     pub limits: RawLimits,
+    pub pipes: RawPipes,
     #[serde(rename = "move")]
     pub moves: Vec<RawMove>,
 }
@@ -49,6 +50,13 @@ pub(super) struct RawLimits {
     pub store_rows: BTreeMap<Text, Spanned<i64>>,
     pub store_cols: Spanned<[i64; 2]>,
     pub fill_blocks: Spanned<[i64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPipes {
+    pub barrier: Vec<Text>,
+    pub flags: Spanned<i64>,
 }
 
 #[derive(Deserialize)]

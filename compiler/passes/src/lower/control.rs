@@ -99,6 +99,8 @@ impl Lower<'_> {
             }
             // Bytes have no poison on the machine.
             Op::Alloc { .. } => {}
+            // The machine runs a block in program order, which is what the order of pipes may never change.
+            Op::Sync(_) => {}
             Op::Assign { tile, element, addr } => self.assign(*tile, *element, *addr),
             Op::Inst(inst) => self.inst(inst),
             Op::Copy(copy) => self.copy(copy),

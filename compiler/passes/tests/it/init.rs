@@ -292,7 +292,7 @@ fn jumps() {
         );
         t.w(a);
         let body = t.k.b.pop_region();
-        t.k.b.emit(Op::Scope(Box::new(ptoc_ir::tile::Scope { label, body })), span);
+        t.k.b.emit(Op::Scope(Box::new(ptoc_ir::tile::Scope { label, role: None, body })), span);
         t.r(a);
     });
 }

@@ -2,8 +2,8 @@
 
 use super::lexer::{Tok, lex};
 use crate::tile::{
-    AddrKind, CheckData, Dim, GridDim, Kernel, ScalarParam, TensorData, TensorDir, TileData, Ty, Value, ValueData,
-    VarData,
+    AddrKind, CheckData, Dim, EventData, EventKind, GridDim, Kernel, Purpose, RoleData, ScalarParam, SyncMode,
+    TensorData, TensorDir, TileData, Ty, Value, ValueData, VarData,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -199,6 +199,8 @@ impl<'t> Parser<'t> {
                     'm' => "a variable such as `m3`",
                     'c' => "a check such as `c3`",
                     'l' => "a label such as `l3`",
+                    'e' => "an event such as `e3`",
+                    'r' => "a role such as `r3`",
                     _ => "a dimension such as `d3`",
                 };
                 self.wanted(what)
@@ -291,6 +293,14 @@ impl<'t> Parser<'t> {
         let name = self.string()?.into();
         self.expect_word("target")?;
         let target = self.string()?.into();
+        let sync = match self.eat_word("sync") {
+            false => SyncMode::Auto,
+            true if self.eat_word("manual") => SyncMode::Manual,
+            true => {
+                self.expect_word("inserted")?;
+                SyncMode::Inserted
+            }
+        };
         let span = self.end()?;
         let mut k = Kernel {
             name,
@@ -302,6 +312,9 @@ impl<'t> Parser<'t> {
             values: PrimaryMap::new(),
             vars: PrimaryMap::new(),
             tiles: PrimaryMap::new(),
+            events: PrimaryMap::new(),
+            roles: PrimaryMap::new(),
+            sync,
             checks: PrimaryMap::new(),
             labels: PrimaryMap::new(),
             prologue: Vec::new(),
@@ -356,9 +369,9 @@ impl<'t> Parser<'t> {
     /// A line of the tables.
     fn line(&mut self, k: &mut Kernel) -> Res<()> {
         let (word, _) = match self.peek() {
-            Tok::Word("dim" | "scalar" | "tensor" | "var" | "tile" | "check" | "label" | "unused") => {
-                self.word("a table's line")?
-            }
+            Tok::Word(
+                "dim" | "scalar" | "tensor" | "var" | "tile" | "role" | "event" | "check" | "label" | "unused",
+            ) => self.word("a table's line")?,
             _ => return self.wanted("a declaration or `prologue`"),
         };
         match word {
@@ -411,6 +424,17 @@ impl<'t> Parser<'t> {
                 self.declared('t', &k.tiles)?;
                 let tile = self.tile()?;
                 k.tiles.push(tile);
+            }
+            "role" => {
+                self.declared('r', &k.roles)?;
+                let name = self.string()?.into();
+                let span = self.end()?;
+                k.roles.push(RoleData { name, span });
+            }
+            "event" => {
+                self.declared('e', &k.events)?;
+                let event = self.event()?;
+                k.events.push(event);
             }
             "check" => {
                 self.declared('c', &k.checks)?;
@@ -468,6 +492,32 @@ impl<'t> Parser<'t> {
         value.and_then(|v| TileLayout::new(&v).map_err(|e| e.to_string())).map_err(|why| {
             Diagnostic::error(codes::IR_SYNTAX, place, format!("`{text}` is no tile's layout: {why}")).into()
         })
+    }
+
+    fn event(&mut self) -> Res<EventData> {
+        let name = self.string()?.into();
+        let kind = if self.eat_word("barrier") {
+            EventKind::Barrier { arrivals: self.number()? }
+        } else {
+            self.expect_word("flag")?;
+            EventKind::Flag
+        };
+        self.expect_word("from")?;
+        let from = self.pipe()?;
+        self.expect_word("to")?;
+        let to = self.pipe()?;
+        let count = if self.eat_word("count") { self.number()? } else { 1 };
+        let purpose = if self.eat_word("full") {
+            Purpose::RingFull
+        } else if self.eat_word("empty") {
+            Purpose::RingEmpty
+        } else if self.eat_word("inserted") {
+            Purpose::Inserted
+        } else {
+            Purpose::Author
+        };
+        let span = self.end()?;
+        Ok(EventData { name, kind, from, to, count, purpose, span })
     }
 
     fn tile(&mut self) -> Res<TileData> {

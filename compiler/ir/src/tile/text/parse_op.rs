@@ -5,10 +5,11 @@ use super::parse::{Def, Parser, Res};
 use crate::scalar;
 use crate::tile::verify::MAX_DEPTH;
 use crate::tile::{
-    Const, For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, TileRef, Ty, Value, ViewRef, While,
+    Const, EventRef, For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, SyncOp, TileRef, Ty, Value,
+    ViewRef, While,
 };
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_isa::{AtomicOp, BinOp, CmpOp, Oob, RoundMode, UnOp, lookup};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Oob, Pipe, RoundMode, UnOp, lookup};
 
 impl<'t> Parser<'t> {
     /// `{ statements }`
@@ -93,9 +94,10 @@ impl<'t> Parser<'t> {
     #[inline(never)]
     fn scope_stmt(&mut self, depth: usize) -> Res<Stmt> {
         let label = self.entity('l')?;
+        let role = if self.eat_word("role") { Some(self.entity('r')?) } else { None };
         let span = self.end()?;
         let body = self.block(depth + 1)?;
-        Ok(Stmt { op: Op::Scope(Box::new(Scope { label, body })), span })
+        Ok(Stmt { op: Op::Scope(Box::new(Scope { label, role, body })), span })
     }
 
     fn comma(&mut self) -> Res<Value> {
@@ -176,6 +178,7 @@ impl<'t> Parser<'t> {
             }
             "copy" => self.copy(),
             "mma" => self.mma(),
+            "sync" => Ok(Op::Sync(self.sync()?)),
             "check" => {
                 let check = self.entity('c')?;
                 let cond = self.comma()?;
@@ -208,6 +211,39 @@ impl<'t> Parser<'t> {
             "continue" => Ok(Op::Continue(self.entity('l')?)),
             "leave" => Ok(Op::Leave(self.entity('l')?)),
             _ => self.inst(word, place),
+        }
+    }
+
+    /// `set e0#v1`, `barrier V`, `expect e0, v2`
+    fn sync(&mut self) -> Res<SyncOp> {
+        let (word, place) = self.word("a synchronisation")?;
+        if word == "barrier" {
+            if self.eat_word("all") {
+                return Ok(SyncOp::Barrier(None));
+            }
+            return Ok(SyncOp::Barrier(Some(self.pipe()?)));
+        }
+        let known = ["set", "wait", "arrive", "expect", "arrive_expect", "complete", "wait_phase"];
+        if !known.contains(&word) {
+            return self.unknown(place, format!("`{word}` is no synchronisation"));
+        }
+        let event = EventRef { event: self.entity('e')?, element: self.element()? };
+        Ok(match word {
+            "set" => SyncOp::Set(event),
+            "wait" => SyncOp::Wait(event),
+            "arrive" => SyncOp::Arrive(event),
+            "expect" => SyncOp::Expect(event, self.comma()?),
+            "arrive_expect" => SyncOp::ArriveExpect(event, self.comma()?),
+            "complete" => SyncOp::Complete(event, self.comma()?),
+            _ => SyncOp::WaitPhase(event, self.comma()?),
+        })
+    }
+
+    pub(super) fn pipe(&mut self) -> Res<Pipe> {
+        let (word, place) = self.word("a pipe")?;
+        match Pipe::from_name(word) {
+            Some(pipe) => Ok(pipe),
+            None => self.unknown(place, format!("`{word}` is no pipe")),
         }
     }
 

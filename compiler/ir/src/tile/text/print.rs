@@ -1,6 +1,6 @@
 //! Printing the kernel and its tables.
 
-use crate::tile::{AddrKind, Kernel, TensorDir, Value};
+use crate::tile::{AddrKind, EventKind, Kernel, Purpose, SyncMode, TensorDir, Value};
 use cranelift_entity::{EntityRef, EntitySet};
 use ptoc_diagnostics::Span;
 use std::fmt::{self, Write};
@@ -60,6 +60,11 @@ impl Printer<'_> {
     fn kernel(&mut self) -> fmt::Result {
         let k = self.k;
         write!(self.out, "kernel {} target {}", Quoted(&k.name), Quoted(&k.target))?;
+        self.out.push_str(match k.sync {
+            SyncMode::Auto => "",
+            SyncMode::Manual => " sync manual",
+            SyncMode::Inserted => " sync inserted",
+        });
         self.end(k.span)?;
         for (id, dim) in &k.dims {
             write!(self.out, "dim {id} {}: ", Quoted(&dim.name))?;
@@ -92,6 +97,11 @@ impl Printer<'_> {
             writeln!(self.out, "var {id} {}: {}", Quoted(&var.name), var.ty)?;
         }
         self.tiles()?;
+        for (id, role) in &k.roles {
+            write!(self.out, "role {id} {}", Quoted(&role.name))?;
+            self.end(role.span)?;
+        }
+        self.events()?;
         for (id, check) in &k.checks {
             write!(self.out, "check {id} {} {}", check.code, Quoted(&check.message))?;
             if let Some(help) = &check.help {
@@ -147,6 +157,28 @@ impl Printer<'_> {
             }
             self.out.push_str(if tile.hidden { " hidden" } else { "" });
             self.end(tile.span)?;
+        }
+        Ok(())
+    }
+
+    fn events(&mut self) -> fmt::Result {
+        for (id, event) in &self.k.events {
+            write!(self.out, "event {id} {}", Quoted(&event.name))?;
+            match event.kind {
+                EventKind::Flag => self.out.push_str(" flag"),
+                EventKind::Barrier { arrivals } => write!(self.out, " barrier {arrivals}")?,
+            }
+            write!(self.out, " from {} to {}", event.from, event.to)?;
+            if event.count != 1 {
+                write!(self.out, " count {}", event.count)?;
+            }
+            self.out.push_str(match event.purpose {
+                Purpose::Author => "",
+                Purpose::RingFull => " full",
+                Purpose::RingEmpty => " empty",
+                Purpose::Inserted => " inserted",
+            });
+            self.end(event.span)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::print::{Printer, Quoted};
 use crate::scalar;
-use crate::tile::{Const, Inst, Op, Operand, PrintPart, Region, Stmt, TileRef, Value, ViewRef};
+use crate::tile::{Const, Inst, Op, Operand, PrintPart, Region, Stmt, SyncOp, TileRef, Value, ViewRef};
 use ptoc_diagnostics::Span;
 use std::fmt::{self, Write};
 
@@ -69,6 +69,7 @@ impl Printer<'_> {
             }
             Op::Scope(x) => {
                 write!(self.out, "scope {}", x.label)?;
+                x.role.map_or(Ok(()), |r| write!(self.out, " role {r}"))?;
                 self.block(Some(span), &x.body)?;
                 self.out.write_str("}\n")
             }
@@ -126,6 +127,7 @@ impl Printer<'_> {
             Op::Inst(inst) => self.inst(inst),
             Op::Copy(copy) => self.copy(copy),
             Op::Mma(mma) => self.mma(mma),
+            Op::Sync(sync) => self.sync(sync),
             Op::Check { cond, check, args } => {
                 write!(self.out, "check {check}, {cond}")?;
                 args.iter().try_for_each(|a| write!(self.out, ", {a}"))
@@ -184,6 +186,19 @@ impl Printer<'_> {
         self.out.push_str("):(");
         self.list(&v.strides)?;
         self.out.write_str(")]")
+    }
+
+    fn sync(&mut self, sync: &SyncOp) -> fmt::Result {
+        write!(self.out, "sync {}", sync.word())?;
+        if let Some(e) = sync.event() {
+            write!(self.out, " {}", e.event)?;
+            self.element(e.element)?;
+        }
+        match sync {
+            SyncOp::Barrier(Some(pipe)) => write!(self.out, " {pipe}"),
+            SyncOp::Barrier(None) => self.out.write_str(" all"),
+            _ => sync.value().map_or(Ok(()), |v| write!(self.out, ", {v}")),
+        }
     }
 
     fn inst(&mut self, inst: &Inst) -> fmt::Result {

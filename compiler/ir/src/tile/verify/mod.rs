@@ -24,6 +24,9 @@
 //! * a window is inside its tile, and a valid shape inside its window, as far as constants tell;
 //! * nothing writes an `in` tensor; views have a stride an extent; check texts refer to arguments that exist.
 //!
+//! **Order** (E0804, E0809, E0812): flags are set and waited for, barriers take the rest; an event has at least one element and
+//! connects two pipes, a barrier has 1 to 2^20 - 1 arrivals; a role's region stands in no other role's.
+//!
 //! **Instructions** (E0809, E0810, E0811, E0817): operands, locations, dtypes, shape relations and modes are those of
 //! the table. Shapes are equal if they are the same values or equal constants. Which dtypes a *target* admits is the
 //! analysis' business. Beyond the table, `TEXPANDS` may fill an `Acc` tile (`acc = 0.0`). No instruction has an operand
@@ -39,8 +42,9 @@ mod access;
 mod inst;
 mod op;
 mod scope;
+mod sync;
 
-use super::{AddrKind, Kernel, Op, TensorDir, Ty, Value};
+use super::{AddrKind, Kernel, Op, RoleId, TensorDir, Ty, Value};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_isa::{Loc, Order};
 use ptoc_tensor::DType;
@@ -75,8 +79,14 @@ impl VerifyError {
 
 /// Checks every invariant of the module documentation.
 pub fn verify(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
-    let mut v =
-        Verifier { k: kernel, errors: Vec::new(), scopes: Scopes::new(kernel), span: kernel.span, in_prologue: true };
+    let mut v = Verifier {
+        k: kernel,
+        errors: Vec::new(),
+        scopes: Scopes::new(kernel),
+        span: kernel.span,
+        in_prologue: true,
+        role: None,
+    };
     v.kernel();
     if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
 }
@@ -88,6 +98,8 @@ struct Verifier<'k> {
     /// Of the statement that is being checked.
     span: Span,
     in_prologue: bool,
+    /// The role around.
+    role: Option<RoleId>,
 }
 
 impl Verifier<'_> {
@@ -100,6 +112,7 @@ impl Verifier<'_> {
     fn kernel(&mut self) {
         let k = self.k;
         self.tiles();
+        self.events();
         for (id, dim) in &k.dims {
             self.span = dim.span;
             self.define(dim.value);

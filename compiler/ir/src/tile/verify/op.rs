@@ -63,7 +63,9 @@ impl Verifier<'_> {
                 self.labelled(x.label, Target::Loop, |v| v.region(&x.body, depth + 1));
                 self.scopes.rewind(&mark);
             }
-            Op::Scope(x) => self.labelled(x.label, Target::Scope, |v| v.region(&x.body, depth + 1)),
+            Op::Scope(x) => {
+                self.in_role(x.role, |v| v.labelled(x.label, Target::Scope, |v| v.region(&x.body, depth + 1)));
+            }
             Op::Break(label) => self.jump(*label, Target::Loop, "break"),
             Op::Continue(label) => self.jump(*label, Target::Loop, "continue"),
             Op::Leave(label) => self.jump(*label, Target::Scope, "leave"),
@@ -221,6 +223,7 @@ impl Verifier<'_> {
             Op::Inst(inst) => self.inst(inst),
             Op::Copy(copy) => self.copy(copy),
             Op::Mma(mma) => self.mma(mma),
+            Op::Sync(sync) => self.sync(sync),
             Op::Check { cond, check, args } => {
                 self.expect(*cond, Ty::BOOL, "a check's condition");
                 for &arg in args {

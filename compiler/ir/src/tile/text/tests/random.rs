@@ -1,11 +1,12 @@
 //! Random kernels.
 
 use crate::tile::{
-    Access, AddrKind, Affine, Builder, CheckData, Const, Copy, Elem, Guard, Inst, InstAttrs, Kernel, Mma, Op, Operand,
-    PrintPart, Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
+    Access, AddrKind, Affine, Builder, CheckData, Const, Copy, Elem, EventData, EventKind, EventRef, Guard, Inst,
+    InstAttrs, Kernel, Mma, Op, Operand, PrintPart, Purpose, RoleData, SyncMode, SyncOp, Table, TensorData, TensorDir,
+    TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
-use ptoc_isa::{BinOp, CmpOp, InstrId, Loc, Oob, Order, RoundMode, TileType, UnOp};
+use ptoc_isa::{BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
 use ptoc_tensor::DType;
 
@@ -160,6 +161,23 @@ impl Generator {
         Op::Mma(Box::new(Mma { m, n, k, acc: self.access(), a: self.access(), b: self.access() }))
     }
 
+    fn sync(&mut self) -> SyncOp {
+        let element = if self.r.below(2) == 0 { Some(self.value()) } else { None };
+        let event = EventRef { event: cranelift_entity::EntityRef::new(self.r.below(2)), element };
+        let value = self.value();
+        match self.r.below(9) {
+            0 => SyncOp::Set(event),
+            1 => SyncOp::Wait(event),
+            2 => SyncOp::Barrier(None),
+            3 => SyncOp::Barrier(Some(*self.r.pick(&Pipe::ALL))),
+            4 => SyncOp::Arrive(event),
+            5 => SyncOp::Expect(event, value),
+            6 => SyncOp::ArriveExpect(event, value),
+            7 => SyncOp::Complete(event, value),
+            _ => SyncOp::WaitPhase(event, value),
+        }
+    }
+
     fn layout(&mut self) -> Option<TileLayout> {
         const LAYOUTS: [&str; 4] = [
             "(4,8):(8,1)",
@@ -183,7 +201,7 @@ impl Generator {
         let var = cranelift_entity::EntityRef::new(0);
         let label = self.b.label(span);
         let ty = self.ty();
-        let op = match self.r.below(if depth < 4 { 30 } else { 24 }) {
+        let op = match self.r.below(if depth < 4 { 31 } else { 25 }) {
             0 => Op::Const { value: self.constant(ty), dst: self.new_value(ty) },
             1 => Op::Unary { op: *self.r.pick(UnOp::ALL), a: self.value(), dst: self.new_value(ty) },
             2 => Op::Binary { op: *self.r.pick(BinOp::ALL), a: self.value(), b: self.value(), dst: self.new_value(ty) },
@@ -236,6 +254,7 @@ impl Generator {
             19..=21 => self.inst(),
             22 => self.copy(),
             23 => self.mma(),
+            24 => Op::Sync(self.sync()),
             n => return self.structured(n, span, depth),
         };
         self.b.emit(op, span);
@@ -253,21 +272,24 @@ impl Generator {
         use crate::tile::{For, If, Scope, While};
         let label = self.b.label(self.r.span());
         let op = match which {
-            24 | 25 => {
+            25 | 26 => {
                 let (lo, hi) = (self.value(), self.value());
                 let index = self.new_value(Ty::Index);
                 let stages = 1 + self.r.below(3) as u32;
                 Op::For(Box::new(For { label, index, lo, hi, stages, body: self.region(depth) }))
             }
-            26 | 27 => {
+            27 | 28 => {
                 let cond = self.value();
                 Op::If(Box::new(If { cond, then: self.region(depth), els: self.region(depth) }))
             }
-            28 => {
+            29 => {
                 let head = self.region(depth);
                 Op::While(Box::new(While { label, head, cond: self.value(), body: self.region(depth) }))
             }
-            _ => Op::Scope(Box::new(Scope { label, body: self.region(depth) })),
+            _ => {
+                let role = (self.r.below(3) == 0).then(|| cranelift_entity::EntityRef::new(self.r.below(2)));
+                Op::Scope(Box::new(Scope { label, role, body: self.region(depth) }))
+            }
         };
         self.b.emit(op, span);
     }
@@ -316,6 +338,21 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
     }
     let (name, ty) = (g.r.name(), g.ty());
     g.b.var(name, ty);
+    g.b.kernel_mut().sync = *g.r.pick(&[SyncMode::Auto, SyncMode::Manual, SyncMode::Inserted]);
+    for _ in 0..2 {
+        let data = EventData {
+            name: g.r.name().into(),
+            kind: [EventKind::Flag, EventKind::Barrier { arrivals: g.r.next() as u32 }][g.r.below(2)],
+            from: *g.r.pick(&Pipe::ALL),
+            to: *g.r.pick(&Pipe::ALL),
+            count: g.r.below(3) as u32,
+            purpose: *g.r.pick(&[Purpose::Author, Purpose::RingFull, Purpose::RingEmpty, Purpose::Inserted]),
+            span: g.r.span(),
+        };
+        g.b.kernel_mut().events.push(data);
+        let role = RoleData { name: g.r.name().into(), span: g.r.span() };
+        g.b.kernel_mut().roles.push(role);
+    }
     for _ in 0..1 + g.r.below(4) {
         let layout = g.layout();
         let data = TileData {

@@ -1,0 +1,9 @@
+//! Models of synchronisation objects: the transaction barrier and the state of a ring of stages.
+//!
+//! Source: the mbarrier of PTX and CUTLASS's `PipelineState`, as described in cutlass_cute.md sections 3.1 to 3.3.
+
+mod barrier;
+mod state;
+
+pub use barrier::{BarrierFault, MAX_ARRIVALS, MAX_BYTES, TransactionBarrier};
+pub use state::PipelineState;
