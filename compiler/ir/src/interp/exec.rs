@@ -167,11 +167,9 @@ impl<'k> Machine<'k, '_> {
                 self.stats.bytes_read += dtype.size() as u64;
                 t.read_as(dtype, index, self.block)
             }
-            Elem::U4 | Elem::I4 => t.read_as(DType::U8, index.div_euclid(2), self.block).map(|byte| {
-                let half = byte >> (4 * index.rem_euclid(2)) & 0xf;
-                // Of a signed half the top bit counts -8.
-                if elem == Elem::I4 && half >= 8 { half | 0xf0 } else { half }
-            }),
+            Elem::U4 | Elem::I4 => {
+                t.read_as(DType::U8, index.div_euclid(2), self.block).map(|byte| elem.half(byte, index))
+            }
         };
         result.or_else(|fault| self.tensor_fault(tensor, elem, index, fault, "read"))
     }

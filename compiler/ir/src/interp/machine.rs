@@ -1,6 +1,7 @@
 //! The state of a run, the launch, and structured control.
 
 use super::launch::{Launch, Options, Outcome, Stats, Unwritten};
+use super::observe::{End, Observer, State};
 use super::tensors::{self, Tensor, Tensors};
 use super::tiles::Tiles;
 use super::trap::Trap;
@@ -8,6 +9,7 @@ use crate::scalar;
 use crate::tile::{Kernel, Label, Op, Region, TensorDir, Ty, Value};
 use cranelift_entity::PrimaryMap;
 use ptoc_diagnostics::{Span, codes};
+use std::ops::ControlFlow;
 
 /// What comes after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub(super) struct Machine<'k, 'l> {
     coordinates: Option<Vec<i64>>,
     /// Of the running statement.
     pub span: Span,
+    /// Who looks on.
+    pub observer: Option<&'l mut dyn Observer>,
+    /// It has ended the run.
+    stopped: bool,
 }
 
 type Step<T = ()> = Result<T, Trap>;
@@ -69,6 +75,8 @@ impl<'k, 'l> Machine<'k, 'l> {
             block: 0,
             coordinates: None,
             span: k.span,
+            observer: None,
+            stopped: false,
         }
     }
 
@@ -228,6 +236,9 @@ impl<'k, 'l> Machine<'k, 'l> {
             self.span = k.span;
             // A block without statements takes time too.
             self.spend(1)?;
+            if self.observer.is_some() {
+                self.observe(|observer, state| observer.block(state))?;
+            }
             self.region(&k.body)?;
             for (i, &extent) in at.iter_mut().zip(&extents).rev() {
                 *i += 1;
@@ -283,12 +294,45 @@ impl<'k, 'l> Machine<'k, 'l> {
 
     pub fn region(&mut self, region: &'k Region) -> Step<Flow> {
         for stmt in region {
+            if self.observer.is_some() {
+                self.observe(|observer, state| observer.before(state, stmt))?;
+            }
             let flow = self.stmt(&stmt.op, stmt.span)?;
+            if self.observer.is_some() {
+                self.observe(|observer, state| observer.after(state, stmt))?;
+            }
             if flow != Flow::Next {
                 return Ok(flow);
             }
         }
         Ok(Flow::Next)
+    }
+
+    fn observe(&mut self, f: impl FnOnce(&mut dyn Observer, &State<'_, '_, '_>) -> ControlFlow<()>) -> Step {
+        let Some(observer) = self.observer.take() else { return Ok(()) };
+        let flow = f(observer, &State::new(self));
+        self.observer = Some(observer);
+        if flow.is_break() {
+            self.stopped = true;
+            return self.trap(codes::TRAP_OUT_OF_FUEL, "stopped by its observer");
+        }
+        Ok(())
+    }
+
+    /// What a failure means: the observer's wish, or an error that it is told of.
+    pub fn end(&mut self, trap: Trap) -> End {
+        if self.stopped {
+            return End::Stopped;
+        }
+        if let Some(observer) = self.observer.take() {
+            observer.trapped(&State::new(self), &trap);
+        }
+        End::Trap(trap)
+    }
+
+    /// The running block's; `None` before the first.
+    pub fn coordinates(&self) -> Option<&[i64]> {
+        self.coordinates.as_deref()
     }
 
     fn stmt(&mut self, op: &'k Op, span: Span) -> Step<Flow> {

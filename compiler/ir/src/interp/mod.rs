@@ -24,12 +24,14 @@ mod launch;
 mod machine;
 mod matrix;
 mod nest;
+mod observe;
 mod tensors;
 mod tiles;
 mod traffic;
 mod trap;
 
 pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
+pub use observe::{End, Observer, State, Storage, Unread};
 pub use trap::Trap;
 
 use crate::tile::{Kernel, verify};
@@ -37,13 +39,29 @@ use ptoc_diagnostics::codes;
 
 /// Runs a kernel. `launch.tensors` hold the results afterwards, also after a trap (as far as it came).
 pub fn run(kernel: &Kernel, launch: &mut Launch<'_>) -> Result<Outcome, Trap> {
+    execute(kernel, launch, None).map_err(|end| match end {
+        End::Trap(trap) => trap,
+        // Only an observer stops a run.
+        End::Stopped => Trap::new(codes::TRAP_INVALID_IR, kernel.span, "the run was stopped"),
+    })
+}
+
+/// [`run`] with someone who looks on.
+pub fn run_observed(kernel: &Kernel, launch: &mut Launch<'_>, observer: &mut dyn Observer) -> Result<Outcome, End> {
+    execute(kernel, launch, Some(observer))
+}
+
+fn execute(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, End> {
     if let Err(errors) = verify::verify(kernel) {
         let first = &errors[0];
         let message = format!("kernel `{}` is not valid IR: {} ({})", kernel.name, first.message, first.code);
-        return Err(Trap::new(codes::TRAP_INVALID_IR, first.span, message));
+        return Err(End::Trap(Trap::new(codes::TRAP_INVALID_IR, first.span, message)));
     }
-    let mut machine = machine::Machine::new(kernel, launch)?;
-    let result = machine.launch();
+    let mut machine = machine::Machine::new(kernel, launch).map_err(End::Trap)?;
+    if let Some(observer) = observer {
+        machine.observer = Some(&mut *observer);
+    }
+    let result = machine.launch().map_err(|trap| machine.end(trap));
     let data = machine.give_back();
     for (arg, data) in launch.tensors.iter_mut().zip(data) {
         arg.data = data;

@@ -181,6 +181,13 @@ impl Tensor {
         Ok(self.get(dtype, at))
     }
 
+    /// Reads an element without a trace.
+    pub fn peek(&self, dtype: DType, index: i64) -> Result<u64, Fault> {
+        let at = self.range(dtype, index)?;
+        self.initialised(&at)?;
+        Ok(self.get(dtype, at))
+    }
+
     /// Writes element number `index` of those of `dtype`, for block number `block`.
     pub fn write_as(&mut self, dtype: DType, index: i64, bits: u64, block: u32) -> Result<(), Fault> {
         let at = self.range(dtype, index)?;

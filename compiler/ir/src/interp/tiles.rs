@@ -1,5 +1,6 @@
 //! Storage of tiles, with a mark on every byte.
 
+use super::observe::Storage;
 use super::traffic::Home;
 use crate::tile::{AddrKind, Kernel, Tile};
 use cranelift_entity::SecondaryMap;
@@ -185,6 +186,42 @@ impl Tiles {
             space.masks.grow(end as usize * 8);
         }
         let mark = if mask || !data.ty.loc.bytes_observable() { self.mark(data.ty) } else { PLAIN };
+        Ok(Slot { ty: data.ty, place: Place::Space(addr as usize), mark })
+    }
+
+    /// Where an element of a tile array is.
+    pub fn storage(&self, kernel: &Kernel, tile: Tile, element: usize) -> Storage {
+        match &kernel.tiles[tile].addr {
+            AddrKind::Auto => self.first[tile].map_or(Storage::None, |_| Storage::Own),
+            AddrKind::Fixed(at) => at.get(element).map_or(Storage::None, |&at| Storage::At(at)),
+            AddrKind::Dynamic => self.bound[tile].get(element).copied().flatten().map_or(Storage::None, Storage::At),
+        }
+    }
+
+    /// [`Self::slot`] of a tile of which bytes have been touched; makes nothing.
+    pub fn existing(&self, kernel: &Kernel, tile: Tile, element: usize) -> Result<Slot, Missing> {
+        let data = &kernel.tiles[tile];
+        let addr = match self.storage(kernel, tile, element) {
+            Storage::None => return Err(Missing::Unassigned),
+            Storage::Own => {
+                let place = Place::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
+                return Ok(Slot { ty: data.ty, place, mark: PLAIN });
+            }
+            Storage::At(addr) => addr,
+        };
+        let end = addr.checked_add(data.ty.bytes()).and_then(|end| usize::try_from(end).ok());
+        let end = end.ok_or(Missing::TooLarge)?;
+        let space = &self.spaces[data.ty.loc as usize];
+        let mask = data.ty.dtype == DType::Bool;
+        if space.bytes.data.len() < end || mask && space.masks.data.len() < end * 8 {
+            return Err(Missing::Unassigned);
+        }
+        let mark = match self.types.iter().position(|&t| t == data.ty) {
+            _ if !mask && data.ty.loc.bytes_observable() => PLAIN,
+            Some(at) => FIRST_TYPE.saturating_add(at as u16),
+            // No tile of this type has been used yet.
+            None => u16::MAX,
+        };
         Ok(Slot { ty: data.ty, place: Place::Space(addr as usize), mark })
     }
 

@@ -48,6 +48,16 @@ impl Elem {
         }
     }
 
+    /// Half number `index` of a byte, in the low bits of the element's dtype; a whole element as it is.
+    pub fn half(self, byte: u64, index: i64) -> u64 {
+        if matches!(self, Elem::Whole(_)) {
+            return byte;
+        }
+        let half = byte >> (4 * index.rem_euclid(2)) & 0xf;
+        // Of a signed half the top bit counts -8.
+        if self == Elem::I4 && half >= 8 { half | 0xf0 } else { half }
+    }
+
     /// Bits that it takes in the tensor.
     pub fn bits(self) -> u32 {
         match self {

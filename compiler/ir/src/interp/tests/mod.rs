@@ -3,6 +3,7 @@ mod control;
 mod instructions;
 mod matrices;
 mod nests;
+mod observed;
 mod products;
 mod traps;
 

@@ -1,0 +1,144 @@
+//! Looking on while a kernel runs: what debuggers and tracers hang on to.
+//!
+//! An [`Observer`] is called around every statement of every block with a read-only [`State`]. It can end the run, and
+//! nothing else: reading through a state leaves no mark, so a run gives the same results with it and without.
+
+use super::machine::Machine;
+use super::tiles::{Fault, Missing};
+use super::trap::Trap;
+use crate::tile::{Elem, Kernel, Stmt, TensorId, Tile, Value, Var};
+use ptoc_isa::TileType;
+use ptoc_tensor::DType;
+use std::ops::ControlFlow;
+
+/// Who is told of every statement. The references to statements are those of the kernel that runs, so their addresses
+/// identify them. The prologue is not observed.
+pub trait Observer {
+    /// A block begins; `state.block()` says which.
+    fn block(&mut self, state: &State<'_, '_, '_>) -> ControlFlow<()> {
+        let _ = state;
+        ControlFlow::Continue(())
+    }
+
+    /// A statement is about to run; a loop once, before its first iteration.
+    fn before(&mut self, state: &State<'_, '_, '_>, stmt: &Stmt) -> ControlFlow<()>;
+
+    /// It has run; a loop with all iterations. Not called for one that fails.
+    fn after(&mut self, state: &State<'_, '_, '_>, stmt: &Stmt) -> ControlFlow<()>;
+
+    /// The run has ended with an error; the state is that of the failing statement.
+    fn trapped(&mut self, state: &State<'_, '_, '_>, trap: &Trap) {
+        let _ = (state, trap);
+    }
+}
+
+/// How an observed run ends without results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By an error.
+    Trap(Trap),
+    /// By its observer.
+    Stopped,
+}
+
+/// Why an element has no value to show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// Nothing has written it.
+    Unwritten,
+    /// Its bytes were written as something else: as a tile of that type, or as plain data.
+    Foreign(Option<TileType>),
+    /// There is no such element.
+    Outside,
+}
+
+/// Where a tile's bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// Its life has not begun, or it has no address yet.
+    None,
+    /// Storage of its own: its address is the planner's business.
+    Own,
+    /// At this byte of its location's memory.
+    At(u64),
+}
+
+/// A running kernel, to look at.
+pub struct State<'s, 'k, 'l> {
+    machine: &'s Machine<'k, 'l>,
+}
+
+impl<'s, 'k, 'l> State<'s, 'k, 'l> {
+    pub(super) fn new(machine: &'s Machine<'k, 'l>) -> State<'s, 'k, 'l> {
+        State { machine }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'k Kernel {
+        self.machine.k
+    }
+
+    /// The block's coordinates in the grid, slowest first.
+    pub fn block(&self) -> &[i64] {
+        self.machine.coordinates().unwrap_or(&[])
+    }
+
+    /// The block's number in the order of execution, from 0.
+    pub fn block_number(&self) -> u32 {
+        self.machine.block
+    }
+
+    /// Bits of a scalar. Those of one that is not visible here are leftovers.
+    pub fn value(&self, value: Value) -> u64 {
+        self.machine.get(value)
+    }
+
+    /// Bits of a mutable scalar.
+    pub fn var(&self, var: Var) -> u64 {
+        self.machine.vars[var.as_u32() as usize]
+    }
+
+    /// Statements and elements so far, as [`super::Options::fuel`] counts them.
+    pub fn steps(&self) -> u64 {
+        self.machine.stats.steps
+    }
+
+    /// Where an element of a tile array is.
+    pub fn storage(&self, tile: Tile, element: usize) -> Storage {
+        self.machine.tiles.storage(self.machine.k, tile, element)
+    }
+
+    /// Bits of element (row, col) of a tile (of one of an array), counted in its capacity.
+    pub fn element(&self, tile: Tile, element: usize, row: usize, col: usize) -> Result<u64, Unread> {
+        let (k, tiles) = (self.machine.k, &self.machine.tiles);
+        let data = &k.tiles[tile];
+        if element >= data.count as usize || row >= data.ty.rows as usize || col >= data.ty.cols as usize {
+            return Err(Unread::Outside);
+        }
+        let slot = tiles.existing(k, tile, element).map_err(|m| match m {
+            Missing::Unassigned | Missing::TooLarge => Unread::Unwritten,
+        })?;
+        tiles.read(&slot, row, col).map_err(|fault| match fault {
+            Fault::Poison => Unread::Unwritten,
+            Fault::Confused(by) => Unread::Foreign(by),
+        })
+    }
+
+    /// Extents of a tensor's buffer.
+    pub fn shape(&self, tensor: TensorId) -> &[u64] {
+        &self.machine.tensors[tensor].shape
+    }
+
+    /// Bits of an element of a tensor's buffer, seen as one of elements `elem`.
+    pub fn tensor_element(&self, tensor: TensorId, elem: Elem, index: i64) -> Result<u64, Unread> {
+        let t = &self.machine.tensors[tensor];
+        match elem {
+            Elem::Whole(dtype) => t.peek(dtype, index),
+            Elem::U4 | Elem::I4 => t.peek(DType::U8, index.div_euclid(2)).map(|byte| elem.half(byte, index)),
+        }
+        .map_err(|fault| match fault {
+            super::tensors::Fault::Outside => Unread::Outside,
+            _ => Unread::Unwritten,
+        })
+    }
+}
