@@ -7,6 +7,7 @@ pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["act"], "<std>/act.tile", include_str!("../act.tile")),
     (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
     (&["rearrange"], "<std>/rearrange.tile", include_str!("../rearrange.tile")),
+    (&["storage"], "<std>/storage.tile", include_str!("../storage.tile")),
 ];
 
 /// The module at `path` (without the leading `std`): the name of its file and its text.

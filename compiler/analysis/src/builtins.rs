@@ -31,6 +31,8 @@ pub enum Builtin {
     Iota,
     /// `bytes(t)`: storage of a tile.
     Bytes,
+    /// `capacity(Vec)`: bytes of a memory of the target.
+    Capacity,
     /// `size(x)`: number of elements.
     Size,
     /// `rank(x)`
@@ -106,6 +108,7 @@ pub fn function(name: &str) -> Option<Builtin> {
         "transpose" => B::Transpose,
         "iota" => B::Iota,
         "bytes" => B::Bytes,
+        "capacity" => B::Capacity,
         "size" => B::Size,
         "rank" => B::Rank,
         "col" => B::Col,

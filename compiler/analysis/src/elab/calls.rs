@@ -248,6 +248,17 @@ impl Elab<'_> {
                 };
                 Ok(Val::Int(i128::from(ty.bytes())))
             }
+            Builtin::Capacity => {
+                let e = self.exactly(args, 1, "capacity(Vec)", span)?[0];
+                match self.expr(e)? {
+                    Val::Word(Word::Loc(loc)) => Ok(Val::Int(i128::from(self.target.capacity(loc)))),
+                    Val::Poison => Err(Reported),
+                    other => {
+                        let message = format!("`capacity` takes a location, found {}", other.describe());
+                        self.error(codes::TYPE_MISMATCH, e.span, message)
+                    }
+                }
+            }
             Builtin::Copy => self.copy(args, span),
             Builtin::TiledMma => self.tiled_mma(args, span),
             Builtin::SelectMma => self.select_mma(args, span),
