@@ -8,6 +8,7 @@ mod golden;
 mod layouts;
 mod memory;
 mod pages;
+mod physical;
 mod random;
 mod rearrange;
 mod spec;

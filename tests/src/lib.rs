@@ -1,3 +1,4 @@
 //! Shared helpers of the cross-crate tests.
 
 pub mod front;
+pub mod programs;

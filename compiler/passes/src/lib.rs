@@ -11,12 +11,15 @@ pub mod liveness;
 pub mod lower;
 pub mod map;
 pub mod memories;
+pub mod physical;
 pub mod pipeline;
 pub mod placed;
 pub mod placement;
 pub mod plan_check;
+pub mod scalars;
 
 pub use map::MemoryMap;
+pub use physical::physical;
 pub use pipeline::{Prepared, pipeline, place};
 pub use placed::PlacedKernel;
 pub use placement::Placement;

@@ -6,7 +6,7 @@ mod gene;
 mod grow;
 mod stmts;
 
-use crate::engine::{Built, Content, agree, build, noise};
+use crate::engine::{Built, Content, agree, build, difference, noise};
 use ast::Program;
 use gene::{Genome, genome};
 use grow::grow;
@@ -72,6 +72,18 @@ enum Fate {
     Trapped,
 }
 
+/// The kernel about bytes gives the same results.
+fn physical_agrees(mut built: Built, dims: &[(&str, i64)], tensors: &[Tensor], want: &[Tensor]) -> Result<(), String> {
+    let kernel = ptoc_passes::physical(&built.placed.kernel, &built.placed.placement, &built.target);
+    built.placed.kernel = kernel;
+    let shown = |why: String| format!("{why}\n{}", built.placed.kernel);
+    let got = built.interpret(dims, tensors).map_err(|(code, m)| shown(format!("physical: {code} {m}")))?;
+    match want.iter().zip(&got).find_map(|(want, got)| difference(want, got)) {
+        Some(why) => Err(shown(format!("physical: {why}"))),
+        None => Ok(()),
+    }
+}
+
 fn try_one(g: &Genome) -> Result<Fate, String> {
     let program = grow(g);
     let text = program.to_string();
@@ -101,7 +113,10 @@ fn try_one(g: &Genome) -> Result<Fate, String> {
         return Err(shown(format!("the plan does not pass the checker: {faults:?}")));
     }
     match agree(&built, &dims, &tensors(g, &program, &dims), &[1, 2]).map_err(shown)? {
-        Ok(_) => Ok(Fate::Ran),
+        Ok(want) => {
+            physical_agrees(built, &dims, &tensors(g, &program, &dims), &want).map_err(shown)?;
+            Ok(Fate::Ran)
+        }
         Err(stop) => {
             if std::env::var_os("SHOW_REFUSED").is_some() {
                 eprintln!("{stop:?}\n{text}");

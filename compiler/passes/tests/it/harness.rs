@@ -253,6 +253,15 @@ pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
         panic!("{want:?}\n{got:?}\n{}", show());
     };
     compare(args, want, got, &show);
+    // So does the same kernel about bytes.
+    let bytes = ptoc_passes::physical(&prepared.placed.kernel, &prepared.placed.placement, target);
+    if let Err(errors) = verify(&bytes) {
+        panic!("{bytes}\n{errors:?}");
+    }
+    match run_interpreter(&bytes, args) {
+        End::Done(physical) => compare(args, want, &physical, &|| format!("{bytes}")),
+        end => panic!("{end:?}\n{bytes}"),
+    }
     // Machine code takes longer to make than to test: a third of the kernels, always the same ones.
     let letters: u64 = kernel.to_string().bytes().map(u64::from).sum();
     if letters.is_multiple_of(3) {

@@ -1,0 +1,114 @@
+//! The programs of the repository, in process: every `// run:` line made ready, and every kernel on every target.
+
+use ptoc::defs::Definition;
+use ptoc::launch::{Plan, read_arrays};
+use ptoc::session::{Origin, Session, Waiting};
+use ptoc_isa::Target;
+use ptoc_passes::PlacedKernel;
+use ptoc_syntax::Directive;
+use ptoc_syntax::directive::Settings;
+use ptoc_tensor::Tensor;
+use std::path::{Path, PathBuf};
+
+/// The `.tile` files of `examples` and `tests/language`, sorted.
+pub fn files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = ["language", "../examples"]
+        .iter()
+        .filter_map(|d| std::fs::read_dir(root.join(d)).ok())
+        .flat_map(|d| d.filter_map(|e| Some(e.ok()?.path())))
+        .filter(|p| p.extension().is_some_and(|e| e == "tile"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= 12, "the programs are gone");
+    files
+}
+
+/// A `// run:` line that compiles.
+pub struct Prepared {
+    /// File and line.
+    pub name: String,
+    /// With the sources and the target.
+    pub session: Session,
+    /// Ready to run.
+    pub plan: Plan,
+    /// The arguments before.
+    pub before: Vec<Tensor>,
+}
+
+fn definitions(settings: &Settings) -> Vec<Definition> {
+    let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
+    let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
+    plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
+}
+
+/// The `// run:` lines of a file that this compiler takes (others are `ptoc test`'s business).
+pub fn runs(path: &Path) -> Vec<Prepared> {
+    let text = std::fs::read_to_string(path).expect("UTF-8");
+    let mut sources = ptoc_diagnostics::SourceMap::new();
+    let file = sources.add(path.display().to_string(), text.as_str());
+    let mut out = Vec::new();
+    for directive in ptoc_syntax::parse(file, &text).directives {
+        let Directive::Run(run) = directive else { continue };
+        let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
+        let Ok(mut session) = Session::new(target, &definitions(&run.settings)) else { continue };
+        let unit = session.load_text(path, text.clone());
+        let Ok(entry) = unit.entry(Some(&run.kernel.name), "run") else { continue };
+        session.check_definitions(&[entry], &unit);
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let inputs: Vec<_> =
+            run.inputs.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect();
+        let Ok(mut arrays) = read_arrays(&mut session, &entry, "", &inputs) else { continue };
+        let Ok(plan) = Plan::new(&mut session, &unit, &entry, &arrays, true) else { continue };
+        let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
+        let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { continue };
+        let line = sources.position(file, run.span.start).line;
+        let name = format!("{}:{line} {} on {target}", path.display(), run.kernel.name);
+        out.push(Prepared { name, session, plan, before });
+    }
+    out
+}
+
+/// A kernel of a file, placed for a target.
+pub struct Placed {
+    /// File, kernel and target.
+    pub name: String,
+    /// The target.
+    pub target: Target,
+    /// With addresses.
+    pub placed: PlacedKernel,
+}
+
+/// Every kernel of a file (and every step of its programs) that compiles without definitions, on every target.
+pub fn kernels(path: &Path) -> Vec<Placed> {
+    let text = std::fs::read_to_string(path).expect("UTF-8");
+    kernels_of(path, &text)
+}
+
+/// [`kernels`] of a text.
+pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
+    let mut out = Vec::new();
+    for target in Target::all() {
+        let mut session = Session::new(&target.name, &[]).expect("built in");
+        let unit = session.load_text(path, text.to_owned());
+        if session.diagnostics.has_errors() {
+            continue;
+        }
+        for entry in unit.entries() {
+            let Ok(bindings) = session.bindings(&entry, &unit) else { continue };
+            let instances: Vec<_> = if entry.program {
+                let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError);
+                program.into_iter().flat_map(|p| p.steps).map(|s| s.instance).collect()
+            } else {
+                session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).into_iter().collect()
+            };
+            for instance in instances {
+                let name = format!("{} {} on {}", path.display(), instance.kernel.name, target.name);
+                if let Some(prepared) = session.prepare(instance, &Origin::new(&unit, &entry, &bindings)) {
+                    out.push(Placed { name, target: session.target.clone(), placed: prepared.placed });
+                }
+            }
+        }
+    }
+    out
+}
