@@ -69,7 +69,9 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
     let source = instance.kernel.clone();
     let arguments = instance.tensors.iter().map(|t| t.name.to_string()).collect();
-    let Some(prepared) = s.prepare(instance, &Origin::new(&unit, entry, &bindings)) else { return Err(refused(s)) };
+    let Some(prepared) = s.prepare(instance, &Origin { unit: &unit, kernel: entry.id, bindings: &bindings }) else {
+        return Err(refused(s));
+    };
     let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
         Ok(code) => code,
         Err(d) => {

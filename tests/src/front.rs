@@ -133,9 +133,9 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
     all.extend(found);
     let target = Target::builtin(&flags.target).expect("a target that exists");
     let mut compiled = 0;
-    let mut pipeline = |kernel: Kernel, of: Option<ItemId>, all: &mut Diagnostics| {
-        let source = Source { sources: &sources, modules: &modules, kernel: of.map(|id| (id, &bindings)) };
-        match ptoc_passes::pipeline::pipeline_of(kernel, target, &source) {
+    let mut pipeline = |ir: Kernel, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
+        let source = Source { sources: &sources, modules: &modules, kernel, bindings };
+        match ptoc_passes::pipeline::pipeline_of(ir, target, &source) {
             Ok(prepared) => {
                 all.extend(prepared.warnings);
                 compiled += 1;
@@ -148,13 +148,13 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
             let outcome = instantiate_program(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             for step in outcome.result.into_iter().flat_map(|p| p.steps) {
-                pipeline(step.instance.kernel, None, &mut all);
+                pipeline(step.instance.kernel, step.kernel, &step.bindings, &mut all);
             }
         } else {
             let outcome = instantiate(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             if let Some(instance) = outcome.result {
-                pipeline(instance.kernel, Some(id), &mut all);
+                pipeline(instance.kernel, id, &bindings, &mut all);
             }
         }
     }

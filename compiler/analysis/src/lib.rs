@@ -24,8 +24,8 @@ pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_nam
 pub use names::check as check_names;
 
 use indexmap::IndexMap;
-use ptoc_diagnostics::Diagnostic;
-use ptoc_syntax::ast::{Expr, Name};
+use ptoc_diagnostics::{Diagnostic, Span};
+use ptoc_syntax::ast::{Expr, ExprKind, Name};
 
 /// What the caller fixes: `-D` definitions, and dimensions known from the arguments.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,30 @@ pub struct Bindings {
     pub fixed: IndexMap<Name, i64>,
     /// Static parameters that a program gives to a kernel.
     pub(crate) statics: IndexMap<Name, value::Val>,
+    /// Where it gives them.
+    pub(crate) places: IndexMap<Name, Span>,
+}
+
+impl Bindings {
+    /// The whole number that a program gives a static parameter, and the argument that says so.
+    pub fn launched(&self, parameter: &str) -> Option<(i64, Span)> {
+        match self.statics.get(parameter)? {
+            value::Val::Int(n) => Some((i64::try_from(*n).ok()?, self.places.get(parameter).copied()?)),
+            _ => None,
+        }
+    }
+
+    /// Gives a static parameter another value, whoever gave it one; `span` is the place of that.
+    pub fn change(&mut self, parameter: &str, value: i64, span: Span) {
+        let name = Name::new(parameter);
+        match self.statics.get_mut(&name) {
+            Some(given) => *given = value::Val::Int(i128::from(value)),
+            None => {
+                let kind = Box::new(ExprKind::Int(i128::from(value)));
+                self.defs.insert(name, Expr { kind, span, depth: 1 });
+            }
+        }
+    }
 }
 
 /// What an elaboration gives.

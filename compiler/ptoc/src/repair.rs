@@ -7,7 +7,7 @@ use ptoc_diagnostics::{Edit, SourceMap, Span};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 use ptoc_passes::capacity::{Author, Parameter};
-use ptoc_syntax::ast::{Expr, ExprKind, ItemKind, Name, StaticKind};
+use ptoc_syntax::ast::{ItemKind, StaticKind};
 
 /// Halvings of a parameter that are tried.
 const HALVINGS: usize = 6;
@@ -19,8 +19,10 @@ pub struct Source<'s> {
     pub sources: &'s SourceMap,
     /// The file and what it imports.
     pub modules: &'s Modules,
-    /// The kernel and what it was elaborated with; `None` for a launch of a program, which gives its own.
-    pub kernel: Option<(ItemId, &'s Bindings)>,
+    /// The kernel.
+    pub kernel: ItemId,
+    /// What it was elaborated with.
+    pub bindings: &'s Bindings,
 }
 
 impl Author for Source<'_> {
@@ -34,33 +36,38 @@ impl Author for Source<'_> {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        let Some((id, bindings)) = self.kernel else { return Vec::new() };
-        let ItemKind::Kernel(item) = &self.modules.item(id).kind else { return Vec::new() };
+        let ItemKind::Kernel(item) = &self.modules.item(self.kernel).kind else { return Vec::new() };
         let parameter = |p: &ptoc_syntax::ast::StaticParam| {
             let StaticKind::Const { default, tune, .. } = &p.kind else { return None };
-            let given = bindings.defs.get(&p.name.name);
-            let value = defs::integer(given.or(default.as_ref())?)?;
+            let given = self.bindings.defs.get(&p.name.name);
+            let launched = self.bindings.launched(&p.name.name);
+            let value = match launched {
+                Some((value, _)) => value,
+                None => defs::integer(given.or(default.as_ref())?)?,
+            };
             let mut candidates: Vec<i64> =
                 tune.iter().filter_map(defs::integer).filter(|&n| 0 < n && n < value).collect();
             let halves = std::iter::successors(Some(value / 2), |n| Some(n / 2)).take_while(|&n| n > 0);
             candidates.extend(halves.take(HALVINGS));
             candidates.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
             candidates.dedup();
-            let default = default.as_ref().map(|e| e.span).filter(|_| given.is_none());
-            Some(Parameter { name: p.name.name.to_string(), value, candidates, default })
+            // An argument of a launch that is computed is not ours to write anew.
+            let place = match launched {
+                Some((value, span)) => Some(span).filter(|&s| self.sources.slice(s).parse() == Ok(value)),
+                None => default.as_ref().map(|e| e.span).filter(|_| given.is_none()),
+            };
+            let launched = launched.is_some();
+            Some(Parameter { name: p.name.name.to_string(), value, candidates, place, launched })
         };
         item.statics.iter().filter_map(parameter).filter(|p| !p.candidates.is_empty()).collect()
     }
 
     fn elaborate(&self, change: Option<(&Parameter, i64)>, target: &Target) -> Option<Kernel> {
-        let (id, bindings) = self.kernel?;
-        let mut bindings = bindings.clone();
+        let mut bindings = self.bindings.clone();
         if let Some((parameter, value)) = change {
-            let span = parameter.default.unwrap_or_default();
-            let value = Expr { kind: Box::new(ExprKind::Int(i128::from(value))), span, depth: 1 };
-            bindings.defs.insert(Name::new(&parameter.name), value);
+            bindings.change(&parameter.name, value, parameter.place.unwrap_or_default());
         }
-        let outcome = ptoc_analysis::instantiate(self.modules, id, target, &bindings);
+        let outcome = ptoc_analysis::instantiate(self.modules, self.kernel, target, &bindings);
         let wrong = outcome.diagnostics.iter().any(ptoc_diagnostics::Diagnostic::is_error);
         outcome.result.filter(|_| !wrong).map(|instance| instance.kernel)
     }

@@ -234,21 +234,18 @@ impl Session {
 pub struct Origin<'u> {
     /// The file.
     pub unit: &'u Unit,
-    /// The kernel and what it was elaborated with; `None` for a launch of a program.
-    pub kernel: Option<(ItemId, &'u Bindings)>,
+    /// The kernel.
+    pub kernel: ItemId,
+    /// What it was elaborated with.
+    pub bindings: &'u Bindings,
 }
 
 impl<'u> Origin<'u> {
-    /// Of an instance of `entry`, or of a launch of it.
-    pub fn new(unit: &'u Unit, entry: &Entry<'_>, bindings: &'u Bindings) -> Origin<'u> {
-        Origin { unit, kernel: (!entry.program).then_some((entry.id, bindings)) }
-    }
-
     fn source<'s>(&self, sources: &'s SourceMap) -> Source<'s>
     where
         'u: 's,
     {
-        Source { sources, modules: &self.unit.modules, kernel: self.kernel }
+        Source { sources, modules: &self.unit.modules, kernel: self.kernel, bindings: self.bindings }
     }
 }
 

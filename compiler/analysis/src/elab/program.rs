@@ -42,6 +42,10 @@ pub enum TensorSource {
 pub struct ProgramStep {
     /// The kernel.
     pub instance: Instance,
+    /// Its item.
+    pub kernel: ItemId,
+    /// What it was elaborated with.
+    pub bindings: Bindings,
     /// One source for each of the instance's tensors.
     pub tensors: Vec<TensorSource>,
     /// Scalar arguments that are given, as bits.
@@ -296,6 +300,7 @@ impl Elab<'_> {
             let v = self.expr(&a.value)?;
             let v = self.portable(v, a.value.span)?;
             bindings.statics.insert(p.name.name.clone(), v);
+            bindings.places.insert(p.name.name.clone(), a.value.span);
         }
         let mut given: Vec<Option<(Val, Span)>> = vec![None; k.params.len()];
         for (i, a) in args.iter().enumerate() {
@@ -372,7 +377,7 @@ impl Elab<'_> {
         let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
         parts.written.extend(writes.map(|(_, (source, ..))| *source));
         let tensors = sources.into_iter().map(|(s, ..)| s).collect();
-        parts.steps.push(ProgramStep { instance, tensors, scalars, span: e.span });
+        parts.steps.push(ProgramStep { instance, kernel: id, bindings, tensors, scalars, span: e.span });
         Ok(())
     }
 

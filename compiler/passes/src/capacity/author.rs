@@ -13,8 +13,10 @@ pub struct Parameter {
     pub value: i64,
     /// Other values, the best first.
     pub candidates: Vec<i64>,
-    /// Its default in the signature, if that is where the value comes from.
-    pub default: Option<Span>,
+    /// The literal that is its value: its default in the signature, or the argument of a program's launch.
+    pub place: Option<Span>,
+    /// Does a program's launch give it?
+    pub launched: bool,
 }
 
 /// The source behind a kernel. Elaborating it anew is the driver's business; what comes of it is judged here.

@@ -126,11 +126,14 @@ impl<'k> Repairs<'k> {
                     format!("; {} is still too small", still.collect::<Vec<_>>().join(", "))
                 }
             };
-            let message = match parameter.default {
+            let message = match parameter.place {
                 Some(_) => format!("it fits with `{name} = {value}` in place of {old}{with}{reach}"),
+                None if parameter.launched => {
+                    format!("it fits with `{name} = {value}` in place of {old} in this launch{with}{reach}")
+                }
                 None => format!("it fits with `-D {name}={value}` in place of {old}{with}{reach}"),
             };
-            let edits = parameter.default.map(|span| Edit { span, text: value.to_string() });
+            let edits = parameter.place.map(|span| Edit { span, text: value.to_string() });
             out.push((trial.fits, Fix { message, edits: edits.into_iter().collect() }));
         }
         // What mends everything goes first.

@@ -119,14 +119,15 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
         let mut maps = Vec::new();
         for step in program.steps {
             unproved(&step.instance.kernel, session);
-            maps.extend(prepare(session, step.instance, &Origin::new(unit, entry, &bindings)));
+            let origin = Origin { unit, kernel: step.kernel, bindings: &step.bindings };
+            maps.extend(prepare(session, step.instance, &origin));
         }
         return Checked::Whole(maps);
     }
     match session.instantiate(unit, entry.id, &bindings, Waiting::IsNote) {
         Some(instance) => {
             unproved(&instance.kernel, session);
-            let map = prepare(session, instance, &Origin::new(unit, entry, &bindings));
+            let map = prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &bindings });
             Checked::Whole(map.into_iter().collect())
         }
         None => Checked::Partly,

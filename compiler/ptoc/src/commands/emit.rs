@@ -69,20 +69,20 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     let bindings = session.bindings(&entry, &unit)?;
     let instances = if entry.program {
         let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
-        program.steps.into_iter().map(|s| s.instance).collect()
+        program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()
     } else {
-        vec![session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?]
+        vec![(session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
     };
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }
     let mut out = String::new();
-    for instance in instances {
+    for (instance, kernel, bindings) in instances {
         if args.stage == Stage::Ir {
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
             continue;
         }
-        let prepared = session.prepare(instance, &Origin::new(&unit, &entry, &bindings)).ok_or(Failed)?;
+        let prepared = session.prepare(instance, &Origin { unit: &unit, kernel, bindings: &bindings }).ok_or(Failed)?;
         match args.stage {
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;

@@ -134,7 +134,7 @@ impl Plan {
         let conditions = std::mem::take(&mut instance.conditions);
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
         let (step, shapes) =
-            Step::new(session, instance, &Origin::new(unit, entry, bindings), &declared, dims, &scalars)?;
+            Step::new(session, instance, &Origin { unit, kernel: entry.id, bindings }, &declared, dims, &scalars)?;
         let arguments: Vec<Argument> = declared
             .iter()
             .zip(shapes)
@@ -190,8 +190,8 @@ impl Plan {
             let dims = step_dims(&s.instance, &shapes);
             let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
             let declared = s.instance.tensors.clone();
-            let (step, wanted) =
-                Step::new(session, s.instance, &Origin::new(unit, entry, bindings), &declared, dims, &scalars)?;
+            let origin = Origin { unit, kernel: s.kernel, bindings: &s.bindings };
+            let (step, wanted) = Step::new(session, s.instance, &origin, &declared, dims, &scalars)?;
             for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
                 if have != want {
                     let message =

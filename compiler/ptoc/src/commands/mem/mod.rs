@@ -12,7 +12,7 @@ use crate::files::Outputs;
 use crate::io::Io;
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use lines::Lines;
-use ptoc_analysis::{Bindings, Instance};
+use ptoc_analysis::{Bindings, Instance, ItemId};
 use ptoc_diagnostics::{Diagnostic, FileId, codes};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
@@ -92,8 +92,8 @@ fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
     let instances = instances(session, &unit, &entry, &bindings)?;
     let told = session.diagnostics.has_errors();
     let mut list = Vec::new();
-    for instance in instances {
-        let (map, found) = session.map(instance, &Origin::new(&unit, &entry, &bindings));
+    for (instance, kernel, bindings) in instances {
+        let (map, found) = session.map(instance, &Origin { unit: &unit, kernel, bindings: &bindings });
         // What lies past the end was said of its address.
         session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
         list.extend(map);
@@ -111,20 +111,20 @@ fn instances(
     unit: &Unit,
     entry: &Entry<'_>,
     bindings: &Bindings,
-) -> Result<Vec<Instance>, Failed> {
+) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
     if entry.program {
         let program = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError).ok_or(Failed)?;
-        return Ok(program.steps.into_iter().map(|s| s.instance).collect());
+        return Ok(program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect());
     }
     if let Some(instance) = session.instantiate(unit, entry.id, bindings, Waiting::IsError) {
-        return Ok(vec![instance]);
+        return Ok(vec![(instance, entry.id, bindings.clone())]);
     }
     let beyond = |d: &Diagnostic| !d.is_error() || d.code == codes::ASSIGN_OUT_OF_RANGE;
     if !session.diagnostics.iter().all(beyond) {
         return Err(Failed);
     }
     let outcome = ptoc_analysis::instantiate(&unit.modules, entry.id, &roomy(&session.target), bindings);
-    outcome.result.map(|i| vec![i]).ok_or(Failed)
+    outcome.result.map(|i| vec![(i, entry.id, bindings.clone())]).ok_or(Failed)
 }
 
 /// The target with memories that nothing is too large for. One that it has not stays away.
