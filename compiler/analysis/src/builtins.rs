@@ -68,14 +68,102 @@ pub enum Builtin {
     Partition(Operand),
     /// `mma(MMA, acc, a, b)`
     Mma,
+    /// What orders pipes: `event`, `set`, `TSYNC`, ...
+    Sync(SyncFn),
     /// Known, but of a later version: what it belongs to.
     NotYet(&'static str),
+}
+
+/// A function that orders pipes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncFn {
+    /// `event<P, Q>[n]`
+    Event,
+    /// `mbarrier<P, Q>(arrivals = n)[n]`
+    MBarrier,
+    /// `ring<P, Q>(tile T[n])`
+    Ring,
+    /// `set(e)`
+    Set,
+    /// `wait(e)`; of a transaction barrier `wait(b, parity)`.
+    Wait,
+    /// `barrier(P)`, `barrier()`
+    Barrier,
+    /// `arrive(b)`
+    Arrive,
+    /// `expect(b, bytes)`
+    Expect,
+    /// `arrive_and_expect(b, bytes)`
+    ArriveExpect,
+    /// `complete(b, bytes)`
+    Complete,
+    /// `TSYNC(e, ..)`: `wait`s; `TSYNC(P)`, `TSYNC()`: `barrier`.
+    TSync,
+    /// `TALLOC(r)`: `r.acquire()`
+    TAlloc,
+    /// `TPUSH(r)`: `r.commit()`; `TPUSH(r, t)`: acquire, TMOV, commit.
+    TPush,
+    /// `TPOP(r)`: `r.wait()`
+    TPop,
+    /// `TFREE(r)`: `r.release()`
+    TFree,
+}
+
+impl SyncFn {
+    /// Every one.
+    pub const ALL: [SyncFn; 15] = [
+        SyncFn::Event,
+        SyncFn::MBarrier,
+        SyncFn::Ring,
+        SyncFn::Set,
+        SyncFn::Wait,
+        SyncFn::Barrier,
+        SyncFn::Arrive,
+        SyncFn::Expect,
+        SyncFn::ArriveExpect,
+        SyncFn::Complete,
+        SyncFn::TSync,
+        SyncFn::TAlloc,
+        SyncFn::TPush,
+        SyncFn::TPop,
+        SyncFn::TFree,
+    ];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            SyncFn::Event => "event",
+            SyncFn::MBarrier => "mbarrier",
+            SyncFn::Ring => "ring",
+            SyncFn::Set => "set",
+            SyncFn::Wait => "wait",
+            SyncFn::Barrier => "barrier",
+            SyncFn::Arrive => "arrive",
+            SyncFn::Expect => "expect",
+            SyncFn::ArriveExpect => "arrive_and_expect",
+            SyncFn::Complete => "complete",
+            SyncFn::TSync => "TSYNC",
+            SyncFn::TAlloc => "TALLOC",
+            SyncFn::TPush => "TPUSH",
+            SyncFn::TPop => "TPOP",
+            SyncFn::TFree => "TFREE",
+        }
+    }
+
+    /// Is it a type, whose static arguments are two pipes?
+    pub fn is_type(self) -> bool {
+        matches!(self, SyncFn::Event | SyncFn::MBarrier | SyncFn::Ring)
+    }
+
+    /// The function of that name.
+    pub fn from_name(name: &str) -> Option<SyncFn> {
+        SyncFn::ALL.into_iter().find(|f| f.name() == name)
+    }
 }
 
 /// The built-in function called `name`.
 pub fn function(name: &str) -> Option<Builtin> {
     use Builtin as B;
-    const SYNC: &str = "explicit synchronisation (events, flags, rings)";
     const VIEW: &str = "layout views";
     Some(match name {
         "tiles" => B::Tiles,
@@ -124,7 +212,6 @@ pub fn function(name: &str) -> Option<Builtin> {
         "atomic_xor" => B::Atomic(AtomicOp::Xor),
         "atomic_exchange" => B::Atomic(AtomicOp::Exchange),
         "atomic_cas" => B::Atomic(AtomicOp::Cas),
-        "event" | "set" | "wait" | "ring" | "barrier" => B::NotYet(SYNC),
         "tiled_mma" => B::TiledMma,
         "select_mma" => B::SelectMma,
         "mma" => B::Mma,
@@ -142,7 +229,11 @@ pub fn function(name: &str) -> Option<Builtin> {
         "modes" => B::Layout("modes"),
         "local_tile" => B::Layout("local_tile"),
         "local_partition" => B::Layout("local_partition"),
-        _ => return ptoc_layout::ops::find(name).map(|op| B::Layout(op.name)),
+        _ => {
+            return SyncFn::from_name(name)
+                .map(B::Sync)
+                .or_else(|| ptoc_layout::ops::find(name).map(|op| B::Layout(op.name)));
+        }
     })
 }
 

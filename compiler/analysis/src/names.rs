@@ -1,7 +1,7 @@
 //! Every name in every item is looked up here, also in code that nothing instantiates. Elaboration repeats the look-up
 //! with values and stays silent about what was reported here.
 
-use crate::builtins;
+use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
 use crate::modules::{Module, Modules};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
@@ -302,6 +302,7 @@ impl Walk<'_> {
         candidates.extend(builtins::WORD_NAMES);
         if called || upper {
             candidates.extend(builtins::FUNCTION_NAMES);
+            candidates.extend(SyncFn::ALL.map(SyncFn::name));
             candidates.extend(ptoc_layout::ops::all().map(|op| op.name));
             candidates.extend(ptoc_tensor::DType::ALL.iter().map(|d| d.name()));
             candidates.extend(isa::Loc::ALL.iter().map(|l| l.name()));
@@ -344,6 +345,13 @@ impl Walk<'_> {
         let own = self.module.scope.contains_key(n) || self.scopes.iter().flatten().any(|l| l.name == *n);
         !own && (matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
             || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
+    }
+
+    /// A function that orders pipes, if the file has no name of its own for it.
+    fn sync_function(&self, callee: &Expr) -> Option<SyncFn> {
+        let ExprKind::Name(n) = &*callee.kind else { return None };
+        let own = self.module.scope.contains_key(n) || self.scopes.iter().flatten().any(|l| l.name == *n);
+        SyncFn::from_name(n).filter(|_| !own)
     }
 
     /// The names that a value may have here, if they are few.
@@ -419,6 +427,7 @@ impl Walk<'_> {
                 self.expr(cond);
                 self.block(body);
             }
+            StmtKind::Role { body, .. } => self.block(body),
             StmtKind::Grid { vars, clauses } => {
                 // The launch computes all ranges before there is a block.
                 for (_, range) in vars {
@@ -473,7 +482,9 @@ impl Walk<'_> {
                 self.called = true;
                 self.expr(base);
                 self.called = false;
-                if self.not_yet(base) {
+                // Pipes are known by their position; what an unknown name would take is not.
+                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.contains(n));
+                if unknown || self.not_yet(base) || self.sync_function(base).is_some() {
                     return;
                 }
                 let tile = matches!(&*base.kind, ExprKind::Name(n) if isa::Loc::from_name(n).is_some());
@@ -509,8 +520,30 @@ impl Walk<'_> {
                     _ => callee,
                 };
                 // Arguments of what is not there yet may use names of its own (`MTE2`).
-                if !self.not_yet(base) {
-                    self.args(args);
+                if self.not_yet(base) {
+                    return;
+                }
+                match self.sync_function(base) {
+                    // One argument may be a pipe.
+                    Some(f @ (SyncFn::Barrier | SyncFn::TSync)) => {
+                        for a in args {
+                            match &*a.value.kind {
+                                ExprKind::Name(n) if isa::Pipe::from_name(n).is_some() || f == SyncFn::Barrier => {
+                                    self.known(n);
+                                }
+                                _ => self.expr(&a.value),
+                            }
+                        }
+                    }
+                    // Written as arguments: elaboration says where they belong.
+                    Some(f) if f.is_type() => {
+                        for a in args {
+                            if !matches!(&*a.value.kind, ExprKind::Name(n) if isa::Pipe::from_name(n).is_some()) {
+                                self.expr(&a.value);
+                            }
+                        }
+                    }
+                    _ => self.args(args),
                 }
             }
             ExprKind::Index(base, args) => {

@@ -3,8 +3,8 @@
 use crate::builtins::{Builtin, Word};
 use crate::modules::ItemId;
 pub use crate::window::{Leaf, Lookup, Mode, Pattern, Quantity, View, Window};
-use ptoc_ir::tile::{Tile, Value};
-use ptoc_isa::{InstrId, TileType};
+use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
+use ptoc_isa::{InstrId, Pipe, TileType};
 use ptoc_tensor::DType;
 use std::rc::Rc;
 
@@ -57,10 +57,73 @@ pub enum Val {
     Part(Rc<Part>),
     /// A layout, tiler, swizzle, atom or tiled MMA. Integers, tuples and truth values are the variants above.
     Algebra(Rc<ptoc_layout::Value>),
+    /// `event<P, Q>[n]`, `mbarrier<P, Q>(..)[n]`: what `let` declares.
+    EventType(EventSpec),
+    /// A declared event, array of events or element of one.
+    Event(EventVal),
+    /// `ring<P, Q>(tile T[n])`: what `let` declares.
+    RingType(Rc<RingSpec>),
+    /// A declared ring.
+    Ring(Rc<Ring>),
     /// `_`
     Hole,
     /// `none`
     Nothing,
+}
+
+/// An event as written.
+#[derive(Clone, Copy, Debug)]
+pub struct EventSpec {
+    /// Flag or transaction barrier.
+    pub kind: EventKind,
+    /// The pipes: whose work it announces, and who waits for it.
+    pub pipes: (Pipe, Pipe),
+    /// Elements, if `[n]` was written.
+    pub count: Option<u32>,
+}
+
+/// An event, or an array of them.
+#[derive(Clone, Copy, Debug)]
+pub struct EventVal {
+    /// In IR.
+    pub event: Event,
+    /// An array of so many of which one must be chosen.
+    pub array: Option<u32>,
+    /// The element that was chosen.
+    pub element: Option<Value>,
+}
+
+/// A ring as written.
+#[derive(Clone, Debug)]
+pub struct RingSpec {
+    /// The pipes: who fills slots, who empties them.
+    pub pipes: (Pipe, Pipe),
+    /// The slots.
+    pub slots: Slots,
+}
+
+/// The tiles of a ring.
+#[derive(Clone, Debug)]
+pub enum Slots {
+    /// `tile T[n] at ..`, to be declared with the ring.
+    New(TileSpec, Option<ptoc_syntax::ast::Expr>),
+    /// A tile or an array that was declared before.
+    Given(Box<Val>),
+}
+
+/// Slots with their events and the two sides' places.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    /// The source's name.
+    pub name: smol_str::SmolStr,
+    /// The slots: a tile or an array.
+    pub slots: Val,
+    /// Number of slots.
+    pub count: u32,
+    /// `full` and `empty`: a slot is filled, is free.
+    pub events: (Event, Event),
+    /// The slots that are filled and emptied next; absent for a ring of one.
+    pub next: Option<(Var, Var)>,
 }
 
 /// `i in tiles(n, size)`: a dimension of at most `cap`, `len` of them valid.
@@ -197,6 +260,12 @@ impl Val {
             Val::TileType(_) => "a tile type",
             Val::Part(_) => "a partition of a tile",
             Val::Algebra(v) => v.describe(),
+            Val::EventType(s) if matches!(s.kind, EventKind::Barrier { .. }) => "a transaction barrier without a name",
+            Val::EventType(_) => "an event without a name",
+            Val::Event(e) if e.array.is_some() && e.element.is_none() => "an array of events",
+            Val::Event(_) => "an event",
+            Val::RingType(_) => "a ring without a name",
+            Val::Ring(_) => "a ring",
             Val::Hole => "`_`",
             Val::Nothing => "`none`",
         }

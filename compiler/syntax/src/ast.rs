@@ -300,6 +300,13 @@ pub enum StmtKind {
         /// The body.
         body: Block,
     },
+    /// `role name {}`
+    Role {
+        /// The issuer.
+        name: Ident,
+        /// What it issues.
+        body: Block,
+    },
     /// `grid (i in tiles(M, 16), ..) raster(..) on layout;`
     Grid {
         /// The block variables.

@@ -365,6 +365,7 @@ fn stmt_depth(kind: &StmtKind) -> u32 {
         StmtKind::If(i) => 1 + if_depth(i),
         StmtKind::For { range, body, .. } => range.depth.max(body.depth),
         StmtKind::Pipeline { args, range, body, .. } => range.depth.max(body.depth).max(args_depth(args)),
+        StmtKind::Role { body, .. } => body.depth,
         StmtKind::While { cond, body } => cond.depth.max(body.depth),
         StmtKind::Grid { vars, clauses } => {
             let clause = |c: &GridClause| match c {

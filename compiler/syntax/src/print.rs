@@ -251,6 +251,10 @@ impl Printer {
                     p.block("body", body);
                 });
             }
+            StmtKind::Role { name, body } => {
+                self.line(&format!("role {}", name.name), span);
+                self.nested(|p| p.block("body", body));
+            }
             StmtKind::Grid { vars, clauses } => {
                 self.line("grid", span);
                 self.nested(|p| {

@@ -31,7 +31,7 @@ pub enum Tok {
     Where,
     #[token("ensures")]
     Ensures,
-    // Words of parameters and of clauses; the last five are names wherever a name can stand.
+    // Words of parameters and of clauses; the last five are names wherever a name can stand, and so is `role`.
     #[token("in")]
     In,
     #[token("out")]
@@ -49,6 +49,8 @@ pub enum Tok {
     #[token("tune")]
     Tune,
     // Words of statements.
+    #[token("role")]
+    Role,
     #[token("let")]
     Let,
     #[token("var")]
@@ -224,9 +226,9 @@ impl Tok {
         self.word().is_some() && !self.is_soft_keyword()
     }
 
-    /// Is this a word that has a meaning in some clause and is a name elsewhere?
+    /// Is this a word that has a meaning in some clause (`role`: before a name) and is a name elsewhere?
     pub fn is_soft_keyword(self) -> bool {
-        matches!(self, Tok::At | Tok::Over | Tok::On | Tok::Fill | Tok::Tune)
+        matches!(self, Tok::At | Tok::Over | Tok::On | Tok::Fill | Tok::Tune | Tok::Role)
     }
 
     /// The fixed spelling of a word, if this is one.
@@ -249,6 +251,7 @@ impl Tok {
             Tok::On => "on",
             Tok::Fill => "fill",
             Tok::Tune => "tune",
+            Tok::Role => "role",
             Tok::Let => "let",
             Tok::Var => "var",
             Tok::If => "if",

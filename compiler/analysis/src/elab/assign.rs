@@ -29,6 +29,7 @@ impl Elab<'_> {
                 Some((Binding::Var(var, ty), _)) => {
                     let v = self.expr(value)?;
                     let x = self.scalar_of(&v, ty, value.span)?;
+                    self.write_var(var, &format!("`{n}`"), target.span)?;
                     self.b.set(var, x, span);
                     return Ok(());
                 }
@@ -201,6 +202,8 @@ impl Elab<'_> {
             && let Some((Binding::Var(var, ty), _)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
         {
             let v = self.expr(value)?;
+            self.read_var(var, &format!("`{n}`"), target.span)?;
+            self.write_var(var, &format!("`{n}`"), target.span)?;
             let now = Val::Scalar(self.b.get(var, target.span));
             let r = self.binary(op, now, v, None, span, (target.span, value.span))?;
             let x = self.scalar_of(&r, ty, span)?;

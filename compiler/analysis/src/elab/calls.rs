@@ -26,6 +26,9 @@ impl Elab<'_> {
         if let Val::Builtin(Builtin::Layout(name)) = f {
             return self.layout_call(name, statics, args, span);
         }
+        if let Val::Builtin(Builtin::Sync(what)) = f {
+            return self.sync_call(what, statics, args, span, base.span);
+        }
         if let Val::Builtin(Builtin::Recast) = f {
             return self.recast(statics, args, span);
         }
@@ -82,7 +85,7 @@ impl Elab<'_> {
             (Val::View(view), "tile") => self.tile_view(&view.clone(), args, span),
             (Val::Tile(t), "tile") => self.tile_window(&t.clone(), args, span),
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
-            (_, "acquire" | "commit" | "wait" | "release") => self.not_yet(span, "rings"),
+            (Val::Ring(ring), _) => self.ring_method(&ring.clone(), method, args, span),
             (_, "tile") => {
                 let d =
                     Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, format!("{} has no `.tile`", v.describe()))
@@ -120,6 +123,8 @@ impl Elab<'_> {
     fn builtin(&mut self, b: Builtin, args: &[Arg], dest: Option<TileVal>, span: Span, name: Span) -> R<Val> {
         match b {
             Builtin::NotYet(what) => self.not_yet(name, what),
+            // Their pipes are no values, see `call`.
+            Builtin::Sync(what) => self.sync_call(what, &[], args, span, name),
             Builtin::Print => self.print(args, span),
             Builtin::StaticAssert => self.static_assert(args, span),
             Builtin::Assert => self.run_time_assert(args, span),
@@ -680,9 +685,10 @@ fn returns_early(b: &Block, top: bool) -> bool {
     b.stmts.iter().enumerate().any(|(i, s)| match &s.kind {
         StmtKind::Return(_) => !(top && i == last && b.tail.is_none()),
         StmtKind::If(s) => if_returns(s),
-        StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => {
-            returns_early(body, false)
-        }
+        StmtKind::For { body, .. }
+        | StmtKind::Pipeline { body, .. }
+        | StmtKind::While { body, .. }
+        | StmtKind::Role { body, .. } => returns_early(body, false),
         _ => false,
     }) || b.tail.as_ref().is_some_and(|t| matches!(&*t.kind, ExprKind::If(i) if if_returns(i)))
 }

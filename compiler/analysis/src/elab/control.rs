@@ -15,6 +15,7 @@ impl Elab<'_> {
     /// A block of statements in a scope of its own. Statements after an error are still checked.
     pub fn block(&mut self, b: &Block) -> R<()> {
         self.env.push();
+        let rings = self.rings_begin();
         let mut failed = false;
         for s in &b.stmts {
             failed |= self.stmt(s).is_err();
@@ -34,6 +35,7 @@ impl Elab<'_> {
                 Err(_) => true,
             };
         }
+        self.rings_end(rings, !failed);
         self.env.pop();
         if failed { Err(Reported) } else { Ok(()) }
     }

@@ -69,6 +69,7 @@ impl Elab<'_> {
                 Val::Word(Word::Loc(l)) => Ok(Val::TileType(self.tile_type(l, args, e.span)?.into())),
                 Val::Poison => Err(Reported),
                 Val::Builtin(Builtin::NotYet(what)) => self.not_yet(base.span, what),
+                Val::Builtin(Builtin::Sync(what)) => self.sync_type(what, args, e.span),
                 Val::Builtin(Builtin::Layout("swizzle")) => self.swizzle_literal(args, e.span),
                 other => {
                     let message = format!("`<..>` belongs to tile types and calls, not to {}", other.describe());
@@ -102,6 +103,7 @@ impl Elab<'_> {
             Some((Binding::Let(v), _)) => return Ok(v.clone()),
             Some((Binding::Var(var, _), _)) => {
                 let var = *var;
+                self.read_var(var, &format!("`{n}`"), span)?;
                 let v = self.b.get(var, span);
                 self.size_origin(v, || n.to_string());
                 return Ok(Val::Scalar(v));
@@ -337,6 +339,8 @@ impl Elab<'_> {
                 spec.count = count;
                 Ok(Val::TileType(spec.into()))
             }
+            Val::Event(e) => self.index_event(&e, args, span),
+            Val::EventType(t) => self.event_array(&t, args, span),
             Val::Tiles(t) => {
                 let e = self.exactly(args, 1, "blocks[number]", span)?;
                 let v = self.expr(e[0])?;
@@ -361,6 +365,15 @@ impl Elab<'_> {
             Val::Word(Word::DType(_) | Word::Index) => {
                 self.error(codes::TYPE_MISMATCH, span, "a tensor type stands only in a parameter or after `tensor`")
             }
+            Val::Ring(r) => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, base.span, "a ring's slots have no numbers")
+                    .with_label("which slot is next, the ring knows")
+                    .with_help(format!(
+                        "`{0}.acquire()` is the next to fill, `{0}.wait()` the next that is filled",
+                        r.name
+                    ));
+                self.report(d)
+            }
             other => self.error(codes::TYPE_MISMATCH, base.span, format!("{} cannot be indexed", other.describe())),
         }
     }
@@ -379,6 +392,7 @@ impl Elab<'_> {
             Val::View(_) => ".T, .tile(..)",
             Val::Tile(_) => ".T, .rows, .cols, .tile(..), .valid(..)",
             Val::Tiles(_) => ".count",
+            Val::Ring(_) => ".acquire(), .commit() for who fills slots, .wait(), .release() for who empties them",
             _ => "no members",
         };
         let d =
@@ -487,6 +501,7 @@ impl Elab<'_> {
     /// A block for the value of its tail.
     pub fn block_value(&mut self, b: &Block, dest: Option<TileVal>) -> R<Val> {
         self.env.push();
+        let rings = self.rings_begin();
         let mut failed = false;
         for s in &b.stmts {
             failed |= self.stmt(s).is_err();
@@ -495,6 +510,7 @@ impl Elab<'_> {
             Some(e) => self.expr_into(e, dest),
             None => Ok(Val::Unit),
         };
+        self.rings_end(rings, !failed && r.is_ok());
         self.env.pop();
         if failed { Err(Reported) } else { r }
     }

@@ -12,6 +12,7 @@ impl Elab<'_> {
     pub(crate) fn kernel_body(&mut self, body: &Block) -> R<()> {
         let grid = body.stmts.iter().position(|s| matches!(s.kind, StmtKind::Grid { .. }));
         self.env.push();
+        let rings = self.rings_begin();
         let mut failed = false;
         if grid.is_none() {
             self.b.begin_body();
@@ -51,6 +52,7 @@ impl Elab<'_> {
                 Err(_) => true,
             };
         }
+        self.rings_end(rings, !failed);
         self.env.pop();
         if failed { Err(Reported) } else { Ok(()) }
     }

@@ -31,6 +31,7 @@ mod signature;
 mod size_names;
 mod statics;
 mod stmt;
+mod sync;
 mod tensors;
 mod tileops;
 mod tiles;
@@ -133,6 +134,8 @@ pub(crate) struct Elab<'a> {
     /// Tensors of the signature, and of a program, as they were declared.
     pub declared: FxHashMap<ptoc_ir::tile::TensorId, crate::value::View>,
     pub place: PlaceMode,
+    /// Events, rings and roles.
+    pub sync: sync::State,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
     pub refused: Vec<ptoc_tensor::DType>,
     /// Global memory that a hop of a path has written and the next one reads.

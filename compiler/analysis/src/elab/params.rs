@@ -3,7 +3,7 @@
 
 use super::env::Binding;
 use super::{Elab, R, Reported};
-use crate::builtins::Word;
+use crate::builtins::{SyncFn, Word};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Ty, Value};
@@ -35,6 +35,18 @@ impl Elab<'_> {
             (_, v) if super::statics::is_layout(&p.ty) => match v {
                 Val::Algebra(_) => Ok(v),
                 v => mismatch(self, "a layout", &v),
+            },
+            (ExprKind::Name(n), v) if super::sync::parameter(n).is_some() => match (super::sync::parameter(n), v) {
+                (Some(SyncFn::Ring), Val::Ring(r)) => Ok(Val::Ring(r)),
+                (Some(what), Val::Event(e)) if self.is_kind(&e, what) => Ok(Val::Event(e)),
+                (what, v) => {
+                    let want = match what {
+                        Some(SyncFn::Ring) => "a ring",
+                        Some(SyncFn::MBarrier) => "a transaction barrier",
+                        _ => "an event",
+                    };
+                    mismatch(self, want, &v)
+                }
             },
             (ExprKind::Name(n), v) if n == "view" => match v {
                 Val::View(_) => Ok(v),

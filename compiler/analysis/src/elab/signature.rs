@@ -157,6 +157,7 @@ impl<'a> Elab<'a> {
             dims: FxHashMap::default(),
             declared: FxHashMap::default(),
             place: PlaceMode::Mixed,
+            sync: super::sync::State::default(),
             refused: Vec::new(),
             pending_gm: None,
             patterns: FxHashMap::default(),
@@ -177,6 +178,7 @@ impl<'a> Elab<'a> {
         let item = modules.item(id);
         let ItemKind::Kernel(k) = &item.kind else { return Err(Reported) };
         self.env.push_frame();
+        self.sync.item = Span::new(item.span.file, item.span.start, item.span.start);
         // Each part is checked whether or not those before it are in order: what they define is poisoned.
         let statics = self.kernel_statics(k);
         stored(&k.body, &mut self.stored);
@@ -426,7 +428,31 @@ impl<'a> Elab<'a> {
                 ("place", "manual") => self.place = PlaceMode::Manual,
                 ("place", "auto") => self.place = PlaceMode::Auto,
                 ("sync", "auto") => {}
-                ("sync", "manual") => return self.not_yet(a.span, "`#[sync(manual)]` (explicit synchronisation)"),
+                ("sync", "manual") => {
+                    self.b.kernel_mut().sync = ptoc_ir::tile::SyncMode::Manual;
+                    self.sync.manual = Some(a.span);
+                }
+                (name @ ("place" | "sync"), word) => {
+                    let span = match a.args.first() {
+                        Some(AttrArg::Name(n)) => n.span,
+                        Some(AttrArg::Str(_, at)) => *at,
+                        None => a.span,
+                    };
+                    let what = if name == "sync" { "the pipes are ordered" } else { "tiles are placed" };
+                    let d = match word {
+                        "" => Diagnostic::error(codes::BAD_ATTRIBUTE, span, format!("`{name}` by whom?")),
+                        _ => Diagnostic::error(codes::BAD_ATTRIBUTE, span, format!("`{name}` has no mode `{word}`")),
+                    }
+                    .with_label("not understood")
+                    .with_note(format!(
+                        "{what} by the compiler, `#[{name}(auto)]`, or by the author, `#[{name}(manual)]`"
+                    ));
+                    let d = match ptoc_diagnostics::suggest(word, ["auto", "manual"]) {
+                        Some(best) if !word.is_empty() => d.with_fix(format!("did you mean `{best}`?"), span, best),
+                        _ => d,
+                    };
+                    return self.report(d);
+                }
                 ("on", _) => return self.not_yet(a.span, "`#[on(..)]` (PIM targets)"),
                 ("disjoint", name) => match tensors.iter().find(|t| t.name == name) {
                     Some(t) if t.dir != TensorDir::In => {
@@ -586,9 +612,10 @@ fn stored(b: &Block, out: &mut Vec<Name>) {
                 }
             }
             StmtKind::Assign { target, .. } => out.extend(root(target).cloned()),
-            StmtKind::For { body, .. } | StmtKind::Pipeline { body, .. } | StmtKind::While { body, .. } => {
-                stored(body, out);
-            }
+            StmtKind::For { body, .. }
+            | StmtKind::Pipeline { body, .. }
+            | StmtKind::While { body, .. }
+            | StmtKind::Role { body, .. } => stored(body, out),
             StmtKind::If(i) => stored(&i.then, out),
             _ => {}
         }

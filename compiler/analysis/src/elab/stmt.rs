@@ -1,11 +1,12 @@
 //! Statements that declare or evaluate.
 
 use super::env::Binding;
+use super::sync::Jump;
 use super::{Elab, R, Reported};
 use crate::builtins::Builtin;
 use crate::value::{TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Op, Ty};
+use ptoc_ir::tile::{Label, Op, Ty};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -52,10 +53,12 @@ impl Elab<'_> {
                 self.for_stmt(var, range, body, 1, s.span)
             }
             StmtKind::Pipeline { args, var, range, body } => {
+                self.automatic_pipeline(s.span)?;
                 let stages = self.pipeline_stages(args, s.span)?;
                 self.for_stmt(var, range, body, stages, s.span)
             }
             StmtKind::While { cond, body } => self.while_stmt(cond, body, s.span),
+            StmtKind::Role { name, body } => self.role_stmt(name, body, s.span),
             StmtKind::Grid { .. } => {
                 if let Some(first) = self.grid_done {
                     let d = Diagnostic::error(codes::GRID_MISUSE, s.span, "a kernel has one `grid`")
@@ -72,32 +75,23 @@ impl Elab<'_> {
                 self.report(d)
             }
             StmtKind::Return(e) => self.return_stmt(e.as_ref(), s.span),
-            StmtKind::Break => match self.loops.last() {
-                Some(l) => {
-                    let l = *l;
-                    self.exits_to(l);
-                    self.emit(Op::Break(l), s.span);
-                    Ok(())
-                }
-                None => self.report(
-                    Diagnostic::error(codes::TYPE_MISMATCH, s.span, "`break` outside of a loop")
-                        .with_label("there is no loop to leave"),
-                ),
-            },
-            StmtKind::Continue => match self.loops.last() {
-                Some(l) => {
-                    let l = *l;
-                    self.exits_to(l);
-                    self.emit(Op::Continue(l), s.span);
-                    Ok(())
-                }
-                None => self.report(
-                    Diagnostic::error(codes::TYPE_MISMATCH, s.span, "`continue` outside of a loop")
-                        .with_label("there is no loop to go on with"),
-                ),
-            },
+            StmtKind::Break => self.jump("break", "leave", Op::Break, s.span),
+            StmtKind::Continue => self.jump("continue", "go on with", Op::Continue, s.span),
             StmtKind::Error => Err(Reported),
         }
+    }
+
+    /// `break` and `continue`.
+    fn jump(&mut self, word: &'static str, does: &str, op: impl FnOnce(Label) -> Op, span: Span) -> R<()> {
+        self.may_jump(Jump::Loop(word), span)?;
+        let Some(label) = self.loops.last().copied() else {
+            let d = Diagnostic::error(codes::TYPE_MISMATCH, span, format!("`{word}` outside of a loop"))
+                .with_label(format!("there is no loop to {does}"));
+            return self.report(d);
+        };
+        self.exits_to(label);
+        self.emit(op(label), span);
+        Ok(())
     }
 
     fn poison(&mut self, names: &[Ident]) {
@@ -133,7 +127,8 @@ impl Elab<'_> {
     }
 
     /// A value under its name.
-    fn named(&mut self, mut v: Val, n: &Ident, at: Span) -> R<Val> {
+    fn named(&mut self, v: Val, n: &Ident, at: Span) -> R<Val> {
+        let mut v = self.declare_sync(v, n, at)?;
         match &mut v {
             Val::Tile(t) | Val::Mask(t, _) => self.adopt(t, &n.name, n.span),
             Val::Scalar(x) if self.b.const_of(*x).is_none() => self.b.name_value(*x, n.name.clone()),
@@ -265,6 +260,7 @@ impl Elab<'_> {
         };
         match frame.label {
             Some(label) => {
+                self.may_jump(Jump::Return, span)?;
                 self.store_results(&v, span)?;
                 self.exits_to(label);
                 self.emit(Op::Leave(label), span);

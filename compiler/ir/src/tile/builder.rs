@@ -226,6 +226,11 @@ impl Builder {
         std::mem::take(&mut self.frames.last_mut().expect("a region is open").stmts)
     }
 
+    /// Is the value defined in a region that is open? To be asked right after a region ended.
+    pub fn is_available(&self, value: Value) -> bool {
+        (self.depth[value] as usize) <= self.frames.len()
+    }
+
     /// Number of open regions: 1 in the prologue, 2 in the body itself.
     pub fn region_depth(&self) -> usize {
         self.frames.len()

@@ -40,7 +40,11 @@ impl Recovery<'_, '_, '_> {
     pub(super) fn stmt_end(&self, from: usize, close: usize) -> usize {
         let lexemes = self.lexemes;
         let first = lexemes[from].tok();
-        let block_like = matches!(first, Some(Tok::If | Tok::Else | Tok::For | Tok::While | Tok::Pipeline | Tok::Hash));
+        // `role` is a name elsewhere.
+        let role =
+            first == Some(Tok::Role) && lexemes.get(from + 1).is_some_and(|l| l.is(Tok::LBrace) || l.is(Tok::Name));
+        let block_like =
+            role || matches!(first, Some(Tok::If | Tok::Else | Tok::For | Tok::While | Tok::Pipeline | Tok::Hash));
         let item_like = matches!(first, Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use));
         let mut has_if = false;
         let mut i = from;

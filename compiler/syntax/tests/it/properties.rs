@@ -7,7 +7,7 @@ use ptoc_syntax::{ast, parse, parse_expr, print, tokens};
 
 use super::programs::programs;
 
-const PIECES: [&str; 96] = [
+const PIECES: [&str; 97] = [
     "use",
     "const",
     "atom",
@@ -25,6 +25,7 @@ const PIECES: [&str; 96] = [
     "on",
     "fill",
     "tune",
+    "role",
     "let",
     "var",
     "if",
