@@ -1,8 +1,8 @@
 //! The reference pages `spec/instructions.md` and `spec/targets.md`, generated from the table and the target files.
 
 use crate::{
-    DTypeRule, Family, Instr, Loc, NOT_YET, OperandKind, Place, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes,
-    math, text,
+    DTypeRule, Family, Instr, Loc, NOT_YET, OperandKind, Pipe, PipeTimes, Place, Scratch, Sem, ShapeRule, TABLE,
+    Target, allowed_dtypes, math, text,
 };
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -100,10 +100,37 @@ pub fn targets_markdown() -> String {
             .collect();
         put(&mut out, format_args!("| {loc} | {} | {} |\n", all[0].memory(loc).name, cells.join(" | ")));
     }
+    times(&mut out, all);
     for t in all {
         target(&mut out, t);
     }
     out
+}
+
+/// The model of time, a column a target.
+fn times(out: &mut String, all: &[Target]) {
+    let models: Vec<&PipeTimes> = all.iter().filter_map(|t| t.pipes.time.as_ref()).collect();
+    let header: Vec<&str> = all.iter().filter(|t| t.pipes.time.is_some()).map(|t| t.name.as_str()).collect();
+    out.push_str(TIME_HEAD);
+    put(out, format_args!("| | {} |\n|---|{}\n", header.join(" | "), "---|".repeat(models.len())));
+    let mut row = |name: String, number: &dyn Fn(&PipeTimes) -> u32| {
+        let cells: Vec<String> = models.iter().map(|m| number(m).to_string()).collect();
+        put(out, format_args!("| {name} | {} |\n", cells.join(" | ")));
+    };
+    row("clock, MHz".into(), &|m| m.clock);
+    row("cores".into(), &|m| m.cores);
+    row("cycles to issue an instruction".into(), &|m| m.issue);
+    row("cycles from a set to its wait".into(), &|m| m.sync);
+    for pipe in Pipe::ALL {
+        row(format!("startup of {pipe}, cycles"), &|m| m.startup[pipe as usize]);
+    }
+    for pipe in Pipe::ALL.into_iter().filter(|p| !matches!(p, Pipe::S | Pipe::M)) {
+        row(format!("{pipe}, bytes a cycle"), &|m| m.bytes[pipe as usize]);
+    }
+    for size in [1, 2, 4] {
+        let macs = |m: &PipeTimes| m.macs.iter().find(|(s, _)| *s == size).map_or(0, |&(_, n)| n);
+        row(format!("products a cycle, {}-bit operands", 8 * size), &macs);
+    }
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -271,8 +298,19 @@ A target is a TOML file:\n\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
 * `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
+* `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
 * `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\n\
 `-D capacity.LOCATION=BYTES` overrides one capacity. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
+
+const TIME_HEAD: &str = "\n## Time\n\n\
+`ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any machine. It says how\n\
+pipes overlap and what waits for what; its microseconds are no promise. A cube of 16 x 16 x 16 products of 16-bit operands a cycle,\n\
+vectors of 256 bytes, and a clock and number of cores of the order of the published 910B parts are taken for a2a3; all other\n\
+numbers are ours.\n\n\
+* An instruction takes the startup of its pipe, and the bytes of its largest operand (products, on M) over the pipe's rate.\n\
+* A pipe takes what is queued on it in order: when it is free, the issuer has come to it, and what it waits for is there. One that needs\n  `barrier(..)` takes the next while the startup of the one before runs.\n\
+* The issuer takes its cycles for every instruction; synchronisation costs it nothing. What S does holds it up.\n\
+* Blocks go to the core that is free first. There are no bank conflicts or caches, and cores do not share bandwidth.\n\n";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Statements without regions: scalars, tensors' elements, tiles' elements, addresses, printing.
 
 use super::machine::Machine;
+use super::pipes::touches::{Kind, Object, space_of};
 use super::tensors::Fault as TensorFault;
 use super::tiles::{Fault, Missing, Slot};
 use super::trap::Trap;
@@ -18,6 +19,8 @@ const ALIGN: i64 = 32;
 /// A window of a tile as it is used now: all inside the capacity.
 pub(super) struct Window {
     pub tile: Tile,
+    /// Of a tile array.
+    pub element: u32,
     pub slot: Slot,
     pub row: usize,
     pub col: usize,
@@ -92,7 +95,7 @@ impl<'k> Machine<'k, '_> {
                 }
             }
             Op::Print { parts } => self.print_line(parts)?,
-            // Statements run in program order here: there is nothing to order.
+            // One statement after another there is nothing to order; pipes are ordered while issuing.
             Op::Sync(_) => {}
             Op::For(_) | Op::If(_) | Op::While(_) | Op::Scope(_) => {}
             Op::Break(_) | Op::Continue(_) | Op::Leave(_) => {}
@@ -161,6 +164,7 @@ impl<'k> Machine<'k, '_> {
 
     /// Reads an element; half bytes are not counted in the statistics here. [`Self::adapt`] came before.
     pub(super) fn element_read(&mut self, tensor: TensorId, elem: Elem, index: i64) -> Step<u64> {
+        self.touch_tensor(tensor, elem, index, Kind::Read);
         let t = &mut self.tensors[tensor];
         let result = match elem {
             Elem::Whole(dtype) => {
@@ -176,6 +180,7 @@ impl<'k> Machine<'k, '_> {
 
     /// Writes an element of `dtype`. [`Self::adapt`] came before.
     pub(super) fn element_write(&mut self, tensor: TensorId, dtype: DType, index: i64, bits: u64) -> Step {
+        self.touch_tensor(tensor, Elem::Whole(dtype), index, Kind::Write);
         let t = &mut self.tensors[tensor];
         self.stats.bytes_written += dtype.size() as u64;
         let result = t.write_as(dtype, index, bits, self.block);
@@ -190,6 +195,8 @@ impl<'k> Machine<'k, '_> {
         expected: Option<u64>,
         value: u64,
     ) -> Step<u64> {
+        let own = Elem::Whole(self.tensors[tensor].dtype);
+        self.touch_tensor(tensor, own, index, Kind::Atomic);
         let t = &mut self.tensors[tensor];
         let dtype = t.dtype;
         let (ty, size) = (Ty::D(dtype), dtype.size() as u64);
@@ -285,6 +292,7 @@ impl<'k> Machine<'k, '_> {
         };
         Ok(Window {
             tile: t.tile,
+            element: element as u32,
             slot,
             row: origin.0 as usize,
             col: origin.1 as usize,
@@ -305,7 +313,8 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Reads element (row, col) of the window.
-    pub(super) fn tile_read(&self, w: &Window, row: usize, col: usize) -> Step<u64> {
+    pub(super) fn tile_read(&mut self, w: &Window, row: usize, col: usize) -> Step<u64> {
+        self.touch_tile(w, row, col, Kind::Read);
         let fault = match self.tiles.read(&w.slot, w.row + row, w.col + col) {
             Ok(bits) => return Ok(bits),
             Err(fault) => fault,
@@ -325,7 +334,26 @@ impl<'k> Machine<'k, '_> {
 
     /// Writes element (row, col) of the window.
     pub(super) fn tile_write(&mut self, w: &Window, row: usize, col: usize, bits: u64) {
+        self.touch_tile(w, row, col, Kind::Write);
         self.tiles.write(&w.slot, w.row + row, w.col + col, bits);
+    }
+
+    fn touch_tile(&mut self, w: &Window, row: usize, col: usize, kind: Kind) {
+        if let Some(touches) = &mut self.touches
+            && let Some(bytes) = self.tiles.physical_bytes(&w.slot, w.row + row, w.col + col)
+        {
+            touches.add(w.slot.ty.loc as u32, Object::Tile(w.tile, w.element), kind, bytes);
+        }
+    }
+
+    fn touch_tensor(&mut self, tensor: TensorId, elem: Elem, index: i64, kind: Kind) {
+        if let (Some(touches), Ok(index)) = (&mut self.touches, u64::try_from(index)) {
+            let (start, size) = match elem {
+                Elem::Whole(dtype) => (index.saturating_mul(dtype.size() as u64), dtype.size() as u64),
+                Elem::U4 | Elem::I4 => (index / 2, 1),
+            };
+            touches.add(space_of(tensor), Object::Tensor(tensor), kind, start..start.saturating_add(size));
+        }
     }
 
     // ---- printing ------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 //! What a run is given and what it gives back.
 
+use super::pipes::{Pipes, Timing};
 use crate::tile::TensorId;
 use ptoc_isa::Loc;
 use ptoc_layout::Storage;
@@ -53,11 +54,14 @@ pub struct Options {
     /// By tensor argument: which elements of its buffer are the tensor's, and their coordinates in it. Without an entry
     /// all are, in C order.
     pub storage: Vec<Option<Storage>>,
+    /// Runs the pipes of the target at the same time, in some order, and watches their synchronisation. `None`: one
+    /// statement after another. The kernel must be physical, and its pipes must have been ordered.
+    pub pipes: Option<Pipes>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true, storage: Vec::new() }
+        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true, storage: Vec::new(), pipes: None }
     }
 }
 
@@ -68,6 +72,8 @@ pub struct Outcome {
     pub stats: Stats,
     /// `out` arguments of which elements were never written.
     pub unwritten: Vec<Unwritten>,
+    /// What the model of time says, where [`Pipes::time`] asks it.
+    pub timing: Option<Timing>,
 }
 
 /// An `out` argument that the kernel did not fill.

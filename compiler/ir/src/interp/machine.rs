@@ -2,6 +2,8 @@
 
 use super::launch::{Launch, Options, Outcome, Stats, Unwritten};
 use super::observe::{End, Observer, State};
+use super::pipes::Running;
+use super::pipes::touches::Touches;
 use super::tensors::{self, Tensor, Tensors};
 use super::tiles::Tiles;
 use super::trap::Trap;
@@ -39,6 +41,10 @@ pub(super) struct Machine<'k, 'l> {
     pub observer: Option<&'l mut dyn Observer>,
     /// It has ended the run.
     stopped: bool,
+    /// The pipes, if they run at the same time.
+    pub pipes: Option<Box<Running<'k>>>,
+    /// What the running instruction touches, if anybody asks.
+    pub touches: Option<Touches>,
 }
 
 type Step<T = ()> = Result<T, Trap>;
@@ -58,6 +64,9 @@ impl<'k, 'l> Machine<'k, 'l> {
         let mut m = Machine::empty(k, launch.options.clone(), &mut *launch.print);
         m.bind(&launch.dims, &launch.scalars)?;
         m.prologue(&launch.scalars)?;
+        if let Some(pipes) = &m.options.pipes {
+            m.pipes = Some(Box::new(Running::new(k, pipes)?));
+        }
         m.bind_tensors(&mut launch.tensors)?;
         Ok(m)
     }
@@ -77,6 +86,8 @@ impl<'k, 'l> Machine<'k, 'l> {
             span: k.span,
             observer: None,
             stopped: false,
+            pipes: None,
+            touches: None,
         }
     }
 
@@ -239,7 +250,11 @@ impl<'k, 'l> Machine<'k, 'l> {
             if self.observer.is_some() {
                 self.observe(|observer, state| observer.block(state))?;
             }
+            if let Some(pipes) = &mut self.pipes {
+                pipes.begin(k, block);
+            }
             self.region(&k.body)?;
+            self.drain()?;
             for (i, &extent) in at.iter_mut().zip(&extents).rev() {
                 *i += 1;
                 if *i < extent {
@@ -254,7 +269,8 @@ impl<'k, 'l> Machine<'k, 'l> {
                 unwritten.push(Unwritten { tensor: id, count, first: t.coordinates(first) });
             }
         }
-        Ok(Outcome { stats: self.stats.clone(), unwritten })
+        let timing = self.pipes.take().and_then(|pipes| pipes.timing());
+        Ok(Outcome { stats: self.stats.clone(), unwritten, timing })
     }
 
     // ---- values --------------------------------------------------------------------------------------------------
@@ -345,45 +361,68 @@ impl<'k, 'l> Machine<'k, 'l> {
                     self.span = span;
                     self.spend(1)?;
                     self.set(x.index, i as u64);
+                    if let Some(pipes) = &mut self.pipes {
+                        pipes.enter_loop(x.label, i - lo);
+                    }
                     match self.region(&x.body)? {
                         Flow::Next => {}
                         Flow::Continue(l) if l == x.label => {}
                         Flow::Break(l) if l == x.label => break,
-                        other => return Ok(other),
+                        other => return Ok(self.leave_loop(x.label, other)),
                     }
                 }
-                Ok(Flow::Next)
+                Ok(self.leave_loop(x.label, Flow::Next))
             }
             Op::If(x) => self.region(if self.truth(x.cond) { &x.then } else { &x.els }),
-            Op::While(x) => loop {
-                self.span = span;
-                self.spend(1)?;
-                match self.region(&x.head)? {
-                    Flow::Next => {}
-                    other => return Ok(other),
+            Op::While(x) => {
+                for i in 0.. {
+                    self.span = span;
+                    self.spend(1)?;
+                    if let Some(pipes) = &mut self.pipes {
+                        pipes.enter_loop(x.label, i);
+                    }
+                    match self.region(&x.head)? {
+                        Flow::Next => {}
+                        other => return Ok(self.leave_loop(x.label, other)),
+                    }
+                    if !self.truth(x.cond) {
+                        break;
+                    }
+                    match self.region(&x.body)? {
+                        Flow::Next => {}
+                        Flow::Continue(l) if l == x.label => {}
+                        Flow::Break(l) if l == x.label => break,
+                        other => return Ok(self.leave_loop(x.label, other)),
+                    }
                 }
-                if !self.truth(x.cond) {
-                    return Ok(Flow::Next);
+                Ok(self.leave_loop(x.label, Flow::Next))
+            }
+            Op::Scope(x) => {
+                let before = self.pipes.as_mut().map(|pipes| pipes.enter_role(x.role));
+                let flow = self.region(&x.body)?;
+                if let (Some(pipes), Some(before)) = (&mut self.pipes, before) {
+                    pipes.leave_role(before);
                 }
-                match self.region(&x.body)? {
-                    Flow::Next => {}
-                    Flow::Continue(l) if l == x.label => {}
-                    Flow::Break(l) if l == x.label => return Ok(Flow::Next),
-                    other => return Ok(other),
-                }
-            },
-            Op::Scope(x) => Ok(match self.region(&x.body)? {
-                Flow::Leave(l) if l == x.label => Flow::Next,
-                other => other,
-            }),
+                Ok(match flow {
+                    Flow::Leave(l) if l == x.label => Flow::Next,
+                    other => other,
+                })
+            }
             Op::Break(label) => Ok(Flow::Break(*label)),
             Op::Continue(label) => Ok(Flow::Continue(*label)),
             Op::Leave(label) => Ok(Flow::Leave(*label)),
             _ => {
-                self.simple(op)?;
+                self.issue(op, span)?;
                 Ok(Flow::Next)
             }
         }
+    }
+
+    fn leave_loop(&mut self, label: Label, flow: Flow) -> Flow {
+        if let Some(pipes) = &mut self.pipes {
+            pipes.leave_loop(label);
+        }
+        flow
     }
 
     /// A check failed.

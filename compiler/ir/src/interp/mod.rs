@@ -25,6 +25,7 @@ mod machine;
 mod matrix;
 mod nest;
 mod observe;
+mod pipes;
 mod tensors;
 mod tiles;
 mod traffic;
@@ -32,6 +33,7 @@ mod trap;
 
 pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
 pub use observe::{End, Observer, State, Storage, Unread};
+pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing};
 pub use trap::Trap;
 
 use crate::tile::{Kernel, verify};
@@ -57,6 +59,23 @@ fn execute(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn O
         let message = format!("kernel `{}` is not valid IR: {} ({})", kernel.name, first.message, first.code);
         return Err(End::Trap(Trap::new(codes::TRAP_INVALID_IR, first.span, message)));
     }
+    let order = launch.options.pipes.as_ref().map(|p| p.order);
+    let again = order.filter(|&o| o != Order::Program).map(|_| launch.tensors.clone());
+    let result = once(kernel, launch, observer);
+    let (Err(End::Trap(_)), Some(tensors)) = (&result, again) else { return result };
+    // What is reported does not depend on the order.
+    let mut options = launch.options.clone();
+    if let Some(pipes) = &mut options.pipes {
+        pipes.order = Order::Program;
+    }
+    let (dims, scalars, mut silent) = (launch.dims.clone(), launch.scalars.clone(), |_: &str| {});
+    match once(kernel, &mut Launch { tensors, dims, scalars, options, print: &mut silent }, None) {
+        Err(end) => Err(end),
+        Ok(_) => result,
+    }
+}
+
+fn once(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, End> {
     let mut machine = machine::Machine::new(kernel, launch).map_err(End::Trap)?;
     if let Some(observer) = observer {
         machine.observer = Some(&mut *observer);

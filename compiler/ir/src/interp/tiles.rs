@@ -286,6 +286,28 @@ impl Tiles {
         }
     }
 
+    /// The bytes of an element in its location's memory (of a mask: the byte of its bit); `None` for private storage.
+    pub fn physical_bytes(&self, slot: &Slot, row: usize, col: usize) -> Option<Range<u64>> {
+        match slot.place {
+            Place::Private(_) => None,
+            Place::Space(_) if slot.ty.dtype == DType::Bool => {
+                let bit = self.footprint(slot, row, col).start;
+                Some(bit / 8..bit / 8 + 1)
+            }
+            Place::Space(_) => Some(self.footprint(slot, row, col)),
+        }
+    }
+
+    /// Addresses of a tile array that is bound at run time.
+    pub fn bindings(&self, tile: Tile) -> &[Option<u64>] {
+        &self.bound[tile]
+    }
+
+    /// Exchanges them with others.
+    pub fn exchange_bindings(&mut self, tile: Tile, with: &mut Vec<Option<u64>>) {
+        std::mem::swap(&mut self.bound[tile], with);
+    }
+
     fn check(&self, mark: u16, slot: &Slot) -> Result<(), Fault> {
         match mark {
             POISON => Err(Fault::Poison),

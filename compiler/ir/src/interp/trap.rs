@@ -11,6 +11,12 @@ pub struct Trap {
     pub message: String,
     /// The statement, or the place that a check blames.
     pub span: Span,
+    /// The remark at `span`; may be empty.
+    pub label: String,
+    /// Other places.
+    pub labels: Vec<(Span, String)>,
+    /// Further facts.
+    pub notes: Vec<String>,
     /// A repair, if the check has one.
     pub help: Option<String>,
     /// The block, as its coordinates in the grid; `None` before the first.
@@ -18,13 +24,21 @@ pub struct Trap {
 }
 
 impl Trap {
-    pub(super) fn new(code: Code, span: Span, message: impl Into<String>) -> Trap {
-        Trap { code, message: message.into(), span, help: None, block: None }
+    /// Without further remarks.
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Trap {
+        let (label, labels, notes) = (String::new(), Vec::new(), Vec::new());
+        Trap { code, message: message.into(), span, label, labels, notes, help: None, block: None }
     }
 
     /// The same as a diagnostic; the block is a note.
     pub fn to_diagnostic(&self) -> Diagnostic {
-        let mut d = Diagnostic::error(self.code, self.span, self.message.clone());
+        let mut d = Diagnostic::error(self.code, self.span, self.message.clone()).with_label(self.label.clone());
+        for (span, label) in &self.labels {
+            d = d.with_secondary(*span, label.clone());
+        }
+        for note in &self.notes {
+            d = d.with_note(note.clone());
+        }
         if let Some(block) = self.block.as_ref().filter(|b| !b.is_empty()) {
             let list: Vec<_> = block.iter().map(i64::to_string).collect();
             d = d.with_note(format!("in block ({}) of the grid", list.join(", ")));

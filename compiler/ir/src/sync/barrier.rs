@@ -33,10 +33,10 @@ impl TransactionBarrier {
         Ok(TransactionBarrier { arrivals, pending: arrivals, bytes: 0, completed: 0 })
     }
 
-    /// One arrival. True if it ended the phase.
+    /// One arrival. True if it ended the phase. One more than the phase takes (which goes on while bytes are to come) is not
+    /// counted; on a machine it has no meaning. [`Self::pending`] is 0 then.
     pub fn arrive(&mut self) -> bool {
-        // With none pending the phase is over and reloaded, so there is always one.
-        self.pending -= 1;
+        self.pending = self.pending.saturating_sub(1);
         self.settle()
     }
 
@@ -140,6 +140,17 @@ mod tests {
         assert_eq!(also.expect(64), Ok(false));
         assert!(!also.arrive());
         assert_eq!(also.complete(64), Ok(true));
+    }
+
+    /// While bytes are to come, arrivals are used up.
+    #[test]
+    fn surplus_arrivals() {
+        let mut b = TransactionBarrier::new(1).unwrap();
+        assert_eq!(b.arrive_and_expect(64), Ok(false));
+        assert_eq!(b.pending(), 0);
+        assert!(!b.arrive());
+        assert_eq!(b.complete(64), Ok(true));
+        assert_eq!((b.completed(), b.pending()), (1, 1));
     }
 
     #[test]

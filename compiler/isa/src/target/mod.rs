@@ -120,6 +120,27 @@ pub struct Pipes {
     pub barrier: Vec<Pipe>,
     /// Flags from one pipe to another.
     pub flags: u32,
+    /// What the model of time takes instructions to cost; `None`: the target has no such model.
+    pub time: Option<PipeTimes>,
+}
+
+/// A model of time, plausible and not measured. An instruction takes the startup of its pipe and its work over the rate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipeTimes {
+    /// MHz: cycles a microsecond.
+    pub clock: u32,
+    /// Cores that blocks are spread over.
+    pub cores: u32,
+    /// Cycles that the issuer takes for each instruction.
+    pub issue: u32,
+    /// Cycles from a set to the end of the wait for it.
+    pub sync: u32,
+    /// Cycles before the first result, by pipe.
+    pub startup: [u32; 7],
+    /// Bytes a cycle, of the largest operand, by pipe; 0 for S and M.
+    pub bytes: [u32; 7],
+    /// Multiply-adds a cycle, by bytes of an operand's element, ascending.
+    pub macs: Vec<(usize, u32)>,
 }
 
 /// A machine to compile for.

@@ -1,7 +1,7 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
-use super::raw::{RawMemory, RawMove, RawTarget, Text};
-use super::{Family, Limits, Memory, MoveRule, Pipes, Place, Target, Triple};
+use super::raw::{RawMemory, RawMove, RawTarget, RawTimes, Text};
+use super::{Family, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple};
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
@@ -88,6 +88,7 @@ impl Reader {
         let pipes = Pipes {
             barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
             flags: self.positive(&raw.pipes.flags),
+            time: raw.pipes.time.as_ref().map(|t| self.times(t)),
         };
         Target {
             name: raw.name.into_inner(),
@@ -101,6 +102,48 @@ impl Reader {
             pipes,
             memories,
         }
+    }
+
+    fn times(&mut self, raw: &RawTimes) -> PipeTimes {
+        let mut macs = Vec::new();
+        for (size, n) in raw.macs.get_ref() {
+            match size.get_ref().parse::<usize>() {
+                Ok(size @ (1 | 2 | 4 | 8)) => macs.push((size, self.positive(n))),
+                _ => {
+                    self.error(size.span(), "multiply-adds are given by bytes of an element: 1, 2, 4 or 8".into());
+                }
+            }
+        }
+        macs.sort_unstable();
+        if macs.is_empty() {
+            self.error(raw.macs.span(), "`macs` gives multiply-adds a cycle for one size of elements at least".into());
+        }
+        PipeTimes {
+            clock: self.positive(&raw.clock),
+            cores: self.positive(&raw.cores),
+            issue: self.positive(&raw.issue),
+            sync: self.positive(&raw.sync),
+            startup: self.by_pipe(&raw.startup, &Pipe::ALL),
+            bytes: self.by_pipe(&raw.bytes, &[Pipe::V, Pipe::Mte1, Pipe::Mte2, Pipe::Mte3, Pipe::Fix]),
+            macs,
+        }
+    }
+
+    /// A number for each of `pipes`, and for no other.
+    fn by_pipe(&mut self, raw: &Spanned<BTreeMap<Text, Spanned<i64>>>, pipes: &[Pipe]) -> [u32; 7] {
+        let mut numbers = [0; 7];
+        for (name, n) in raw.get_ref() {
+            let Some(pipe) = self.pipe(name) else { continue };
+            if !pipes.contains(&pipe) {
+                self.error(name.span(), format!("{pipe} has no number here"));
+            }
+            numbers[pipe as usize] = self.positive(n);
+        }
+        let missing: Vec<Pipe> = pipes.iter().copied().filter(|&p| numbers[p as usize] == 0).collect();
+        if !missing.is_empty() {
+            self.error(raw.span(), format!("no number for {}", text::list(missing)));
+        }
+        numbers
     }
 
     fn pipe(&mut self, name: &Text) -> Option<Pipe> {

@@ -57,6 +57,19 @@ pub(super) struct RawLimits {
 pub(super) struct RawPipes {
     pub barrier: Vec<Text>,
     pub flags: Spanned<i64>,
+    pub time: Option<RawTimes>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTimes {
+    pub clock: Spanned<i64>,
+    pub cores: Spanned<i64>,
+    pub issue: Spanned<i64>,
+    pub sync: Spanned<i64>,
+    pub startup: Spanned<BTreeMap<Text, Spanned<i64>>>,
+    pub bytes: Spanned<BTreeMap<Text, Spanned<i64>>>,
+    pub macs: Spanned<BTreeMap<Text, Spanned<i64>>>,
 }
 
 #[derive(Deserialize)]

@@ -111,6 +111,29 @@ fn mistakes_in_target_files_are_located() {
     insta::assert_snapshot!(text.join("\n"));
 }
 
+/// A model of time may be missing, but what there is of it is complete.
+#[test]
+fn models_of_time() {
+    let wrong = |from: &str, to: &str| errors(from, to);
+    let (cut, rest) = A2A3.split_once("[pipes.time]").expect("a model");
+    let without = format!("{cut}{}", &rest[rest.find("[[move]]").expect("moves")..]);
+    assert_eq!(Target::parse(FileId(0), &without).map(|t| t.pipes.time), Ok(None));
+    assert_eq!(
+        wrong("FIX = 64 }", "FIXED = 64 }").iter().map(|e| &e.0[..]).collect::<Vec<_>>(),
+        ["`FIXED` is not a pipe", "no number for FIX"]
+    );
+    assert_eq!(
+        wrong("bytes = { V = 256, ", "bytes = { V = 256, M = 3, ")[0],
+        ("M has no number here".into(), "M".into())
+    );
+    assert_eq!(wrong("clock = 1850", "clock = 0")[0].1, "0");
+    assert_eq!(wrong("macs = { 1", "macs = { 3")[0].1, "3");
+    for t in Target::all() {
+        let m = t.pipes.time.as_ref().expect("a model");
+        assert!(m.macs.is_sorted(), "{}", t.name);
+    }
+}
+
 #[test]
 fn several_wrong_values_are_all_reported() {
     let text = A2A3.replace("align = 32", "align = 33");

@@ -304,11 +304,9 @@ fn launch(
             .fold(text.to_owned(), |text, (n, arg)| text.replace(&format!("{{{n}}}"), &arg.to_string()))
     };
     let trap = Trap {
-        code: check.code,
-        message: fill(&check.message),
-        span: check.span,
         help: check.help.as_deref().map(fill),
         block: failure.block.map(|_| failure.coords.clone()),
+        ..Trap::new(check.code, check.span, fill(&check.message))
     };
     Err(Box::new(trap.to_diagnostic()))
 }
