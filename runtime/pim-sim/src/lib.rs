@@ -10,3 +10,4 @@ pub mod dram;
 pub mod energy;
 pub mod located;
 pub mod perfetto;
+pub mod units;

@@ -1,0 +1,10 @@
+//! HBM-PIM: one unit for two banks, 16 lanes of f16, driven by column commands (pim.md section 2).
+//!
+//! [`Unit`] executes its program: each column command that reaches it steps it by one instruction. [`Mode`] is the state of a
+//! pseudo-channel that decides which commands do.
+
+mod mode;
+mod unit;
+
+pub use mode::{Control, Mode, ModeMachine, Parity};
+pub use unit::{Access, Fault, Step, Unit};
