@@ -11,6 +11,7 @@ pub mod liveness;
 pub mod lower;
 pub mod map;
 pub mod memories;
+pub mod pack;
 pub mod physical;
 pub mod pipeline;
 pub mod placed;

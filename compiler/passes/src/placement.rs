@@ -1,4 +1,5 @@
-//! Gives every automatic tile its bytes: first fit over live intervals, memory by memory.
+//! Gives every automatic tile its bytes, memory by memory. What may lie where is decided here; [`crate::pack`] finds a
+//! good packing of it.
 //!
 //! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
 //!   them and are obstacles for as long as they live.
@@ -8,13 +9,11 @@
 //! * A tile counts `count` elements and `stages` copies, all contiguous, each a multiple of the memory's alignment.
 //! * Where a memory also has tiles with run-time addresses, automatic tiles go to its top end, and
 //!   [`Memory::dynamic_limit`] says how far the run-time addresses may reach.
-//!
-//! Several orders are tried and the one with the lowest peak is kept: first fit is sensitive to the order, and a
-//! kernel has few tiles.
 
 use crate::access::{Access, inst_operands, is_auto, is_broadcast, is_whole};
 use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
 use crate::memories;
+use crate::pack::{Effort, Problem, Rect};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, Tile, TileData};
 use ptoc_isa::{Loc, Target};
@@ -104,11 +103,16 @@ pub fn plan_with(
         }
         let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &parents);
         // Whole cache lines are kinder to the CPU, where there is room for it.
-        let (mut bases, mut needed) = space.best_fit(if space.mirrored { space.align } else { space.align.max(64) });
-        if needed > space.capacity {
-            (bases, needed) = space.best_fit(space.align);
+        let kind = if space.mirrored { space.align } else { space.align.max(64) };
+        let (mut bases, mut needed) = space.pack(kind, Effort::Little);
+        // What fits need not be better. What does not fit deserves a long search, if any packing might do.
+        if needed > space.capacity && space.align != kind {
+            (bases, needed) = space.pack(space.align, Effort::Little);
         }
         let (peak, peak_point) = space.peak(live);
+        if needed > space.capacity && peak <= space.capacity {
+            (bases, needed) = space.pack(space.align, Effort::Much);
+        }
         if needed > space.capacity {
             let live_tiles = tiles
                 .iter()
@@ -231,45 +235,22 @@ impl Space {
         Space { capacity, align, mirrored, groups: groups.into_iter().map(|(_, g)| g).collect(), obstacles }
     }
 
-    /// Base of each group, and the bytes that the plan needs: the best of several orders.
-    fn best_fit(&self, align: u64) -> (Vec<u64>, u64) {
-        let n = self.groups.len();
-        let length = |g: &Group| u64::from(g.interval.end - g.interval.start) + 1;
-        let mut orders: Vec<Vec<usize>> = vec![(0..n).collect(); 5];
-        orders[0].sort_by_key(|&i| (self.groups[i].interval.start, i));
-        orders[1].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].size), i));
-        orders[2].sort_by_key(|&i| (std::cmp::Reverse(length(&self.groups[i])), i));
-        orders[3].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].size.saturating_mul(length(&self.groups[i]))), i));
-        orders[4].sort_by_key(|&i| (std::cmp::Reverse(self.groups[i].interval.end), i));
-        let plans = orders.iter().map(|order| self.first_fit(order, align));
-        plans.min_by_key(|(_, needed)| *needed).unwrap_or_default()
-    }
-
-    /// Each group in turn takes the lowest aligned gap that is free for its whole life.
-    fn first_fit(&self, order: &[usize], align: u64) -> (Vec<u64>, u64) {
-        let mut bases: Vec<Option<u64>> = vec![None; self.groups.len()];
-        let mut needed = self.obstacles.iter().map(|o| o.end).max().unwrap_or(0);
-        if self.mirrored {
-            needed = 0;
-        }
-        for &i in order {
-            let group = &self.groups[i];
-            let placed = self.groups.iter().zip(&bases).filter_map(|(g, b)| b.map(|b| (g.interval, b, b + g.size)));
-            let fixed = self.obstacles.iter().map(|o| (o.interval, o.start, o.end));
-            let mut taken: Vec<(u64, u64)> =
-                placed.chain(fixed).filter(|(iv, ..)| iv.meets(group.interval)).map(|(_, s, e)| (s, e)).collect();
-            taken.sort_unstable();
-            let mut base = 0u64;
-            for (start, end) in taken {
-                if base.saturating_add(group.size) <= start {
-                    break;
-                }
-                base = base.max(end.next_multiple_of(align));
-            }
-            needed = needed.max(base.saturating_add(group.size));
-            bases[i] = Some(base);
-        }
-        (bases.into_iter().map(|b| b.unwrap_or(0)).collect(), needed)
+    /// Base of each group, and the bytes that the plan needs.
+    fn pack(&self, align: u64, effort: Effort) -> (Vec<u64>, u64) {
+        // What the author has taken reaches so far anyway; a mirrored plan grows from the other end.
+        let free = match self.mirrored {
+            true => 0,
+            false => self.obstacles.iter().map(|o| o.end).max().unwrap_or(0),
+        };
+        let movable = self.groups.iter().map(|g| (g.interval, g.size, None));
+        let fixed = self.obstacles.iter().map(|o| (o.interval, o.end.saturating_sub(o.start), Some(o.start)));
+        let rect =
+            |(life, size, fixed): (Interval, u64, Option<u64>)| Rect { start: life.start, end: life.end, size, fixed };
+        let problem = Problem { align, free, rects: movable.chain(fixed).map(rect).collect() };
+        let mut bases = problem.solve(effort).offsets;
+        bases.truncate(self.groups.len());
+        let needed = self.groups.iter().zip(&bases).map(|(g, base)| base.saturating_add(g.size)).max();
+        (bases, needed.unwrap_or(0).max(free))
     }
 
     /// Most bytes live at one point, and the most telling such point: the one with the shortest source (a statement of a

@@ -1,10 +1,12 @@
 //! Tests of the passes, most of them against the interpreter.
 
+mod cuts;
 mod harness;
 mod init;
 mod lowering;
 mod memory;
 mod nests;
+mod packing;
 mod placement;
 mod products;
 mod scalars;
