@@ -98,13 +98,16 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
             let Ok(bindings) = session.bindings(&entry, &unit) else { continue };
             let instances: Vec<_> = if entry.program {
                 let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError);
-                program.into_iter().flat_map(|p| p.steps).map(|s| s.instance).collect()
+                let steps = program.into_iter().flat_map(|p| p.steps);
+                steps.map(|s| (s.instance, s.kernel, s.bindings)).collect()
             } else {
-                session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).into_iter().collect()
+                let instance = session.instantiate(&unit, entry.id, &bindings, Waiting::IsError);
+                instance.into_iter().map(|i| (i, entry.id, bindings.clone())).collect()
             };
-            for instance in instances {
+            for (instance, kernel, bindings) in instances {
                 let name = format!("{} {} on {}", path.display(), instance.kernel.name, target.name);
-                if let Some(prepared) = session.prepare(instance, &Origin::new(&unit, &entry, &bindings)) {
+                if let Some(prepared) = session.prepare(instance, &Origin { unit: &unit, kernel, bindings: &bindings })
+                {
                     out.push(Placed { name, target: session.target.clone(), placed: prepared.placed });
                 }
             }
