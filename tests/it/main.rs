@@ -5,6 +5,7 @@ mod differential;
 mod engine;
 mod fuzz;
 mod golden;
+mod inserted;
 mod layouts;
 mod memory;
 mod pages;

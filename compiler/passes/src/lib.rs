@@ -18,6 +18,7 @@ pub mod placed;
 pub mod placement;
 pub mod plan_check;
 pub mod scalars;
+pub mod sync;
 
 pub use map::MemoryMap;
 pub use physical::physical;

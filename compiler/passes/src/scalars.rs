@@ -32,6 +32,11 @@ impl<'k> Scalars<'k> {
         self.values.push(ValueData { ty, name: None, span })
     }
 
+    /// The `index` constant that `value` is, if the prologue says so.
+    pub fn constant(&self, value: Value) -> Option<i64> {
+        self.constants.iter().find(|(_, v)| **v == value).map(|(n, _)| *n)
+    }
+
     /// An `index` constant.
     pub fn index(&mut self, n: i64) -> Value {
         if let Some(&v) = self.constants.get(&n) {

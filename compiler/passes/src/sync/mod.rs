@@ -1,0 +1,72 @@
+//! Inserts what orders the pipes of a physical kernel: flags from pipe to pipe, and barriers.
+//!
+//! Every pair of accesses to common bytes, one of them a write, that different pipes make (or one pipe that starts early)
+//! gets an order, and no pair gets one that it has already: through the order of a pipe, through the issuer, or through
+//! other flags. The steps:
+//!
+//! | step | file |
+//! |---|---|
+//! | the program as events on pipes, with what they touch | `tree`, `touch` |
+//! | which pairs are not ordered yet | `flow`, on `state` |
+//! | flags and barriers, innermost blocks first | `place` |
+//! | none that is not needed, and not more than the target has | `trim` |
+//! | back into tile IR | `emit` |
+//!
+//! The rules of order are those of [`ptoc_ir::tile::SyncOp`]; besides, the scalar pipe is the issuer: what it reads, and what it
+//! waits for, is done before anything that is issued later starts. What it *writes* goes through its cache, so that other pipes
+//! need a flag to see it.
+
+mod emit;
+mod flow;
+mod place;
+mod state;
+mod touch;
+mod tree;
+mod trim;
+
+pub use place::Fallback;
+use ptoc_ir::tile::{Kernel, SyncMode};
+use ptoc_isa::Target;
+
+/// What an insertion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Flags, each element of an array counted.
+    pub flags: u32,
+    /// Barriers, of one pipe or of all.
+    pub barriers: u32,
+    /// Flags and barriers that placement put in and that turned out not to be needed.
+    pub dropped: usize,
+    /// Where all pipes meet because flags would not do.
+    pub fallbacks: Vec<Fallback>,
+    /// Pairs that are still not ordered. A mistake of this pass, if there is any.
+    pub missing: usize,
+}
+
+/// `kernel`, which is physical and automatic, with its pipes ordered for `target`. Any other is returned as it is.
+pub fn insert(kernel: Kernel, target: &Target) -> Kernel {
+    insert_and_report(kernel, target).0
+}
+
+/// [`insert`], and what it did.
+pub fn insert_and_report(kernel: Kernel, target: &Target) -> (Kernel, Report) {
+    if kernel.sync != SyncMode::Auto {
+        return (kernel, Report::default());
+    }
+    let (tree, block) = tree::Tree::new(&kernel, target);
+    let mut placer = place::Placer::new(&kernel, tree);
+    let mut block = placer.solve(block);
+    let dropped = placer.drop_surplus(&block);
+    placer.limit(&mut block, target.pipes.flags);
+    let missing = placer.check(&block).len();
+    let place::Placer { tree, fallbacks, .. } = placer;
+    let live = tree.flags.iter().filter(|f| !f.dead && f.same.is_none());
+    let report = Report {
+        flags: live.map(|f| f.count).sum(),
+        barriers: tree.barriers.iter().filter(|b| !b.dead).count() as u32,
+        dropped,
+        fallbacks: fallbacks.into_iter().filter(|(b, _)| !tree.barriers[*b].dead).map(|(_, f)| f).collect(),
+        missing,
+    };
+    (emit::emit(kernel, &tree, &block), report)
+}

@@ -1,0 +1,77 @@
+//! Inserted synchronisation: complete, minimal, and without effect on results.
+
+use ptoc_diagnostics::FileId;
+use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::text::{Spans, parse, print};
+use ptoc_ir::tile::verify::verify;
+use ptoc_passes::physical;
+use ptoc_passes::sync::insert_and_report;
+use ptoc_tests::programs::{files, kernels};
+
+fn sound(kernel: &Kernel, name: &str) {
+    if let Err(errors) = verify(kernel) {
+        panic!("{name}: {errors:?}\n{kernel}");
+    }
+    let text = print(kernel, Spans::Keep);
+    let again = parse(&text, FileId(0)).unwrap_or_else(|d| panic!("{name}: {}\n{text}", d.message));
+    assert_eq!(print(&again, Spans::Keep), text, "{name}");
+}
+
+#[test]
+fn all_programs_are_ordered() {
+    let mut count = 0;
+    for path in files() {
+        for k in kernels(&path) {
+            let bytes = physical(&k.placed.kernel, &k.placed.placement, &k.target);
+            let begin = std::time::Instant::now();
+            let (made, report) = insert_and_report(bytes, &k.target);
+            let name = k.name.rsplit('/').next().unwrap_or_default();
+            if std::env::var_os("SHOW").is_some_and(|w| k.name.contains(&*w.to_string_lossy())) {
+                println!("{made}");
+            }
+            println!("{name}: {:?} {report:?}", begin.elapsed());
+            sound(&made, &k.name);
+            assert_eq!(report.missing, 0, "{}\n{made}", k.name);
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count}");
+}
+
+/// The kernels of a text on a target, made physical and ordered.
+fn inserted(text: &str, target: &str) -> Vec<Kernel> {
+    let kernels = ptoc_tests::programs::kernels_of(std::path::Path::new("kernel.tile"), text);
+    let of = |k: &ptoc_tests::programs::Placed| k.target.name == target;
+    let made: Vec<_> = kernels
+        .iter()
+        .filter(|k| of(k))
+        .map(|k| insert_and_report(physical(&k.placed.kernel, &k.placed.placement, &k.target), &k.target).0)
+        .collect();
+    assert!(!made.is_empty(), "nothing compiles\n{text}");
+    made
+}
+
+/// `src: MTE2 to V, 2`, in order.
+fn flags(kernel: &Kernel) -> Vec<String> {
+    let flag = |e: &ptoc_ir::tile::EventData| format!("{}: {} to {}, {}", e.name, e.from, e.to, e.count);
+    kernel.events.values().map(flag).collect()
+}
+
+#[test]
+fn two_stages_are_the_four_flags_of_a_double_buffer() {
+    let text = "kernel scale(x: in f32[M, N], y: out f32[M, N], s: f32) {
+        grid (i in tiles(M, 64));
+        pipeline(stages = 2) for j in tiles(N, 128) {
+            let src = Vec(x.tile(i, j));
+            let dst = s * src;
+            TSTORE(y.tile(i, j), dst);
+        }
+    }";
+    for target in ["a2a3", "a5", "kirin9030"] {
+        let made = inserted(text, target);
+        println!("{}", made[0]);
+        let mut found = flags(&made[0]);
+        found.sort();
+        assert_eq!(found, ["dst: MTE3 to V, 2", "dst: V to MTE3, 2", "src: MTE2 to V, 2", "src: V to MTE2, 2"]);
+    }
+}
