@@ -38,6 +38,33 @@ fn all_programs_are_ordered() {
     assert!(count > 100, "only {count}");
 }
 
+/// The placed kernel of a run about bytes, and with order.
+fn ordered(kernel: &Kernel, target: &Target) -> (Kernel, Kernel) {
+    let plan = placement::plan(kernel, target).expect("it was placed before");
+    let bytes = physical(kernel, &plan, target);
+    (bytes.clone(), insert(bytes, target))
+}
+
+#[test]
+fn no_access_of_a_run_comes_too_early() {
+    let (mut count, mut unordered) = (0, 0);
+    for path in files() {
+        for run in runs(&path) {
+            let done = run.first_launch(|kernel, target, launch| {
+                let (bytes, made) = ordered(kernel, target);
+                let (found, _) = faults(&made, target, launch);
+                assert_eq!(found, [""; 0], "{}\n{made}", run.name);
+                // The trace does find what is not there.
+                faults(&bytes, target, launch).0
+            });
+            count += usize::from(done.is_some());
+            unordered += usize::from(done.is_some_and(|found| !found.is_empty()));
+        }
+    }
+    println!("{count} runs, {unordered} of them unordered without");
+    assert!(count > 60 && 3 * unordered > 2 * count, "only {count}, {unordered} unordered");
+}
+
 /// The kernels of a text on a target, made physical and ordered.
 fn inserted(text: &str, target: &str) -> Vec<Kernel> {
     let kernels = ptoc_tests::programs::kernels_of(std::path::Path::new("kernel.tile"), text);

@@ -2,3 +2,4 @@
 
 pub mod front;
 pub mod programs;
+pub mod trace;

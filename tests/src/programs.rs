@@ -3,7 +3,10 @@
 use ptoc::defs::Definition;
 use ptoc::launch::{Plan, read_arrays};
 use ptoc::session::{Origin, Session, Waiting};
-use ptoc_isa::Target;
+use ptoc_analysis::TensorSource;
+use ptoc_ir::interp::{Launch, Options, TensorArg};
+use ptoc_ir::tile::Kernel;
+use ptoc_isa::{Loc, Target};
 use ptoc_passes::PlacedKernel;
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::Settings;
@@ -114,4 +117,32 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
         }
     }
     out
+}
+
+impl Prepared {
+    /// Calls `f` with the first launch, if it takes the arguments as they are.
+    pub fn first_launch<T>(&self, f: impl FnOnce(&Kernel, &Target, &mut Launch<'_>) -> T) -> Option<T> {
+        let step = self.plan.steps.first()?;
+        let mut tensors = Vec::new();
+        for (i, &source) in step.tensors.iter().enumerate() {
+            let (TensorSource::Arg(arg), None) = (source, step.storage.get(i).and_then(Option::as_ref)) else {
+                return None;
+            };
+            let t = &self.before[arg];
+            let shape = t.shape().iter().map(|&n| n as u64).collect();
+            tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
+        }
+        let target = &self.session.target;
+        let mut launch = Launch {
+            tensors,
+            dims: step.dims.clone(),
+            scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),
+            options: Options {
+                capacity: Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect(),
+                ..Options::default()
+            },
+            print: &mut |_| {},
+        };
+        Some(f(&step.kernel, target, &mut launch))
+    }
 }

@@ -212,7 +212,7 @@ impl<'k> Placer<'k> {
             let order = |(d, e): &&(u32, Edge)| (*d, e.violation.top, std::cmp::Reverse(e.source));
             if let Some((d, e)) = flags.min_by_key(order) {
                 let phases = self.tree.loops[lp].phases;
-                let d = (1..=*d).rev().find(|m| phases % m == 0).unwrap_or(1);
+                let d = (1..=*d).rev().find(|m| phases.is_multiple_of(*m)).unwrap_or(1);
                 let (source, from, v) = (e.source, e.from, e.violation);
                 self.ring(lp, node, (source, from), &v, d);
                 continue;
