@@ -5,14 +5,16 @@ use ptoc_ir::interp::{Observer, State};
 use ptoc_ir::tile::{
     self, AddrKind, Event, Kernel, Op, Operand, PrintPart, Stmt, SyncOp, TileRef, Value, ViewRef, pipe_of_op,
 };
-use ptoc_isa::{Pipe, Role, Sem, Target};
+use ptoc_isa::{Order, Pipe, Role, Sem, Target};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// Bytes that are told apart: elements of fewer share one mark.
-const GRAIN: u64 = 2;
+const GRAIN: u64 = 8;
 /// Statements of one block that are followed.
-const LIMIT: u64 = 4_000;
+const LIMIT: u64 = 400;
+/// Blocks that are followed: the first ones, of which the last has a tail in small grids.
+const BLOCKS: u64 = 2;
 
 /// Seven pipes, and what the issuer reads.
 const CLOCKS: usize = 8;
@@ -43,6 +45,7 @@ pub struct Trace<'t> {
     flags: HashMap<(Event, u64), (bool, Clock, u64)>,
     marks: HashMap<(bool, u32, u64), Mark>,
     steps: u64,
+    blocks: u64,
     /// Sets, waits and barriers that ran.
     pub synchronisations: u64,
 }
@@ -59,6 +62,7 @@ impl<'t> Trace<'t> {
             flags: HashMap::new(),
             marks: HashMap::new(),
             steps: 0,
+            blocks: 0,
             synchronisations: 0,
         }
     }
@@ -201,6 +205,11 @@ impl<'t> Trace<'t> {
         let (rows, cols) = (state.value(r.valid.0) as u32, state.value(r.valid.1) as u32);
         let size = data.ty.dtype.size() as u64;
         for row in r0..r0 + rows {
+            if data.ty.layout.is_none() && data.ty.order == Order::Nd {
+                let at = base + data.ty.element(row, c0) * size;
+                self.touch((space.0, space.1, at), size * u64::from(cols), access, &data.name);
+                continue;
+            }
             for col in c0..c0 + cols {
                 let at = base + data.ty.element(row, col) * size;
                 self.touch((space.0, space.1, at), size, access, &data.name);
@@ -213,14 +222,17 @@ impl<'t> Trace<'t> {
         let data = &kernel.tensors[v.tensor];
         let size = data.dtype.size() as u64;
         let shape: Vec<u64> = v.shape.iter().map(|&s| state.value(s)).collect();
+        // Rows without gaps go as one.
+        let dense = v.strides.last().is_some_and(|&s| state.value(s) == 1);
+        let run = if dense { shape.last().copied().unwrap_or(1) } else { 1 };
         let count: u64 = shape.iter().product();
-        for n in 0..count {
+        for n in (0..count).step_by(run.max(1) as usize) {
             let (mut rest, mut at) = (n, state.value(v.offset) as i64);
             for (extent, &stride) in shape.iter().zip(&v.strides).rev() {
                 at += (rest % extent) as i64 * state.value(stride) as i64;
                 rest /= extent;
             }
-            self.touch((true, v.tensor.as_u32(), at as u64 * size), size, access, &data.name);
+            self.touch((true, v.tensor.as_u32(), at as u64 * size), size * run, access, &data.name);
         }
     }
 
@@ -259,7 +271,8 @@ struct Access {
 impl Observer for Trace<'_> {
     fn block(&mut self, state: &State<'_, '_, '_>) -> ControlFlow<()> {
         self.finish(state.kernel());
-        ControlFlow::Continue(())
+        self.blocks += 1;
+        if self.blocks > BLOCKS || !self.faults.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn before(&mut self, state: &State<'_, '_, '_>, stmt: &Stmt) -> ControlFlow<()> {
