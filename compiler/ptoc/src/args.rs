@@ -2,6 +2,7 @@
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use ptoc_ir::interp::Order;
 use std::path::PathBuf;
 
 /// `ptoc`
@@ -27,13 +28,22 @@ impl Cli {
             Command::Mem(args) => ("mem", &args.compile.define),
             _ => return Ok(()),
         };
-        for (n, (name, value)) in define.iter().enumerate() {
-            let Some((_, first)) = define[..n].iter().find(|(earlier, _)| earlier == name) else { continue };
-            let message = format!("'-D {name}' is given twice: '-D {name}={first}' and '-D {name}={value}'");
+        let fail = |message: String| {
             let mut cli = Cli::command();
             cli.build();
             let command = cli.find_subcommand_mut(command).expect("it was parsed");
-            return Err(command.error(ErrorKind::ArgumentConflict, message));
+            Err(command.error(ErrorKind::ArgumentConflict, message))
+        };
+        if let Command::Run(args) = &self.command
+            && args.schedule.is_some()
+            && args.backend != BackendName::Interp
+        {
+            return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
+        }
+        for (n, (name, value)) in define.iter().enumerate() {
+            let Some((_, first)) = define[..n].iter().find(|(earlier, _)| earlier == name) else { continue };
+            let message = format!("'-D {name}' is given twice: '-D {name}={first}' and '-D {name}={value}'");
+            return fail(message);
         }
         Ok(())
     }
@@ -182,6 +192,9 @@ pub struct RunArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
+    #[arg(long, value_name = "ORDER", value_parser = parse_schedule)]
+    pub schedule: Option<Order>,
     /// Show times and counts
     #[arg(long)]
     pub stats: bool,
@@ -420,6 +433,15 @@ fn parse_definition(text: &str) -> Result<(String, String), String> {
 
 fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
     split(text).map(|(name, value)| (name.to_owned(), PathBuf::from(value)))
+}
+
+fn parse_schedule(text: &str) -> Result<Order, String> {
+    match text.split_once(':').unwrap_or((text, "0")) {
+        ("program", "0") if text == "program" => Ok(Order::Program),
+        ("late", "0") if text == "late" => Ok(Order::Late),
+        ("random", seed) => seed.parse().map(Order::Random).map_err(|e| format!("the seed: {e}")),
+        _ => Err("it is `program`, `late`, `random` or `random:SEED`".into()),
+    }
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

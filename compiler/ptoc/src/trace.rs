@@ -41,13 +41,15 @@ impl Clock {
     }
 
     /// The trace: complete events (`"ph": "X"`) with times in microseconds, as Perfetto and chrome://tracing read it.
-    pub fn chrome_trace(&self) -> String {
+    /// `more` are events of other processes than number 1.
+    pub fn chrome_trace(&self, more: Vec<Value>) -> String {
         let micros = |d: Duration| d.as_nanos() as f64 / 1000.0;
         let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "ptoc"}})];
         events.extend(self.phases.iter().map(|p| {
             let category = if p.name.starts_with("run") { "run" } else { "compile" };
             json!({"name": p.name, "cat": category, "ph": "X", "pid": 1, "tid": 1, "ts": micros(p.begin), "dur": micros(p.length)})
         }));
+        events.extend(more);
         let trace: Value = json!({"traceEvents": events, "displayTimeUnit": "ms"});
         format!("{trace}\n")
     }

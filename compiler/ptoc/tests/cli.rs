@@ -2,6 +2,7 @@
 
 mod dram;
 mod layout;
+mod pipes;
 mod tensors;
 
 use ptoc_tensor::{DType, Tensor, npy};

@@ -5,11 +5,13 @@ use crate::args::{BackendName, MessageFormat, RunArgs};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Argument, Arrays, Backend, CompiledPlan, Plan, RunOptions, Verified, check_outputs, read_arrays, verify,
+    Argument, Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, read_arrays,
+    verify,
 };
 use crate::session::{Entry, Failed, Session};
 use crate::{ERRORS, commands::preview};
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::SyncMode;
 use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -68,6 +70,7 @@ impl Runner<'_, '_> {
         let (mut arrays, mut files) = (arrays?, files?);
         let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some())?;
         self.check_expected(&plan, &files)?;
+        self.check_schedule(&plan)?;
         if args.verify && plan.specification.ensures.is_empty() {
             let word = entry.word();
             let message = format!("--verify: {word} `{}` has no `ensures`", plan.name);
@@ -87,7 +90,8 @@ impl Runner<'_, '_> {
         let compile_ms = self.compile_ms();
         let before = if args.verify { tensors.clone() } else { Vec::new() };
         let io = &mut *self.io;
-        let options = RunOptions { threads: args.threads };
+        let schedule = Schedule { order: args.schedule, time: args.stats || args.json || args.trace.is_some() };
+        let options = RunOptions { threads: args.threads, schedule };
         let outcome = compiled.run(self.session, &mut tensors, &options, &mut |line| io.note(line))?;
 
         let mut verified = Vec::new();
@@ -101,7 +105,7 @@ impl Runner<'_, '_> {
         let compared = self.compare(&plan, &files, &tensors);
         verified.extend(compared.0);
         comparison = comparison.and(compared.1);
-        self.write(&plan, &mut files, &tensors)?;
+        self.write(&plan, &mut files, &tensors, &outcome.timed)?;
         let wrote: Vec<(String, String)> =
             args.output.iter().map(|(name, path)| (name.clone(), path.display().to_string())).collect();
         if let Err(d) = files.outputs.commit() {
@@ -113,7 +117,8 @@ impl Runner<'_, '_> {
         if args.json {
             self.print_json(&plan, &tensors, stats);
         } else {
-            self.print_human(&plan, &tensors, &verified, &wrote, &stats);
+            stats.remove("pipes");
+            self.print_human(&plan, &tensors, &verified, &wrote, (&stats, &outcome.timed));
         }
         comparison
     }
@@ -166,6 +171,19 @@ impl Runner<'_, '_> {
         if failed { Err(Failed) } else { Ok(files) }
     }
 
+    /// Only pipes that somebody has ordered can be run in another order.
+    fn check_schedule(&mut self, plan: &Plan) -> Result<(), Failed> {
+        let unordered = plan.steps.iter().find(|s| s.kernel.sync == SyncMode::Auto);
+        let (Some(_), Some(step)) = (self.args.schedule, unordered) else { return Ok(()) };
+        let message = format!(
+            "--schedule: `{}` leaves its pipes to the compiler, which does not order them yet",
+            step.kernel.name
+        );
+        let d = Diagnostic::error(codes::NOT_YET, step.kernel.span, message);
+        self.session
+            .fail(d.with_help("order them by events or rings in a `#[sync(manual)]` kernel, or leave `--schedule` out"))
+    }
+
     /// Dtype and shape of expected arrays, before anything runs.
     fn check_expected(&mut self, plan: &Plan, files: &Files) -> Result<(), Failed> {
         let mut failed = false;
@@ -204,7 +222,7 @@ impl Runner<'_, '_> {
         (held, result)
     }
 
-    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor]) -> Result<(), Failed> {
+    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor], timed: &[Timed]) -> Result<(), Failed> {
         let begin = self.session.clock.now();
         for (n, name) in &files.arrays {
             let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
@@ -213,10 +231,12 @@ impl Runner<'_, '_> {
             }
         }
         self.session.clock.phase("write arrays", begin);
-        if let Some(n) = files.trace
-            && let Err(d) = files.outputs.write(n, self.session.clock.chrome_trace().as_bytes())
-        {
-            return self.session.fail(d);
+        if let Some(n) = files.trace {
+            let sources = &self.session.sources;
+            let blocks = timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
+            if let Err(d) = files.outputs.write(n, self.session.clock.chrome_trace(blocks).as_bytes()) {
+                return self.session.fail(d);
+            }
         }
         Ok(())
     }
@@ -240,7 +260,7 @@ impl Runner<'_, '_> {
         tensors: &[Tensor],
         verified: &[Verified],
         wrote: &[(String, String)],
-        stats: &Map<String, Value>,
+        (stats, timed): (&Map<String, Value>, &[Timed]),
     ) {
         let mut text = String::new();
         for (a, t) in plan.arguments.iter().zip(tensors).filter(|(a, _)| a.is_output()) {
@@ -285,6 +305,12 @@ impl Runner<'_, '_> {
                         let _ = writeln!(text, "{name:<16} {value}");
                     }
                 }
+            }
+            for t in timed {
+                text.push_str(&t.text(&self.session.sources));
+            }
+            if self.backend == Backend::Cpu && plan.steps.iter().any(|s| s.kernel.sync != SyncMode::Auto) {
+                text.push_str("pipes            by the target's model of time, with `--backend interp`\n");
             }
         }
         self.io.print(&text);

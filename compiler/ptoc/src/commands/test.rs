@@ -5,10 +5,12 @@ use crate::args::TestArgs;
 use crate::defs::Definition;
 use crate::files;
 use crate::io::{Io, plural};
-use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, check_outputs, read_arrays, verify};
+use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, check_outputs, read_arrays, verify};
 use crate::session::{Failed, Session};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes};
+use ptoc_ir::interp::Order;
+use ptoc_ir::tile::SyncMode;
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::Ident;
 use ptoc_syntax::directive::{Backend as BackendName, Binding, Check, Run, Settings};
@@ -278,7 +280,7 @@ fn run_line(
             return Err(errors(session, &what("does not compile")));
         };
         let mut after = before.clone();
-        let options = RunOptions { threads: args.threads };
+        let options = RunOptions { threads: args.threads, ..RunOptions::default() };
         if compiled.run(session, &mut after, &options, &mut |line| io.note(line)).is_err() {
             return Err(errors(session, &what("stopped")));
         }
@@ -294,6 +296,13 @@ fn run_line(
                 return Err(what(&format!("`{name}` is not what was expected: {mismatch}")).into());
             }
         }
+        if backend == Backend::Interp {
+            other_orders(session, &plan, &compiled, (&before, &after)).map_err(|reason| {
+                let reason =
+                    reason.unwrap_or_else(|| errors(session, &what("stopped in another order of the pipes")).reason);
+                Failure { reason }
+            })?;
+        }
         match &first {
             None => first = Some((backend, after)),
             Some((other, results)) => {
@@ -306,6 +315,38 @@ fn run_line(
                         return Err(message.into());
                     }
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Orders beside the program's in which pipes are run.
+const ORDERS: [Order; 4] = [Order::Late, Order::Random(1), Order::Random(2), Order::Random(3)];
+
+/// A kernel that orders its pipes itself gives the same bits in every order that it allows. `Err(None)`: the
+/// diagnostics say what is wrong.
+fn other_orders(
+    session: &mut Session,
+    plan: &Plan,
+    compiled: &CompiledPlan<'_>,
+    (before, after): (&[Tensor], &[Tensor]),
+) -> Result<(), Option<String>> {
+    if plan.steps.iter().all(|s| s.kernel.sync == SyncMode::Auto) {
+        return Ok(());
+    }
+    for order in ORDERS {
+        let mut again = before.to_vec();
+        let schedule = Schedule { order: Some(order), time: false };
+        let options = RunOptions { schedule, ..RunOptions::default() };
+        // What it prints has been seen.
+        compiled.run(session, &mut again, &options, &mut |_| {}).map_err(|Failed| None)?;
+        let outputs = plan.arguments.iter().zip(after.iter().zip(&again)).filter(|(a, _)| a.is_output());
+        for (a, (one, two)) in outputs {
+            if let Some(difference) = first_difference(one, two) {
+                let message = format!("`{}` differs between program order and {order:?}: {difference}", a.name);
+                session.diagnostics.push(Diagnostic::error(codes::ORDERS_DIFFER, a.span, message.clone()));
+                return Err(Some(message));
             }
         }
     }

@@ -5,6 +5,7 @@
 mod arrays;
 mod bind;
 mod compare;
+mod pipes;
 mod plan;
 mod random;
 mod run;
@@ -13,5 +14,6 @@ mod witness;
 pub use arrays::{Array, Arrays, check_outputs, read_arrays};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
+pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, Step};
 pub use run::{Backend, CompiledPlan, Outcome, RunOptions};

@@ -13,6 +13,7 @@ use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::{Condition, Equation};
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
 use ptoc_layout::Storage;
+use ptoc_passes::Placement;
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
 
@@ -48,6 +49,8 @@ impl Argument {
 pub struct Step {
     /// Tile IR with all checks, for the interpreter.
     pub kernel: Kernel,
+    /// Where its tiles are.
+    pub placement: Placement,
     /// Loop IR, for machine code.
     pub module: Module,
     /// Where each tensor argument comes from.
@@ -272,7 +275,7 @@ impl Step {
     ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let Some(prepared) = session.prepare(instance, origin) else { return Err(Failed) };
-        let kernel = prepared.placed.kernel;
+        let (kernel, placement) = (prepared.placed.kernel, prepared.placed.placement);
         let values = match interp::prologue(&kernel, &dims, scalars) {
             Ok(values) => values,
             Err(trap) => return session.fail(trap.to_diagnostic()),
@@ -305,7 +308,8 @@ impl Step {
         }
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
-        let step = Step { kernel, module: prepared.module, tensors: Vec::new(), storage, dims, scalars, blocks };
+        let (module, tensors) = (prepared.module, Vec::new());
+        let step = Step { kernel, placement, module, tensors, storage, dims, scalars, blocks };
         Ok((step, shapes))
     }
 }

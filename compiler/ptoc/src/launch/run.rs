@@ -1,5 +1,6 @@
 //! Running a plan: on the interpreter, or compiled on this machine.
 
+use super::pipes::{self, Schedule, Timed};
 use super::plan::{Plan, Step};
 use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
@@ -37,6 +38,8 @@ impl Backend {
 pub struct RunOptions {
     /// Threads; 0 is one a core.
     pub threads: usize,
+    /// Pipes, on the interpreter.
+    pub schedule: Schedule,
 }
 
 /// A plan with machine code, if the backend wants some.
@@ -53,6 +56,8 @@ pub struct Outcome {
     pub run_time: Duration,
     /// Counts, for `--stats` and `--json`.
     pub stats: Map<String, Value>,
+    /// What the model of time says, by launch.
+    pub timed: Vec<Timed>,
 }
 
 impl<'p> CompiledPlan<'p> {
@@ -94,7 +99,7 @@ impl<'p> CompiledPlan<'p> {
             }
         }
         let mut stats = Map::new();
-        let mut total = interp::Stats::default();
+        let mut total = Total::default();
         let mut run_time = Duration::ZERO;
         for (i, step) in self.plan.steps.iter().enumerate() {
             let mut used = Used { tensors, locals: &mut locals };
@@ -106,7 +111,9 @@ impl<'p> CompiledPlan<'p> {
             session.clock.phase("lay out arrays", begin);
             let begin = session.clock.now();
             let result = match self.backend {
-                Backend::Interp => interpret(session, step, &mut used, &mut buffers, print, &mut total),
+                Backend::Interp => {
+                    interpret(session, step, &mut used, &mut buffers, (options.schedule, print), &mut total)
+                }
                 Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options, print),
             };
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
@@ -127,15 +134,24 @@ impl<'p> CompiledPlan<'p> {
                 stats.insert("arena_bytes".into(), json!(self.kernels.iter().map(|k| k.arena()).max().unwrap_or(0)));
             }
             Backend::Interp => {
-                stats.insert("steps".into(), json!(total.steps));
-                stats.insert("bytes_read".into(), json!(total.bytes_read));
-                stats.insert("bytes_written".into(), json!(total.bytes_written));
-                stats.insert("bytes_moved".into(), json!(total.bytes_moved));
-                stats.insert("instructions".into(), json!(total.instructions));
+                let counts = &total.counts;
+                stats.insert("steps".into(), json!(counts.steps));
+                stats.insert("bytes_read".into(), json!(counts.bytes_read));
+                stats.insert("bytes_written".into(), json!(counts.bytes_written));
+                stats.insert("bytes_moved".into(), json!(counts.bytes_moved));
+                stats.insert("instructions".into(), json!(counts.instructions));
+                pipes::stats(&total.timed, &session.sources, &mut stats);
             }
         }
-        Ok(Outcome { run_time, stats })
+        Ok(Outcome { run_time, stats, timed: total.timed })
     }
+}
+
+/// What the interpreter has seen in all launches.
+#[derive(Default)]
+struct Total {
+    counts: interp::Stats,
+    timed: Vec<Timed>,
 }
 
 /// Bytes that the interpreter may hold.
@@ -214,8 +230,8 @@ fn interpret(
     step: &Step,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
-    print: &mut dyn FnMut(&str),
-    total: &mut interp::Stats,
+    (schedule, print): (Schedule, &mut dyn FnMut(&str)),
+    total: &mut Total,
 ) -> Result<(), Box<Diagnostic>> {
     let mut args = Vec::new();
     for (&source, buffer) in step.tensors.iter().zip(buffers.iter()) {
@@ -226,6 +242,8 @@ fn interpret(
         args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
     }
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, session.target.memory(loc).capacity)).collect();
+    let (physical, pipes) = step.pipes(session, schedule).unzip();
+    let kernel = physical.as_ref().unwrap_or(&step.kernel);
     let mut launch = interp::Launch {
         tensors: args,
         dims: step.dims.clone(),
@@ -234,11 +252,12 @@ fn interpret(
             memory: MEMORY,
             capacity,
             storage: step.storage.clone(),
+            pipes,
             ..interp::Options::default()
         },
         print,
     };
-    let outcome = interp::run(&step.kernel, &mut launch).map_err(|trap| Box::new(trap.to_diagnostic()))?;
+    let outcome = interp::run(kernel, &mut launch).map_err(|trap| Box::new(trap.to_diagnostic()))?;
     for ((arg, &source), buffer) in launch.tensors.iter().zip(&step.tensors).zip(buffers) {
         buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
     }
@@ -253,7 +272,8 @@ fn interpret(
         );
         session.diagnostics.push(d.with_help("let the grid cover the whole tensor, or declare it `inout`"));
     }
-    let s = outcome.stats;
+    total.timed.extend(outcome.timing.map(|timing| Timed::new(kernel, timing)));
+    let (s, total) = (outcome.stats, &mut total.counts);
     total.steps += s.steps;
     total.bytes_read += s.bytes_read;
     total.bytes_written += s.bytes_written;

@@ -26,7 +26,7 @@ pub struct Lane {
     pub count: u64,
 }
 
-/// Why a pipe stood still although there was work for it.
+/// Why a pipe stood still although there was work for it to come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
     /// It waited for an event of that pipe.
@@ -116,6 +116,8 @@ pub(super) struct Timeline {
     announced: FxHashMap<Stamp, u64>,
     lanes: FxHashMap<u32, (u64, u64)>,
     stalls: FxHashMap<(Span, u32, Cause), u64>,
+    /// By stream: stalls that nothing has come after yet. A pipe without further work does not stand still.
+    open: Vec<Vec<(Span, Cause, u64)>>,
     slices: Vec<Slice>,
     blocks: Vec<u64>,
 }
@@ -131,6 +133,7 @@ impl Timeline {
             announced: FxHashMap::default(),
             lanes: FxHashMap::default(),
             stalls: FxHashMap::default(),
+            open: vec![Vec::new(); streams],
             slices: Vec::new(),
             blocks: Vec::new(),
         }
@@ -149,7 +152,7 @@ impl Timeline {
 
     fn stall(&mut self, span: Span, stream: u32, cause: Cause, cycles: u64) {
         if cycles > 0 {
-            *self.stalls.entry((span, stream, cause)).or_default() += cycles;
+            self.open[stream as usize].push((span, cause, cycles));
         }
     }
 
@@ -171,6 +174,9 @@ impl Timeline {
     }
 
     fn occupy(&mut self, stream: u32, begin: u64, free: u64, done: u64) {
+        for (span, cause, cycles) in self.open[stream as usize].drain(..) {
+            *self.stalls.entry((span, stream, cause)).or_default() += cycles;
+        }
         self.free[stream as usize] = free;
         let last = &mut self.done[stream as usize];
         *last = (*last).max(done);
@@ -241,6 +247,7 @@ impl Timeline {
         self.done.fill(0);
         self.issuer.fill(0);
         self.announced.clear();
+        self.open.iter_mut().for_each(Vec::clear);
     }
 
     pub fn finish(self) -> Timing {

@@ -1,0 +1,173 @@
+//! Pipes on the interpreter: which kernels run that way, and what the model of time says of them.
+
+use super::plan::Step;
+use crate::session::Session;
+use ptoc_diagnostics::{SourceMap, Span};
+use ptoc_ir::interp::{Cause, Order, Pipes, Slice, Timing};
+use ptoc_ir::tile::{Kernel, SyncMode};
+use ptoc_isa::Target;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// How the pipes of a run are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The order that was asked for. `None`: kernels that order their pipes run them in program order, others one
+    /// statement after another.
+    pub order: Option<Order>,
+    /// Time them by the target's model.
+    pub time: bool,
+}
+
+/// The model's word on one launch.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Names of its roles.
+    pub roles: Vec<String>,
+    /// The numbers.
+    pub timing: Timing,
+}
+
+impl Timed {
+    /// Of a launch of `kernel`.
+    pub fn new(kernel: &Kernel, timing: Timing) -> Timed {
+        let roles = kernel.roles.values().map(|r| r.name.to_string()).collect();
+        Timed { kernel: kernel.name.to_string(), roles, timing }
+    }
+
+    /// `V`, `V of loader`
+    fn lane(&self, role: u32, pipe: ptoc_isa::Pipe) -> String {
+        let name = role.checked_sub(1).and_then(|n| self.roles.get(n as usize));
+        name.map_or(pipe.to_string(), |name| format!("{pipe} of {name}"))
+    }
+
+    fn micros(&self, cycles: u64) -> f64 {
+        cycles as f64 / f64::from(self.timing.clock.max(1))
+    }
+
+    fn share(&self, cycles: u64) -> f64 {
+        cycles as f64 * 100.0 / (self.timing.cycles.max(1)) as f64
+    }
+
+    /// For `--stats`.
+    pub fn text(&self, sources: &SourceMap) -> String {
+        let t = &self.timing;
+        let mut out = format!("pipes of {} (a model of time, not measured)\n", self.kernel);
+        let row = |out: &mut String, name: &str, cycles: u64| {
+            let _ = writeln!(out, "  {name:<14} {cycles} cycles, {:.3} us", self.micros(cycles));
+        };
+        row(&mut out, "longest block", t.longest);
+        let cores = if t.cores == 1 { "core" } else { "cores" };
+        row(&mut out, &format!("{} {cores}", t.cores), t.makespan);
+        for lane in &t.lanes {
+            let _ = writeln!(
+                out,
+                "  {:<14} {} cycles busy, {:.1} %, {} instructions",
+                self.lane(lane.role, lane.pipe),
+                lane.busy,
+                self.share(lane.busy),
+                lane.count
+            );
+        }
+        for stall in t.stalls.iter().take(MOST_STALLS) {
+            let _ = writeln!(
+                out,
+                "  {} {} at line {}: {} cycles, {:.1} %",
+                self.lane(stall.role, stall.pipe),
+                cause(stall.cause),
+                line(sources, stall.span),
+                stall.cycles,
+                self.share(stall.cycles)
+            );
+        }
+        out
+    }
+
+    /// For `--json`.
+    pub fn json(&self, sources: &SourceMap) -> Value {
+        let t = &self.timing;
+        let pipes: Vec<Value> = (t.lanes.iter())
+            .map(|l| {
+                json!({"pipe": l.pipe.name(), "role": self.role(l.role), "busy_cycles": l.busy,
+                       "share": self.share(l.busy) / 100.0, "instructions": l.count})
+            })
+            .collect();
+        let stalls: Vec<Value> = (t.stalls.iter())
+            .map(|s| {
+                let on = match s.cause {
+                    Cause::Event(pipe) => pipe.name(),
+                    Cause::Barrier => "barrier",
+                    Cause::Issue => "issue",
+                };
+                json!({"pipe": s.pipe.name(), "role": self.role(s.role), "waits_for": on,
+                       "line": line(sources, s.span), "cycles": s.cycles, "share": self.share(s.cycles) / 100.0})
+            })
+            .collect();
+        json!({"kernel": self.kernel, "model": true, "clock_mhz": t.clock, "cores": t.cores, "blocks": t.blocks,
+               "block_cycles": t.longest, "block_us": self.micros(t.longest), "total_cycles": t.makespan,
+               "total_us": self.micros(t.makespan), "pipes": pipes, "stalls": stalls})
+    }
+
+    fn role(&self, role: u32) -> Option<&str> {
+        role.checked_sub(1).and_then(|n| self.roles.get(n as usize)).map(String::as_str)
+    }
+
+    /// The first block as events of a Chrome trace, a lane for each pipe; `process` is free in the trace.
+    pub fn trace(&self, sources: &SourceMap, process: usize) -> Vec<Value> {
+        let name = format!("first block of {} (model)", self.kernel);
+        let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": process, "args": {"name": name}})];
+        let mut lanes: Vec<(u32, ptoc_isa::Pipe)> = self.timing.slices.iter().map(|s| (s.role, s.pipe)).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        for (at, &(role, pipe)) in lanes.iter().enumerate() {
+            let name = self.lane(role, pipe);
+            events
+                .push(json!({"name": "thread_name", "ph": "M", "pid": process, "tid": at + 1, "args": {"name": name}}));
+        }
+        let slice = |s: &Slice| {
+            let lane = lanes.iter().position(|&l| l == (s.role, s.pipe)).map_or(0, |at| at + 1);
+            json!({"name": s.name, "cat": "model", "ph": "X", "pid": process, "tid": lane, "ts": self.micros(s.begin),
+                   "dur": self.micros(s.end - s.begin), "args": {"line": line(sources, s.span), "cycle": s.begin}})
+        };
+        events.extend(self.timing.slices.iter().map(slice));
+        events
+    }
+}
+
+/// Stalls that are shown.
+const MOST_STALLS: usize = 8;
+
+fn cause(cause: Cause) -> String {
+    match cause {
+        Cause::Event(pipe) => format!("waits for {pipe}"),
+        Cause::Barrier => "waits at a barrier".into(),
+        Cause::Issue => "waits for the issuer".into(),
+    }
+}
+
+fn line(sources: &SourceMap, span: Span) -> u32 {
+    sources.position(span.file, span.start).line
+}
+
+impl Step {
+    /// The kernel whose pipes are run, and how; `None`: one statement after another.
+    pub(super) fn pipes(&self, session: &Session, schedule: Schedule) -> Option<(Kernel, Pipes)> {
+        let target: &Target = &session.target;
+        let order = match (self.kernel.sync, schedule.order) {
+            (SyncMode::Auto, _) => return None,
+            (_, order) => order.unwrap_or_default(),
+        };
+        let time = schedule.time.then(|| target.pipes.time.clone()).flatten();
+        let kernel = ptoc_passes::physical::physical(&self.kernel, &self.placement, target);
+        Some((kernel, Pipes { order, barrier: target.pipes.barrier.clone(), time }))
+    }
+}
+
+/// The model's word on every launch, for `--json`.
+pub fn stats(timed: &[Timed], sources: &SourceMap, into: &mut Map<String, Value>) {
+    if !timed.is_empty() {
+        into.insert("pipes".into(), timed.iter().map(|t| t.json(sources)).collect());
+    }
+}

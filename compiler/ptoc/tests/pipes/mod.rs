@@ -1,0 +1,134 @@
+//! `ptoc run --schedule`, `--stats` and `--trace` of kernels that order their pipes, and what `ptoc test` does with them.
+
+use super::Sandbox;
+use serde_json::Value;
+use std::fs;
+
+/// y = s * x through rings of so many buffers.
+const RING: &str = "\
+#[sync(manual)]
+kernel scale<const N = 2>(x: in f32[R, C], y: out f32[R, C], s: f32)
+    ensures y[i, j] == s * x[i, j]
+{
+    grid (i in tiles(R, 16));
+    let loads = ring<MTE2, V>(tile Vec<f32, i, 128>[N]);
+    let stores = ring<V, MTE3>(tile Vec<f32, i, 128>[N]);
+    for j in tiles(C, 128) {
+        let p = loads.acquire().valid(i, j);
+        TLOAD(p, x.tile(i, j));
+        loads.commit();
+        let u = loads.wait().valid(i, j);
+        let q = stores.acquire().valid(i, j);
+        TMULS(q, u, s);
+        loads.release();
+        stores.commit();
+        TSTORE(y.tile(i, j), stores.wait().valid(i, j));
+        stores.release();
+    }
+}
+";
+
+const CALL: &str = "--random 1 -D R=40 -D C=1024 -D s=2.0";
+
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    s.file("ring.tile", RING);
+    s.file(
+        "race.tile",
+        RING.replace("        loads.commit();\n", "")
+            .replace("loads.wait()", "p")
+            .replace("        loads.release();\n", ""),
+    );
+    s
+}
+
+fn json(s: &Sandbox, args: &str) -> Value {
+    let output = s.command(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The same bits in every order and on the other backend, and the model's time falls with the number of buffers.
+#[test]
+fn orders_and_buffers() {
+    let s = sandbox();
+    let cpu = json(&s, &format!("run ring.tile --json {CALL}"));
+    assert!(cpu["stats"].get("pipes").is_none());
+    let mut cycles = Vec::new();
+    for n in 1..4 {
+        let of = |order: &str| json(&s, &format!("run ring.tile --json --backend interp {order} -D N={n} {CALL}"));
+        let first = of("");
+        assert_eq!(first["outputs"], cpu["outputs"]);
+        for order in ["program", "late", "random", "random:5"] {
+            let other = of(&format!("--schedule {order}"));
+            assert_eq!(other["outputs"], first["outputs"], "{order}");
+            assert_eq!(other["stats"]["pipes"], first["stats"]["pipes"], "{order}");
+        }
+        let model = &first["stats"]["pipes"][0];
+        assert_eq!((&model["model"], &model["blocks"], &model["cores"]), (&true.into(), &3.into(), &24.into()));
+        let loads = model["pipes"].as_array().unwrap().iter().find(|p| p["pipe"] == "MTE2").unwrap();
+        assert_eq!(loads["instructions"], 24);
+        cycles.push(model["block_cycles"].as_u64().unwrap());
+    }
+    assert!(cycles[1] < cycles[0] && cycles[2] <= cycles[1], "{cycles:?}");
+}
+
+#[test]
+fn stats_as_text() {
+    let s = sandbox();
+    let text = s.run(&format!("run ring.tile --stats --backend interp {CALL}"));
+    let model = &text[text.find("pipes of").expect("a model")..];
+    insta::assert_snapshot!(model);
+    let cpu = s.run(&format!("run ring.tile --stats {CALL}"));
+    assert!(cpu.contains("with `--backend interp`"), "{cpu}");
+}
+
+/// A lane for each pipe of the first block, apart from the phases of the compiler.
+#[test]
+fn traces() {
+    let s = sandbox();
+    s.run(&format!("run ring.tile --backend interp --trace t.json {CALL}"));
+    let trace: Value = serde_json::from_slice(&fs::read(s.path().join("t.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let lanes: Vec<&str> = (events.iter())
+        .filter(|e| e["name"] == "thread_name" && e["pid"] == 2)
+        .map(|e| e["args"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(lanes, ["V", "MTE2", "MTE3"]);
+    let count = |name: &str| events.iter().filter(|e| e["name"] == name && e["ph"] == "X" && e["pid"] == 2).count();
+    assert_eq!((count("TLOAD"), count("TMULS"), count("TSTORE")), (8, 8, 8));
+}
+
+#[test]
+fn races_are_the_same_in_every_order() {
+    let s = sandbox();
+    let call = |order: &str| s.run(&format!("run race.tile --backend interp {order} {CALL}"));
+    let text = call("");
+    insta::assert_snapshot!(text);
+    let errors = |text: String| text.split_once("-- stderr").map(|(_, errors)| errors.to_owned());
+    let first = errors(text);
+    for order in ["program", "late", "random:1", "random:2"] {
+        assert_eq!(errors(call(&format!("--schedule {order}"))), first, "{order}");
+    }
+}
+
+#[test]
+fn test_lines_run_in_every_order() {
+    let s = sandbox();
+    let line = "// run: scale interp,cpu R=20 C=300 s=2.5 seed=1\n";
+    s.file("good_test.tile", format!("{line}{RING}"));
+    s.file("bad_test.tile", format!("{line}{}", fs::read_to_string(s.path().join("race.tile")).unwrap()));
+    insta::assert_snapshot!(s.runs(&["test good_test.tile", "test bad_test.tile"]));
+}
+
+#[test]
+fn wrong_calls() {
+    let s = sandbox();
+    insta::assert_snapshot!(s.runs(&[
+        "run ring.tile --schedule late",
+        "run ring.tile --backend interp --schedule soon",
+        "run ring.tile --backend interp --schedule random:x",
+        "run ring.tile --backend interp --schedule late:3",
+        "run add.tile add --backend interp --schedule late --in a=a.npy --in b=b.npy",
+    ]));
+}
