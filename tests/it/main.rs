@@ -13,6 +13,7 @@ mod physical;
 mod random;
 mod rearrange;
 mod spec;
+mod sync;
 mod ui;
 mod vectors;
 mod windows;

@@ -150,6 +150,49 @@ impl SyncFn {
         }
     }
 
+    /// The ways to write it, and what it does.
+    pub fn reference(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            SyncFn::Event => (
+                &["event<P, Q>", "event<P, Q>[n]"],
+                "A flag, or n of them. P announces that its earlier work is done, and Q waits for it.",
+            ),
+            SyncFn::MBarrier => (
+                &["mbarrier<P, Q>(arrivals = n)", "mbarrier<P, Q>(arrivals = n)[k]"],
+                "A transaction barrier, or k of them. A phase ends with its n-th arrival, when all announced bytes have come.",
+            ),
+            SyncFn::Ring => (
+                &["ring<P, Q>(tile T[n])"],
+                "n slots, with a flag for each of them in both directions. P fills them and Q empties them, in turn.",
+            ),
+            SyncFn::Set => (&["set(e)"], "Raises the flag when P has done its earlier work."),
+            SyncFn::Wait => (
+                &["wait(e)", "wait(b, parity)"],
+                "Holds Q back until the flag is up, and takes it down; or while the barrier is in the phase of that parity.",
+            ),
+            SyncFn::Barrier => (
+                &["barrier(P)", "barrier()"],
+                "Nothing later starts on P (on any pipe) before all earlier work of P (of every pipe) is done.",
+            ),
+            SyncFn::Arrive => (&["arrive(b)"], "One arrival, when P has done its earlier work."),
+            SyncFn::Expect => (&["expect(b, bytes)"], "Announces bytes: the phase does not end before they have come."),
+            SyncFn::ArriveExpect => {
+                (&["arrive_and_expect(b, bytes)"], "Both in one step, so that the phase cannot end in between.")
+            }
+            SyncFn::Complete => (&["complete(b, bytes)"], "So many of the announced bytes have come."),
+            SyncFn::TSync => {
+                (&["TSYNC(e, ..)", "TSYNC(P)", "TSYNC()"], "`wait` for each of the events; `barrier(P)`; `barrier()`.")
+            }
+            SyncFn::TAlloc => (&["TALLOC(r)"], "`r.acquire()`: waits until the next slot is free, and gives it."),
+            SyncFn::TPush => (
+                &["TPUSH(r)", "TPUSH(r, t)"],
+                "`r.commit()`: the slot is filled. With a tile: acquires a slot, moves the tile into it (TMOV), and commits it.",
+            ),
+            SyncFn::TPop => (&["TPOP(r)"], "`r.wait()`: waits until the next slot is filled, and gives it."),
+            SyncFn::TFree => (&["TFREE(r)"], "`r.release()`: the slot is free again."),
+        }
+    }
+
     /// Is it a type, whose static arguments are two pipes?
     pub fn is_type(self) -> bool {
         matches!(self, SyncFn::Event | SyncFn::MBarrier | SyncFn::Ring)

@@ -14,7 +14,7 @@ mod value;
 mod window;
 
 pub use atoms::{atom, standard as standard_atoms, standard_families};
-pub use builtins::{FUNCTION_NAMES, WORD_NAMES};
+pub use builtins::{FUNCTION_NAMES, SyncFn, WORD_NAMES};
 pub use elab::{
     ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource,
     instantiate, instantiate_program,

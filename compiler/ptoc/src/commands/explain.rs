@@ -27,6 +27,16 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
         Err(unknown) => unknown,
     };
     let upper = word.trim().to_ascii_uppercase();
+    let sync = ptoc_analysis::SyncFn::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(&upper));
+    if let Some(f) = sync {
+        let (usage, doc) = f.reference();
+        let usage = usage.join("\n    ");
+        io.print(&format!(
+            "# {}\n\n{doc}\n\n    {usage}\n\nIn `#[sync(manual)]` kernels; see spec/pipes.md.\n",
+            f.name()
+        ));
+        return DONE;
+    }
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
     match ptoc_isa::find(&upper) {

@@ -6,6 +6,7 @@ mod expr;
 mod foreign;
 mod item;
 mod part;
+mod role;
 mod stmt;
 
 use std::ops::Range;

@@ -4,7 +4,7 @@ use ptoc_diagnostics::{Span, codes};
 
 use super::expr::{edits, keyword_as_name};
 use super::part::missing_in;
-use super::{Repair, Situation, View, foreign};
+use super::{Repair, Situation, View, foreign, role};
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
@@ -23,6 +23,7 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
         Some(Tok::If | Tok::While) => condition(v),
         Some(Tok::Else) => else_without_if(v),
         Some(Tok::Grid) => grid(v),
+        Some(Tok::Role) => role::find(v),
         Some(Tok::Hash) => attributes(v),
         Some(Tok::Fn | Tok::Kernel | Tok::Program | Tok::Atom | Tok::Use) => nested_item(v),
         Some(Tok::Name | Tok::Tile) => declaration(v).or_else(|| foreign_statement(v)),

@@ -4,7 +4,7 @@ use super::{Elab, R};
 use crate::builtins::SyncFn;
 use crate::value::{EventSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::sync::MAX_ARRIVALS;
+use ptoc_ir::sync::{MAX_ARRIVALS, MAX_BYTES};
 use ptoc_ir::tile::{EventKind, SyncOp, Value};
 use ptoc_syntax::ast::*;
 
@@ -31,7 +31,7 @@ impl Elab<'_> {
         let v = self.expr(value)?;
         let n = self.static_int(&v, value.span, "the number of arrivals")?;
         let Some(arrivals) = u32::try_from(n).ok().filter(|n| (1..=MAX_ARRIVALS).contains(n)) else {
-            let d = Diagnostic::error(codes::BAD_ARRIVALS, value.span, format!("a phase of {n} arrivals"))
+            let d = Diagnostic::error(codes::BAD_TRANSACTION, value.span, format!("a phase of {n} arrivals"))
                 .with_label(format!("1 to {MAX_ARRIVALS} are possible"));
             return self.report(match n {
                 ..=0 => d.with_help("a phase ends with its last arrival, so it has at least one"),
@@ -63,12 +63,20 @@ impl Elab<'_> {
         Ok(Val::Unit)
     }
 
-    /// A number of bytes: not negative.
+    /// A number of bytes: not negative, and no more than the hardware counts.
     fn byte_count(&mut self, e: &Expr) -> R<Value> {
         let v = self.expr(e)?;
         let n = self.index_of(&v, e.span)?;
+        if let Some(bytes) = self.const_index(n).filter(|n| !(0..=MAX_BYTES).contains(n)) {
+            let d = Diagnostic::error(codes::BAD_TRANSACTION, e.span, format!("a transaction of {bytes} bytes"))
+                .with_label(format!("0 to {MAX_BYTES} are possible"));
+            return self.report(match bytes {
+                ..0 => d.with_help("bytes that have come are told by `complete(b, bytes)`"),
+                _ => d.with_help("the count has 20 bits: announce a part, and use one barrier for each part"),
+            });
+        }
         let zero = self.idx(0);
-        let message = "{1} bytes are announced at a transaction barrier".to_string();
+        let message = "a transaction of {1} bytes".to_string();
         self.require_le(zero, n, codes::INDEX_OUT_OF_BOUNDS, message, e.span)?;
         Ok(n)
     }
