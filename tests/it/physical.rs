@@ -44,7 +44,7 @@ fn physical_kernels_compute_the_same() {
                 let mut after = run.before.clone();
                 let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("it compiles");
                 let options = RunOptions::default();
-                let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {});
+                let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None);
                 assert!(done.is_ok(), "{}: {:?}", run.name, run.session.diagnostics);
                 after
             };

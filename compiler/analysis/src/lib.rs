@@ -5,6 +5,7 @@
 
 mod atoms;
 mod builtins;
+pub mod debug;
 mod elab;
 mod foreign;
 mod layout_codes;

@@ -1,5 +1,6 @@
 //! The command line: the contract of design.md section 2 as clap sees it.
 
+use crate::debug::PrintTile;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use ptoc_ir::interp::Order;
@@ -36,7 +37,7 @@ impl Cli {
         };
         if let Command::Run(args) = &self.command
             && args.schedule.is_some()
-            && args.backend != BackendName::Interp
+            && args.backend != Some(BackendName::Interp)
         {
             return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
         }
@@ -153,6 +154,17 @@ pub enum BackendName {
     Interp,
 }
 
+impl BackendName {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendName::Cpu => "cpu",
+            BackendName::Pim => "pim",
+            BackendName::Interp => "interp",
+        }
+    }
+}
+
 /// `ptoc run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
@@ -162,9 +174,9 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel
-    #[arg(long, value_enum, value_name = "BACKEND", default_value = "cpu")]
-    pub backend: BackendName,
+    /// What executes the kernel [default: cpu; interp with --step and --print-tile]
+    #[arg(long, value_enum, value_name = "BACKEND")]
+    pub backend: Option<BackendName>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -193,7 +205,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
-    #[arg(long, value_name = "ORDER", value_parser = parse_schedule)]
+    #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
     pub schedule: Option<Order>,
     /// Show times and counts
     #[arg(long)]
@@ -201,6 +213,12 @@ pub struct RunArgs {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+    /// Debug on the interpreter: commands come from standard input (`help` lists them; spec/debugging.md)
+    #[arg(long, conflicts_with_all = ["json", "stats"])]
+    pub step: bool,
+    /// Print a tile, or a slice NAME[0:4, 0:8], on standard error whenever the statement on that line has run
+    #[arg(long, value_name = "NAME@LINE", value_parser = PrintTile::parse)]
+    pub print_tile: Vec<PrintTile>,
     /// Write a Chrome trace of the compilation and the run
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use crate::args::{ColorWhen, MessageFormat};
 use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, render};
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 /// Standard output and standard error of a call, or what stands for them.
 pub struct Io<'a> {
@@ -10,6 +10,10 @@ pub struct Io<'a> {
     pub out: &'a mut (dyn Write + Send),
     /// Diagnostics.
     pub err: &'a mut (dyn Write + Send),
+    /// Where a debugger's commands come from; nothing comes if there is none.
+    pub input: Option<&'a mut (dyn BufRead + Send)>,
+    /// Does a person type them and read the results?
+    pub interactive: bool,
     /// May diagnostics be coloured? `--color` overrides it.
     pub color: bool,
     /// May results be coloured? `--color` overrides it.
@@ -25,7 +29,17 @@ pub struct Io<'a> {
 impl<'a> Io<'a> {
     /// Output without colours, 100 columns wide.
     pub fn new(out: &'a mut (dyn Write + Send), err: &'a mut (dyn Write + Send)) -> Io<'a> {
-        Io { out, err, color: false, color_out: false, width: render::DEFAULT_WIDTH, closed: false, failed: None }
+        Io {
+            out,
+            err,
+            input: None,
+            interactive: false,
+            color: false,
+            color_out: false,
+            width: render::DEFAULT_WIDTH,
+            closed: false,
+            failed: None,
+        }
     }
 
     /// Applies `--color`.

@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod commands;
+pub mod debug;
 pub mod defs;
 pub mod files;
 pub mod io;

@@ -10,7 +10,11 @@ fn main() -> ExitCode {
     let wanted = !unwanted && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
     let (color, color_out) = (err.is_terminal() && wanted, out.is_terminal() && wanted);
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
+    let mut input = io::BufReader::new(io::stdin());
+    let interactive = io::stdin().is_terminal() && out.is_terminal();
     let mut io = ptoc::io::Io::new(&mut out, &mut err);
+    io.input = Some(&mut input);
+    io.interactive = interactive;
     io.color = color;
     io.color_out = color_out;
     io.width = columns.unwrap_or(io.width);

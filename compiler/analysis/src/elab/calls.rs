@@ -459,7 +459,7 @@ impl Elab<'_> {
         self.calls.push(id);
         let module = std::mem::replace(&mut self.module, id.module);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
-        self.env.push_frame();
+        self.env.push_call(f.name.name.clone(), span);
         for (name, v, at) in statics {
             self.env.define(name, Binding::Let(v), at);
         }

@@ -285,10 +285,16 @@ impl Elab<'_> {
         let var = self.b.var(if and { "and" } else { "or" }, Ty::BOOL);
         self.b.set(var, left, span);
         let mut inner = region;
-        inner.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: right }, span });
+        inner.push(self.noted(Op::Set { var, value: right }, span));
         let (then, els) = if and { (inner, Region::new()) } else { (Region::new(), inner) };
         self.emit(Op::If(Box::new(If { cond: left, then, els })), span);
         Ok(Val::Scalar(self.b.get(var, span)))
+    }
+
+    /// A statement for a region that is closed already.
+    fn noted(&mut self, op: Op, span: Span) -> ptoc_ir::tile::Stmt {
+        self.b.note(&op, span);
+        ptoc_ir::tile::Stmt { op, span }
     }
 
     /// Runs `f` in a new region; facts that were checked in it are forgotten after it.
@@ -478,8 +484,8 @@ impl Elab<'_> {
             return Ok(Val::Scalar(v));
         }
         let var = self.b.var("if", ty);
-        then.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: x }, span });
-        els.push(ptoc_ir::tile::Stmt { op: Op::Set { var, value: y }, span });
+        then.push(self.noted(Op::Set { var, value: x }, span));
+        els.push(self.noted(Op::Set { var, value: y }, span));
         self.emit(Op::If(Box::new(If { cond, then, els })), span);
         Ok(Val::Scalar(self.b.get(var, span)))
     }

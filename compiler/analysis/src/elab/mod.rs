@@ -46,6 +46,7 @@ pub use tensors::ArgLayout;
 use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
 use env::Env;
+pub(crate) use env::{Binding, Entered};
 use facts::Facts;
 use ptoc_diagnostics::{Code, Diagnostic, Span};
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};

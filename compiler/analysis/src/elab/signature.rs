@@ -4,6 +4,7 @@ use super::env::Binding;
 use super::tensors::ArgLayout;
 use super::{Elab, FUEL, PlaceMode, R, Reported};
 use crate::builtins::Word;
+use crate::debug::DebugInfo;
 use crate::modules::{ItemId, Modules};
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
@@ -78,6 +79,8 @@ pub struct Instance {
     pub ensures: Vec<Equation>,
     /// `where` conditions over the contents of tensors.
     pub conditions: Vec<ptoc_ir::oracle::Condition>,
+    /// What the source's names stand for.
+    pub debug: DebugInfo,
 }
 
 /// Elaborates the kernel `id` for `target`. Dimensions that size tiles are made constants: those are found as they are
@@ -128,14 +131,16 @@ impl<'a> Elab<'a> {
             ItemKind::Kernel(k) | ItemKind::Program(k) => (k.name.name.clone(), k.name.span),
             _ => ("?".into(), Span::default()),
         };
+        let b = Builder::new(name, span, target.name.as_str());
+        let env = super::env::Env::new(b.scope_cell());
         Elab {
             modules,
             target,
             bindings,
-            b: Builder::new(name, span, target.name.as_str()),
+            b,
             diags: Vec::new(),
             deferred: Vec::new(),
-            env: super::env::Env::default(),
+            env,
             facts: super::facts::Facts::default(),
             valid: FxHashMap::default(),
             valid_reads: Vec::new(),
@@ -198,7 +203,9 @@ impl<'a> Elab<'a> {
         tensors.retain(|t| t.dir != TensorDir::Scratch);
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
-        Ok(Instance { kernel: b.finish(), tensors, scalars, statics, fixed, ensures, conditions })
+        let (kernel, trail) = b.finish_with_trail();
+        let debug = DebugInfo::new(self.env.take_entered(), trail);
+        Ok(Instance { kernel, tensors, scalars, statics, fixed, ensures, conditions, debug })
     }
 
     /// Dimensions, scalar arguments, tensors; all are bound.

@@ -324,7 +324,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         Ok(Flow::Next)
     }
 
-    fn observe(&mut self, f: impl FnOnce(&mut dyn Observer, &State<'_, '_, '_>) -> ControlFlow<()>) -> Step {
+    fn observe(&mut self, f: impl FnOnce(&mut dyn Observer, &State<'_>) -> ControlFlow<()>) -> Step {
         let Some(observer) = self.observer.take() else { return Ok(()) };
         let flow = f(observer, &State::new(self));
         self.observer = Some(observer);

@@ -13,8 +13,8 @@
 use super::simplify::Simplified;
 use super::{
     AddrKind, Affine, CheckData, CheckId, Const, Copy, Dim, For, GridDim, If, Inst, Kernel, Label, Mma, Op, Region,
-    RoleId, ScalarParam, Scope, Stmt, SyncMode, SyncOp, TensorData, TensorId, Tile, TileData, TileRef, Ty, Value,
-    ValueData, Var, VarData, While,
+    RoleId, ScalarParam, Scope, ScopeCell, Stmt, SyncMode, SyncOp, TensorData, TensorId, Tile, TileData, TileRef,
+    Trail, Ty, Value, ValueData, Var, VarData, While,
 };
 use crate::scalar;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -54,6 +54,8 @@ pub struct Builder {
     /// One more than the index of the frame that defines the value; 0 while unknown.
     depth: SecondaryMap<Value, u32>,
     in_body: bool,
+    scope: ScopeCell,
+    trail: Trail,
 }
 
 impl Builder {
@@ -86,6 +88,8 @@ impl Builder {
             expr_of: SecondaryMap::new(),
             depth: SecondaryMap::new(),
             in_body: false,
+            scope: ScopeCell::default(),
+            trail: Trail::default(),
         }
     }
 
@@ -97,6 +101,22 @@ impl Builder {
     /// For changes to entities that were made earlier (a tile's address, a tensor's flags).
     pub fn kernel_mut(&mut self) -> &mut Kernel {
         &mut self.kernel
+    }
+
+    /// The cell that says to which scope new statements belong; 0 unless somebody sets it.
+    pub fn scope_cell(&self) -> ScopeCell {
+        self.scope.clone()
+    }
+
+    /// [`Builder::finish`], with the scopes of all statements.
+    pub fn finish_with_trail(mut self) -> (Kernel, Trail) {
+        let trail = std::mem::take(&mut self.trail);
+        (self.finish(), trail)
+    }
+
+    /// Notes a statement that goes into a region by other ways than [`Builder::emit`].
+    pub fn note(&mut self, op: &Op, span: Span) {
+        self.trail.note(op, span, self.scope.get());
     }
 
     /// Closes the prologue and the body. Regions that are still open are merged into the body.
@@ -117,7 +137,9 @@ impl Builder {
 
     /// A new value. Whoever makes one without an operation of this builder must define it (a `for` index).
     pub fn new_value(&mut self, ty: Ty, name: Option<SmolStr>, span: Span) -> Value {
-        self.kernel.values.push(ValueData { ty, name, span })
+        let value = self.kernel.values.push(ValueData { ty, name, span });
+        self.trail.values[value] = self.scope.get();
+        value
     }
 
     /// Says that `value` is defined by the innermost open region itself (a loop's index).
@@ -244,12 +266,14 @@ impl Builder {
                 self.const_of[dst] = Some(value);
             }
         }
+        self.note(&op, span);
         self.frames.last_mut().expect("a region is open").stmts.push(Stmt { op, span });
     }
 
     /// Inserts a statement right after the declaration of `tile`, which must be in an open region; it may use constants
     /// only. `false` if there is no such declaration.
     pub fn emit_after_alloc(&mut self, tile: Tile, op: Op, span: Span) -> bool {
+        self.note(&op, span);
         for frame in self.frames.iter_mut().rev() {
             if let Some(at) = frame.stmts.iter().rposition(|s| matches!(s.op, Op::Alloc { tile: t } if t == tile)) {
                 frame.stmts.insert(at + 1, Stmt { op, span });
@@ -443,6 +467,7 @@ impl Builder {
             Key::Bitcast(_, a) => Op::Bitcast { dst, a },
         };
         let dst = self.kernel.values.push(ValueData { ty, name: None, span });
+        self.trail.values[dst] = self.scope.get();
         let op = dst_op(dst);
         op.for_each_use(&mut operand);
         self.depth[dst] = home;

@@ -18,6 +18,7 @@ mod pipes;
 mod simplify;
 mod sync;
 pub mod text;
+mod trail;
 mod types;
 pub mod verify;
 mod visit;
@@ -27,6 +28,7 @@ pub use builder::Builder;
 pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, While};
 pub use pipes::pipe_of_op;
 pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};
+pub use trail::{ScopeCell, Trail};
 pub use types::{
     AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, TensorData, TensorDir,
     TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, ViewRef,

@@ -1,6 +1,7 @@
 //! A glance at a tensor: its first rows and columns.
 
-use ptoc_tensor::{Tensor, scalar};
+use crate::debug::numbers::number;
+use ptoc_tensor::Tensor;
 
 /// Rows and columns that are shown.
 const ROWS: usize = 4;
@@ -15,8 +16,9 @@ pub fn corner(t: &Tensor) -> String {
     let cols = shape.last().copied().unwrap_or(1);
     let rows = shape.len().checked_sub(2).map_or(1, |at| shape[at]);
     let (shown_rows, shown_cols) = (rows.min(ROWS), cols.min(COLS));
-    let cells: Vec<Vec<String>> =
-        (0..shown_rows).map(|i| (0..shown_cols).map(|j| number(t, i * cols + j)).collect()).collect();
+    let cells: Vec<Vec<String>> = (0..shown_rows)
+        .map(|i| (0..shown_cols).map(|j| number(t.dtype(), t.get_bits(i * cols + j))).collect())
+        .collect();
     let width = cells.iter().flatten().map(String::len).max().unwrap_or(0);
     let mut lines: Vec<String> = cells
         .iter()
@@ -29,24 +31,6 @@ pub fn corner(t: &Tensor) -> String {
         lines.push("  ..".into());
     }
     lines.join("\n")
-}
-
-/// An element, floats with six significant digits at most.
-fn number(t: &Tensor, i: usize) -> String {
-    let exact = scalar::format_bits(t.dtype(), t.get_bits(i));
-    let x = t.get_f64(i);
-    if !t.dtype().is_float() || !x.is_finite() || exact.len() <= 7 {
-        return exact;
-    }
-    if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
-        let digits = 5 - x.abs().max(1e-4).log10().floor() as i32;
-        let text = format!("{x:.*}", digits.clamp(0, 9) as usize);
-        return match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text,
-        };
-    }
-    format!("{x:.4e}")
 }
 
 #[cfg(test)]

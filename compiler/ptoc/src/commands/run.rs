@@ -2,26 +2,37 @@
 
 use super::{Report, show};
 use crate::args::{BackendName, MessageFormat, RunArgs};
+use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Argument, Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, read_arrays,
-    verify,
+    Argument, Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs,
+    read_arrays, verify,
 };
-use crate::session::{Entry, Failed, Session};
+use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::SyncMode;
 use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
 pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
+    let observed = args.step || !args.print_tile.is_empty();
     let backend = match args.backend {
-        BackendName::Cpu => Backend::Cpu,
-        BackendName::Interp => Backend::Interp,
-        BackendName::Pim => {
+        Some(other @ (BackendName::Cpu | BackendName::Pim)) if observed => {
+            let (name, option) = (other.name(), if args.step { "--step" } else { "--print-tile" });
+            let message = format!("`{option}` looks into the interpreter, and `--backend {name}` was asked for");
+            let d = Diagnostic::global(codes::NEEDS_INTERPRETER, message);
+            show(d.with_help("leave `--backend` out, or write `--backend interp`"), io, args.compile.message_format);
+            return ERRORS;
+        }
+        None if observed => Backend::Interp,
+        None | Some(BackendName::Cpu) => Backend::Cpu,
+        Some(BackendName::Interp) => Backend::Interp,
+        Some(BackendName::Pim) => {
             let d = Diagnostic::global(codes::NOT_YET, "ptoc does not have the backend `pim` yet");
             show(d.with_help("use `--backend cpu` or `--backend interp`"), io, args.compile.message_format);
             return ERRORS;
@@ -89,10 +100,18 @@ impl Runner<'_, '_> {
         }
         let compile_ms = self.compile_ms();
         let before = if args.verify { tensors.clone() } else { Vec::new() };
-        let io = &mut *self.io;
         let schedule = Schedule { order: args.schedule, time: args.stats || args.json || args.trace.is_some() };
         let options = RunOptions { threads: args.threads, schedule };
-        let outcome = compiled.run(self.session, &mut tensors, &options, &mut |line| io.note(line))?;
+        let outcome = match (args.step, &args.print_tile[..]) {
+            (false, []) => {
+                let io = &mut *self.io;
+                compiled.run(self.session, &mut tensors, &options, &mut |line| io.note(line), None)?
+            }
+            _ => self.observed(&unit, &plan, &compiled, &mut tensors)?,
+        };
+        if outcome.stopped {
+            return Ok(());
+        }
 
         let mut verified = Vec::new();
         let mut comparison = Ok(());
@@ -121,6 +140,39 @@ impl Runner<'_, '_> {
             self.print_human(&plan, &tensors, &verified, &wrote, (&stats, &outcome.timed));
         }
         comparison
+    }
+
+    /// Runs with a debugger, or with tiles to print.
+    fn observed(
+        &mut self,
+        unit: &Unit,
+        plan: &Plan,
+        compiled: &CompiledPlan<'_>,
+        tensors: &mut [Tensor],
+    ) -> Result<Outcome, Failed> {
+        let program = Program::new(plan, &unit.modules, unit.file, &self.session.sources);
+        let mut prints = match Prints::new(&self.args.print_tile, &program) {
+            Ok(prints) => prints,
+            Err(wrong) => {
+                self.session.diagnostics.extend(wrong);
+                return Err(Failed);
+            }
+        };
+        let mut debugger = self.args.step.then(Debugger::default);
+        let io = RefCell::new(&mut *self.io);
+        let mut console = Terminal { io: &io };
+        let mut onlookers =
+            Onlookers { program: &program, debugger: debugger.as_mut(), console: &mut console, prints: &mut prints };
+        let options = RunOptions { threads: self.args.threads, ..RunOptions::default() };
+        let mut print = |line: &str| io.borrow_mut().note(line);
+        let outcome = compiled.run(self.session, tensors, &options, &mut print, Some(&mut onlookers))?;
+        if debugger.is_some_and(|d| d.is_attached()) {
+            console.write("The run is complete.\n");
+        }
+        match prints.wrong {
+            Some(d) => self.session.fail(d),
+            None => Ok(outcome),
+        }
     }
 
     /// Stops if there are errors that no function returned.
@@ -327,6 +379,41 @@ impl Runner<'_, '_> {
             self.io.flush();
             self.io.note(&line);
         }
+    }
+}
+
+/// The debugger's user: standard input and output.
+struct Terminal<'t, 'r, 'i> {
+    io: &'t RefCell<&'r mut Io<'i>>,
+}
+
+impl Console for Terminal<'_, '_, '_> {
+    fn read(&mut self, prompt: &str) -> Option<String> {
+        let mut io = self.io.borrow_mut();
+        if io.interactive {
+            io.print(prompt);
+        }
+        io.flush();
+        let mut line = Vec::new();
+        // What cannot be read ends like a file.
+        match io.input.as_mut()?.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.io.borrow_mut().print(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        let mut io = self.io.borrow_mut();
+        io.flush();
+        io.note(text);
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.io.borrow().interactive
     }
 }
 

@@ -281,7 +281,7 @@ fn run_line(
         };
         let mut after = before.clone();
         let options = RunOptions { threads: args.threads, ..RunOptions::default() };
-        if compiled.run(session, &mut after, &options, &mut |line| io.note(line)).is_err() {
+        if compiled.run(session, &mut after, &options, &mut |line| io.note(line), None).is_err() {
             return Err(errors(session, &what("stopped")));
         }
         if verify(session, &plan, &before, &after, rtol, atol).is_err() {
@@ -340,7 +340,7 @@ fn other_orders(
         let schedule = Schedule { order: Some(order), time: false };
         let options = RunOptions { schedule, ..RunOptions::default() };
         // What it prints has been seen.
-        compiled.run(session, &mut again, &options, &mut |_| {}).map_err(|Failed| None)?;
+        compiled.run(session, &mut again, &options, &mut |_| {}, None).map_err(|Failed| None)?;
         let outputs = plan.arguments.iter().zip(after.iter().zip(&again)).filter(|(a, _)| a.is_output());
         for (a, (one, two)) in outputs {
             if let Some(difference) = first_difference(one, two) {

@@ -6,6 +6,7 @@ use super::random::Bounds;
 use crate::io::list;
 use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
 use indexmap::IndexMap;
+use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::interp;
@@ -49,6 +50,8 @@ impl Argument {
 pub struct Step {
     /// Tile IR with all checks, for the interpreter.
     pub kernel: Kernel,
+    /// What the source's names stand for in it.
+    pub debug: DebugInfo,
     /// Where its tiles are.
     pub placement: Placement,
     /// Loop IR, for machine code.
@@ -267,13 +270,14 @@ impl Step {
     /// Runs the passes and the prologue; returns the shapes of the arrays as well.
     fn new(
         session: &mut Session,
-        instance: Instance,
+        mut instance: Instance,
         origin: &Origin<'_>,
         declared: &[TensorArg],
         dims: Vec<i64>,
         scalars: &[Option<u64>],
     ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
+        let debug = std::mem::take(&mut instance.debug);
         let Some(prepared) = session.prepare(instance, origin) else { return Err(Failed) };
         let (kernel, placement) = (prepared.placed.kernel, prepared.placed.placement);
         let values = match interp::prologue(&kernel, &dims, scalars) {
@@ -309,7 +313,7 @@ impl Step {
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
         let (module, tensors) = (prepared.module, Vec::new());
-        let step = Step { kernel, placement, module, tensors, storage, dims, scalars, blocks };
+        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, blocks };
         Ok((step, shapes))
     }
 }

@@ -2,11 +2,12 @@
 
 use super::pipes::{self, Schedule, Timed};
 use super::plan::{Plan, Step};
+use crate::debug::Onlookers;
 use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
-use ptoc_ir::interp::{self, Trap};
+use ptoc_ir::interp::{self, End, Observer, Trap};
 use ptoc_ir::tile::{CheckId, TensorData, TensorDir};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
@@ -58,6 +59,8 @@ pub struct Outcome {
     pub stats: Map<String, Value>,
     /// What the model of time says, by launch.
     pub timed: Vec<Timed>,
+    /// Whoever looked on has ended the run: there are no results.
+    pub stopped: bool,
 }
 
 impl<'p> CompiledPlan<'p> {
@@ -79,13 +82,14 @@ impl<'p> CompiledPlan<'p> {
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
-    /// the kernels print.
+    /// the kernels print. `onlookers` see what the interpreter does.
     pub fn run(
         &self,
         session: &mut Session,
         tensors: &mut [Tensor],
         options: &RunOptions,
         print: &mut dyn FnMut(&str),
+        mut onlookers: Option<&mut Onlookers<'_, '_>>,
     ) -> Result<Outcome, Failed> {
         let mut locals = Vec::new();
         for local in &self.plan.locals {
@@ -112,16 +116,24 @@ impl<'p> CompiledPlan<'p> {
             let begin = session.clock.now();
             let result = match self.backend {
                 Backend::Interp => {
-                    interpret(session, step, &mut used, &mut buffers, (options.schedule, print), &mut total)
+                    let mut watcher = onlookers.as_mut().map(|o| o.watcher(i));
+                    let observer = watcher.as_mut().map(|w| w as &mut dyn Observer);
+                    let mut print = |line: &str| print(line);
+                    let how: How<'_> = (options.schedule, &mut print, observer);
+                    interpret(session, step, &mut used, &mut buffers, how, &mut total)
                 }
-                Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options, print),
+                Backend::Cpu => {
+                    launch(step, &self.kernels[i], &mut used, &mut buffers, options, print).map(|()| Ending::Done)
+                }
             };
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
             let begin = session.clock.now();
             step.collect(&mut used, &buffers);
             session.clock.phase("lay out arrays", begin);
-            if let Err(d) = result {
-                return session.fail(*d);
+            match result {
+                Ok(Ending::Done) => {}
+                Ok(Ending::Stopped) => return Ok(Outcome { run_time, stats, timed: total.timed, stopped: true }),
+                Err(d) => return session.fail(*d),
             }
         }
         stats.insert("run_ms".into(), json!(crate::commands::run::milliseconds(run_time)));
@@ -143,8 +155,17 @@ impl<'p> CompiledPlan<'p> {
                 pipes::stats(&total.timed, &session.sources, &mut stats);
             }
         }
-        Ok(Outcome { run_time, stats, timed: total.timed })
+        Ok(Outcome { run_time, stats, timed: total.timed, stopped: false })
     }
+}
+
+/// The order of pipes, who gets what kernels print, who looks on.
+type How<'a> = (Schedule, &'a mut dyn FnMut(&str), Option<&'a mut dyn Observer>);
+
+/// How a launch ends.
+enum Ending {
+    Done,
+    Stopped,
 }
 
 /// What the interpreter has seen in all launches.
@@ -230,9 +251,9 @@ fn interpret(
     step: &Step,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
-    (schedule, print): (Schedule, &mut dyn FnMut(&str)),
+    (schedule, print, observer): How<'_>,
     total: &mut Total,
-) -> Result<(), Box<Diagnostic>> {
+) -> Result<Ending, Box<Diagnostic>> {
     let mut args = Vec::new();
     for (&source, buffer) in step.tensors.iter().zip(buffers.iter()) {
         let t = buffer.as_ref().unwrap_or(used.get(source));
@@ -257,7 +278,16 @@ fn interpret(
         },
         print,
     };
-    let outcome = interp::run(kernel, &mut launch).map_err(|trap| Box::new(trap.to_diagnostic()))?;
+    let outcome = match observer {
+        // Whoever looks on knows the statements of this kernel.
+        Some(observer) => interp::run_observed(&step.kernel, &mut launch, observer),
+        None => interp::run(kernel, &mut launch).map_err(End::Trap),
+    };
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(End::Stopped) => return Ok(Ending::Stopped),
+        Err(End::Trap(trap)) => return Err(Box::new(trap.to_diagnostic())),
+    };
     for ((arg, &source), buffer) in launch.tensors.iter().zip(&step.tensors).zip(buffers) {
         buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
     }
@@ -281,7 +311,7 @@ fn interpret(
     for (name, n) in s.instructions {
         *total.instructions.entry(name).or_default() += n;
     }
-    Ok(())
+    Ok(Ending::Done)
 }
 
 fn launch(

@@ -17,7 +17,7 @@ struct Notes {
     trap: Option<Trap>,
 }
 
-fn z(state: &State<'_, '_, '_>) -> Result<u64, Unread> {
+fn z(state: &State<'_>) -> Result<u64, Unread> {
     let tile = state.kernel().tiles.iter().find(|(_, t)| t.name == "z").map(|(id, _)| id).expect("a tile");
     state.element(tile, 0, 0, 0)
 }
@@ -27,13 +27,13 @@ fn is_add(stmt: &Stmt) -> bool {
 }
 
 impl Observer for Notes {
-    fn block(&mut self, state: &State<'_, '_, '_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
         assert_eq!(self.blocks.len(), state.block_number() as usize);
         self.blocks.push(state.block().to_vec());
         ControlFlow::Continue(())
     }
 
-    fn before(&mut self, state: &State<'_, '_, '_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
         if self.stop == Some(self.before) {
             return ControlFlow::Break(());
         }
@@ -44,7 +44,7 @@ impl Observer for Notes {
         ControlFlow::Continue(())
     }
 
-    fn after(&mut self, state: &State<'_, '_, '_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn after(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
         self.after += 1;
         if is_add(stmt) {
             self.sums.last_mut().expect("noted").1 = z(state);
@@ -52,7 +52,7 @@ impl Observer for Notes {
         ControlFlow::Continue(())
     }
 
-    fn trapped(&mut self, _: &State<'_, '_, '_>, trap: &Trap) {
+    fn trapped(&mut self, _: &State<'_>, trap: &Trap) {
         self.trap = Some(trap.clone());
     }
 }

@@ -1,0 +1,251 @@
+//! What the names of the source stand for in tile IR, scope by scope: for a debugger. Nothing else depends on it.
+
+use crate::builtins::Word;
+use crate::elab::{Binding, Entered};
+use crate::value::{TileVal, Val};
+use crate::window::{Lookup, Quantity, View};
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::{Elem, TensorId, Tile, Trail, Value, Var};
+use ptoc_isa::Oob;
+use ptoc_syntax::ast::Name;
+use ptoc_tensor::DType;
+
+/// The scopes of an instance.
+#[derive(Debug, Default)]
+pub struct DebugInfo {
+    /// By number. Number 0 is around all others.
+    pub scopes: Vec<Scope>,
+    /// The scope of each statement.
+    pub trail: Trail,
+}
+
+/// A block of the source, once for each time that it was translated.
+#[derive(Debug)]
+pub struct Scope {
+    /// The block around it; of a function's body, the block that calls it. Number 0 is its own.
+    pub parent: u32,
+    /// The function and the place of its call, if this is the body of one.
+    pub call: Option<(Name, Span)>,
+    /// What is defined in it, in order: a later name hides an equal one.
+    pub names: Vec<Named>,
+}
+
+/// A name.
+#[derive(Debug)]
+pub struct Named {
+    /// The name.
+    pub name: Name,
+    /// Its definition.
+    pub span: Span,
+    /// What it stands for.
+    pub what: What,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A constant of the program text, as it would be written.
+    Text(String),
+    /// A scalar.
+    Scalar(Value),
+    /// A mutable scalar.
+    Var(Var),
+    /// A block of `tiles(n, size)`, or an extent.
+    Block(Block),
+    /// `tiles(n, size)`
+    Tiles {
+        /// Length of the domain.
+        n: Value,
+        /// Of a block.
+        size: u32,
+        /// Number of blocks.
+        count: Value,
+    },
+    /// `lo..hi`
+    Range(Value, Value),
+    /// A tile, or a window of one.
+    Tile(TileWindow),
+    /// An array of tiles.
+    TileArray(TileWindow, u32),
+    /// A window of a tensor.
+    View(TensorWindow),
+    /// Several things.
+    Tuple(Vec<What>),
+    /// Something without a value at run time ("a function").
+    Other(&'static str),
+}
+
+/// A block index.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Capacity.
+    pub size: u32,
+    /// Valid length.
+    pub len: Value,
+    /// Number of the block, first index and one past the last; absent for an extent.
+    pub place: Option<[Value; 3]>,
+}
+
+/// A tile as a name sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct TileWindow {
+    /// The storage.
+    pub tile: Tile,
+    /// Element of a tile array.
+    pub element: Option<Value>,
+    /// First row and column.
+    pub origin: Option<(Value, Value)>,
+    /// Rows as the program sees them.
+    pub rows: u32,
+    /// Columns as the program sees them.
+    pub cols: u32,
+    /// Valid shape, where it is not the storage's current one.
+    pub valid: Option<(Value, Value)>,
+}
+
+/// A tensor, or a window of one.
+#[derive(Clone, Debug)]
+pub struct TensorWindow(View);
+
+impl TensorWindow {
+    /// The tensor.
+    pub fn tensor(&self) -> TensorId {
+        self.0.tensor
+    }
+
+    /// How an element is read.
+    pub fn elem(&self) -> Elem {
+        self.0.elem
+    }
+
+    /// Element type, as the program sees it.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Extent of each mode.
+    pub fn extents(&self) -> impl Iterator<Item = Value> + '_ {
+        self.0.window.modes.iter().map(|m| m.extent)
+    }
+
+    /// Number of the element at `index`, one for each mode, in the tensor's buffer. `get` gives values, `entry` elements
+    /// of tables. `None` where there is no element: a guard or a table excludes it.
+    pub fn element(
+        &self,
+        index: &[i64],
+        get: &dyn Fn(Value) -> i64,
+        entry: &dyn Fn(TensorId, i64) -> Option<i64>,
+    ) -> Option<i64> {
+        let window = &self.0.window;
+        let mut at: Vec<i64> = window.starts.iter().map(|&v| get(v)).collect();
+        for (mode, &i) in window.modes.iter().zip(index) {
+            let mut rest = i;
+            let leaves = mode.tree.leaves();
+            for (n, leaf) in leaves.iter().enumerate() {
+                // The first leaf is the fastest; the last takes what is left.
+                let extent = if n + 1 == leaves.len() { i64::MAX } else { get(leaf.extent).max(1) };
+                let step = rest % extent;
+                rest /= extent;
+                for (q, &by) in at.iter_mut().zip(&leaf.by) {
+                    *q = q.wrapping_add(step.wrapping_mul(get(by)));
+                }
+            }
+        }
+        let mut offset = *at.first()?;
+        for (q, &at) in window.quantities.iter().zip(&at) {
+            match q {
+                Quantity::Guard(bound) if at >= get(*bound) => return None,
+                Quantity::Entry(lookup) => {
+                    let found = looked_up(entry(lookup.tensor, at)?, lookup, get)?;
+                    offset = offset.wrapping_add(found.wrapping_mul(get(lookup.stride)));
+                }
+                _ => {}
+            }
+        }
+        Some(self.0.swizzle.map_or(offset, |s| s.apply(offset)))
+    }
+}
+
+/// The entry that counts.
+fn looked_up(entry: i64, lookup: &Lookup, get: &dyn Fn(Value) -> i64) -> Option<i64> {
+    let extent = get(lookup.extent);
+    if (0..extent).contains(&entry) {
+        return Some(entry);
+    }
+    match lookup.oob {
+        Oob::Clamp if extent > 0 => Some(entry.clamp(0, extent - 1)),
+        Oob::Wrap if extent > 0 => Some(entry.rem_euclid(extent)),
+        _ => None,
+    }
+}
+
+impl DebugInfo {
+    /// The scope that is the body of the function in which `scope` is; 0 in the kernel itself.
+    pub fn frame(&self, mut scope: u32) -> u32 {
+        while scope != 0 && self.scopes[scope as usize].call.is_none() {
+            scope = self.scopes[scope as usize].parent;
+        }
+        scope
+    }
+
+    /// Is `scope` the scope `outer`, or inside of it (calls included)?
+    pub fn is_inside(&self, mut scope: u32, outer: u32) -> bool {
+        // A scope has a larger number than those around it.
+        while scope > outer {
+            scope = self.scopes[scope as usize].parent;
+        }
+        scope == outer
+    }
+
+    pub(crate) fn new(entered: Vec<Entered>, trail: Trail) -> DebugInfo {
+        let scopes = entered
+            .into_iter()
+            .map(|scope| Scope {
+                parent: scope.parent,
+                call: scope.call,
+                names: scope
+                    .names
+                    .into_iter()
+                    .map(|(name, binding, span)| {
+                        let what = match binding {
+                            Binding::Let(val) => what(&val),
+                            Binding::Var(var, _) => What::Var(var),
+                        };
+                        Named { name, span, what }
+                    })
+                    .collect(),
+            })
+            .collect();
+        DebugInfo { scopes, trail }
+    }
+}
+
+fn what(val: &Val) -> What {
+    match val {
+        Val::Int(n) => What::Text(n.to_string()),
+        Val::Float(x) => What::Text(format!("{x:?}")),
+        Val::Bool(b) => What::Text(b.to_string()),
+        Val::Str(s) => What::Text(format!("{s:?}")),
+        Val::Word(Word::DType(d)) => What::Text(d.to_string()),
+        Val::Algebra(v) => What::Text(v.to_string()),
+        Val::Scalar(v) => What::Scalar(*v),
+        Val::Tuple(list) | Val::List(list) => What::Tuple(list.iter().map(what).collect()),
+        Val::Block(b) => {
+            What::Block(Block { size: b.cap, len: b.len, place: b.place.as_ref().map(|p| [p.index, p.start, p.end]) })
+        }
+        Val::Tiles(t) => What::Tiles { n: t.n, size: t.size, count: t.count },
+        Val::Range(lo, hi) => What::Range(*lo, *hi),
+        Val::Tile(t) | Val::Mask(t, _) => What::Tile(tile(t)),
+        Val::TileArray(a) => {
+            let window =
+                TileWindow { tile: a.tile, element: None, origin: None, rows: a.rows, cols: a.cols, valid: None };
+            What::TileArray(window, a.count)
+        }
+        Val::View(v) => What::View(TensorWindow(View::clone(v))),
+        other => What::Other(other.describe()),
+    }
+}
+
+fn tile(t: &TileVal) -> TileWindow {
+    TileWindow { tile: t.tile, element: t.element, origin: t.origin, rows: t.rows, cols: t.cols, valid: t.valid }
+}

@@ -1,0 +1,450 @@
+//! Where the run stops, and what is said there.
+
+use super::Console;
+use super::breakpoints::{Breakpoint, Target};
+use super::condition;
+use super::names::Viewpoint;
+use super::points::Begin;
+use super::statements::StatementId;
+use super::values::Look;
+use super::watch::Watch;
+use super::watcher::Program;
+use ptoc_diagnostics::{FileId, Span};
+use ptoc_ir::interp::{State, Trap};
+use ptoc_ir::tile::Stmt;
+use std::ops::ControlFlow;
+
+/// What the run goes on to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mode {
+    /// The n-th next statement.
+    Step(u64),
+    /// The n-th next statement that is not inside a function called from this one.
+    Next(u64, u32),
+    /// Out of the function with this frame.
+    Finish(u32),
+    /// A statement after this place in the frame, or one of the callers'.
+    Until(u32, Span),
+    /// This statement, or the return of the function with the frame.
+    To(StatementId, u32),
+    /// The n-th breakpoint or watchpoint.
+    Continue(u64),
+    /// The first statement of a block with these coordinates, by number of the dimension.
+    Block(Vec<(usize, i64)>),
+}
+
+/// The state of a debugging session.
+pub struct Debugger {
+    /// Breakpoints by number.
+    pub breakpoints: Vec<Breakpoint>,
+    /// Watchpoints by number.
+    pub watches: Vec<Watch>,
+    /// The number of the next one.
+    pub next_id: usize,
+    /// What comes next.
+    pub mode: Mode,
+    /// The last command on a terminal, for an empty line.
+    pub last: String,
+    /// The line after the last that `list` has shown.
+    pub listed: Option<(FileId, u32)>,
+    /// There is no more input: the run goes on to its end.
+    detached: bool,
+    /// The user has ended the run.
+    quit: bool,
+    /// The launch that was announced last.
+    announced: Option<usize>,
+    /// A block has begun since the last stop, and in `Next` and its like that is where to stop.
+    new_block: bool,
+    /// Watchpoints take the values anew.
+    stale: bool,
+    last_point: Option<usize>,
+    /// The statement at whose beginning the run has stopped just now.
+    stopped_at: Option<StatementId>,
+}
+
+impl Default for Debugger {
+    fn default() -> Debugger {
+        Debugger {
+            breakpoints: Vec::new(),
+            watches: Vec::new(),
+            next_id: 1,
+            mode: Mode::Step(1),
+            last: String::new(),
+            listed: None,
+            detached: false,
+            quit: false,
+            announced: None,
+            new_block: false,
+            stale: false,
+            last_point: None,
+            stopped_at: None,
+        }
+    }
+}
+
+/// Where the run has stopped.
+#[derive(Clone, Copy)]
+pub struct Stop<'s> {
+    /// All launches.
+    pub program: &'s Program<'s>,
+    /// Which of them.
+    pub launch: usize,
+    /// The statement of IR.
+    pub point: usize,
+    /// Names and values.
+    pub look: &'s Look<'s>,
+    /// The statement of the source that begins here; `None` in the middle of one.
+    pub begin: Option<&'s Begin>,
+    /// Has the statement run?
+    pub after: bool,
+}
+
+impl Debugger {
+    /// Has the user ended the run?
+    pub fn has_quit(&self) -> bool {
+        self.quit
+    }
+
+    /// Does somebody still look on?
+    pub fn is_attached(&self) -> bool {
+        !self.detached && !self.quit
+    }
+
+    /// The statement of IR that has begun last.
+    pub fn last_point(&self) -> Option<usize> {
+        self.last_point
+    }
+
+    /// A block begins.
+    pub fn block(&mut self, _: &Program<'_>, _: usize, state: &State<'_>) -> ControlFlow<()> {
+        self.stale = true;
+        self.new_block = true;
+        if let Mode::Block(want) = &self.mode
+            && want.iter().all(|&(d, at)| state.block().get(d) == Some(&at))
+        {
+            self.mode = Mode::Step(1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A statement is about to run.
+    pub fn before(
+        &mut self,
+        program: &Program<'_>,
+        launch: usize,
+        point: usize,
+        look: &Look<'_>,
+        console: &mut dyn Console,
+    ) -> ControlFlow<()> {
+        self.last_point = Some(point);
+        self.stopped_at = None;
+        if self.detached {
+            return ControlFlow::Continue(());
+        }
+        if std::mem::take(&mut self.stale) {
+            self.watches.iter_mut().filter(|w| w.launch == launch).for_each(|w| w.sync(look));
+        }
+        let begins = &program.launches[launch].points.list[point].begins;
+        for begin in begins {
+            let from = Viewpoint { scope: begin.scope, at: program.statements.list[begin.statement].span };
+            let look = Look { from, ..*look };
+            self.at(&Stop { program, launch, point, look: &look, begin: Some(begin), after: false }, console)?;
+        }
+        let stop = Stop { program, launch, point, look, begin: None, after: false };
+        self.at(&stop, console)
+    }
+
+    /// Stops if there is a reason to.
+    fn at(&mut self, stop: &Stop<'_>, console: &mut dyn Console) -> ControlFlow<()> {
+        if self.detached {
+            return ControlFlow::Continue(());
+        }
+        let hit = self.hit(stop, console);
+        let arrived = self.arrived(stop);
+        match (hit, arrived) {
+            (Some(reason), _) => self.stop(stop, &reason, console),
+            (None, true) => self.stop(stop, "", console),
+            (None, false) => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The breakpoint that stops here, in words.
+    fn hit(&mut self, stop: &Stop<'_>, console: &mut dyn Console) -> Option<String> {
+        if matches!(self.mode, Mode::Block(_)) {
+            return None;
+        }
+        let p = stop.point();
+        let begins = stop.begin.map(|b| b.statement);
+        let mut reason = None;
+        for b in &mut self.breakpoints {
+            let here = match &b.target {
+                Target::Statement(id) => begins == Some(*id),
+                // Not again where the run stands already.
+                Target::Instruction(name) => {
+                    begins.is_none()
+                        && p.instruction == Some(name)
+                        && (self.stopped_at.is_none() || self.stopped_at != p.part_of)
+                }
+            };
+            if !here {
+                continue;
+            }
+            match b.condition.as_ref().map_or(Ok(true), |(_, e)| condition::holds(stop.look, e)) {
+                Ok(false) => continue,
+                Ok(true) => {}
+                // A condition that has no value is something that its author wants to know.
+                Err(e) => console.write(&format!("error: the condition of breakpoint {}: {e}\n", b.id)),
+            }
+            b.hits += 1;
+            reason.get_or_insert_with(|| format!("Breakpoint {}, ", b.id));
+        }
+        reason.filter(|_| self.counts())
+    }
+
+    /// Is this the stop at which `continue N` ends?
+    fn counts(&mut self) -> bool {
+        match &mut self.mode {
+            Mode::Continue(n) if *n > 1 => {
+                *n -= 1;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Has the run come where the last command sent it?
+    fn arrived(&mut self, stop: &Stop<'_>) -> bool {
+        let (p, debug) = (stop.point(), stop.look.debug);
+        let frame = debug.frame(stop.scope());
+        let Some(begun) = stop.begin.map(|b| b.statement) else {
+            // The rest of the statement that has called the function.
+            return match self.mode {
+                Mode::Finish(from) => {
+                    p.part_of.is_some() && p.begins.is_empty() && frame != from && debug.is_inside(from, frame)
+                }
+                _ => false,
+            };
+        };
+        let new_block = std::mem::take(&mut self.new_block);
+        let left = |from: u32| new_block || frame != from && debug.is_inside(from, frame);
+        let list = &stop.program.statements.list;
+        match &mut self.mode {
+            Mode::Step(n) | Mode::Next(n, _) if *n == 0 => true,
+            Mode::Step(n) => {
+                *n -= 1;
+                *n == 0
+            }
+            Mode::Next(n, from) => {
+                if !(new_block || debug.is_inside(*from, frame)) {
+                    return false;
+                }
+                *n -= 1;
+                *n == 0
+            }
+            Mode::Finish(from) => left(*from),
+            Mode::Until(from, place) => {
+                let at = list[begun].span;
+                left(*from) || frame == *from && at.start > place.start
+            }
+            Mode::To(id, from) => begun == *id || left(*from),
+            Mode::Continue(_) | Mode::Block(_) => false,
+        }
+    }
+
+    /// A statement has run.
+    pub fn after(
+        &mut self,
+        program: &Program<'_>,
+        launch: usize,
+        point: usize,
+        stmt: &Stmt,
+        look: &Look<'_>,
+        console: &mut dyn Console,
+    ) -> ControlFlow<()> {
+        if self.detached {
+            return ControlFlow::Continue(());
+        }
+        let mut reason = String::new();
+        for w in self.watches.iter_mut().filter(|w| w.launch == launch) {
+            if let Some(changes) = w.changes(look, stmt) {
+                reason.push_str(&format!("Watchpoint {}: {}\n{changes}", w.id, w.text));
+            }
+        }
+        if reason.is_empty() || matches!(self.mode, Mode::Block(_)) || !self.counts() {
+            return ControlFlow::Continue(());
+        }
+        let stop = Stop { program, launch, point, look, begin: None, after: true };
+        self.stop(&stop, &format!("{reason}after "), console)
+    }
+
+    /// The run has ended with an error.
+    pub fn trapped(
+        &mut self,
+        program: &Program<'_>,
+        launch: usize,
+        point: usize,
+        trap: &Trap,
+        look: &Look<'_>,
+        console: &mut dyn Console,
+    ) {
+        if !self.detached {
+            let stop = Stop { program, launch, point, look, begin: None, after: false };
+            let reason = format!("The run ends here with {}: {}\n", trap.code, trap.message);
+            // Whatever is typed, there is nothing to go on to.
+            let _ = self.stop(&stop, &reason, console);
+            self.quit = false;
+        }
+    }
+
+    /// Says where the run is and takes commands until one of them goes on.
+    fn stop(&mut self, stop: &Stop<'_>, reason: &str, console: &mut dyn Console) -> ControlFlow<()> {
+        let launches = stop.program.launches.len();
+        if launches > 1 && self.announced != Some(stop.launch) {
+            let name = &stop.program.launches[stop.launch].step.kernel.name;
+            console.write(&format!("Launch {} of {launches}: {name}\n", stop.launch + 1));
+        }
+        self.announced = Some(stop.launch);
+        self.stopped_at = stop.begin.map(|b| b.statement);
+        self.listed = None;
+        console.write(&stop.header(reason));
+        loop {
+            let Some(line) = console.read("(ptoc) ") else {
+                if console.is_terminal() {
+                    console.write("\n");
+                }
+                self.detached = true;
+                return ControlFlow::Continue(());
+            };
+            let mut line = line.trim();
+            let again = self.last.clone();
+            if line.is_empty() && console.is_terminal() {
+                line = &again;
+            }
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            self.last = line.to_owned();
+            match self.act(stop, line, console) {
+                Ok(Some(mode)) => {
+                    self.mode = mode;
+                    self.new_block = false;
+                    return ControlFlow::Continue(());
+                }
+                Ok(None) if self.quit => return ControlFlow::Break(()),
+                Ok(None) => {}
+                Err(message) => console.write(&format!("error: {message}\n")),
+            }
+        }
+    }
+
+    /// Ends the run.
+    pub fn end(&mut self) {
+        self.quit = true;
+    }
+}
+
+impl Stop<'_> {
+    /// The statement of IR.
+    pub fn point(&self) -> &super::points::Point {
+        &self.program.launches[self.launch].points.list[self.point]
+    }
+
+    /// Its kernel's name.
+    pub fn kernel(&self) -> &str {
+        &self.program.launches[self.launch].step.kernel.name
+    }
+
+    /// The statement of the source, if the point is a part of one.
+    pub fn statement(&self) -> Option<StatementId> {
+        self.begin.map(|b| b.statement).or(self.point().part_of)
+    }
+
+    /// Its scope.
+    pub fn scope(&self) -> u32 {
+        self.look.from.scope
+    }
+
+    /// Its place; the kernel's name where there is none.
+    pub fn span(&self) -> Span {
+        self.statement().map_or(self.look.state.kernel().span, |id| self.program.statements.list[id].head)
+    }
+
+    /// The functions around, innermost first, each with the place where it is: this one, or that of its call.
+    pub fn stack(&self) -> Vec<(String, Span)> {
+        let debug = self.look.debug;
+        let (mut frame, mut at) = (debug.frame(self.scope()), self.span());
+        let mut stack = Vec::new();
+        while frame != 0 {
+            let entered = &debug.scopes[frame as usize];
+            let Some((name, call)) = &entered.call else { break };
+            stack.push((name.to_string(), at));
+            at = *call;
+            frame = debug.frame(entered.parent);
+        }
+        stack.push((self.kernel().to_owned(), at));
+        stack
+    }
+
+    /// `block i=0 j=1, k=2`, or nothing.
+    pub fn position(&self) -> String {
+        let block = self.program.block(&self.look.state);
+        let block = if block.is_empty() { block } else { format!("block {block}") };
+        let loops = self.program.loop_variables(self.launch, self.look);
+        [vec![block], loops].concat().into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Where it is, the line, and what is about to run.
+    fn header(&self, reason: &str) -> String {
+        let stack = self.stack();
+        let mut text = format!("{reason}{} in {}", self.program.place(self.span()), stack[0].0);
+        if stack.len() > 1 {
+            text.push_str(&format!(", called from {}", stack[1].0));
+        }
+        let position = self.position();
+        if !position.is_empty() {
+            text.push_str(&format!(", {position}"));
+        }
+        text.push('\n');
+        text.push_str(&self.excerpt(0));
+        let p = self.point();
+        if !self.after {
+            match (self.begin, p.instruction) {
+                (Some(b), _) if !b.runs.is_empty() => text.push_str(&format!("runs {}\n", b.runs.join(", "))),
+                (None, Some(name)) => text.push_str(&format!("next is {name}\n")),
+                _ => {}
+            }
+        }
+        text
+    }
+
+    /// The line of the statement with the statement marked, and lines around it.
+    pub fn excerpt(&self, around: u32) -> String {
+        let (span, sources) = (self.span(), &self.program.sources);
+        let (begin, end) = sources.range(span);
+        let first = begin.line.saturating_sub(around).max(1);
+        let width = (end.line + around).to_string().len();
+        let mut text = String::new();
+        for line in first..=begin.line + around {
+            let source = sources.line(span.file, line - 1);
+            if line > begin.line && sources.line_start(span.file, line - 1) >= sources.text(span.file).len() {
+                break;
+            }
+            let arrow = if around > 0 && line == begin.line { "->" } else { "  " };
+            text.push_str(format!("{arrow} {line:>width$} | {source}").trim_end());
+            text.push('\n');
+            if line == begin.line {
+                let last =
+                    if end.line == begin.line { end.column } else { source.trim_end().chars().count() as u32 + 1 };
+                let marks = last.saturating_sub(begin.column).max(1) as usize;
+                // A tab takes the place of a tab.
+                let lead: String = source
+                    .chars()
+                    .take(begin.column as usize - 1)
+                    .map(|c| if c == '\t' { '\t' } else { ' ' })
+                    .collect();
+                text.push_str(&format!("   {:>width$} | {lead}{}\n", "", "^".repeat(marks)));
+            }
+        }
+        text
+    }
+}
