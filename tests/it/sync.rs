@@ -38,7 +38,14 @@ fn elaborated(text: &str, target: &Target) -> Result<Kernel, Vec<&'static str>> 
     let outcome = instantiate(&modules, id, target, &Bindings::default());
     found.extend(outcome.diagnostics);
     let codes: Vec<&'static str> = found.iter().filter(|d| d.is_error()).map(|d| d.code.as_str()).collect();
-    if codes.is_empty() { Ok(outcome.result.expect("no errors").kernel) } else { Err(codes) }
+    if !codes.is_empty() {
+        return Err(codes);
+    }
+    let kernel = outcome.result.expect("no errors").kernel;
+    if let Err(errors) = ptoc_ir::tile::verify::verify(&kernel) {
+        panic!("{errors:?}\n{kernel}");
+    }
+    Ok(kernel)
 }
 
 fn a2a3() -> &'static Target {
@@ -144,6 +151,26 @@ fn rings_are_drained_where_their_scope_ends() {
     assert_eq!(rings.len(), 8);
     assert_eq!(rings[0], ("r".into(), Purpose::RingFull, 2));
     assert_eq!(rings[1], ("r".into(), Purpose::RingEmpty, 2));
+}
+
+/// A shape that a role has read from memory is its own; one that it computed is known after it.
+#[test]
+fn valid_shapes_and_roles() {
+    let text = |inside: &str| {
+        format!(
+            "#[sync(manual)]
+            kernel k(x: in f32[M, 64], n: in i64[M], y: out f32[M, 64]) {{
+                grid (i in tiles(M, 16), j in tiles(64, 64));
+                let t = tile Vec<f32, 16, 64>;
+                let loaded = event<MTE2, MTE3>;
+                role loader {{ {inside} set(loaded); }}
+                role storer {{ wait(loaded); TSTORE(y.tile(i, j), t); }}
+            }}"
+        )
+    };
+    elaborated(&text("TLOAD(t, x.tile(i, j));"), a2a3()).expect("the shape is the block's");
+    let read = "let r = index(n[i.start]); TLOAD(t, x.tile(tiles(r, 16)[0], j));";
+    assert_eq!(elaborated(&text(read), a2a3()).err(), Some(vec!["E0218"]));
 }
 
 /// What PTO's names mean.

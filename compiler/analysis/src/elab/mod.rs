@@ -74,6 +74,8 @@ pub(crate) enum Valid {
     Known(Value, Value),
     /// It depends on the path; the span is where the paths met.
     Unknown(Span),
+    /// It depends on scalars of the role at this place, which has ended.
+    InRole(Span),
     /// What wrote the tile was refused: reads of it stay silent.
     Poison,
 }

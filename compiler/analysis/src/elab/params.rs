@@ -18,13 +18,13 @@ impl Elab<'_> {
             return Err(Reported);
         }
         let mismatch = |s: &mut Self, want: &str, v: &Val| {
-            let d = Diagnostic::error(
-                codes::TYPE_MISMATCH,
-                at,
-                format!("`{}` is {want}, this is {}", p.name.name, v.describe()),
-            )
-            .with_label(v.describe())
-            .with_secondary(p.span, "the parameter");
+            let have = match v {
+                Val::Event(e) if s.is_kind(e, SyncFn::MBarrier) => "a transaction barrier",
+                v => v.describe(),
+            };
+            let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{}` is {want}, this is {have}", p.name.name))
+                .with_label(have)
+                .with_secondary(p.span, "the parameter");
             s.report(d)
         };
         match (&*p.ty.kind, v) {

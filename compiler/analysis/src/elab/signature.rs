@@ -183,7 +183,7 @@ impl<'a> Elab<'a> {
         let item = modules.item(id);
         let ItemKind::Kernel(k) = &item.kind else { return Err(Reported) };
         self.env.push_frame();
-        self.sync.item = Span::new(item.span.file, item.span.start, item.span.start);
+        self.sync.item = Some(Span::new(item.span.file, item.span.start, item.span.start));
         // Each part is checked whether or not those before it are in order: what they define is poisoned.
         let statics = self.kernel_statics(k);
         stored(&k.body, &mut self.stored);

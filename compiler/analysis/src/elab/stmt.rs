@@ -3,7 +3,7 @@
 use super::env::Binding;
 use super::sync::Jump;
 use super::{Elab, R, Reported};
-use crate::builtins::Builtin;
+use crate::builtins::{Builtin, SyncFn};
 use crate::value::{TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Label, Op, Ty};
@@ -236,6 +236,8 @@ impl Elab<'_> {
         match self.expr(e)? {
             Val::Unit => Ok(()),
             _ if atomic => Ok(()),
+            // Who knows the slot of a ring waits for it alone.
+            Val::Tile(_) if gives_slot(e) => Ok(()),
             Val::Poison => Err(Reported),
             other => {
                 let d = Diagnostic::error(
@@ -275,5 +277,15 @@ impl Elab<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// `r.acquire()`, `r.wait()`, `TALLOC(r)`, `TPOP(r)`
+fn gives_slot(e: &Expr) -> bool {
+    let ExprKind::Call(callee, _) = &*e.kind else { return false };
+    match &*callee.kind {
+        ExprKind::Field(_, method) => matches!(method.name.as_str(), "acquire" | "wait"),
+        ExprKind::Name(n) => matches!(SyncFn::from_name(n), Some(SyncFn::TAlloc | SyncFn::TPop)),
+        _ => false,
     }
 }

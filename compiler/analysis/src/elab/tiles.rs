@@ -123,6 +123,17 @@ impl Elab<'_> {
                     .with_help("load it again here, or use one tile for each shape");
                 self.report(d)
             }
+            Some(Valid::InRole(role)) => {
+                let name = self.b.kernel().tiles[t.tile].name.clone();
+                let message = format!("the valid shape of `{name}` is known only in the role that wrote it");
+                let d = Diagnostic::error(codes::VALID_SHAPE_UNKNOWN, span, message)
+                    .with_label("used here")
+                    .with_secondary(role, "depends on what this role has read")
+                    .with_help(
+                        "read the size before the roles: scalars that are computed there are known in all of them",
+                    );
+                self.report(d)
+            }
             Some(Valid::Poison) | None => Err(Reported),
         }
     }

@@ -20,8 +20,8 @@ use rustc_hash::FxHashMap;
 /// What elaboration remembers of synchronisation.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The kernel's item begins here: for the attribute that is missing.
-    pub item: Span,
+    /// The kernel's item begins here: for the attribute that is missing. `None` in a program.
+    pub item: Option<Span>,
     /// `#[sync(manual)]`, where it stands.
     pub manual: Option<Span>,
     /// A missing `#[sync(manual)]` was reported.
@@ -154,7 +154,12 @@ impl Elab<'_> {
         if std::mem::replace(&mut self.sync.refused, true) {
             return Err(Reported);
         }
-        let at = self.sync.item;
+        let Some(at) = self.sync.item else {
+            let d = Diagnostic::error(codes::TYPE_MISMATCH, span, format!("{what} in a program"))
+                .with_label("orders the pipes of a kernel")
+                .with_note("the launches of a program run one after another");
+            return self.report(d);
+        };
         let kernel = self.b.kernel().name.clone();
         let d = Diagnostic::error(
             codes::SYNC_NOT_MANUAL,

@@ -59,7 +59,7 @@ impl Elab<'_> {
             if let Valid::Known(r, c) = *v
                 && !(self.b.is_available(r) && self.b.is_available(c))
             {
-                *v = Valid::Unknown(span);
+                *v = Valid::InRole(name.span);
             }
         }
         self.emit(Op::Scope(Box::new(Scope { label, role: Some(role), body })), span);
