@@ -1,5 +1,6 @@
 //! Tests across crates.
 
+mod bytes;
 mod corpus;
 mod differential;
 mod engine;

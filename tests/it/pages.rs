@@ -13,7 +13,7 @@ fn examples_do_what_their_pages_say() {
             let of_page = checked.diagnostics.iter().filter(|d| d.code == info.code).count();
             let others = checked.diagnostics.iter().filter(|d| d.is_error() && d.code != info.code).count();
             // Examples are fragments: what they make may stay unused.
-            let clean = |code: Code| code == codes::UNUSED_NAME && info.code != code;
+            let clean = |code: Code| matches!(code, codes::UNUSED_NAME | codes::DEAD_STORE) && info.code != code;
             let ok = match example.expect_error {
                 true => of_page > 0 && others == 0,
                 false => checked.diagnostics.iter().all(|d| clean(d.code)),

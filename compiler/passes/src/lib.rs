@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod addresses;
+pub mod bytes;
 pub mod capacity;
 pub mod dynamic;
 pub mod holding;

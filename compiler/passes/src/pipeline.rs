@@ -4,8 +4,8 @@ use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::liveness::liveness;
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::placed::PlacedKernel;
-use crate::{addresses, dynamic, init, lower, placement, plan_check};
-use ptoc_diagnostics::Diagnostic;
+use crate::{addresses, bytes, dynamic, init, lower, placement, plan_check};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_ir::tile::verify::verify;
@@ -56,6 +56,14 @@ pub fn place_of(
     }
     let mut diagnostics = addresses::settle(&mut kernel, target);
     diagnostics.extend(init::check(&mut kernel));
+    // Of a kernel that is refused, these would only distract.
+    let mut remarks = Vec::new();
+    if too_large.is_empty() {
+        let found = bytes::check(&kernel, target, &diagnostics, author);
+        let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(about_unwritten);
+        diagnostics.extend(now);
+        remarks = later;
+    }
     // A memory that cannot hold one of its tiles says so once.
     let spoken: FxHashSet<_> =
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
@@ -71,6 +79,7 @@ pub fn place_of(
             }
             dynamic::add_checks(&mut kernel, &placement);
             verified(&kernel, "placement")?;
+            diagnostics.extend(remarks);
             Ok((PlacedKernel { kernel, placement }, diagnostics))
         }
         Ok(_) => Err(diagnostics),
@@ -93,6 +102,10 @@ pub fn map(kernel: Kernel, target: &Target, author: &dyn Author) -> (Option<Memo
             (plan.map(|plan| MemoryMap::new(&kernel, &plan, target)), errors)
         }
     }
+}
+
+fn about_unwritten(d: &Diagnostic) -> bool {
+    matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
 }
 
 /// The verifier between passes. What it finds is a mistake of the step before, never the author's.

@@ -83,4 +83,40 @@ impl Author for Source<'_> {
         let start = pipeline.start + u32::try_from(text.len() - rest.len()).ok()?;
         Some(Edit { span: Span::new(pipeline.file, start, start + digits as u32), text: stages.to_string() })
     }
+
+    fn removal(&self, statement: Span) -> Option<Edit> {
+        if statement.file != self.modules.root().file {
+            return None;
+        }
+        let text = self.sources.text(statement.file);
+        let (before, rest) = (text.get(..statement.start as usize)?, text.get(statement.end as usize..)?);
+        let own = self.sources.slice(statement);
+        let own = own.strip_suffix(';').unwrap_or(own);
+        // A statement begins after another one, a brace, or a comment's line.
+        let line = before.rsplit('\n').next()?;
+        let begins = match line.trim_start() {
+            "" => !before.trim_end().ends_with([',', '(', '=', '+', '-', '*', '/']),
+            words => words.ends_with([';', '{', '}']) || words.trim_end().ends_with([';', '{', '}']),
+        };
+        let ends = own.len() < statement.range().len() || rest.starts_with(';');
+        if !begins || !ends || own.starts_with("let ") || own.contains(';') {
+            return None;
+        }
+        let end = statement.end + u32::from(own.len() == statement.range().len());
+        // With the whole line, if nothing else stands in it.
+        let tail = text.get(end as usize..)?;
+        let to_end = tail.find('\n').map_or(tail.len(), |n| n + 1);
+        let alone = line.trim().is_empty() && tail[..to_end].trim().is_empty();
+        let span = match alone {
+            true => Span::new(statement.file, statement.start - line.len() as u32, end + to_end as u32),
+            false => Span::new(statement.file, statement.start, end),
+        };
+        Some(Edit { span, text: String::new() })
+    }
+
+    fn introduces(&self, name: Span, value: Span) -> bool {
+        name.file == value.file
+            && name.end <= value.start
+            && self.sources.slice(Span::new(name.file, name.end, value.start)).trim() == "="
+    }
 }

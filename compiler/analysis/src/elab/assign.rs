@@ -41,6 +41,14 @@ impl Elab<'_> {
                 None => {}
             }
         }
+        // An element that is written is not read first: nothing may have written it yet.
+        if let ExprKind::Index(base, args) = &*target.kind
+            && args.len() == 2
+            && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole))
+            && self.names_tile(base)
+        {
+            return self.assign_element(target, value, span);
+        }
         match self.place(target, None)? {
             Val::Tile(t) => self.assign_tile(&t, value, span),
             Val::View(v) if v.modes.is_empty() => {
@@ -83,6 +91,22 @@ impl Elab<'_> {
             _ => d.with_help("only tiles, elements and what `var` declares can be assigned"),
         };
         self.report(d)
+    }
+
+    /// Is this a tile by its name, or a tile of an array?
+    fn names_tile(&self, e: &Expr) -> bool {
+        let bound = |n| match self.env.get(n) {
+            Some((Binding::Let(v), _)) => Some(v),
+            _ => None,
+        };
+        match &*e.kind {
+            ExprKind::Paren(inner) => self.names_tile(inner),
+            ExprKind::Name(n) => matches!(bound(n), Some(Val::Tile(_))),
+            ExprKind::Index(array, args) if args.len() == 1 => {
+                matches!(&*array.kind, ExprKind::Name(n) if matches!(bound(n), Some(Val::TileArray(_))))
+            }
+            _ => false,
+        }
     }
 
     /// `t[i, j] = x;`
@@ -294,6 +318,11 @@ impl Elab<'_> {
 
     /// Binds (an element of) a tile to an address.
     pub fn place_tile(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {
+        let shared = match a {
+            Val::Tile(other) => Some(self.bytes_of(t, ty, other, at)?),
+            _ => None,
+        };
+        let a = shared.as_ref().unwrap_or(a);
         let known = self.int_const(a);
         if let Some(addr) = known {
             let violations = ptoc_isa::check_address(self.target, ty, addr);
@@ -354,6 +383,39 @@ impl Elab<'_> {
             }
             _ => self.rebind(t, ty, element, a, at, span),
         }
+    }
+
+    /// The address of `other`, for a tile that is to share its bytes.
+    fn bytes_of(&mut self, t: Tile, ty: TileType, other: &TileVal, at: Span) -> R<Val> {
+        let (name, theirs) = (self.b.kernel().tiles[t].name.to_string(), self.b.kernel().tiles[other.tile].clone());
+        let whole = other.origin.is_none();
+        let element = other.element.map_or(Some(0), |v| self.const_index(v));
+        let address = match (&theirs.addr, element) {
+            (AddrKind::Fixed(list), Some(k)) => list.get(k as usize).copied().filter(|a| *a != u64::MAX),
+            _ => None,
+        };
+        let wrong = |message: String| {
+            Diagnostic::error(codes::ADDRESS_TYPE, at, message)
+                .with_label("not bytes to share")
+                .with_secondary(theirs.span, format!("`{}`: {}", theirs.name, theirs.ty))
+        };
+        let d = match address {
+            _ if t == other.tile => wrong(format!("`{name}` cannot lie on itself")),
+            _ if !whole => wrong("a tile shares the bytes of a whole tile, not of a window".into()),
+            _ if theirs.ty.loc != ty.loc => {
+                let message = format!("`{name}` is in {}, `{}` in {}", ty.loc, theirs.name, theirs.ty.loc);
+                wrong(message).with_note("tiles of different memories have no bytes in common")
+            }
+            // Where addresses are ignored, so is this one.
+            None if self.place == PlaceMode::Auto => return Ok(Val::Int(0)),
+            None => wrong(format!("`{}` has no constant address here", theirs.name))
+                .with_help(format!("give `{}` one before: `TASSIGN({}, 0x0);`", theirs.name, theirs.name)),
+            Some(address) => {
+                self.b.kernel_mut().aliases.push((t, other.tile));
+                return Ok(Val::Int(i128::from(address)));
+            }
+        };
+        self.report(d)
     }
 
     fn rebind(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {

@@ -72,6 +72,7 @@ impl Builder {
                 values: PrimaryMap::new(),
                 vars: PrimaryMap::new(),
                 tiles: PrimaryMap::new(),
+                aliases: Vec::new(),
                 events: PrimaryMap::new(),
                 roles: PrimaryMap::new(),
                 sync: SyncMode::Auto,

@@ -271,6 +271,8 @@ pub struct Kernel {
     pub vars: PrimaryMap<Var, VarData>,
     /// All tiles.
     pub tiles: PrimaryMap<Tile, TileData>,
+    /// Tiles that the author put on the bytes of another one on purpose (`at x`): the first on those of the second.
+    pub aliases: Vec<(Tile, Tile)>,
     /// All events.
     pub events: PrimaryMap<Event, EventData>,
     /// All roles.

@@ -32,6 +32,12 @@ pub trait Author {
 
     /// The edit that gives the pipeline at this place a number of stages; `None` where it is no literal.
     fn stages(&self, pipeline: Span, stages: u32) -> Option<Edit>;
+
+    /// The edit that removes what stands at this place; `None` unless it is a statement of its own.
+    fn removal(&self, statement: Span) -> Option<Edit>;
+
+    /// Is what stands at `value` the one with which `let` introduces the name at `name`?
+    fn introduces(&self, name: Span, value: Span) -> bool;
 }
 
 /// Nobody knows the source: repairs are those that the kernel itself shows.
@@ -53,5 +59,13 @@ impl Author for Nobody {
 
     fn stages(&self, _: Span, _: u32) -> Option<Edit> {
         None
+    }
+
+    fn removal(&self, _: Span) -> Option<Edit> {
+        None
+    }
+
+    fn introduces(&self, _: Span, _: Span) -> bool {
+        false
     }
 }

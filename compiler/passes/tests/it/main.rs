@@ -1,5 +1,6 @@
 //! Tests of the passes, most of them against the interpreter.
 
+mod bytes;
 mod cuts;
 mod harness;
 mod init;

@@ -3,7 +3,7 @@
 use super::lexer::{Tok, lex};
 use crate::tile::{
     AddrKind, CheckData, Dim, EventData, EventKind, GridDim, Kernel, Purpose, RoleData, ScalarParam, SyncMode,
-    TensorData, TensorDir, TileData, Ty, Value, ValueData, VarData,
+    TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -312,6 +312,7 @@ impl<'t> Parser<'t> {
             values: PrimaryMap::new(),
             vars: PrimaryMap::new(),
             tiles: PrimaryMap::new(),
+            aliases: Vec::new(),
             events: PrimaryMap::new(),
             roles: PrimaryMap::new(),
             sync,
@@ -370,7 +371,8 @@ impl<'t> Parser<'t> {
     fn line(&mut self, k: &mut Kernel) -> Res<()> {
         let (word, _) = match self.peek() {
             Tok::Word(
-                "dim" | "scalar" | "tensor" | "var" | "tile" | "role" | "event" | "check" | "label" | "unused",
+                "dim" | "scalar" | "tensor" | "var" | "tile" | "alias" | "role" | "event" | "check" | "label"
+                | "unused",
             ) => self.word("a table's line")?,
             _ => return self.wanted("a declaration or `prologue`"),
         };
@@ -424,6 +426,18 @@ impl<'t> Parser<'t> {
                 self.declared('t', &k.tiles)?;
                 let tile = self.tile()?;
                 k.tiles.push(tile);
+            }
+            "alias" => {
+                let one = |p: &mut Self| -> Res<Tile> {
+                    let place = p.place();
+                    let tile: Tile = p.entity('t')?;
+                    match k.tiles.get(tile) {
+                        Some(_) => Ok(tile),
+                        None => p.unknown(place, format!("{tile} is not declared")),
+                    }
+                };
+                let pair = (one(self)?, one(self)?);
+                k.aliases.push(pair);
             }
             "role" => {
                 self.declared('r', &k.roles)?;

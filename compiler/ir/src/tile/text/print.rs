@@ -158,6 +158,9 @@ impl Printer<'_> {
             self.out.push_str(if tile.hidden { " hidden" } else { "" });
             self.end(tile.span)?;
         }
+        for (a, b) in &self.k.aliases {
+            writeln!(self.out, "alias {a} {b}")?;
+        }
         Ok(())
     }
 

@@ -378,6 +378,14 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
         };
         g.b.tile(data);
     }
+    if g.r.below(2) == 0 {
+        let any = |g: &mut Generator| {
+            let n = g.b.kernel().tiles.len();
+            cranelift_entity::EntityRef::new(g.r.below(n))
+        };
+        let pair = (any(&mut g), any(&mut g));
+        g.b.kernel_mut().aliases.push(pair);
+    }
     let check = CheckData {
         code: codes::TRAP_BLOCK_RACE,
         message: g.r.name().into(),

@@ -1,0 +1,260 @@
+//! Branches, loops and jumps. A loop of few iterations is walked through; of another one the first iterations are, and
+//! then one that stands for all the rest, until nothing new comes of it.
+
+use super::contents::Meeting;
+use super::numbers::{Literal, Num};
+use super::walk::{State, Target, Walk};
+use ptoc_ir::tile::{For, If, Label, Op, Scope, Stmt, While};
+
+/// Iterations of a counted loop that are walked through one by one, if these are all of them.
+const UNROLLED: i64 = 64;
+/// First iterations that are looked at otherwise.
+const PEELED: i64 = 3;
+/// Statements after which loops are looked at less closely.
+const ENOUGH: u32 = 20_000;
+/// Rounds of a loop until nothing new comes.
+const ROUNDS: u32 = 24;
+
+type Flow = Option<Option<State>>;
+
+impl<'k> Walk<'k> {
+    fn target(&mut self, label: Label) {
+        self.targets.push(Target { label, breaks: None, continues: None });
+    }
+
+    pub(super) fn jump(&mut self, label: Label, state: State, continues: bool) {
+        let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
+        let slot = |t: &mut Target| if continues { t.continues.take() } else { t.breaks.take() };
+        let old = slot(&mut self.targets[at]);
+        let joined = self.join(old, Some(state), Meeting::Plain);
+        let target = &mut self.targets[at];
+        *(if continues { &mut target.continues } else { &mut target.breaks }) = joined;
+    }
+
+    fn assume(&self, condition: Num, holds: bool) -> Vec<Literal> {
+        let mut out = Vec::new();
+        self.numbers.assume(condition, holds, &mut out);
+        out
+    }
+
+    /// `region` where `condition` turned out so.
+    fn under(&mut self, condition: Num, holds: bool, region: &'k [Stmt], state: State) -> Flow {
+        let more = self.assume(condition, holds);
+        let state = self.filter(state, &more);
+        let depth = self.path.len();
+        self.path.extend(more);
+        let end = self.region(region, Some(state));
+        self.path.truncate(depth);
+        end
+    }
+
+    pub(super) fn conditional(&mut self, i: &'k If, state: State) -> Flow {
+        let condition = self.numbers.get(i.cond);
+        match self.numbers.decide(condition, &self.path) {
+            Some(true) => self.region(&i.then, Some(state)),
+            Some(false) => self.region(&i.els, Some(state)),
+            None => {
+                let before = std::mem::replace(&mut self.unsure, true);
+                let then = self.under(condition, true, &i.then, state.clone())?;
+                let els = self.under(condition, false, &i.els, state)?;
+                self.unsure = before || jumps(&i.then) || jumps(&i.els);
+                let how = self.numbers.literal(condition, true).map_or(Meeting::Plain, Meeting::Branch);
+                Some(self.join(then, els, how))
+            }
+        }
+    }
+
+    pub(super) fn scope(&mut self, s: &'k Scope, state: State) -> Flow {
+        let before = self.unsure;
+        self.target(s.label);
+        let end = self.region(&s.body, Some(state))?;
+        self.unsure = before;
+        let breaks = self.targets.pop().and_then(|t| t.breaks);
+        Some(self.join(end, breaks, Meeting::Plain))
+    }
+
+    /// One iteration with the index as given; `continue` comes to its end too.
+    fn iteration(&mut self, f: &'k For, index: Num, runs: Num, state: State) -> Flow {
+        self.numbers.set(f.index, index);
+        let sure = self.unsure;
+        let end = self.under(runs, true, &f.body, state)?;
+        let continues = self.targets.last_mut().and_then(|t| t.continues.take());
+        // Who may have left the loop may not come again.
+        self.unsure = sure || self.targets.last().is_some_and(|t| t.breaks.is_some());
+        Some(self.join(end, continues, Meeting::Plain))
+    }
+
+    pub(super) fn for_loop(&mut self, f: &'k For, state: State) -> Flow {
+        let (lo, hi) = (self.numbers.get(f.lo), self.numbers.get(f.hi));
+        let index_ty = ptoc_ir::tile::Ty::Index;
+        let runs = self.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, lo, hi);
+        let certain = self.numbers.decide(runs, &self.path);
+        if certain == Some(false) {
+            return Some(Some(state));
+        }
+        let trips = lo.constant().zip(hi.constant()).and_then(|(l, h)| h.checked_sub(l));
+        let peeled = match trips {
+            _ if self.visits > ENOUGH => 1,
+            Some(n) if n <= UNROLLED => n,
+            _ => PEELED,
+        };
+        let before = self.unsure;
+        let skipped = (certain != Some(true)).then(|| state.clone());
+        self.target(f.label);
+        let then = self.numbers.now();
+        let (mut now, mut out, mut known) = (Some(state), None, true);
+        for n in 0..peeled {
+            let (Some(state), Some(index)) = (now.take(), lo.plus(n)) else { break };
+            // Whether a second iteration comes is the launch's business.
+            self.unsure |= n > 0 && trips.is_none();
+            let condition = self.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, index, hi);
+            let end = self.iteration(f, index, condition, state)?;
+            let end = self.forget(end, then);
+            match (trips, index.plus(1)) {
+                (Some(trips), _) if n + 1 == trips => {
+                    out = end;
+                    known = false;
+                }
+                (Some(_), _) => now = end,
+                (None, None) => {
+                    known = false;
+                    out = self.join(out, end, Meeting::Plain);
+                }
+                (None, Some(next)) => {
+                    let again = self.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, next, hi);
+                    let (stop, go) = (self.assume(again, false), self.assume(again, true));
+                    let stopped = end.clone().map(|s| self.filter(s, &stop));
+                    out = self.join(out, stopped, Meeting::Plain);
+                    now = end.map(|s| self.filter(s, &go));
+                }
+            }
+        }
+        if known && let Some(head) = now {
+            let rest = self.rest(f, lo.plus(peeled).unwrap_or(lo), hi, head)?;
+            out = match trips {
+                Some(_) => rest,
+                None => self.join(out, rest, Meeting::Plain),
+            };
+        }
+        self.unsure = before;
+        let breaks = self.targets.pop().and_then(|t| t.breaks);
+        let breaks = self.forget(breaks, then);
+        out = self.join(out, breaks, Meeting::Plain);
+        Some(match skipped {
+            None => out,
+            Some(skipped) => {
+                let literal = self.numbers.literal(runs, true);
+                self.join(Some(skipped), out, Meeting::Loop(literal))
+            }
+        })
+    }
+
+    /// All iterations from `first` on, as one. The state where the last one ends.
+    fn rest(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
+        self.unsure = true;
+        let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
+            let then = this.numbers.now();
+            let index = this.numbers.symbol_from(first);
+            let index_ty = ptoc_ir::tile::Ty::Index;
+            let runs = this.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, index, hi);
+            let end = this.iteration(f, index, runs, head)?;
+            let (mut stop, mut go) = (Vec::new(), Vec::new());
+            if let Some(next) = index.plus(1) {
+                let again = this.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, next, hi);
+                (stop, go) = (this.assume(again, false), this.assume(again, true));
+            }
+            let out = end.clone().map(|s| this.filter(s, &stop));
+            let back = end.map(|s| this.filter(s, &go));
+            let out = this.forget(out, then);
+            let back = this.forget(back, then);
+            // Breaks of this iteration know its symbols too; they are forgotten where the loop ends.
+            Some((out, back))
+        };
+        self.quiet += 1;
+        let mut rounds = 0;
+        loop {
+            let (_, back) = round(self, head.clone())?;
+            let next = self.join(Some(head.clone()), back, Meeting::Plain)?;
+            if next == head {
+                break;
+            }
+            head = next;
+            rounds += 1;
+            if rounds > ROUNDS {
+                return None;
+            }
+        }
+        self.quiet -= 1;
+        let (out, _) = round(self, head)?;
+        Some(out)
+    }
+
+    pub(super) fn while_loop(&mut self, w: &'k While, state: State) -> Flow {
+        let before = self.unsure;
+        self.target(w.label);
+        let then = self.numbers.now();
+        let mut now = Some(state);
+        let mut n = 0;
+        // As long as the condition is known, iterations are walked through.
+        while let Some(head) = now.take() {
+            let known = n < UNROLLED && self.visits <= ENOUGH;
+            let (end, decided) = self.round(w, head)?;
+            now = self.forget(end, then);
+            if !known || decided != Some(true) {
+                break;
+            }
+            n += 1;
+        }
+        if let Some(mut head) = now {
+            self.unsure = true;
+            self.quiet += 1;
+            let mut rounds = 0;
+            loop {
+                let (end, _) = self.round(w, head.clone())?;
+                let end = self.forget(end, then);
+                let next = self.join(Some(head.clone()), end, Meeting::Plain)?;
+                if next == head {
+                    break;
+                }
+                head = next;
+                rounds += 1;
+                if rounds > ROUNDS {
+                    return None;
+                }
+            }
+            self.quiet -= 1;
+            self.round(w, head)?;
+        }
+        self.unsure = before;
+        let breaks = self.targets.pop().and_then(|t| t.breaks);
+        Some(self.forget(breaks, then))
+    }
+
+    /// The head and, if the condition may hold, the body of a `while`; where it does not hold, the loop is left.
+    fn round(&mut self, w: &'k While, state: State) -> Option<(Option<State>, Option<bool>)> {
+        let Some(tested) = self.region(&w.head, Some(state))? else { return Some((None, None)) };
+        let condition = self.numbers.get(w.cond);
+        let decided = self.numbers.decide(condition, &self.path);
+        if decided != Some(true) {
+            let stop = self.assume(condition, false);
+            let stopped = self.filter(tested.clone(), &stop);
+            self.jump(w.label, stopped, false);
+        }
+        if decided == Some(false) {
+            return Some((None, decided));
+        }
+        let sure = self.unsure;
+        self.unsure |= decided.is_none();
+        let end = self.under(condition, true, &w.body, tested)?;
+        self.unsure = sure;
+        let continues = self.targets.last_mut().and_then(|t| t.continues.take());
+        Some((self.join(end, continues, Meeting::Plain), decided))
+    }
+}
+
+/// Does control leave the region other than by its end?
+fn jumps(region: &[Stmt]) -> bool {
+    region
+        .iter()
+        .any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(|r| jumps(r)))
+}

@@ -1,0 +1,51 @@
+//! Overlap, use before write and dead stores, byte by byte.
+//!
+//! One abstract interpretation of the body ([`walk`], [`control`]) keeps, for every byte of every memory, the writes whose
+//! value it may hold ([`contents`]), each with the conditions under which it does. An automatic tile has a storage of its
+//! own, as in the interpreter; that the planner's addresses keep such tiles apart is the plan checker's business. From it:
+//!
+//! * **Use before write**: a byte that is sure to be read and holds nothing: E0501; nothing on some path: E0502.
+//! * **Overlap** (W0220): a read through one tile finds what another tile wrote over the value that was there. Reading
+//!   another tile's bytes that the reading tile has not written is the way to see bytes under another type, and means that
+//!   the two share bytes on purpose; so does `at x` in the source.
+//! * **Dead store** (W0221): a write of which no read can find a byte.
+//!
+//! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked at).
+//! Where a valid extent is symbolic, the same numbers mean the same window, and otherwise nothing is claimed: what is read
+//! may be more than is read, what is overwritten less than is overwritten. So a dead store is dead in every run, and what
+//! is called unwritten is unwritten; what cannot be shown is left to the interpreter, which traps.
+//!
+//! Roles run side by side, and their order is that of their barriers and not that of the text: kernels with roles are not
+//! looked at here.
+
+mod contents;
+mod control;
+mod numbers;
+mod repair;
+mod report;
+mod walk;
+mod window;
+
+use crate::access::regions;
+use crate::capacity::Author;
+use ptoc_diagnostics::Diagnostic;
+use ptoc_ir::tile::{Kernel, Op, Stmt};
+use ptoc_isa::Target;
+
+/// Checks the body of `kernel`, of which initialisation has said `earlier`. Errors and warnings; none if the kernel is too
+/// large for the analysis.
+pub fn check(kernel: &Kernel, target: &Target, earlier: &[Diagnostic], author: &dyn Author) -> Vec<Diagnostic> {
+    if has_roles(&kernel.body) {
+        return Vec::new();
+    }
+    match walk::analyse(kernel) {
+        Some(findings) => report::Report { kernel, target, earlier, author, findings: &findings }.all(),
+        None => Vec::new(),
+    }
+}
+
+fn has_roles(region: &[Stmt]) -> bool {
+    region
+        .iter()
+        .any(|s| matches!(&s.op, Op::Scope(scope) if scope.role.is_some()) || regions(&s.op).into_iter().any(has_roles))
+}

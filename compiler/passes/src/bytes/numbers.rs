@@ -1,0 +1,366 @@
+//! What is known of scalars: constants, and symbols plus constants. Pure operations on unknown scalars are numbered, so
+//! that the same computation of the same operands is the same number wherever it stands.
+
+use ptoc_ir::tile::{Ty, Value};
+use ptoc_isa::{BinOp, CmpOp};
+use rustc_hash::FxHashMap;
+
+/// A scalar: `base + offset`; base 0 is the number zero, so that constants are `0 + offset`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Num {
+    base: u32,
+    offset: i64,
+}
+
+impl Num {
+    pub(super) const fn known(offset: i64) -> Num {
+        Num { base: 0, offset }
+    }
+
+    pub(super) fn constant(self) -> Option<i64> {
+        (self.base == 0).then_some(self.offset)
+    }
+
+    /// `self + n`; `None` if that overflows.
+    pub(super) fn plus(self, n: i64) -> Option<Num> {
+        Some(Num { offset: self.offset.checked_add(n)?, ..self })
+    }
+}
+
+/// A condition that is not decided, and how it turned out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Literal {
+    condition: u32,
+    holds: bool,
+}
+
+impl Literal {
+    pub(super) fn negated(self) -> Literal {
+        Literal { holds: !self.holds, ..self }
+    }
+}
+
+/// An operation on numbers that has no simpler form.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Node {
+    Zero,
+    /// Something of which nothing is known.
+    Symbol(u32),
+    /// `a < b + n`
+    Less(u32, u32, i64),
+    /// `a == b + n`, `a < b`.
+    Equal(u32, u32, i64),
+    Not(Num),
+    And(Num, Num),
+    Or(Num, Num),
+    /// Any other pure operation, by its description.
+    Pure(String, Vec<Num>),
+}
+
+/// All numbers of an analysis.
+pub(super) struct Numbers {
+    nodes: Vec<Node>,
+    /// The youngest symbol in each node.
+    newest: Vec<u32>,
+    ids: FxHashMap<Node, u32>,
+    symbols: u32,
+    /// Symbols that are at least some number.
+    at_least: FxHashMap<u32, Num>,
+    values: FxHashMap<Value, Num>,
+}
+
+impl Numbers {
+    pub(super) fn new() -> Numbers {
+        Numbers {
+            nodes: vec![Node::Zero],
+            newest: vec![0],
+            ids: FxHashMap::from_iter([(Node::Zero, 0)]),
+            symbols: 0,
+            at_least: FxHashMap::default(),
+            values: FxHashMap::default(),
+        }
+    }
+
+    fn node(&mut self, node: Node) -> u32 {
+        if let Some(&id) = self.ids.get(&node) {
+            return id;
+        }
+        let newest = match &node {
+            Node::Zero => 0,
+            Node::Symbol(n) => *n,
+            Node::Less(a, b, _) | Node::Equal(a, b, _) => self.newest[*a as usize].max(self.newest[*b as usize]),
+            Node::Not(a) => self.newest[a.base as usize],
+            Node::And(a, b) | Node::Or(a, b) => self.newest[a.base as usize].max(self.newest[b.base as usize]),
+            Node::Pure(_, of) => of.iter().map(|n| self.newest[n.base as usize]).max().unwrap_or(0),
+        };
+        let id = self.nodes.len() as u32;
+        self.nodes.push(node.clone());
+        self.newest.push(newest);
+        self.ids.insert(node, id);
+        id
+    }
+
+    /// Something of which nothing is known.
+    pub(super) fn symbol(&mut self) -> Num {
+        self.symbols += 1;
+        let base = self.node(Node::Symbol(self.symbols));
+        Num { base, offset: 0 }
+    }
+
+    /// A symbol that is at least `least`.
+    pub(super) fn symbol_from(&mut self, least: Num) -> Num {
+        let symbol = self.symbol();
+        self.at_least.insert(symbol.base, least);
+        symbol
+    }
+
+    /// Symbols that are made from now on are younger than this.
+    pub(super) fn now(&self) -> u32 {
+        self.symbols
+    }
+
+    /// Does `n` depend on a symbol made after `then`?
+    pub(super) fn younger(&self, n: Num, then: u32) -> bool {
+        self.newest[n.base as usize] > then
+    }
+
+    pub(super) fn literal_younger(&self, l: Literal, then: u32) -> bool {
+        self.newest[l.condition as usize] > then
+    }
+
+    pub(super) fn set(&mut self, value: Value, n: Num) {
+        self.values.insert(value, n);
+    }
+
+    /// The number of a value; a symbol if nothing is known of it.
+    pub(super) fn get(&mut self, value: Value) -> Num {
+        match self.values.get(&value) {
+            Some(n) => *n,
+            None => {
+                let n = self.symbol();
+                self.values.insert(value, n);
+                n
+            }
+        }
+    }
+
+    pub(super) fn pure(&mut self, what: String, of: Vec<Num>) -> Num {
+        let base = self.node(Node::Pure(what, of));
+        Num { base, offset: 0 }
+    }
+
+    pub(super) fn not(&mut self, a: Num) -> Num {
+        match (a.constant(), &self.nodes[a.base as usize]) {
+            (Some(n), _) => Num::known(i64::from(n == 0)),
+            (None, Node::Not(inner)) => *inner,
+            _ => {
+                let base = self.node(Node::Not(a));
+                Num { base, offset: 0 }
+            }
+        }
+    }
+
+    pub(super) fn binary(&mut self, ty: Ty, op: BinOp, a: Num, b: Num) -> Num {
+        if ty == Ty::BOOL && matches!(op, BinOp::And | BinOp::Or) {
+            let and = op == BinOp::And;
+            return match (a.constant(), b.constant()) {
+                (Some(x), _) => {
+                    if (x != 0) == and {
+                        b
+                    } else {
+                        a
+                    }
+                }
+                (_, Some(y)) => {
+                    if (y != 0) == and {
+                        a
+                    } else {
+                        b
+                    }
+                }
+                _ => {
+                    let base = self.node(if and { Node::And(a, b) } else { Node::Or(a, b) });
+                    Num { base, offset: 0 }
+                }
+            };
+        }
+        if ty == Ty::Index
+            && let Some(n) = index_binary(op, a, b)
+        {
+            return n;
+        }
+        self.pure(format!("{op:?} {ty}"), vec![a, b])
+    }
+
+    pub(super) fn compare(&mut self, ty: Ty, op: CmpOp, a: Num, b: Num) -> Num {
+        if ty != Ty::Index {
+            return self.pure(format!("{op:?} {ty}"), vec![a, b]);
+        }
+        match op {
+            CmpOp::Lt => self.less(a, b),
+            CmpOp::Gt => self.less(b, a),
+            CmpOp::Ge => {
+                let less = self.less(a, b);
+                self.not(less)
+            }
+            CmpOp::Le => {
+                let less = self.less(b, a);
+                self.not(less)
+            }
+            CmpOp::Eq => self.equal(a, b),
+            CmpOp::Ne => {
+                let equal = self.equal(a, b);
+                self.not(equal)
+            }
+        }
+    }
+
+    fn less(&mut self, a: Num, b: Num) -> Num {
+        if a.base == b.base {
+            return Num::known(i64::from(a.offset < b.offset));
+        }
+        let Some(n) = b.offset.checked_sub(a.offset) else { return self.symbol() };
+        let base = self.node(Node::Less(a.base, b.base, n));
+        Num { base, offset: 0 }
+    }
+
+    fn equal(&mut self, a: Num, b: Num) -> Num {
+        if a.base == b.base {
+            return Num::known(i64::from(a.offset == b.offset));
+        }
+        let (a, b) = if a.base < b.base { (a, b) } else { (b, a) };
+        let Some(n) = b.offset.checked_sub(a.offset) else { return self.symbol() };
+        let base = self.node(Node::Equal(a.base, b.base, n));
+        Num { base, offset: 0 }
+    }
+
+    /// Is the condition known where `path` holds?
+    pub(super) fn decide(&self, condition: Num, path: &[Literal]) -> Option<bool> {
+        if let Some(n) = condition.constant() {
+            return Some(n != 0);
+        }
+        self.decide_node(condition.base, path)
+    }
+
+    fn decide_node(&self, id: u32, path: &[Literal]) -> Option<bool> {
+        if let Some(l) = path.iter().find(|l| l.condition == id) {
+            return Some(l.holds);
+        }
+        match self.nodes[id as usize] {
+            Node::Not(a) => self.decide(a, path).map(|b| !b),
+            Node::And(a, b) => match (self.decide(a, path), self.decide(b, path)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            },
+            Node::Or(a, b) => match (self.decide(a, path), self.decide(b, path)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            },
+            Node::Less(a, b, n) => {
+                let (low, high) = self.difference(a, b, path);
+                match () {
+                    () if high.is_some_and(|h| h < n) => Some(true),
+                    () if low.is_some_and(|l| l >= n) => Some(false),
+                    () => None,
+                }
+            }
+            Node::Equal(a, b, n) => {
+                let (low, high) = self.difference(a, b, path);
+                match () {
+                    () if low.is_some_and(|l| l > n) || high.is_some_and(|h| h < n) => Some(false),
+                    () if low == Some(n) && high == Some(n) => Some(true),
+                    () => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Bounds of `a - b`.
+    fn difference(&self, a: u32, b: u32, path: &[Literal]) -> (Option<i64>, Option<i64>) {
+        let (mut low, mut high): (Option<i64>, Option<i64>) = (None, None);
+        let mut raise = |to: Option<i64>| low = low.max(to);
+        if let Some(least) = self.at_least.get(&a).filter(|l| l.base == b) {
+            raise(Some(least.offset));
+        }
+        let mut lower = |to: Option<i64>| high = high.into_iter().chain(to).min();
+        if let Some(least) = self.at_least.get(&b).filter(|l| l.base == a) {
+            lower(least.offset.checked_neg());
+        }
+        for l in path {
+            match (&self.nodes[l.condition as usize], l.holds) {
+                // a < b + m
+                (Node::Less(x, y, m), true) if (*x, *y) == (a, b) => lower(m.checked_sub(1)),
+                (Node::Less(x, y, m), false) if (*x, *y) == (a, b) => raise(Some(*m)),
+                // b < a + m
+                (Node::Less(x, y, m), true) if (*x, *y) == (b, a) => {
+                    raise(m.checked_neg().and_then(|m| m.checked_add(1)))
+                }
+                (Node::Less(x, y, m), false) if (*x, *y) == (b, a) => lower(m.checked_neg()),
+                (Node::Equal(x, y, m), true) if (*x, *y) == (a, b) => {
+                    raise(Some(*m));
+                    lower(Some(*m));
+                }
+                (Node::Equal(x, y, m), true) if (*x, *y) == (b, a) => {
+                    raise(m.checked_neg());
+                    lower(m.checked_neg());
+                }
+                _ => {}
+            }
+        }
+        (low, high)
+    }
+
+    /// What follows from a condition that turned out so.
+    pub(super) fn assume(&self, condition: Num, holds: bool, out: &mut Vec<Literal>) {
+        if condition.base == 0 {
+            return;
+        }
+        match (&self.nodes[condition.base as usize], holds) {
+            (Node::Not(a), _) => self.assume(*a, !holds, out),
+            (Node::And(a, b), true) | (Node::Or(a, b), false) => {
+                self.assume(*a, holds, out);
+                self.assume(*b, holds, out);
+            }
+            _ => out.push(Literal { condition: condition.base, holds }),
+        }
+    }
+
+    /// The one condition that tells two branches apart.
+    pub(super) fn literal(&self, condition: Num, holds: bool) -> Option<Literal> {
+        match self.nodes[condition.base as usize] {
+            Node::Zero => None,
+            Node::Not(a) => self.literal(a, !holds),
+            _ => Some(Literal { condition: condition.base, holds }),
+        }
+    }
+
+    /// Cannot be true where `path` holds.
+    pub(super) fn contradicts(&self, l: Literal, path: &[Literal]) -> bool {
+        self.decide_node(l.condition, path) == Some(!l.holds)
+    }
+}
+
+fn index_binary(op: BinOp, a: Num, b: Num) -> Option<Num> {
+    match (op, a.constant(), b.constant()) {
+        (BinOp::Add, _, Some(n)) => a.plus(n),
+        (BinOp::Add, Some(n), _) => b.plus(n),
+        (BinOp::Sub, _, Some(n)) => a.plus(n.checked_neg()?),
+        (BinOp::Sub, ..) if a.base == b.base => Some(Num::known(a.offset.checked_sub(b.offset)?)),
+        (BinOp::Mul, Some(x), Some(y)) => Some(Num::known(x.checked_mul(y)?)),
+        (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) => Some(Num::known(0)),
+        (BinOp::Mul, Some(1), _) => Some(b),
+        (BinOp::Mul, _, Some(1)) => Some(a),
+        (BinOp::Min, Some(x), Some(y)) => Some(Num::known(x.min(y))),
+        (BinOp::Max, Some(x), Some(y)) => Some(Num::known(x.max(y))),
+        (BinOp::Min | BinOp::Max, ..) if a == b => Some(a),
+        (BinOp::Min, ..) if a.base == b.base => Some(a.min(b)),
+        (BinOp::Max, ..) if a.base == b.base => Some(a.max(b)),
+        // Floors, as the language does; what it says for 0 and below is left open.
+        (BinOp::Div, Some(x), Some(y)) if y > 0 => Some(Num::known(x.div_euclid(y))),
+        (BinOp::Rem, Some(x), Some(y)) if y > 0 => Some(Num::known(x.rem_euclid(y))),
+        _ => None,
+    }
+}

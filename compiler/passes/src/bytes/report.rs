@@ -1,0 +1,264 @@
+//! What is told of the findings.
+
+use super::contents::{Bytes, Def, FIRST_DEF};
+use super::repair::free_address;
+use super::walk::{DefInfo, Findings, Overlap, Unwritten};
+use super::window::{Shape, elements_in};
+use crate::capacity::Author;
+use crate::liveness::liveness;
+use crate::memories;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_isa::Target;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Overlaps for which an address is sought.
+const REPAIRED: usize = 4;
+
+pub(super) struct Report<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) target: &'a Target,
+    pub(super) earlier: &'a [Diagnostic],
+    pub(super) author: &'a dyn Author,
+    pub(super) findings: &'a Findings,
+}
+
+impl Report<'_> {
+    pub(super) fn all(&self) -> Vec<Diagnostic> {
+        let mut out = self.unwritten();
+        out.extend(self.overlaps());
+        out.extend(self.dead());
+        out
+    }
+
+    // ---- use before write ----------------------------------------------------------------------------------------
+
+    fn unwritten(&self) -> Vec<Diagnostic> {
+        // One of a tile: what comes after it was written no better. Errors first.
+        let mut best: BTreeMap<Tile, &Unwritten> = BTreeMap::new();
+        for u in &self.findings.unwritten {
+            let told = self.earlier.iter().any(|d| {
+                matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
+                    && d.labels.iter().any(|l| l.span == self.kernel.tiles[u.tile].span)
+            });
+            if !told {
+                let slot = best.entry(u.tile).or_insert(u);
+                if (u.always || u.sure) && !(slot.always || slot.sure) {
+                    *slot = u;
+                }
+            }
+        }
+        best.into_values().map(|u| self.unwritten_one(u)).collect()
+    }
+
+    fn unwritten_one(&self, u: &Unwritten) -> Diagnostic {
+        let data = &self.kernel.tiles[u.tile];
+        let own = data.addr == AddrKind::Auto;
+        let part = elements_in(Shape::new(data.ty, own), u.rows, u.cols, &u.bytes);
+        let what = match part {
+            Some((rows, cols)) => {
+                let (some_rows, some_cols) = (rows != (0, data.ty.rows), cols != (0, data.ty.cols));
+                match (some_rows, some_cols) {
+                    (false, false) => format!("tile `{}`", data.name),
+                    (false, true) => format!("{} of tile `{}`", span_of("column", cols), data.name),
+                    (true, false) => format!("{} of tile `{}`", span_of("row", rows), data.name),
+                    (true, true) => {
+                        format!("{}, {} of tile `{}`", span_of("row", rows), span_of("column", cols), data.name)
+                    }
+                }
+            }
+            None => format!("a part of tile `{}`", data.name),
+        };
+        let count: u64 = u.bytes.iter().map(|(s, e)| e - s).sum();
+        let bytes =
+            format!("{count} of the bytes that are read, the first of them byte {:#x} of the tile", first(&u.bytes));
+        let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
+        let help =
+            format!("write it before, or start with `{} = {zero}`, or read only the part that is written", data.name);
+        let declared = "declared here; a tile starts without a value";
+        if u.always || u.sure {
+            return Diagnostic::error(codes::UNINITIALISED, u.span, format!("nothing has written {what}, read here"))
+                .with_label("reads what is unwritten")
+                .with_secondary(data.span, declared)
+                .with_note(format!("unwritten: {bytes}"))
+                .with_help(help);
+        }
+        let label = match u.empty_loop {
+            true => "not written if the loop before does not run",
+            false => "not written on every path that leads here",
+        };
+        Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, format!("{what} may be read here before being written"))
+            .with_label(label)
+            .with_secondary(data.span, declared)
+            .with_note(format!("perhaps unwritten: {bytes}; the interpreter ends the run if it is"))
+            .with_help(help)
+    }
+
+    // ---- overlap -------------------------------------------------------------------------------------------------
+
+    fn overlaps(&self) -> Vec<Diagnostic> {
+        // One for a pair of tiles: the first read that finds the other's bytes.
+        let mut pairs: BTreeMap<(Tile, Tile), &Overlap> = BTreeMap::new();
+        for o in &self.findings.overlaps {
+            let by = self.findings.def(o.by);
+            let (x, y) = (&self.kernel.tiles[o.tile], &self.kernel.tiles[by.tile]);
+            // The plan checker has an error for these (E0452).
+            if !x.ty.loc.bytes_observable() && x.ty != y.ty && fixed(x) && fixed(y) {
+                continue;
+            }
+            let pair = (o.tile.min(by.tile), o.tile.max(by.tile));
+            pairs.entry(pair).or_insert(o);
+        }
+        let mut all: Vec<&Overlap> = pairs.into_values().collect();
+        all.sort_by_key(|o| (self.findings.def(o.by).span.range().start, o.read.range().start));
+        all.into_iter().enumerate().map(|(n, o)| self.overlap(o, n < REPAIRED)).collect()
+    }
+
+    fn overlap(&self, o: &Overlap, repair: bool) -> Diagnostic {
+        let (by, lost) = (self.findings.def(o.by), self.findings.def(o.lost));
+        let (x, y) = (&self.kernel.tiles[o.tile], &self.kernel.tiles[by.tile]);
+        let memory = memories::name(self.target, x.ty.loc);
+        let (a, b) = (self.element(lost), self.element(by));
+        let mut d = Diagnostic::warning(
+            codes::OVERLAP,
+            by.span,
+            format!("writing `{b}` destroys `{a}`, which is read afterwards"),
+        )
+        .with_label(format!("writes `{b}` over it"));
+        for (span, message) in [
+            (lost.span, format!("`{a}` gets its value here")),
+            (o.read, format!("`{a}` is read here, and holds what was written as `{b}`")),
+        ] {
+            if span != by.span {
+                d = d.with_secondary(span, message);
+            }
+        }
+        d = d.with_secondary(x.span, self.describe(lost));
+        if by.tile != o.tile {
+            d = d.with_secondary(y.span, self.describe(by));
+        }
+        let (start, end) = o.bytes;
+        d = d.with_note(format!("bytes {start:#x}-{:#x} of {memory} belong to both", end - 1));
+        let tiles = if by.tile < o.tile { [o.tile, by.tile] } else { [by.tile, o.tile] };
+        let found = tiles
+            .into_iter()
+            .filter(|_| repair)
+            .find_map(|t| free_address(self.kernel, t, self.target).map(|at| (&self.kernel.tiles[t].name, at)));
+        if let Some((name, at)) = found {
+            d = d.with_help(format!("put `{name}` at {at:#x}, the first address where it is in nobody's way"));
+        }
+        if by.tile == o.tile {
+            return d.with_help(format!("put the tiles of `{}` at least {:#x} bytes apart", x.name, x.ty.bytes()));
+        }
+        // `at` is for what is declared later.
+        let (first, second) = if by.tile < o.tile { (y, x) } else { (x, y) };
+        if x.ty.loc.bytes_observable() {
+            d = d.with_help(format!(
+                "if they share bytes on purpose, say so: `let {} = tile .. at {};`",
+                second.name, first.name
+            ));
+        }
+        d
+    }
+
+    /// `x`, `x[1]`
+    fn element(&self, def: &DefInfo) -> String {
+        let data = &self.kernel.tiles[def.tile];
+        match def.element {
+            Some(n) if data.count > 1 => format!("{}[{n}]", data.name),
+            _ => data.name.to_string(),
+        }
+    }
+
+    /// Type, bytes and lifetime.
+    fn describe(&self, def: &DefInfo) -> String {
+        let data = &self.kernel.tiles[def.tile];
+        let mut out = format!("`{}`: {}", data.name, data.ty);
+        if let AddrKind::Fixed(at) = &data.addr
+            && let Some(start) = def.element.and_then(|n| at.get(n as usize))
+        {
+            out.push_str(&format!(", bytes {start:#x}-{:#x}", start.saturating_add(data.ty.bytes().max(1)) - 1));
+        }
+        let live = liveness(self.kernel);
+        if let Some(life) = live.intervals[def.tile] {
+            let at = |p: u32| live.spans.get(p as usize).copied();
+            let (start, end) = (at(life.start), at(life.end).map(Span::after));
+            let line = |s: Option<Span>| s.and_then(|s| self.author.line(s));
+            match (line(start), line(end)) {
+                (Some(a), Some(b)) if a == b => out.push_str(&format!(", used on line {a}")),
+                (Some(a), Some(b)) => out.push_str(&format!(", used on lines {a} to {b}")),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    // ---- dead stores ---------------------------------------------------------------------------------------------
+
+    fn dead(&self) -> Vec<Diagnostic> {
+        // What was destroyed is an overlap and no dead store.
+        let lost: FxHashSet<Def> = self.findings.overlaps.iter().map(|o| o.lost).collect();
+        // A statement stands for several: functions are inlined, an array's elements are written in turn.
+        let mut places: FxHashMap<(Span, Tile), Option<&DefInfo>> = FxHashMap::default();
+        let mut used: FxHashSet<Span> = FxHashSet::default();
+        for (n, def) in self.findings.defs.iter().enumerate() {
+            let data = &self.kernel.tiles[def.tile];
+            let exempt = data.hidden || data.name.starts_with('_') || lost.contains(&Def(n as u32 + FIRST_DEF));
+            // Of a name that nothing uses at all, the one with the source has spoken (W0110).
+            let alone = || self.findings.defs.iter().all(|d| d.tile != def.tile || d.span == def.span);
+            let exempt = exempt || (self.author.introduces(data.span, def.span) && alone());
+            if def.used || exempt {
+                used.insert(def.span);
+            } else {
+                places.entry((def.span, def.tile)).or_insert(Some(def));
+            }
+        }
+        let mut dead: Vec<&DefInfo> =
+            places.into_iter().filter(|((span, _), _)| !used.contains(span)).filter_map(|(_, d)| d).collect();
+        dead.sort_by_key(|d| (d.span.range().start, d.tile));
+        dead.dedup_by_key(|d| d.span);
+        dead.into_iter().map(|d| self.dead_one(d)).collect()
+    }
+
+    fn dead_one(&self, def: &DefInfo) -> Diagnostic {
+        let data = &self.kernel.tiles[def.tile];
+        let mut d = Diagnostic::warning(
+            codes::DEAD_STORE,
+            def.span,
+            format!("nothing reads what is written to `{}` here", data.name),
+        )
+        .with_label("this value is never read");
+        match def.overwritten.filter(|_| !def.at_end) {
+            Some(span) if span == def.span => {
+                d = d.with_note("the next iteration overwrites it before anything reads it")
+            }
+            Some(span) => d = d.with_secondary(span, "overwritten here, before anything reads it"),
+            None if def.at_end => d = d.with_note("the block ends before anything reads it"),
+            None => {
+                d = d
+                    .with_note(format!("`{}` is declared anew, or the block ends, before anything reads it", data.name))
+            }
+        }
+        match self.author.removal(def.span) {
+            Some(edit) => d.with_edits("remove the statement", vec![edit]),
+            None => d.with_help(format!("remove it, or begin the name with `_` to keep it: `_{}`", data.name)),
+        }
+    }
+}
+
+fn fixed(data: &ptoc_ir::tile::TileData) -> bool {
+    matches!(data.addr, AddrKind::Fixed(_))
+}
+
+fn first(bytes: &[Bytes]) -> u64 {
+    bytes.first().map_or(0, |b| b.0)
+}
+
+/// `column 3`, `columns 32 to 63`
+fn span_of(what: &str, (start, end): (u32, u32)) -> String {
+    match end - start {
+        1 => format!("{what} {start}"),
+        _ => format!("{what}s {start} to {}", end - 1),
+    }
+}

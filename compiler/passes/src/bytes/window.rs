@@ -1,0 +1,294 @@
+//! Which bytes a window of a tile takes.
+
+use super::contents::Bytes;
+use super::numbers::{Num, Numbers};
+use ptoc_ir::tile::{Kernel, TileRef, Value};
+use ptoc_isa::{Order, TileType};
+use ptoc_layout::TileLayout;
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// A window, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Key(u32);
+
+/// The storage that a tile begins in, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Start {
+    /// At this byte of the storage with this number.
+    At(usize, u64),
+    /// In an element of a tile array, or at an address, that is only known as this number.
+    Somewhere(u32, Num),
+}
+
+/// First row or column, and one past the last.
+pub(super) type Range = (u32, u32);
+
+/// An axis of a window.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Axis {
+    /// First row or column.
+    origin: Num,
+    /// How many are valid.
+    valid: Num,
+    /// How many there are at most.
+    capacity: u32,
+}
+
+impl Axis {
+    /// The rows or columns that may be touched, of so many.
+    fn most(self, of: u32) -> Range {
+        match (self.origin.constant(), self.valid.constant()) {
+            (Some(o), Some(n)) => clip(o, n, of),
+            (Some(o), None) => clip(o, i64::from(self.capacity), of),
+            _ => (0, of),
+        }
+    }
+
+    /// Those that are touched where all is valid that can be; none if nobody knows where the window is.
+    fn full(self, of: u32) -> Range {
+        if self.origin.constant().is_some() { self.most(of) } else { (0, 0) }
+    }
+
+    /// Those that are sure to be touched, if anything of the window is.
+    fn least(self, of: u32) -> Range {
+        match (self.origin.constant(), self.valid.constant()) {
+            (Some(o), Some(n)) => clip(o, n, of),
+            (Some(o), None) => clip(o, 1, of),
+            _ => (0, 0),
+        }
+    }
+
+    fn exact(self) -> bool {
+        self.origin.constant().is_some() && self.valid.constant().is_some()
+    }
+
+    /// Does every row or column of `inner` lie in this one?
+    fn covers(self, inner: Axis) -> bool {
+        if self.origin == inner.origin && self.valid == inner.valid {
+            return true;
+        }
+        match (self.origin.constant(), self.valid.constant(), inner.origin.constant()) {
+            (Some(o), Some(n), Some(p)) => {
+                let m = inner.valid.constant().unwrap_or(i64::from(inner.capacity));
+                o <= p && p.saturating_add(m) <= o.saturating_add(n)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn clip(origin: i64, n: i64, of: u32) -> Range {
+    let of = i64::from(of);
+    let (start, end) = (origin.clamp(0, of), origin.saturating_add(n).clamp(0, of));
+    (start as u32, end.max(start) as u32)
+}
+
+/// Where the elements of a tile lie, relative to its start.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Shape {
+    rows: u32,
+    cols: u32,
+    order: Order,
+    layout: Option<TileLayout>,
+    /// Bytes of an element.
+    size: u64,
+    /// A packed mask: bytes are not elements.
+    packed: bool,
+    bytes: u64,
+}
+
+impl Shape {
+    /// Of a tile in a memory, or of one with storage of its own, where masks are not packed.
+    pub(super) fn new(ty: TileType, own: bool) -> Shape {
+        let mask = ty.dtype == DType::Bool;
+        let size = ty.dtype.size() as u64;
+        let bytes = if mask && own { u64::from(ty.rows) * u64::from(ty.cols) } else { ty.bytes() };
+        Shape { rows: ty.rows, cols: ty.cols, order: ty.order, layout: ty.layout, size, packed: mask && !own, bytes }
+    }
+
+    /// Byte of an element, from the tile's start.
+    pub(super) fn byte(&self, row: u32, col: u32) -> u64 {
+        let (r, c) = (u64::from(row), u64::from(col));
+        let n = match (self.layout, self.order) {
+            (Some(layout), _) => layout.offset(r as i64, c as i64).unsigned_abs(),
+            (None, Order::Nd) => r * u64::from(self.cols) + c,
+            (None, Order::Dn) => c * u64::from(self.rows) + r,
+        };
+        n * self.size
+    }
+
+    /// The bytes of a rectangle of elements (first and one past the last row, column).
+    fn rectangle(&self, rows: Range, cols: Range) -> Vec<Bytes> {
+        if rows.0 >= rows.1 || cols.0 >= cols.1 {
+            return Vec::new();
+        }
+        let whole = rows == (0, self.rows) && cols == (0, self.cols);
+        if self.packed || (whole && self.layout.is_none()) {
+            return vec![(0, self.bytes)];
+        }
+        let mut out: Vec<Bytes> = Vec::new();
+        let mut push = |start: u64, end: u64| match out.last_mut() {
+            Some((_, e)) if *e == start => *e = end,
+            _ => out.push((start, end)),
+        };
+        match (self.layout, self.order) {
+            (None, Order::Nd) => {
+                (rows.0..rows.1).for_each(|r| push(self.byte(r, cols.0), self.byte(r, cols.1 - 1) + self.size))
+            }
+            (None, Order::Dn) => {
+                (cols.0..cols.1).for_each(|c| push(self.byte(rows.0, c), self.byte(rows.1 - 1, c) + self.size))
+            }
+            (Some(_), _) => {
+                let mut all: Vec<u64> = Vec::new();
+                for r in rows.0..rows.1 {
+                    all.extend((cols.0..cols.1).map(|c| self.byte(r, c)));
+                }
+                all.sort_unstable();
+                all.dedup();
+                all.into_iter().for_each(|at| push(at, at + self.size));
+            }
+        }
+        out
+    }
+
+    /// Is a part of the tile less than whole bytes, so that only all of it is byte-exact?
+    fn coarse(&self, rows: Range, cols: Range) -> bool {
+        self.packed && (rows != (0, self.rows) || cols != (0, self.cols))
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Window {
+    start: Start,
+    shape: Shape,
+    row: Axis,
+    col: Axis,
+}
+
+/// All windows.
+#[derive(Default)]
+pub(super) struct Keys {
+    all: Vec<Window>,
+    ids: FxHashMap<Window, Key>,
+    rectangles: FxHashMap<(Shape, Range, Range), Rc<[Bytes]>>,
+}
+
+/// The bytes of a window, relative to the tile's start.
+#[derive(Clone)]
+pub(super) struct Extent {
+    /// Those that may be touched.
+    pub(super) most: Rc<[Bytes]>,
+    /// Those that are where all is valid that can be; none if nobody knows where the window is.
+    pub(super) full: Rc<[Bytes]>,
+    /// Those that are, if anything is.
+    pub(super) least: Rc<[Bytes]>,
+    /// The two are the same, whatever is valid.
+    pub(super) exact: bool,
+    /// Rows and columns of `least`: first, one past the last.
+    pub(super) rows: Range,
+    pub(super) cols: Range,
+}
+
+/// Which part of a window a statement touches.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    /// Its valid part.
+    Valid,
+    /// One element.
+    Element(Value, Value),
+    /// Some elements; nobody knows which.
+    Some,
+}
+
+impl Keys {
+    pub(super) fn younger(&self, key: Key, numbers: &Numbers, then: u32) -> bool {
+        let w = &self.all[key.0 as usize];
+        let axes = [w.row, w.col].iter().any(|a| numbers.younger(a.origin, then) || numbers.younger(a.valid, then));
+        axes || matches!(w.start, Start::Somewhere(_, n) if numbers.younger(n, then))
+    }
+
+    /// Does every element of `inner` lie in `outer`?
+    pub(super) fn covers(&self, outer: Key, inner: Key) -> bool {
+        let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
+        outer == inner || (o.start == i.start && o.shape == i.shape && o.row.covers(i.row) && o.col.covers(i.col))
+    }
+
+    fn rectangle(&mut self, shape: Shape, rows: Range, cols: Range) -> Rc<[Bytes]> {
+        self.rectangles.entry((shape, rows, cols)).or_insert_with(|| shape.rectangle(rows, cols).into()).clone()
+    }
+
+    /// The window of an operand, and its bytes.
+    pub(super) fn window(
+        &mut self,
+        kernel: &Kernel,
+        numbers: &mut Numbers,
+        r: &TileRef,
+        part: Part,
+        start: Start,
+        own: bool,
+    ) -> (Key, Extent) {
+        let ty = kernel.tiles[r.tile].ty;
+        let shape = Shape::new(ty, own);
+        let zero = Num::known(0);
+        let (mut row, mut col) = r.origin.map_or((zero, zero), |(a, b)| (numbers.get(a), numbers.get(b)));
+        let (mut valid, mut capacity) = ((numbers.get(r.valid.0), numbers.get(r.valid.1)), (r.rows, r.cols));
+        if let Part::Some = part {
+            // Nests are not bounded by what is valid.
+            valid = (Num::known(i64::from(r.rows)), Num::known(i64::from(r.cols)));
+        }
+        if let Part::Element(i, j) = part {
+            let mut sum = |a: Num, b: Value| {
+                let b = numbers.get(b);
+                numbers.binary(ptoc_ir::tile::Ty::Index, ptoc_isa::BinOp::Add, a, b)
+            };
+            (row, col) = (sum(row, i), sum(col, j));
+            (valid, capacity) = ((Num::known(1), Num::known(1)), (1, 1));
+        }
+        let row = Axis { origin: row, valid: valid.0, capacity: capacity.0 };
+        let col = Axis { origin: col, valid: valid.1, capacity: capacity.1 };
+        let (most_rows, most_cols) = (row.most(ty.rows), col.most(ty.cols));
+        let nowhere = ((0, 0), (0, 0));
+        let (rows, cols) = match part {
+            Part::Some => nowhere,
+            _ => (row.least(ty.rows), col.least(ty.cols)),
+        };
+        let full = match part {
+            Part::Some => nowhere,
+            _ => (row.full(ty.rows), col.full(ty.cols)),
+        };
+        let coarse = shape.coarse(most_rows, most_cols);
+        let extent = Extent {
+            most: self.rectangle(shape, most_rows, most_cols),
+            full: self.rectangle(shape, full.0, full.1),
+            least: if coarse { Rc::from([]) } else { self.rectangle(shape, rows, cols) },
+            exact: row.exact() && col.exact() && !coarse && !matches!(part, Part::Some),
+            rows,
+            cols,
+        };
+        let window = Window { start, shape, row, col };
+        let next = Key(self.all.len() as u32);
+        let key = *self.ids.entry(window.clone()).or_insert(next);
+        if key == next {
+            self.all.push(window);
+        }
+        (key, extent)
+    }
+}
+
+/// First row and column, and one past the last, of the elements of a rectangle that have one of these bytes (from the
+/// tile's start).
+pub(super) fn elements_in(shape: Shape, rows: Range, cols: Range, bytes: &[Bytes]) -> Option<(Range, Range)> {
+    let mut found: Option<(Range, Range)> = None;
+    for r in rows.0..rows.1 {
+        for c in cols.0..cols.1 {
+            let at = shape.byte(r, c);
+            if bytes.iter().any(|(s, e)| *s < at + shape.size && at < *e) {
+                let (rows, cols) = found.unwrap_or(((r, r + 1), (c, c + 1)));
+                found = Some(((rows.0.min(r), rows.1.max(r + 1)), (cols.0.min(c), cols.1.max(c + 1))));
+            }
+        }
+    }
+    found
+}
