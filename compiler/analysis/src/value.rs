@@ -215,8 +215,10 @@ pub struct TileSpec {
     pub ty: TileType,
     /// Declared valid shape.
     pub valid: (Value, Value),
-    /// Array length.
+    /// Array length; 1 for what is no array.
     pub count: u32,
+    /// Written `T[count]`, so that its tiles are chosen by number even if there is one.
+    pub array: bool,
     /// What a load puts beyond the valid shape.
     pub pad: Option<f64>,
 }

@@ -342,7 +342,7 @@ impl Elab<'_> {
                     return self.error(codes::BAD_EXTENT, e[0].span, message);
                 }
                 let mut spec = (*t).clone();
-                spec.count = count;
+                (spec.count, spec.array) = (count, true);
                 Ok(Val::TileType(spec.into()))
             }
             Val::Event(e) => self.index_event(&e, args, span),

@@ -223,7 +223,7 @@ impl Elab<'_> {
                         Val::TileArray(a) => (a.tile, a.ty),
                         _ => continue,
                     };
-                    self.place_tile(tile, ty, (spec.count > 1).then_some(k), &a, s, s)?;
+                    self.place_tile(tile, ty, spec.array.then_some(k), &a, s, s)?;
                 }
             }
         }

@@ -82,10 +82,10 @@ impl Elab<'_> {
         }
         self.valid.insert(tile, Valid::Known(spec.valid.0, spec.valid.1));
         let (rows, cols) = (spec.ty.rows, spec.ty.cols);
-        Ok(if spec.count == 1 {
-            Val::Tile(TileVal { tile, ty: spec.ty, element: None, origin: None, rows, cols, valid: None, temp: false })
-        } else {
+        Ok(if spec.array {
             Val::TileArray(TileArray { tile, ty: spec.ty, rows, cols, count: spec.count })
+        } else {
+            Val::Tile(TileVal { tile, ty: spec.ty, element: None, origin: None, rows, cols, valid: None, temp: false })
         })
     }
 

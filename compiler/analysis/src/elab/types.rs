@@ -220,7 +220,7 @@ impl Elab<'_> {
         };
         let ty = TileType { loc, dtype, rows, cols, order, layout };
         self.check_tile_type(ty, span)?;
-        Ok(TileSpec { ty, valid, count: 1, pad: pad.flatten() })
+        Ok(TileSpec { ty, valid, count: 1, array: false, pad: pad.flatten() })
     }
 
     /// `pad = Zero`

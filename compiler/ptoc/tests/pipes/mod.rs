@@ -1,5 +1,7 @@
 //! `ptoc run --schedule`, `--stats` and `--trace` of kernels that order their pipes, and what `ptoc test` does with them.
 
+mod schedules;
+
 use super::Sandbox;
 use serde_json::Value;
 use std::fs;
