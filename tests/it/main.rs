@@ -9,6 +9,7 @@ mod golden;
 mod inserted;
 mod layouts;
 mod memory;
+mod orders;
 mod pages;
 mod physical;
 mod random;

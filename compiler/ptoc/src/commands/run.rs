@@ -12,7 +12,6 @@ use crate::launch::{
 use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::SyncMode;
 use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -81,7 +80,6 @@ impl Runner<'_, '_> {
         let (mut arrays, mut files) = (arrays?, files?);
         let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some())?;
         self.check_expected(&plan, &files)?;
-        self.check_schedule(&plan)?;
         if args.verify && plan.specification.ensures.is_empty() {
             let word = entry.word();
             let message = format!("--verify: {word} `{}` has no `ensures`", plan.name);
@@ -100,7 +98,11 @@ impl Runner<'_, '_> {
         }
         let compile_ms = self.compile_ms();
         let before = if args.verify { tensors.clone() } else { Vec::new() };
-        let schedule = Schedule { order: args.schedule, time: args.stats || args.json || args.trace.is_some() };
+        let schedule = Schedule {
+            order: args.schedule,
+            insert: args.schedule.is_some() || args.stats,
+            time: args.stats || args.json || args.trace.is_some(),
+        };
         let options = RunOptions { threads: args.threads, schedule };
         let outcome = match (args.step, &args.print_tile[..]) {
             (false, []) => {
@@ -221,19 +223,6 @@ impl Runner<'_, '_> {
             }
         }
         if failed { Err(Failed) } else { Ok(files) }
-    }
-
-    /// Only pipes that somebody has ordered can be run in another order.
-    fn check_schedule(&mut self, plan: &Plan) -> Result<(), Failed> {
-        let unordered = plan.steps.iter().find(|s| s.kernel.sync == SyncMode::Auto);
-        let (Some(_), Some(step)) = (self.args.schedule, unordered) else { return Ok(()) };
-        let message = format!(
-            "--schedule: `{}` leaves its pipes to the compiler, which does not order them yet",
-            step.kernel.name
-        );
-        let d = Diagnostic::error(codes::NOT_YET, step.kernel.span, message);
-        self.session
-            .fail(d.with_help("order them by events or rings in a `#[sync(manual)]` kernel, or leave `--schedule` out"))
     }
 
     /// Dtype and shape of expected arrays, before anything runs.
@@ -361,7 +350,7 @@ impl Runner<'_, '_> {
             for t in timed {
                 text.push_str(&t.text(&self.session.sources));
             }
-            if self.backend == Backend::Cpu && plan.steps.iter().any(|s| s.kernel.sync != SyncMode::Auto) {
+            if self.backend == Backend::Cpu {
                 text.push_str("pipes            by the target's model of time, with `--backend interp`\n");
             }
         }

@@ -337,7 +337,7 @@ fn other_orders(
     }
     for order in ORDERS {
         let mut again = before.to_vec();
-        let schedule = Schedule { order: Some(order), time: false };
+        let schedule = Schedule { order: Some(order), ..Schedule::default() };
         let options = RunOptions { schedule, ..RunOptions::default() };
         // What it prints has been seen.
         compiled.run(session, &mut again, &options, &mut |_| {}, None).map_err(|Failed| None)?;

@@ -12,10 +12,12 @@ use std::fmt::Write as _;
 /// How the pipes of a run are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// The order that was asked for. `None`: kernels that order their pipes run them in program order, others one
-    /// statement after another.
+    /// The order that was asked for; `None` is program order.
     pub order: Option<Order>,
-    /// Time them by the target's model.
+    /// Kernels that leave their pipes to the compiler have them ordered by it. Without, they run one statement after
+    /// another.
+    pub insert: bool,
+    /// Time the pipes by the target's model.
     pub time: bool,
 }
 
@@ -155,12 +157,13 @@ impl Step {
     /// The kernel whose pipes are run, and how; `None`: one statement after another.
     pub(super) fn pipes(&self, session: &Session, schedule: Schedule) -> Option<(Kernel, Pipes)> {
         let target: &Target = &session.target;
-        let order = match (self.kernel.sync, schedule.order) {
-            (SyncMode::Auto, _) => return None,
-            (_, order) => order.unwrap_or_default(),
-        };
-        let time = schedule.time.then(|| target.pipes.time.clone()).flatten();
+        if self.kernel.sync == SyncMode::Auto && !schedule.insert {
+            return None;
+        }
         let kernel = ptoc_passes::physical::physical(&self.kernel, &self.placement, target);
+        let kernel = ptoc_passes::sync::insert(kernel, target);
+        let time = schedule.time.then(|| target.pipes.time.clone()).flatten();
+        let order = schedule.order.unwrap_or_default();
         Some((kernel, Pipes { order, barrier: target.pipes.barrier.clone(), time }))
     }
 }

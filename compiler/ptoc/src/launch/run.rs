@@ -8,7 +8,7 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_ir::interp::{self, End, Observer, Trap};
-use ptoc_ir::tile::{CheckId, TensorData, TensorDir};
+use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
 use ptoc_tensor::Tensor;
@@ -263,7 +263,9 @@ fn interpret(
         args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
     }
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, session.target.memory(loc).capacity)).collect();
-    let (physical, pipes) = step.pipes(session, schedule).unzip();
+    // Whoever looks on knows the statements of the plan's kernel, and sees them one after another.
+    let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };
+    let (physical, pipes) = physical.unzip();
     let kernel = physical.as_ref().unwrap_or(&step.kernel);
     let mut launch = interp::Launch {
         tensors: args,
@@ -279,14 +281,13 @@ fn interpret(
         print,
     };
     let outcome = match observer {
-        // Whoever looks on knows the statements of this kernel.
-        Some(observer) => interp::run_observed(&step.kernel, &mut launch, observer),
+        Some(observer) => interp::run_observed(kernel, &mut launch, observer),
         None => interp::run(kernel, &mut launch).map_err(End::Trap),
     };
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(End::Stopped) => return Ok(Ending::Stopped),
-        Err(End::Trap(trap)) => return Err(Box::new(trap.to_diagnostic())),
+        Err(End::Trap(trap)) => return Err(Box::new(blamed(kernel, &trap))),
     };
     for ((arg, &source), buffer) in launch.tensors.iter().zip(&step.tensors).zip(buffers) {
         buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
@@ -312,6 +313,18 @@ fn interpret(
         *total.instructions.entry(name).or_default() += n;
     }
     Ok(Ending::Done)
+}
+
+/// A trap as a diagnostic. Where the compiler has ordered the pipes, what is wrong with that is not the author's mistake.
+fn blamed(kernel: &Kernel, trap: &Trap) -> Diagnostic {
+    let d = trap.to_diagnostic();
+    if kernel.sync == SyncMode::Inserted && trap.code.as_str().starts_with("PA-112") {
+        let d = Diagnostic { fixes: Vec::new(), ..d };
+        return d.with_note(
+            "a bug of ptoc: the compiler has ordered these pipes, and the program is not at fault: please report it",
+        );
+    }
+    d
 }
 
 fn launch(

@@ -181,7 +181,10 @@ impl<'k> Machine<'k, '_> {
         let (stamp, known) = r.clocks.start(r.role, pipe);
         let item = r.item(op, span, stamp);
         let knowledge = if sync.waits() { known.clone() } else { r.clocks.done(r.role, pipe) };
-        let me = Queued { stamp, item, knowledge };
+        // All that the issuer issues after its own wait comes after it, as after its reads.
+        let seen = if sync.waits() && pipe == Pipe::S { r.clocks.read_by_issuer(r.role) } else { stamp };
+        r.schedule.seen(seen, stamp);
+        let me = Queued { stamp: seen, item, knowledge };
         if r.stuck.is_some() {
             self.after_stuck(r, sync, name, value, me, pipe);
             return Ok(());

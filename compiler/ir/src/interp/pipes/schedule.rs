@@ -67,6 +67,13 @@ impl<'k> Schedule<'k> {
         self.executed[stamp.stream as usize] = stamp.clock;
     }
 
+    /// A wait of the issuer goes by a stamp of its own, and is over when the issuer goes on.
+    pub fn seen(&mut self, seen: Stamp, stamp: Stamp) {
+        if seen != stamp {
+            self.ran(seen);
+        }
+    }
+
     pub fn push(&mut self, deferred: Deferred<'k>) {
         self.waiting += 1;
         self.queues[deferred.stamp.stream as usize].push_back(deferred);

@@ -14,6 +14,7 @@
 mod barriers;
 mod flags;
 mod orders;
+mod phases;
 mod property;
 mod races;
 mod times;

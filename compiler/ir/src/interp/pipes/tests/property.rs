@@ -2,7 +2,8 @@
 //!
 //! The machine of this test knows nothing of clocks. An instruction is started and, later, complete. A pipe starts things in
 //! order, each only when the one before is complete (V: at once, unless a barrier is next). Two conflicting instructions
-//! race if in some state both are started and neither is complete.
+//! race if in some state both are started and neither is complete. What S reads it reads at once, while issuing; what it
+//! writes is complete later, but in order for itself.
 
 use super::says;
 use std::collections::HashSet;
@@ -21,8 +22,9 @@ enum Op {
     All,
 }
 
-/// Pipes: MTE2, V, MTE3. Flags: from and to.
-const FLAGS: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 0)];
+/// Pipes: MTE2, V, MTE3, S. Flags: from and to.
+const FLAGS: [(usize, usize); 7] = [(0, 1), (1, 0), (1, 2), (2, 0), (0, 3), (3, 1), (1, 3)];
+const S: usize = 3;
 
 fn pipe_of(op: Op) -> Option<usize> {
     match op {
@@ -81,19 +83,37 @@ fn brute(ops: &[Op]) -> Verdict {
     while let Some(s) = open.pop() {
         for a in 0..ops.len() {
             for b in a + 1..ops.len() {
-                race |= s.progress[a] == 1 && s.progress[b] == 1 && conflict(ops[a], ops[b]);
+                let own = pipe_of(ops[a]) == Some(S) && pipe_of(ops[b]) == Some(S);
+                race |= s.progress[a] == 1 && s.progress[b] == 1 && conflict(ops[a], ops[b]) && !own;
             }
         }
         let mut next = Vec::new();
         if s.issued < ops.len() {
-            // A barrier of all holds the issuer.
-            let waits = ops[s.issued] == Op::All && s.progress[..s.issued].iter().any(|&p| p != 2);
-            if !waits {
-                let mut t = s.clone();
-                t.issued += 1;
-                if ops[s.issued] == Op::All {
-                    t.progress[s.issued] = 2;
+            let (at, mut t) = (s.issued, s.clone());
+            t.issued += 1;
+            let goes = match ops[at] {
+                // A barrier of all holds the issuer, and so does a wait of its own.
+                Op::All => {
+                    t.progress[at] = 2;
+                    s.progress[..at].iter().all(|&p| p == 2)
                 }
+                Op::Wait(e) if FLAGS[e].1 == S => {
+                    t.progress[at] = 2;
+                    t.up &= !(1 << e);
+                    s.up >> e & 1 == 1
+                }
+                Op::Work { pipe: S, writes: 0, .. } => {
+                    let foreign = |j: &usize| s.progress[*j] == 1 && pipe_of(ops[*j]) != Some(S);
+                    race |= (0..at).filter(foreign).any(|j| conflict(ops[j], ops[at]));
+                    t.progress[at] = 2;
+                    true
+                }
+                op => {
+                    t.progress[at] = u8::from(pipe_of(op) == Some(S));
+                    true
+                }
+            };
+            if goes {
                 next.push(t);
             }
         }
@@ -165,7 +185,7 @@ impl Dice {
 /// Tiles are a, b and c; the script fills them first, before a barrier.
 fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
     let mut text = String::from(
-        "tile a 0x0\ntile b 0x100\ntile c 0x200\nevent e0 MTE2 V\nevent e1 V MTE2\nevent e2 V MTE3\nevent e3 MTE3 MTE2\nload a 0\nload b 1\nload c 2\nbarrier\n",
+        "tile a 0x0\ntile b 0x100\ntile c 0x200\nevent e0 MTE2 V\nevent e1 V MTE2\nevent e2 V MTE3\nevent e3 MTE3 MTE2\nevent e4 MTE2 S\nevent e5 S V\nevent e6 V S\nload a 0\nload b 1\nload c 2\nbarrier\n",
     );
     let name = ["a", "b", "c"];
     let mut ops = Vec::new();
@@ -173,7 +193,9 @@ fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
     let len = 3 + d.below(6);
     for n in 0..len {
         let (x, y) = (d.below(3) as usize, d.below(3) as usize);
-        let op = match d.below(12) {
+        let op = match d.below(14) {
+            12 => Op::Work { pipe: S, reads: 1 << y, writes: 0 },
+            13 => Op::Work { pipe: S, reads: 0, writes: 1 << x },
             0..2 => Op::Work { pipe: 0, reads: 0, writes: 1 << x },
             2..4 => Op::Work { pipe: 1, reads: 1 << y, writes: 1 << x },
             4..6 => Op::Work { pipe: 2, reads: 1 << y, writes: 0 },
@@ -181,7 +203,7 @@ fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
             7 if d.below(3) == 0 => Op::All,
             // Mostly what is right.
             _ => {
-                let e = d.below(4) as usize;
+                let e = d.below(7) as usize;
                 match (up >> e & 1, d.below(12)) {
                     (0, 1..) | (1, 0) => Op::Set(e),
                     _ => Op::Wait(e),
@@ -197,6 +219,8 @@ fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
         text.push_str(&match op {
             Op::Work { pipe: 0, .. } => format!("load {} {n}\n", name[x]),
             Op::Work { pipe: 1, .. } => format!("muls {} {}\n", name[x], name[y]),
+            Op::Work { pipe: S, writes: 0, .. } => format!("get {}\n", name[y]),
+            Op::Work { pipe: S, .. } => format!("put {}\n", name[x]),
             Op::Work { .. } => format!("store {n} {}\n", name[y]),
             Op::Set(e) => format!("set e{e}\n"),
             Op::Wait(e) => format!("wait e{e}\n"),
@@ -205,7 +229,7 @@ fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
         });
     }
     // What is up is waited for, so that most programs are right.
-    for e in 0..4 {
+    for e in 0..7 {
         if up >> e & 1 == 1 {
             ops.push(Op::Wait(e));
             text.push_str(&format!("wait e{e}\n"));
@@ -219,7 +243,7 @@ fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
 fn clocks_are_brute_force() {
     let mut d = Dice(11);
     let mut counts = [0usize; 3];
-    for _ in 0..500 {
+    for _ in 0..400 {
         let (ops, text) = random_program(&mut d);
         let want = brute(&ops);
         let got = says(&text);
@@ -233,5 +257,5 @@ fn clocks_are_brute_force() {
         assert!(same, "{want:?}, but {got}\n{text}");
         counts[want as usize] += 1;
     }
-    assert!(counts.iter().all(|&n| n > 30), "{counts:?}");
+    assert!(counts.iter().all(|&n| n > 20), "{counts:?}");
 }

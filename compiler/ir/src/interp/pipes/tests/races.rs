@@ -83,6 +83,11 @@ fn the_issuer() {
     assert_eq!(says("load a 0\nget a"), "PA-1120@8,7");
     assert_eq!(says("load a 0\nprint a"), "PA-1120@8,7");
     assert_eq!(says("load a 0\nset ls\nwait ls\nget a\nload a 1"), "fine");
+    // A wait of the issuer comes before all that is issued after it.
+    assert_eq!(says("load a 0\nset ls\nwait ls\nget a\nload a 1\nset ls\nwait ls\nget a"), "fine");
+    // But what it wrote is not known by that.
+    let written = "load a 0\nset ls\nwait ls\nput a\nload b 0\nset ls\nwait ls\nmuls b a";
+    assert_eq!(says(written), "PA-1120@14,10");
     // Also what another pipe does after the issuer waited.
     assert_eq!(says("load a 0\nset ls\nwait ls\nmuls b a"), "fine");
     let put = "load a 0\nset ls\nwait ls\nput a\n";
