@@ -1,10 +1,9 @@
 //! The order of the passes.
 
 use crate::capacity::{Author, Nobody, check_sizes, reports};
-use crate::liveness::liveness;
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, dynamic, init, lower, placement, plan_check};
+use crate::{addresses, bytes, copies, dynamic, init, lower, plan_check};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
@@ -68,8 +67,8 @@ pub fn place_of(
     let spoken: FxHashSet<_> =
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
     diagnostics.extend(too_large);
-    let live = liveness(&kernel);
-    match placement::plan_with(&kernel, &live, target, u32::MAX) {
+    let (live, plan) = copies::plan_with_copies(&mut kernel, target);
+    match plan {
         Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
             for fault in plan_check::check(&kernel, &placement, target) {
                 diagnostics.push(fault.diagnostic(&kernel));

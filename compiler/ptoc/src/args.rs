@@ -255,6 +255,8 @@ pub enum Stage {
     Ir,
     /// Tile IR with the addresses of its tiles
     Placed,
+    /// What orders the pipes, beside the source; then tile IR with it
+    Sync,
     /// Loop IR
     Loop,
     /// Cranelift IR

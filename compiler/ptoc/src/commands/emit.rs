@@ -1,6 +1,6 @@
 //! `ptoc emit`
 
-use super::{Report, show};
+use super::{Report, order, show};
 use crate::args::{EmitArgs, Stage};
 use crate::files::Outputs;
 use crate::io::Io;
@@ -87,6 +87,18 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;
                 out.push_str(&placed.print(tile::text::Spans::Omit));
+            }
+            Stage::Sync => {
+                let PlacedKernel { kernel, placement } = &prepared.placed;
+                let bytes = ptoc_passes::physical(kernel, placement, &session.target);
+                let (ordered, report) = ptoc_passes::sync::insert_and_report(bytes, &session.target);
+                out.push_str(&order::listing(&ordered, &session.sources));
+                for f in &report.fallbacks {
+                    let line = session.sources.position(f.span.file, f.span.start).line;
+                    let _ = writeln!(out, "# line {line}: all pipes meet, as {}", f.reason);
+                }
+                out.push('\n');
+                out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
             Stage::Loop => out.push_str(&loops::text::print(&prepared.module, false)),
             _ => {

@@ -6,6 +6,7 @@ pub mod emit;
 pub mod explain;
 pub mod layout;
 pub mod mem;
+mod order;
 pub mod preview;
 pub mod run;
 pub mod targets;

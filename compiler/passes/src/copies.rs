@@ -1,0 +1,72 @@
+//! Which hidden tiles of a pipeline get copies, as the tiles do that its body names.
+//!
+//! What one pipe leaves for another in a hidden tile (a load to its first use, a result to its store, a stop on the way of a
+//! move) would hold iterations apart if there were only one of it. What stays on one pipe gains nothing from a copy, and
+//! copies never make a kernel too large: where they do not fit a memory, its hidden tiles do without.
+
+use crate::access::{is_auto, regions, tile_accesses};
+use crate::liveness::{Liveness, liveness};
+use crate::placement::{Overflow, Placement, plan_with};
+use cranelift_entity::SecondaryMap;
+use ptoc_ir::tile::{Kernel, Op, Stmt, Tile, pipe_of_op};
+use ptoc_isa::{Pipe, Target};
+
+/// Places `kernel`, with as many copies of hidden tiles as fit. What overflows does so without any.
+pub fn plan_with_copies(kernel: &mut Kernel, target: &Target) -> (Liveness, Result<Placement, Vec<Overflow>>) {
+    let mut given = give(kernel);
+    loop {
+        let live = liveness(kernel);
+        let plan = plan_with(kernel, &live, target, u32::MAX);
+        let Err(overflows) = &plan else { return (live, plan) };
+        let before = given.len();
+        given.retain(|&tile| {
+            let data = &mut kernel.tiles[tile];
+            let keep = overflows.iter().all(|o| o.loc != data.ty.loc);
+            data.stages = if keep { data.stages } else { 1 };
+            keep
+        });
+        if given.len() == before {
+            return (live, plan);
+        }
+    }
+}
+
+/// Gives copies to the hidden tiles that connect pipes; returns these.
+fn give(kernel: &mut Kernel) -> Vec<Tile> {
+    struct Walk<'k> {
+        kernel: &'k Kernel,
+        /// Stages of the pipeline around each tile's declaration.
+        stages: SecondaryMap<Tile, u32>,
+        pipe: SecondaryMap<Tile, Option<Pipe>>,
+        several: Vec<Tile>,
+    }
+    fn walk(w: &mut Walk<'_>, region: &[Stmt], stages: u32) {
+        for stmt in region {
+            if let Op::Alloc { tile } = stmt.op {
+                w.stages[tile] = stages;
+            }
+            if let Some(pipe) = pipe_of_op(w.kernel, &stmt.op) {
+                for (_, r) in tile_accesses(w.kernel, stmt) {
+                    if *w.pipe[r.tile].get_or_insert(pipe) != pipe && !w.several.contains(&r.tile) {
+                        w.several.push(r.tile);
+                    }
+                }
+            }
+            let inside = match &stmt.op {
+                Op::For(f) if f.stages > 1 => f.stages,
+                _ => stages,
+            };
+            regions(&stmt.op).into_iter().for_each(|r| walk(w, r, inside));
+        }
+    }
+    let (stages, pipe) = (SecondaryMap::new(), SecondaryMap::new());
+    let mut w = Walk { kernel, stages, pipe, several: Vec::new() };
+    walk(&mut w, &kernel.body, 1);
+    let Walk { stages, several, .. } = w;
+    let gains = |t: &Tile| kernel.tiles[*t].hidden && is_auto(kernel, *t) && stages[*t] > 1;
+    let given: Vec<Tile> = several.into_iter().filter(gains).collect();
+    for &tile in &given {
+        kernel.tiles[tile].stages = stages[tile];
+    }
+    given
+}
