@@ -89,7 +89,7 @@ impl Listing<'_> {
         let text = match known && mark == ' ' && self.shown != Some((span.file, line)) {
             true => {
                 self.shown = Some((span.file, line));
-                self.sources.line(span.file, line).trim()
+                self.sources.line(span.file, line - 1).trim()
             }
             false => "",
         };
