@@ -84,7 +84,8 @@ fn every_order_gives_the_same_bits() {
             let mut results = |order: Option<Order>| {
                 let mut after = run.before.clone();
                 let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("it compiles");
-                let options = RunOptions { schedule: Schedule { order, time: false }, ..RunOptions::default() };
+                let options =
+                    RunOptions { schedule: Schedule { order, insert: true, time: false }, ..RunOptions::default() };
                 let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None);
                 assert!(done.is_ok(), "{} in order {order:?}: {:?}", run.name, run.session.diagnostics);
                 after
