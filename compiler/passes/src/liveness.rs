@@ -5,13 +5,16 @@
 //! is declared outside a loop and touched in it is live throughout the loop. A tile that is declared in the loop starts
 //! each iteration as poison, hence lives within one iteration.
 //!
+//! In a kernel whose author orders the pipes ([`SyncMode::Manual`]) automatic tiles live throughout: flags order the accesses to
+//! a tile, and nobody orders those to another one that would get its bytes.
+//!
 //! A tile with `stages > 1` is kept apart for the whole of its pipeline: its copies belong to several iterations that
 //! are under way at once, so no other tile can have the bytes in between.
 
 use crate::access::{regions, tile_accesses};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{AddrKind, Kernel, Op, Stmt, Tile};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Stmt, SyncMode, Tile};
 
 /// Number of a statement: its place in program order. A compound statement has one point where it is entered and one
 /// where it is left.
@@ -104,6 +107,9 @@ pub fn liveness(kernel: &Kernel) -> Liveness {
             && let Some(&pipeline) = home.iter().rev().find(|&&l| loops[l].stages > 1)
         {
             range = range.hull(loops[pipeline].range);
+        }
+        if kernel.sync == SyncMode::Manual && data.addr == AddrKind::Auto {
+            range = Interval { start: 0, end: spans.len() as Point - 1 };
         }
         let slot = &mut intervals[event.tile];
         *slot = Some(slot.map_or(range, |old| old.hull(range)));

@@ -55,6 +55,21 @@ fn a_chain_of_operations_takes_one_slot() {
     assert_eq!(offsets(&k.finish(), a5()), [[0], [0], [0], [2048]]);
 }
 
+/// Flags say when a tile may be read and written; that its bytes belong to another tile they do not know.
+#[test]
+fn a_kernel_that_orders_its_pipes_shares_no_bytes() {
+    let mut k = K::new("manual");
+    k.b.kernel_mut().sync = ptoc_ir::tile::SyncMode::Manual;
+    k.b.begin_body();
+    let t: Vec<Tile> = (0..3).map(|n| k.place(&format!("t{n}"), f32s(8, 64), AddrKind::Auto, 1, 1)).collect();
+    fill(&mut k, t[0]);
+    op(&mut k, "TEXP", &[t[1], t[0]]);
+    fill(&mut k, t[2]);
+    let mut all = offsets(&k.finish(), a5()).concat();
+    all.sort_unstable();
+    assert_eq!(all, [0, 2048, 4096]);
+}
+
 /// A source that dies may hand its bytes over only if nothing reads it at other positions than the one written.
 #[test]
 fn a_source_that_is_read_elsewhere_keeps_its_bytes() {
