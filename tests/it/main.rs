@@ -12,6 +12,7 @@ mod memory;
 mod orders;
 mod pages;
 mod physical;
+mod plans;
 mod random;
 mod rearrange;
 mod spec;

@@ -3,15 +3,19 @@
 //! written since its declaration and may be read before its next one. A plan is sound if no write destroys bytes of a
 //! value that is still wanted, and if every address is aligned and inside its memory.
 //!
+//! All of it is derived anew, from the program and the bytes: which tiles are touched and when, where the copies of a
+//! pipeline lie, which instruction may write over what it reads. Only the reading of statements
+//! ([`crate::access`]) and the facts about memories ([`crate::memories`]) are those that everybody has.
+//!
 //! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories bytes
 //! have no meaning under another type, so there a write that destroys a tile of another type is the author's mistake.
 
-use crate::access::{Access, is_broadcast, is_whole, regions, tile_accesses};
+use crate::access::{Access, regions, tile_accesses};
 use crate::memories;
 use crate::placement::Placement;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData};
-use ptoc_isa::Target;
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData, TileRef};
+use ptoc_isa::{ShapeRule, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is wrong with a plan.
@@ -23,6 +27,8 @@ pub enum Fault {
     Outside(Tile, u64),
     /// A tile starts at an address that the memory cannot take.
     Unaligned(Tile, u64),
+    /// A tile begins below the limit up to which addresses computed at run time may reach in its memory.
+    WithinReach(Tile, u64),
     /// Writing the first tile at `span` destroys the second one, which is still wanted.
     Clobber(Tile, Tile, Span),
     /// The author gave both tiles the same bytes of a memory whose contents have no meaning under another type, and
@@ -40,6 +46,9 @@ impl Fault {
                 format!("the plan puts the end of tile {} at {end:#x}, outside its memory", name(t))
             }
             Fault::Unaligned(t, at) => format!("the plan puts tile {} at {at:#x}, which is not aligned", name(t)),
+            Fault::WithinReach(t, limit) => {
+                format!("the plan puts tile {} where run-time addresses may reach, which end at {limit:#x}", name(t))
+            }
             Fault::Unobservable(a, b, _) => {
                 format!("writing {} destroys {}, which may still be read", name(a), name(b))
             }
@@ -62,7 +71,9 @@ impl Fault {
                 .with_help("move one of them, or finish with the first before the second is written");
         }
         let (tile, span) = match self {
-            Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) => (*t, kernel.tiles[*t].span),
+            Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) | Fault::WithinReach(t, _) => {
+                (*t, kernel.tiles[*t].span)
+            }
             Fault::Clobber(t, _, span) | Fault::Unobservable(t, _, span) => (*t, *span),
         };
         let data = &kernel.tiles[tile];
@@ -96,28 +107,42 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
             faults.push(Fault::Unplaced(tile));
             continue;
         }
-        if data.addr != AddrKind::Auto {
-            // The author's addresses were checked where they were written (SA-0353, SA-0354).
-            ranges.insert(tile, starts.iter().map(|&s| (s, s.saturating_add(data.ty.bytes()))).collect());
-            continue;
-        }
-        let bytes = occupied(data, starts, memories::align(target, data.ty.loc));
+        let (capacity, align) = (memories::capacity(target, data.ty.loc), memories::align(target, data.ty.loc));
+        let bytes = match data.addr {
+            AddrKind::Auto => occupied(data, starts, align),
+            // The author's address is that of all copies.
+            _ => starts.iter().map(|&s| (s, s.saturating_add(data.ty.bytes()))).collect(),
+        };
         for &(start, end) in &bytes {
-            if end > memories::capacity(target, data.ty.loc) {
+            if end > capacity {
                 faults.push(Fault::Outside(tile, end));
             }
-            if start % memories::align(target, data.ty.loc) != 0 {
+            if align > 1 && start % align != 0 {
                 faults.push(Fault::Unaligned(tile, start));
+            }
+        }
+        // Who binds a tile while the kernel runs is told to stay below the limit, if there is one.
+        let bound = |t: &Tile| kernel.tiles[*t].addr == AddrKind::Dynamic && kernel.tiles[*t].ty.loc == data.ty.loc;
+        if data.addr == AddrKind::Auto && kernel.tiles.keys().any(|t| bound(&t)) {
+            let limit = placement.memory(data.ty.loc).and_then(|m| m.dynamic_limit).unwrap_or(u64::MAX);
+            if bytes.iter().any(|&(start, _)| start < limit) {
+                faults.push(Fault::WithinReach(tile, limit));
             }
         }
         ranges.insert(tile, bytes);
     }
-    let mut flow = Flow { kernel, ranges, faults, wanted: FxHashMap::default(), exits: Vec::new() };
+    let mut flow = Flow { kernel, ranges, faults, wanted: FxHashMap::default(), exits: Vec::new(), left: Vec::new() };
     flow.backward(&kernel.body, Set::default());
     flow.faults.extend(pipelined_overlaps(kernel, &flow.ranges));
     let mut written = Set::default();
     flow.forward(&kernel.body, &mut written);
-    flow.faults.dedup();
+    let mut seen = Vec::new();
+    flow.faults.retain(|f| {
+        !seen.contains(f) && {
+            seen.push(f.clone());
+            true
+        }
+    });
     flow.faults
 }
 
@@ -138,40 +163,41 @@ fn occupied(data: &TileData, starts: &[u64], align: u64) -> Vec<Range> {
     copies.flat_map(|c| starts.iter().map(move |&s| (s + c * step, s + c * step + data.ty.bytes()))).collect()
 }
 
-/// Two tiles of one pipeline that both have copies are in flight together whatever the order of their statements.
+/// Several iterations of a pipeline are under way at once: a tile of which it has copies shares no bytes with anything
+/// that it touches, whatever the order of the statements.
 fn pipelined_overlaps(kernel: &Kernel, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<Fault> {
-    fn collect(region: &[Stmt], pipelines: &mut Vec<Vec<(Tile, Span)>>, inside: Option<usize>) {
+    /// The tiles declared in a pipeline but not in an inner one, and its body.
+    type Pipeline<'k> = (Vec<(Tile, Span)>, &'k [Stmt]);
+    fn collect<'k>(region: &'k [Stmt], own: &mut Vec<(Tile, Span)>, out: &mut Vec<Pipeline<'k>>) {
         for stmt in region {
-            if let (Op::Alloc { tile }, Some(p)) = (&stmt.op, inside) {
-                pipelines[p].push((*tile, stmt.span));
-            }
-            let mut inner = inside;
-            if let Op::For(f) = &stmt.op
-                && f.stages > 1
-            {
-                pipelines.push(Vec::new());
-                inner = Some(pipelines.len() - 1);
-            }
-            for region in regions(&stmt.op) {
-                collect(region, pipelines, inner);
+            match &stmt.op {
+                Op::Alloc { tile } => own.push((*tile, stmt.span)),
+                Op::For(f) if f.stages > 1 => {
+                    let mut inner = Vec::new();
+                    collect(&f.body, &mut inner, out);
+                    out.push((inner, &f.body));
+                }
+                op => regions(op).into_iter().for_each(|r| collect(r, own, out)),
             }
         }
     }
-    let mut pipelines = Vec::new();
-    collect(&kernel.body, &mut pipelines, None);
-    let mut faults = Vec::new();
-    for tiles in pipelines {
-        let staged: Vec<_> = tiles
-            .into_iter()
-            .filter(|(t, _)| kernel.tiles[*t].stages > 1 && kernel.tiles[*t].addr == AddrKind::Auto)
-            .collect();
-        for (i, &(a, span)) in staged.iter().enumerate() {
-            for &(b, _) in &staged[i + 1..] {
-                let same_memory = kernel.tiles[a].ty.loc == kernel.tiles[b].ty.loc;
-                if a != b && same_memory && overlap(ranges.get(&a), ranges.get(&b)) {
-                    faults.push(Fault::Clobber(a, b, span));
-                }
+    let (mut pipelines, mut faults) = (Vec::new(), Vec::new());
+    collect(&kernel.body, &mut Vec::new(), &mut pipelines);
+    for (own, body) in pipelines {
+        let mut touched = Set::default();
+        note_touched(kernel, body, &mut touched);
+        let mut touched: Vec<Tile> = touched.into_iter().collect();
+        touched.sort_unstable();
+        for &(a, span) in &own {
+            let x = &kernel.tiles[a];
+            if x.stages <= 1 || x.addr != AddrKind::Auto {
+                continue;
             }
+            let meets =
+                |b: &&Tile| **b != a && kernel.tiles[**b].ty.loc == x.ty.loc && overlap(ranges.get(&a), ranges.get(b));
+            // Two that both have copies are told of once.
+            let told = |b: &&Tile| kernel.tiles[**b].stages <= 1 || a < **b || !own.iter().any(|(t, _)| t == *b);
+            faults.extend(touched.iter().filter(meets).filter(told).map(|&b| Fault::Clobber(a, b, span)));
         }
     }
     faults
@@ -196,6 +222,8 @@ struct Flow<'k> {
     /// What may be read after each statement, by its address in the (immutable) program.
     wanted: FxHashMap<*const Stmt, Set>,
     exits: Vec<Exit>,
+    /// What may have been written where a jump leaves for a label.
+    left: Vec<(ptoc_ir::tile::Label, Set)>,
 }
 
 impl Flow<'_> {
@@ -265,23 +293,22 @@ impl Flow<'_> {
         }
     }
 
-    /// Walks with the tiles that may have been written; at each write, asks what it destroys. Jumps are taken as if
-    /// they fell through, which only adds to the set.
+    /// Walks with the tiles that may have been written; at each write, asks what it destroys. Behind a jump nothing is
+    /// reached, and the walk goes on as if it were, which only adds to the set.
     fn forward(&mut self, region: &[Stmt], written: &mut Set) {
         for stmt in region {
             if let Op::Alloc { tile } = &stmt.op {
                 written.remove(tile);
             }
-            for (access, target) in tile_accesses(self.kernel, stmt) {
-                if access == Access::Write {
-                    self.write(stmt, target.tile, written);
-                }
+            let accesses = tile_accesses(self.kernel, stmt);
+            let of = |kind: Access| -> Vec<Tile> {
+                accesses.iter().filter(|(a, _)| *a == kind).map(|(_, t)| t.tile).collect()
+            };
+            let (sources, targets) = (of(Access::Read), of(Access::Write));
+            for (n, &target) in targets.iter().enumerate() {
+                self.write(stmt, target, &sources, &targets[..n], written);
             }
-            for (access, target) in tile_accesses(self.kernel, stmt) {
-                if access == Access::Write {
-                    written.insert(target.tile);
-                }
-            }
+            written.extend(targets);
             match &stmt.op {
                 Op::If(i) => {
                     let mut other = written.clone();
@@ -291,33 +318,51 @@ impl Flow<'_> {
                 }
                 // Twice: the second time with what the first left behind.
                 Op::For(_) | Op::While(_) => {
+                    let label = match &stmt.op {
+                        Op::For(f) => Some(f.label),
+                        Op::While(w) => Some(w.label),
+                        _ => None,
+                    };
                     for _ in 0..2 {
                         let skipped = written.clone();
                         for region in regions(&stmt.op) {
                             self.forward(region, written);
                         }
                         written.extend(skipped);
+                        label.into_iter().for_each(|l| self.arrive(l, written));
                     }
                 }
-                Op::Scope(s) => self.forward(&s.body, written),
+                Op::Scope(s) => {
+                    self.forward(&s.body, written);
+                    self.arrive(s.label, written);
+                }
+                Op::Break(label) | Op::Continue(label) | Op::Leave(label) => self.left.push((*label, written.clone())),
                 _ => {}
             }
         }
     }
 
-    fn write(&mut self, stmt: &Stmt, tile: Tile, written: &Set) {
+    /// Takes over what the jumps to `label` bring.
+    fn arrive(&mut self, label: ptoc_ir::tile::Label, written: &mut Set) {
+        for (_, set) in self.left.iter().filter(|(l, _)| *l == label) {
+            written.extend(set);
+        }
+    }
+
+    /// `tile` is written by a statement that reads `sources` and writes `beside` as well.
+    fn write(&mut self, stmt: &Stmt, tile: Tile, sources: &[Tile], beside: &[Tile], written: &Set) {
         let wanted = self.wanted.get(&std::ptr::from_ref(stmt)).cloned().unwrap_or_default();
         let mut victims: Vec<Tile> = wanted.into_iter().filter(|t| *t != tile && written.contains(t)).collect();
-        // Sources that die here are safe only if the instruction works element by element on the same positions.
-        if let Op::Inst(inst) = &stmt.op {
-            let sources = tile_accesses(self.kernel, stmt).into_iter().filter(|(a, _)| *a == Access::Read);
-            victims.extend(sources.map(|(_, r)| r.tile).filter(|&s| s != tile && !self.same_positions(inst, tile, s)));
-        }
-        // The order in which a nest goes over its elements is nobody's promise.
-        if matches!(stmt.op, Op::Copy(_) | Op::Mma(_)) {
-            let sources = tile_accesses(self.kernel, stmt).into_iter().filter(|(a, _)| *a == Access::Read);
-            victims.extend(sources.map(|(_, r)| r.tile).filter(|&s| s != tile));
-        }
+        // Sources that die here are safe only if the instruction works element by element on the same positions. The
+        // order in which a nest goes over its elements is nobody's promise, and a scratch operand is written at any time.
+        let in_place = |source: Tile| match &stmt.op {
+            Op::Inst(inst) => self.same_positions(inst, tile, source),
+            Op::Copy(_) | Op::Mma(_) => false,
+            _ => true,
+        };
+        victims.extend(sources.iter().copied().filter(|&s| s != tile && !in_place(s)));
+        // The results of one statement are wanted together, and its scratch operands are in use together.
+        victims.extend(beside.iter().copied().filter(|&t| t != tile));
         victims.sort_unstable();
         victims.dedup();
         for victim in victims {
@@ -346,16 +391,33 @@ impl Flow<'_> {
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }
 
-    fn same_positions(&self, inst: &Inst, a: Tile, b: Tile) -> bool {
-        let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
-        let whole = inst.operands.iter().enumerate().all(|(k, o)| match o {
-            Operand::Tile(t) if t.tile == a || t.tile == b => is_whole(self.kernel, t) && !is_broadcast(inst, k),
-            _ => true,
-        });
-        inst.instr.get().in_place
-            && whole
-            && (x.ty.rows, x.ty.cols, x.ty.order) == (y.ty.rows, y.ty.cols, y.ty.order)
-            && x.ty.bytes() == y.ty.bytes()
-            && self.ranges.get(&a) == self.ranges.get(&b)
+    /// Does `inst` read each element of `source` only for the element of `target` at the same position, and are those
+    /// the same bytes? Then it may write `target` over it.
+    fn same_positions(&self, inst: &Inst, target: Tile, source: Tile) -> bool {
+        let row = inst.instr.get();
+        let tile = |o: &Operand| match o {
+            Operand::Tile(t) => Some(*t),
+            _ => None,
+        };
+        let written = inst.operands.iter().filter_map(tile).find(|t| t.tile == target);
+        let Some(written) = written else { return false };
+        let here = |k: usize, t: &TileRef| {
+            let data = &self.kernel.tiles[t.tile];
+            let whole = data.count == 1 && t.origin.is_none() && (t.rows, t.cols) == (data.ty.rows, data.ty.cols);
+            // A row or column that is repeated is read again after the first results were written, unless there is
+            // nothing to repeat it for.
+            let repeated = matches!(row.shape, ShapeRule::RowExpand | ShapeRule::ColExpand)
+                && k + 1 == row.operands.len()
+                && t.valid != written.valid;
+            whole && !repeated
+        };
+        let all = inst.operands.iter().enumerate().filter_map(|(k, o)| Some((k, tile(o)?)));
+        let (x, y) = (&self.kernel.tiles[target].ty, &self.kernel.tiles[source].ty);
+        row.in_place
+            && !inst.scratch.iter().any(|t| t.tile == source)
+            && all.filter(|(_, t)| t.tile == target || t.tile == source).all(|(k, t)| here(k, &t))
+            && (x.rows, x.cols, x.order) == (y.rows, y.cols, y.order)
+            && x.bytes() == y.bytes()
+            && self.ranges.get(&target) == self.ranges.get(&source)
     }
 }

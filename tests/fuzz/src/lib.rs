@@ -8,12 +8,14 @@ mod exec;
 pub mod front;
 mod ir;
 mod loops;
+mod plan;
 
 pub use dram::dram;
 pub use exec::exec_diff;
 pub use front::source_to_ir;
 pub use ir::ir_text;
 pub use loops::loop_text;
+pub use plan::plan;
 
 /// A number that depends on all of the input: it picks dimensions and data, so that a finding is one file.
 fn hash(bytes: &[u8]) -> u64 {

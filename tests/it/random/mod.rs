@@ -101,7 +101,7 @@ fn try_one(g: &Genome) -> Result<Fate, String> {
             if std::env::var_os("SHOW_REFUSED").is_some() {
                 eprintln!("{refused:?}\n{text}");
             }
-            if code.starts_with("E00") || code.starts_with("E01") || refused.codes.contains(&"E0407") {
+            if code.starts_with("E00") || code.starts_with("E01") || refused.codes.contains(&"E0402") {
                 return Err(shown(format!("{refused:?}")));
             }
             return Ok(Fate::Refused(code));

@@ -396,3 +396,97 @@ proptest! {
         prop_assert!(!plan_check::check(&kernel, &plan, &roomy).is_empty());
     }
 }
+
+/// What an instruction writes besides its result is in use while it works.
+#[test]
+fn scratch_operands_share_nothing_with_the_operands() {
+    let mut k = K::new("scratch");
+    k.b.begin_body();
+    let t: Vec<Tile> = (0..3).map(|n| k.place(&format!("t{n}"), f32s(8, 64), AddrKind::Auto, 1, 1)).collect();
+    fill(&mut k, t[0]);
+    let refs: Vec<_> = t.iter().map(|t| k.b.whole(*t)).collect();
+    k.tiles("TEXP", &[refs[1], refs[0]]);
+    let mut kernel = k.finish();
+    let last = kernel.body.iter_mut().rev().find_map(|s| match &mut s.op {
+        Op::Inst(inst) => Some(inst),
+        _ => None,
+    });
+    last.unwrap().scratch = vec![refs[2]];
+    let good = plan(&kernel, a5()).unwrap();
+    assert_eq!(plan_check::check(&kernel, &good, a5()), []);
+    for other in [0, 1] {
+        let mut bad = good.clone();
+        bad.offsets[t[2]] = bad.offsets[t[other]].clone();
+        assert!(!plan_check::check(&kernel, &bad, a5()).is_empty(), "on t{other}");
+    }
+}
+
+/// Every address of a plan is judged, whoever chose it.
+#[test]
+fn fixed_tiles_are_judged_too() {
+    for (at, good) in
+        [(0, true), (0x3f800, true), (0x3f820, false), (0x40000, false), (u64::MAX - 31, false), (8, false)]
+    {
+        let mut k = K::new("fixed");
+        k.b.begin_body();
+        let t = k.place("t", f32s(8, 64), AddrKind::Fixed(vec![at]), 1, 1);
+        fill(&mut k, t);
+        let kernel = k.finish();
+        let target = a5().clone().with_capacity(Loc::Vec, 0x40000);
+        match plan(&kernel, &target) {
+            Ok(p) => assert_eq!(plan_check::check(&kernel, &p, &target).is_empty(), good, "{at:#x}"),
+            Err(_) => assert!(!good, "{at:#x}"),
+        }
+    }
+}
+
+/// A tile with copies shares nothing with what its pipeline touches, staged or not, before it or after.
+#[test]
+fn copies_are_apart_from_all_that_their_pipeline_touches() {
+    let mut k = K::new("apart");
+    k.b.begin_body();
+    let once = k.place("once", f32s(8, 64), AddrKind::Auto, 1, 1);
+    fill(&mut k, once);
+    let mut staged = None;
+    let mut inner = None;
+    repeat(&mut k, 3, |k| {
+        let s = k.place("staged", f32s(8, 64), AddrKind::Auto, 1, 3);
+        let i = k.place("inner", f32s(8, 64), AddrKind::Auto, 1, 1);
+        fill(k, s);
+        op(k, "TEXP", &[i, s]);
+        (staged, inner) = (Some(s), Some(i));
+    });
+    let kernel = k.finish();
+    let (staged, inner) = (staged.unwrap(), inner.unwrap());
+    let good = plan(&kernel, a5()).unwrap();
+    assert_eq!(plan_check::check(&kernel, &good, a5()), []);
+    for copy in 0..3 {
+        let mut bad = good.clone();
+        bad.offsets[inner] = vec![bad.offsets[staged][0] + copy * 2048];
+        assert!(!plan_check::check(&kernel, &bad, a5()).is_empty(), "on copy {copy}");
+    }
+    // What is over before the pipeline begins may lie there.
+    let mut shared = good.clone();
+    shared.offsets[once] = shared.offsets[staged].clone();
+    assert_eq!(plan_check::check(&kernel, &shared, a5()), []);
+}
+
+/// Run-time addresses end where the tiles of the planner begin.
+#[test]
+fn tiles_in_reach_of_run_time_addresses_are_found() {
+    let mut k = K::new("reach");
+    k.b.begin_body();
+    let t = k.place("t", f32s(8, 64), AddrKind::Auto, 1, 1);
+    let d = k.place("d", f32s(8, 64), AddrKind::Dynamic, 1, 1);
+    let (addr, span) = (k.c(0), k.span());
+    k.b.emit(Op::Assign { tile: d, element: None, addr }, span);
+    fill(&mut k, t);
+    fill(&mut k, d);
+    op(&mut k, "TEXP", &[t, t]);
+    let kernel = k.finish();
+    let good = plan(&kernel, a5()).unwrap();
+    assert_eq!(plan_check::check(&kernel, &good, a5()), []);
+    let mut bad = good.clone();
+    bad.offsets[t] = vec![0];
+    assert!(matches!(plan_check::check(&kernel, &bad, a5())[..], [plan_check::Fault::WithinReach(..)]));
+}

@@ -1,0 +1,130 @@
+//! The plan checker against the interpreter: tiles of the programs are moved onto others, and each is moved off its alignment and
+//! out of its memory. What the checker lets pass computes the same; what it refuses is seen to compute something else as
+//! often as one run of it, in program order, can show.
+
+use ptoc::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_isa::Target;
+use ptoc_passes::plan_check::Fault;
+use ptoc_passes::{Placement, memories, physical, placement, plan_check};
+use ptoc_tensor::Tensor;
+use ptoc_tests::programs::{Prepared, files, kernels, runs};
+use std::time::{Duration, Instant};
+
+/// A run that takes longer is left out.
+const SLOW: Duration = Duration::from_millis(25);
+
+/// Moves of a kernel that are tried, evenly over all.
+const MOVES: usize = 16;
+
+fn planned(kernel: &Kernel, placement: &Placement) -> Vec<Tile> {
+    let planned = |t: &Tile| kernel.tiles[*t].addr == AddrKind::Auto && placement.intervals[*t].is_some();
+    kernel.tiles.keys().filter(planned).collect()
+}
+
+/// `tile` begins at `at`.
+fn moved(placement: &Placement, tile: Tile, at: u64) -> Placement {
+    let mut out = placement.clone();
+    let from = out.offsets[tile][0];
+    for offset in &mut out.offsets[tile] {
+        *offset = at + (*offset - from);
+    }
+    out
+}
+
+/// `None` if the run stops.
+fn results(run: &mut Prepared) -> Option<Vec<Tensor>> {
+    let mut after = run.before.clone();
+    let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).ok()?;
+    compiled.run(&mut run.session, &mut after, &RunOptions::default(), &mut |_| {}).ok()?;
+    Some(after)
+}
+
+/// Moves within one memory: harmless ones and refused ones, and how many of these are seen.
+#[derive(Default, Debug)]
+struct Count {
+    passed: u32,
+    refused: u32,
+    seen: u32,
+}
+
+fn onto_others(run: &mut Prepared, count: &mut Count) {
+    let begin = Instant::now();
+    let Some(want) = results(run) else { return };
+    if begin.elapsed() > SLOW {
+        return;
+    }
+    let target = run.session.target.clone();
+    for step in 0..run.plan.steps.len() {
+        let kernel = run.plan.steps[step].kernel.clone();
+        let Ok(good) = placement::plan(&kernel, &target) else { continue };
+        let tiles = planned(&kernel, &good);
+        let pairs = tiles.iter().flat_map(|t| tiles.iter().map(move |o| (*t, *o)));
+        let one_memory = |(t, o): &(Tile, Tile)| t != o && kernel.tiles[*t].ty.loc == kernel.tiles[*o].ty.loc;
+        let pairs: Vec<(Tile, Tile)> = pairs.filter(one_memory).collect();
+        for &(tile, other) in pairs.iter().step_by(pairs.len().div_ceil(MOVES).max(1)) {
+            let at = good.offsets[other][0];
+            let bad = moved(&good, tile, at);
+            let faults = plan_check::check(&kernel, &bad, &target);
+            run.plan.steps[step].kernel = physical(&kernel, &bad, &target);
+            let same = results(run).is_some_and(|got| {
+                want.iter().zip(&got).all(|(want, got)| crate::engine::difference(want, got).is_none())
+            });
+            let name = &kernel.tiles[tile].name;
+            assert!(same || !faults.is_empty(), "{}: {name} at {at:#x} passes, and is wrong", run.name);
+            match faults.is_empty() {
+                true => count.passed += 1,
+                false => count.refused += 1,
+            }
+            count.seen += u32::from(!same);
+        }
+        run.plan.steps[step].kernel = kernel;
+    }
+}
+
+#[test]
+fn what_the_checker_says_of_tiles_on_other_tiles_is_what_happens() {
+    let mut count = Count::default();
+    for path in files() {
+        for mut run in runs(&path) {
+            onto_others(&mut run, &mut count);
+        }
+    }
+    println!("{count:?}");
+    assert!(count.passed > 20 && count.refused > 50, "{count:?}");
+    // The rest: copies of a pipeline, which the interpreter runs one after the other; values that only another path reads;
+    // tiles that a loop writes anew before it reads them, which the checker does not look into.
+    assert!(3 * count.seen >= count.refused, "{count:?}");
+}
+
+fn off_and_out(kernel: &Kernel, good: &Placement, target: &Target, name: &str) -> u32 {
+    let mut count = 0;
+    for tile in planned(kernel, good) {
+        let ty = kernel.tiles[tile].ty;
+        let (capacity, align) = (memories::capacity(target, ty.loc), memories::align(target, ty.loc));
+        let at = good.offsets[tile][0];
+        let faults = |at| plan_check::check(kernel, &moved(good, tile, at), target);
+        if align > 1 {
+            let off = faults(at + align / 2);
+            assert!(off.iter().any(|f| matches!(f, Fault::Unaligned(t, _) if *t == tile)), "{name}: {off:?}");
+        }
+        // The last place, and the next one.
+        let last = (capacity - placement::footprint(&kernel.tiles[tile], align)) / align.max(1) * align.max(1);
+        let outside = |f: &Fault| matches!(f, Fault::Outside(t, _) if *t == tile);
+        assert!(!faults(last).iter().any(outside), "{name}");
+        assert!(faults(last + align.max(1)).iter().any(outside), "{name}");
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn what_is_misaligned_or_outside_is_always_found() {
+    let mut count = 0;
+    for path in files() {
+        for k in kernels(&path) {
+            count += off_and_out(&k.placed.kernel, &k.placed.placement, &k.target, &k.name);
+        }
+    }
+    assert!(count > 500, "{count}");
+}
