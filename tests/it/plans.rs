@@ -36,7 +36,7 @@ fn moved(placement: &Placement, tile: Tile, at: u64) -> Placement {
 fn results(run: &mut Prepared) -> Option<Vec<Tensor>> {
     let mut after = run.before.clone();
     let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).ok()?;
-    compiled.run(&mut run.session, &mut after, &RunOptions::default(), &mut |_| {}).ok()?;
+    compiled.run(&mut run.session, &mut after, &RunOptions::default(), &mut |_| {}, None).ok()?;
     Some(after)
 }
 
