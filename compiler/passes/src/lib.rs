@@ -6,6 +6,7 @@ pub mod bytes;
 pub mod capacity;
 pub mod copies;
 pub mod dynamic;
+pub mod hazards;
 pub mod holding;
 pub mod init;
 pub mod launch_values;

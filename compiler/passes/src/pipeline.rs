@@ -2,12 +2,13 @@
 
 use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::map::{MemoryMap, plan_without_limit};
+use crate::physical::physical;
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, copies, dynamic, init, lower, plan_check};
+use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, plan_check};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::Module;
-use ptoc_ir::tile::Kernel;
 use ptoc_ir::tile::verify::verify;
+use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
 
@@ -78,6 +79,13 @@ pub fn place_of(
             }
             dynamic::add_checks(&mut kernel, &placement);
             verified(&kernel, "placement")?;
+            if kernel.sync == SyncMode::Manual {
+                // The author's flags are judged on the bytes that the tiles have got.
+                diagnostics.extend(hazards::check(&physical(&kernel, &placement, target), target));
+                if diagnostics.iter().any(Diagnostic::is_error) {
+                    return Err(diagnostics);
+                }
+            }
             diagnostics.extend(remarks);
             Ok((PlacedKernel { kernel, placement }, diagnostics))
         }

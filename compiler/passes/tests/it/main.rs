@@ -3,6 +3,7 @@
 mod bytes;
 mod cuts;
 mod harness;
+mod hazards;
 mod init;
 mod lowering;
 mod memory;

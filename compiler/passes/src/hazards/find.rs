@@ -1,0 +1,106 @@
+//! What a walk finds.
+
+use super::order::Wrong;
+use super::state::State;
+use super::touch::Kind;
+use ptoc_isa::Loc;
+use std::rc::Rc;
+
+/// What is wrong.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// Two accesses of common bytes without an order; the number of the second one's touch.
+    Race { first: Kind, second: Kind, touch: usize },
+    /// A synchronisation.
+    Order(Wrong),
+    /// A flag that is up at the end.
+    LeftUp,
+    /// A barrier that waits for bytes at the end: announced and come.
+    BytesLeft { announced: i64, came: i64 },
+    /// More or fewer bytes are said to have come than were moved.
+    BytesMoved { said: i64, moved: Vec<i64> },
+    /// Which element is meant is not known.
+    UnknownElement,
+    /// How many bytes, or which parity, is not known.
+    UnknownNumber,
+}
+
+impl Fault {
+    /// Faults of one class at one place are one finding.
+    fn class(&self) -> u32 {
+        match self {
+            Fault::Race { first, second, .. } => 100 + 10 * *first as u32 + *second as u32,
+            Fault::Order(wrong) => match wrong {
+                Wrong::Down => 1,
+                Wrong::Up(_) => 2,
+                Wrong::Unordered(..) => 3,
+                Wrong::Stuck { .. } => 4,
+                Wrong::OnePhaseEarly(_) => 5,
+                Wrong::Overtaken(_) => 6,
+                Wrong::MixedPhases(_) => 7,
+                Wrong::EarlyArrival(_) => 8,
+                Wrong::TooManyBytes(_) => 9,
+            },
+            Fault::LeftUp => 20,
+            Fault::BytesLeft { .. } => 21,
+            Fault::BytesMoved { .. } => 22,
+            Fault::UnknownElement => 23,
+            Fault::UnknownNumber => 24,
+        }
+    }
+}
+
+/// A fault with its witness.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) fault: Fault,
+    /// There is an execution that shows it.
+    pub(super) sure: bool,
+    /// Which bytes are touched is known; what is not is whether control comes here so.
+    pub(super) decided: bool,
+    pub(super) site: u32,
+    /// Iterations of all loops there.
+    pub(super) at: Rc<[i64]>,
+    /// The other site, and the iterations there.
+    pub(super) other: Option<(u32, Rc<[i64]>)>,
+    /// The element of an event.
+    pub(super) element: Option<u32>,
+    /// Common bytes.
+    pub(super) bytes: Option<(Loc, u64, u64)>,
+}
+
+impl Finding {
+    pub(super) fn plain(fault: Fault, sure: bool, site: usize, state: &State, element: Option<u32>) -> Finding {
+        Finding {
+            fault,
+            sure: sure && !state.unsure,
+            decided: true,
+            site: site as u32,
+            at: state.at.clone(),
+            other: None,
+            element,
+            bytes: None,
+        }
+    }
+
+    /// Equal ones are told once.
+    pub(super) fn key(&self) -> (u32, u32, u32) {
+        (self.fault.class(), self.site, self.other.as_ref().map_or(u32::MAX, |o| o.0))
+    }
+}
+
+/// All findings, each once, in the order in which they were met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    pub(super) all: Vec<Finding>,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, finding: Finding) {
+        match self.all.iter_mut().find(|f| f.key() == finding.key()) {
+            Some(old) if finding.sure && !old.sure => *old = finding,
+            Some(_) => {}
+            None => self.all.push(finding),
+        }
+    }
+}

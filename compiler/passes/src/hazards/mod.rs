@@ -1,0 +1,86 @@
+//! Hazards, decided at compile time. Two accesses of common bytes, one of them a write, must be ordered by flags, barriers or
+//! the pipe that they share; every flag that is raised must meet one wait; no wait may be for ever.
+//!
+//! The block is walked through in program order, every way (`walk`). A legal execution runs each pipe of each role in that
+//! order, and pipes at the same time. So the walk needs no interleavings: it keeps, for each access, which pipes are ordered
+//! after it (`order`), and an access on a pipe that is not is a hazard. Because each flag has one pipe that raises it and one
+//! that waits, and pipes are queues, a walk that finds every flag as its operations want it shows that every legal execution
+//! does, and with the same raising for each wait.
+//!
+//! Scalars are followed as far as they decide where an access is, which element of an event is meant, or which way control
+//! goes (`code`, `domain`, `state`). Loops end where a state comes again (`loops`). What is not known forks the walk; what it
+//! finds after assumptions that may not hold together, or on bytes that are not known, is a warning that says so.
+//!
+//! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the other.
+
+mod bytes;
+mod code;
+mod domain;
+mod events;
+mod find;
+mod global;
+mod loops;
+mod order;
+mod repair;
+mod report;
+mod state;
+mod text;
+mod touch;
+mod walk;
+
+use code::Code;
+use find::Finding;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::{Kernel, SyncMode};
+use ptoc_isa::Target;
+use walk::Walk;
+
+/// Mistakes that are told at once; the first are the ones to mend.
+const TOLD: usize = 6;
+
+/// The hazards of a physical kernel whose pipes the author or the compiler has ordered: errors where an execution shows one,
+/// warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
+pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
+    if kernel.sync == SyncMode::Auto {
+        return Vec::new();
+    }
+    let code = Code::new(kernel);
+    let Some(mut walk) = Walk::new(&code, target) else {
+        let message = "hazards are not looked for: there are more pipes, roles and events than are followed";
+        return vec![
+            Diagnostic::warning(codes::HAZARDS_UNDECIDED, kernel.span, message)
+                .with_note("the interpreter watches every run: `ptoc run --backend interp`"),
+        ];
+    };
+    let end = walk.run();
+    let mut findings = std::mem::take(&mut walk.found.all);
+    findings.sort_by_key(|f| (!f.sure, f.fault.rank(), f.site));
+    let mut out = Vec::new();
+    let mut mended: Vec<Finding> = Vec::new();
+    let mut told: Vec<(u32, u32, u32)> = Vec::new();
+    for finding in &findings {
+        let gone = |m: &Finding| m.key() == finding.key();
+        if out.len() >= TOLD || mended.iter().any(gone) || report::is_told(&walk, finding, &mut told) {
+            continue;
+        }
+        let repair = repair::find(&walk, finding, target);
+        if let Some(repair) = &repair {
+            mended.extend(findings.iter().filter(|f| repair.mends(&walk, f)).cloned());
+        }
+        out.push(report::diagnostic(&walk, finding, repair.as_ref()));
+    }
+    if let Err(given_up) = end
+        && !out.iter().any(Diagnostic::is_error)
+    {
+        out.push(report::given_up(&walk, &given_up));
+    }
+    out
+}
+
+/// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.
+fn found(kernel: &Kernel, target: &Target) -> Option<Vec<repair::Seen>> {
+    let code = Code::new(kernel);
+    let mut walk = Walk::new(&code, target)?;
+    walk.run().ok()?;
+    Some(walk.found.all.iter().map(|f| repair::seen(&walk, f)).collect())
+}

@@ -1,0 +1,228 @@
+//! One synchronisation that mends a finding, tried on the kernel itself: it is inserted, and the walk repeated.
+
+use super::code::Path;
+use super::find::{Fault, Finding};
+use super::order::Wrong;
+use super::text;
+use super::walk::Walk;
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::verify::verify;
+use ptoc_ir::tile::{EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};
+use ptoc_isa::{Pipe, Target};
+
+/// Changes that are tried for one finding.
+const TRIES: usize = 16;
+
+/// What is left of a finding if statements are added: its class and places.
+pub(super) type Seen = (u32, Option<Span>, Option<Span>);
+
+/// A change that mends a finding.
+#[derive(Clone, Debug)]
+pub(super) struct Repair {
+    /// What the kernel still has then.
+    left: Vec<Seen>,
+    pub(super) change: Change,
+}
+
+/// One more statement, or one less.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) op: SyncOp,
+    /// The site that it is put next to, or that is taken away.
+    pub(super) site: usize,
+    pub(super) how: How,
+}
+
+/// Where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum How {
+    Before,
+    After,
+    Without,
+}
+
+impl Repair {
+    /// Does the finding go with it?
+    pub(super) fn mends(&self, walk: &Walk, finding: &Finding) -> bool {
+        !self.left.contains(&seen(walk, finding))
+    }
+}
+
+/// The class and the places of a finding.
+pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
+    let span = |site: u32| walk.code.sites.get(site as usize).map(|s| s.stmt.span);
+    (f.key().0, span(f.site), f.other.as_ref().and_then(|o| span(o.0)))
+}
+
+/// A change after which the finding is gone, and nothing new has come.
+pub(super) fn find(walk: &Walk, finding: &Finding, target: &Target) -> Option<Repair> {
+    let before: Vec<Seen> = walk.found.all.iter().map(|f| seen(walk, f)).collect();
+    let own = seen(walk, finding);
+    let mut best: Option<Repair> = None;
+    for change in candidates(walk, finding).into_iter().take(TRIES) {
+        let Some(kernel) = changed(walk, &change) else { continue };
+        if verify(&kernel).is_err() {
+            continue;
+        }
+        let Some(left) = super::found(&kernel, target) else { continue };
+        let clean = left.iter().all(|s| *s != own && before.contains(s));
+        if clean && best.as_ref().is_none_or(|b| left.len() < b.left.len()) {
+            let done = left.is_empty();
+            best = Some(Repair { left, change });
+            if done {
+                break;
+            }
+        }
+    }
+    best
+}
+
+fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
+    let site = f.site as usize;
+    let mut out = Vec::new();
+    let mut push = |op, site, how| out.push(Change { op, site, how });
+    match &f.fault {
+        Fault::Race { .. } => {
+            let Some((other, _)) = &f.other else { return out };
+            let other = *other as usize;
+            let (a, b) = (&walk.code.sites[other], &walk.code.sites[site]);
+            if (a.role, a.pipe) == (b.role, b.pipe) {
+                push(SyncOp::Barrier(b.pipe), site, How::Before);
+                return out;
+            }
+            for e in references(walk, a.pipe, b.pipe) {
+                push(SyncOp::Wait(e), site, How::Before);
+            }
+            for e in references(walk, a.pipe, b.pipe) {
+                push(SyncOp::Set(e), other, How::After);
+            }
+        }
+        Fault::Order(Wrong::Down) => {
+            let Op::Sync(op) = &walk.code.sites[site].stmt.op else { return out };
+            let Some(e) = op.event() else { return out };
+            let from = walk.code.kernel.events[e.event].from;
+            let near = sites_on(walk, from).filter(|s| *s != site);
+            // Before it in the program, the nearest first; then those that come round in a loop.
+            let mut near: Vec<usize> = near.collect();
+            near.sort_by_key(|&s| if s < site { site - s } else { 1000 + s - site });
+            near.truncate(8);
+            near.into_iter().for_each(|s| push(SyncOp::Set(e), s, How::After));
+            push(*op, site, How::Without);
+        }
+        Fault::LeftUp | Fault::Order(Wrong::Up(_)) => {
+            let first = match &f.fault {
+                Fault::Order(Wrong::Up(since)) => *since as usize,
+                _ => site,
+            };
+            let Op::Sync(op) = &walk.code.sites[first].stmt.op else { return out };
+            let Some(e) = op.event() else { return out };
+            let to = walk.code.kernel.events[e.event].to;
+            let mut near: Vec<usize> = sites_on(walk, to).filter(|s| !walk.code.sites[*s].touches.is_empty()).collect();
+            near.sort_by_key(|&s| if s > first { s - first } else { 1000 + first - s });
+            near.truncate(8);
+            near.into_iter().for_each(|s| push(SyncOp::Wait(e), s, How::Before));
+            push(*op, site, How::Without);
+        }
+        _ => {}
+    }
+    out
+}
+
+/// Sites on a pipe, whoever issues them.
+fn sites_on<'a>(walk: &'a Walk, pipe: Pipe) -> impl Iterator<Item = usize> + 'a {
+    let sites = walk.code.sites.iter().enumerate();
+    sites.filter(move |(_, s)| s.pipe == Some(pipe) && !matches!(s.stmt.op, Op::Sync(_))).map(|(n, _)| n)
+}
+
+/// The flags from one pipe to another, with the elements that the kernel uses.
+fn references(walk: &Walk, from: Option<Pipe>, to: Option<Pipe>) -> Vec<EventRef> {
+    let mut out: Vec<EventRef> = Vec::new();
+    for site in &walk.code.sites {
+        let Op::Sync(SyncOp::Set(e) | SyncOp::Wait(e)) = &site.stmt.op else { continue };
+        let data = &walk.code.kernel.events[e.event];
+        if data.kind == EventKind::Flag && (Some(data.from), Some(data.to)) == (from, to) && !out.contains(e) {
+            out.push(*e);
+        }
+    }
+    out
+}
+
+/// The kernel with the change.
+fn changed(walk: &Walk, change: &Change) -> Option<Kernel> {
+    let mut kernel = walk.code.kernel.clone();
+    let site = &walk.code.sites[change.site];
+    let region = region_of(&mut kernel.body, &site.path)?;
+    let at = site.path.last()?.1;
+    let stmt = Stmt { op: Op::Sync(change.op), span: kernel.span };
+    match change.how {
+        How::Before => region.insert(at, stmt),
+        How::After => region.insert(at + 1, stmt),
+        How::Without => {
+            region.remove(at);
+        }
+    }
+    Some(kernel)
+}
+
+/// The region in which the statement at `path` stands.
+fn region_of<'a>(body: &'a mut Region, path: &Path) -> Option<&'a mut Region> {
+    let mut region = body;
+    for (k, &(_, n)) in path.iter().enumerate().take(path.len().checked_sub(1)?) {
+        let inner = path[k + 1].0;
+        region = match (&mut region.get_mut(n)?.op, inner) {
+            (Op::For(f), _) => &mut f.body,
+            (Op::If(i), 0) => &mut i.then,
+            (Op::If(i), _) => &mut i.els,
+            (Op::While(w), 0) => &mut w.head,
+            (Op::While(w), _) => &mut w.body,
+            (Op::Scope(s), _) => {
+                let Scope { body, .. } = &mut **s;
+                body
+            }
+            _ => return None,
+        };
+    }
+    Some(region)
+}
+
+/// The source of a change: what it says, and the place where the text goes. `None` if it cannot be spelled.
+pub(super) fn spelled(walk: &Walk, change: &Change) -> Option<(String, Span)> {
+    let text = match change.op {
+        SyncOp::Barrier(Some(p)) => format!("barrier({p});"),
+        SyncOp::Barrier(None) => "barrier();".to_owned(),
+        op => {
+            let e = op.event()?;
+            if walk.code.kernel.events[e.event].purpose != Purpose::Author {
+                return None;
+            }
+            format!("{}({});", text::word(&walk.code.kernel.events[e.event], &op), text::reference(walk.code, e)?)
+        }
+    };
+    let span = statement(walk, change.site)?;
+    match change.how {
+        How::Before => Some((format!("{text} "), Span::new(span.file, span.start, span.start))),
+        How::After => {
+            // The statement's own `;` stands behind it.
+            let text = text.trim_end_matches(';');
+            Some((format!("; {text}"), Span::new(span.file, span.end, span.end)))
+        }
+        How::Without => None,
+    }
+}
+
+/// The statement of the source that a site belongs to: the widest of its neighbours that contains it.
+fn statement(walk: &Walk, site: usize) -> Option<Span> {
+    let s = &walk.code.sites[site];
+    let own = s.stmt.span;
+    let mut region: &[Stmt] = &walk.code.kernel.body;
+    let mut owners: Vec<Span> = vec![walk.code.kernel.span];
+    for (k, &(_, n)) in s.path.iter().enumerate().take(s.path.len().checked_sub(1)?) {
+        let owner = region.get(n)?;
+        owners.push(owner.span);
+        region = owner.op.regions().nth(s.path[k + 1].0)?;
+    }
+    // Code that a loop makes for itself has the loop's span, which contains everything.
+    let around = region.iter().filter(|t| !t.op.is_pure()).map(|t| t.span);
+    let around = around.filter(|t| t.file == own.file && t.contains(own) && !owners.iter().any(|o| t.contains(*o)));
+    around.max_by_key(|t| t.end - t.start)
+}

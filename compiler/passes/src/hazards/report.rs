@@ -1,0 +1,564 @@
+//! Findings as diagnostics: what happens, where, in which iterations, and what mends it.
+
+use super::find::{Fault, Finding};
+use super::order::Wrong;
+use super::repair::{How, Repair, spelled};
+use super::text;
+use super::touch::{Kind, What as Place};
+use super::walk::{GivenUp, Walk};
+use crate::memories;
+use ptoc_diagnostics::{Code, Diagnostic, codes};
+use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp, TileRef};
+use ptoc_isa::Loc;
+
+impl Fault {
+    /// What is told first: pairs of accesses, then waits, then flags.
+    pub(super) fn rank(&self) -> u32 {
+        match self {
+            Fault::Order(Wrong::EarlyArrival(_)) => 0,
+            Fault::BytesMoved { .. } => 1,
+            Fault::Race { .. } => 2,
+            Fault::Order(Wrong::Down | Wrong::Stuck { .. }) => 3,
+            Fault::Order(_) => 4,
+            Fault::LeftUp | Fault::BytesLeft { .. } => 5,
+            Fault::UnknownElement | Fault::UnknownNumber => 6,
+        }
+    }
+}
+
+/// Marks in the list of what was told.
+const EARLY: u32 = 2_000;
+const PIPES: u32 = 2_001;
+const SITE: u32 = 10_000;
+
+/// Was something told already that this one follows from, or repeats? Notes it if not.
+pub(super) fn is_told(walk: &Walk, f: &Finding, told: &mut Vec<(u32, u32, u32)>) -> bool {
+    let stream = |site: u32| walk.stream(site as usize) as u32;
+    let key = match (&f.fault, &f.other) {
+        // Of the pairs on two pipes, the first in each memory.
+        (Fault::Race { touch, .. }, Some((other, _))) => {
+            // A phase that ends too early, told already, lets everyone through.
+            let early = told.iter().any(|t| t.0 == EARLY);
+            let same = (SITE + f.site, *touch as u32, 0);
+            let known = early || told.contains(&same);
+            told.push(same);
+            if known {
+                return true;
+            }
+            let (p, q) = (stream(*other), stream(f.site));
+            let pipes = |n: u32| walk.carried.streams[n as usize].pipe as u32;
+            told.push((PIPES, pipes(p).min(pipes(q)), pipes(p).max(pipes(q))));
+            (p, q, f.bytes.map_or(99, |b| b.0 as u32))
+        }
+        // Where accesses have no order, phases have none either.
+        (
+            Fault::Order(Wrong::Unordered(..) | Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_) | Wrong::MixedPhases(_)),
+            _,
+        ) if f.element.is_some_and(|e| {
+            let data = &walk.code.kernel.events[walk.carried.elements[e as usize].0];
+            let (p, q) = (data.from as u32, data.to as u32);
+            told.contains(&(PIPES, p.min(q), p.max(q)))
+        }) =>
+        {
+            return true;
+        }
+        // Of the faults of an event the first.
+        _ => {
+            // The two events of a ring have one name.
+            let events = &walk.code.kernel.events;
+            let event = f.element.map_or(u32::MAX, |e| {
+                let own = walk.carried.elements[e as usize].0;
+                let same = events.iter().find(|(_, d)| d.name == events[own].name && d.purpose != Purpose::Author);
+                same.map_or(own, |s| s.0).as_u32()
+            });
+            (1000, event, f.element.map_or(f.site, |_| 0))
+        }
+    };
+    if matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_))) {
+        told.push((EARLY, 0, 0));
+    }
+    let known = told.contains(&key);
+    told.push(key);
+    known
+}
+
+pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
+    let d = match &f.fault {
+        Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair),
+        _ => event(walk, f, repair),
+    };
+    match repair {
+        Some(repair) => mended(walk, d, repair),
+        None => d,
+    }
+}
+
+/// The walk was given up.
+pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
+    let sites = walk.code.steps[..=end.step.min(walk.code.steps.len() - 1)].iter().rev();
+    let site = sites.clone().find_map(|s| match s {
+        super::code::Step::Access(n) | super::code::Step::Sync(n, _) => Some(*n as u32),
+        _ => None,
+    });
+    let span = site.map_or(walk.code.kernel.span, |s| text::span(walk, s));
+    Diagnostic::warning(codes::HAZARDS_UNDECIDED, span, format!("hazards were looked for up to here: {}", end.why))
+        .with_label("not followed beyond this")
+        .with_note("nothing was found on the ways that were followed; the others are not proved")
+        .with_help("fewer conditions and variables that decide where accesses and events are make fewer ways")
+}
+
+fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
+    let change = &repair.change;
+    let data = change.op.event().map(|e| &walk.code.kernel.events[e.event]);
+    let near = text::operation(&walk.code.sites[change.site].stmt.op);
+    if let Some(data) = data.filter(|d| d.purpose != Purpose::Author) {
+        let word = text::word(data, &change.op);
+        let help = match change.how {
+            How::Before => format!("`{}.{word}()` before {near}", data.name),
+            How::After => format!("`{}.{word}()` after {near}", data.name),
+            How::Without => format!("leave out this `{}.{word}()`", data.name),
+        };
+        return d.with_help(help);
+    }
+    match (change.how, spelled(walk, change)) {
+        (How::Before, Some((text, span))) => {
+            d.with_fix(format!("insert `{}` before {near}", text.trim_end()), span, text)
+        }
+        (How::After, Some((text, span))) => {
+            let shown = text.trim_start_matches("; ").to_owned();
+            d.with_fix(format!("insert `{shown};` after {near}"), span, text)
+        }
+        (How::Without, _) => d.with_help(format!("leave out this `{}`", change.op.word())),
+        (how, None) => {
+            let place = if how == How::Before { "before" } else { "after" };
+            let name = data.map_or("the event".to_owned(), |d| format!("`{}`", d.name));
+            d.with_help(format!("`{}` of {name} {place} {near}", change.op.word()))
+        }
+    }
+}
+
+/// The tile of a touch that lies at the common bytes.
+fn tile_of<'k>(walk: &'k Walk, site: u32, kind: Kind, touch: Option<usize>, loc: Option<Loc>) -> Option<&'k TileRef> {
+    let touches = &walk.code.sites[site as usize].touches;
+    let of = |t: &super::touch::Touch<'k>| match t.what {
+        Place::Tile(r) if loc.is_none_or(|l| walk.code.kernel.tiles[r.tile].ty.loc == l) => Some(r),
+        _ => None,
+    };
+    match touch {
+        Some(n) => of(touches.get(n)?),
+        None => touches.iter().filter(|t| t.kind == kind).find_map(of),
+    }
+}
+
+fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, repair: Option<&Repair>) -> Diagnostic {
+    let code = walk.code;
+    let (other, before) = f.other.clone().unwrap_or((f.site, f.at.clone()));
+    let loc = f.bytes.map(|b| b.0);
+    let name = |site: u32, kind: Kind, touch: Option<usize>| {
+        if let Some(r) = tile_of(walk, site, kind, touch, loc) {
+            return text::tile(code, r);
+        }
+        let tensor = code.sites[site as usize].touches.iter().find_map(|t| match t.what {
+            Place::View(g, ..) | Place::Element(g, _) | Place::Tensor(g) => Some(g),
+            Place::Tile(_) => None,
+        });
+        tensor.map_or("memory".to_owned(), |g| format!("`{}`", code.kernel.tensors[g].name))
+    };
+    let (a, b) = (name(other, first, None), name(f.site, second, Some(touch)));
+    let (op_a, op_b) =
+        (text::operation(&code.sites[other as usize].stmt.op), text::operation(&code.sites[f.site as usize].stmt.op));
+    let (id, sentence): (Code, String) = match (first, second) {
+        (Kind::Read, _) => (
+            codes::OVERWRITTEN_BEFORE_READ,
+            format!("{op_b} may overwrite {b} before {op_a} has read {}", same(&a, &b)),
+        ),
+        (_, Kind::Read) => {
+            (codes::READ_BEFORE_WRITTEN, format!("{op_b} may read {b} before {op_a} has written {}", same(&a, &b)))
+        }
+        _ => (codes::UNORDERED_WRITES, format!("{op_b} may write {b} before {op_a} has written {}", same(&a, &b))),
+    };
+    let (span, earlier) = (text::span(walk, f.site), text::span(walk, other));
+    let mut d = match f.sure {
+        true => Diagnostic::error(id, span, sentence),
+        false => Diagnostic::warning(
+            codes::RACE_NOT_EXCLUDED,
+            span,
+            format!("that {} is not proved", sentence_negated(&op_a, &op_b, &b, first, second)),
+        ),
+    };
+    let (pipe_a, pipe_b) = (text::pipe(walk, other as usize), text::pipe(walk, f.site as usize));
+    let when = text::iterations(walk, (other as usize, &before), (f.site as usize, &f.at));
+    let (in_a, in_b) = match &when {
+        Some((x, y, distance)) if *distance != 0 => (format!(", in {x}"), format!(", in {y}")),
+        _ => (String::new(), String::new()),
+    };
+    d = d
+        .with_label(format!("{} {b} on {pipe_b}{in_b}", does(second)))
+        .with_secondary(earlier, format!("{} {a} on {pipe_a}{in_a}", does(first)));
+    if let Some((loc, from, to)) = f.bytes
+        && to < u64::MAX
+    {
+        let target = ptoc_isa::Target::builtin(&code.kernel.target);
+        let memory = target.map_or(loc.name().to_owned(), |t| memories::name(t, loc));
+        d = d.with_note(format!("both touch bytes {from:#x}..{to:#x} of {memory}"));
+    }
+    let (s, t) = (&code.sites[other as usize], &code.sites[f.site as usize]);
+    if !f.sure {
+        let why = if f.decided {
+            "conditions on the way decide whether both happen; that they exclude each other is not known"
+        } else {
+            "which bytes are touched depends on numbers that only the launch knows"
+        };
+        d = d.with_note(format!("{why}; the interpreter finds it in a run where it happens"));
+    } else if (s.role, s.pipe) == (t.role, t.pipe) {
+        d = d.with_note(format!("on {pipe_a} an instruction may start before the one before it is done"));
+    } else {
+        d = d.with_note("the two pipes run at the same time, and no flag orders these two");
+    }
+    if repair.is_none() && f.sure {
+        d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b));
+    }
+    d
+}
+
+fn same(a: &str, b: &str) -> String {
+    if a == b { "it".to_owned() } else { format!("{a}, which shares its bytes") }
+}
+
+fn sentence_negated(op_a: &str, op_b: &str, b: &str, first: Kind, second: Kind) -> String {
+    match (first, second) {
+        (Kind::Read, _) => format!("{op_b} overwrites {b} only after {op_a} has read it"),
+        (_, Kind::Read) => format!("{op_b} reads {b} only after {op_a} has written it"),
+        _ => format!("{op_b} writes {b} only after {op_a} has"),
+    }
+}
+
+fn does(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "reads",
+        Kind::Write => "writes",
+        Kind::Atomic => "updates",
+    }
+}
+
+/// Is this a slot of the ring of that name?
+fn is_ring(walk: &Walk, t: &super::touch::Touch, ring: &str) -> bool {
+    matches!(t.what, Place::Tile(r) if walk.code.kernel.tiles[r.tile].name == ring)
+}
+
+/// The ring whose slots both sites touch.
+fn ring_of(walk: &Walk, first: usize, second: usize) -> Option<String> {
+    let rings = walk.code.kernel.events.values().filter(|e| e.purpose == Purpose::RingFull);
+    let mut names = rings.map(|e| e.name.to_string());
+    names.find(|n| [first, second].iter().all(|&s| walk.code.sites[s].touches.iter().any(|t| is_ring(walk, t, n))))
+}
+
+/// What a new event would look like.
+fn advice(walk: &Walk, d: Diagnostic, first: usize, second: usize, (op_a, op_b): (&str, &str)) -> Diagnostic {
+    let (s, t) = (&walk.code.sites[first], &walk.code.sites[second]);
+    let (Some(p), Some(q)) = (s.pipe, t.pipe) else { return d };
+    if p == q {
+        if s.role != t.role {
+            return d.with_help("the roles share memory: hand it over with a ring or a transaction barrier");
+        }
+        return d.with_help(format!("put `barrier({p});` between them"));
+    }
+    if let Some(ring) = ring_of(walk, first, second) {
+        return d.with_help(
+            match walk.code.sites[first].touches.iter().any(|t| t.kind == Kind::Write && is_ring(walk, t, &ring)) {
+                true => format!("`{ring}.commit()` after {op_a}, and `{ring}.wait()` before {op_b}"),
+                false => format!("`{ring}.release()` gives the slot back: put it after {op_a}"),
+            },
+        );
+    }
+    let name = text::fresh(walk.code.kernel, "ready");
+    let loops = &s.loops[..];
+    let again = loops.len() != t.loops.len() || first > second;
+    let mut help = format!(
+        "order them by an event: `{}`, `set({name});` after {op_a}, `wait({name});` before {op_b}",
+        text::declaration(&name, p, q)
+    );
+    if again {
+        help.push_str(
+            "; what must be free before the first iteration is set before the loop, and waited for once more after it",
+        );
+    }
+    d.with_help(help)
+}
+
+fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
+    let code = walk.code;
+    let site = &code.sites[f.site as usize];
+    let sync = match &site.stmt.op {
+        Op::Sync(op) => *op,
+        _ => SyncOp::Barrier(None),
+    };
+    let data: Option<&EventData> = sync.event().map(|e| &code.kernel.events[e.event]);
+    let what = f
+        .element
+        .map_or_else(|| data.map_or("an event".to_owned(), |d| format!("`{}`", d.name)), |e| text::element(walk, e));
+    let ring = data.filter(|d| matches!(d.purpose, Purpose::RingFull | Purpose::RingEmpty));
+    let word = data.map_or("barrier", |d| text::word(d, &sync));
+    let (id, message, label) = match &f.fault {
+        Fault::Order(Wrong::Down) => match ring {
+            Some(d) => ring_waits(walk, d, &what, f),
+            None => (
+                codes::WAIT_WITHOUT_SET,
+                format!("`wait` for {what} never ends: nothing has set it"),
+                "waits for ever".to_owned(),
+            ),
+        },
+        Fault::Order(Wrong::Up(_)) => (
+            codes::FLAG_RAISED_TWICE,
+            match ring {
+                Some(d) => format!("{what} of `{}` gets a second `{word}` before anyone took the first", d.name),
+                None => format!("{what} is set although it is still up: no `wait` has taken it down"),
+            },
+            format!("the second `{word}`"),
+        ),
+        Fault::Order(Wrong::Unordered(..)) => (
+            codes::FLAG_RAISED_TWICE,
+            format!("{what} may be set again before its last `wait` is through"),
+            "nothing orders this after that wait".to_owned(),
+        ),
+        Fault::LeftUp => (
+            codes::SET_WITHOUT_WAIT,
+            match ring {
+                Some(d) => format!("{what} of `{}` has a `{word}` that nobody takes", d.name),
+                None => format!("{what} is set, and no `wait` takes it down before the block ends"),
+            },
+            "stays up".to_owned(),
+        ),
+        Fault::Order(Wrong::Stuck { pending, announced, came, completed }) => {
+            stuck(&what, *pending, *announced, *came, *completed)
+        }
+        Fault::Order(Wrong::OnePhaseEarly(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("`wait` for {what} may let its pipe through a phase early"),
+            "cannot tell this phase from the last but one: their parities are equal".to_owned(),
+        ),
+        Fault::Order(Wrong::Overtaken(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("a phase of {what} may end before everyone has seen that the one before it did"),
+            "may end the next phase".to_owned(),
+        ),
+        Fault::Order(Wrong::MixedPhases(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("this `{word}` may count for the phase of {what} that is not over yet"),
+            "nothing orders this after the end of the phase before".to_owned(),
+        ),
+        Fault::Order(Wrong::EarlyArrival(_)) => (
+            codes::EARLY_ARRIVAL,
+            format!("the phase of {what} may end before its bytes are announced"),
+            "the bytes are announced here, for the next phase".to_owned(),
+        ),
+        Fault::Order(Wrong::TooManyBytes(n)) => (
+            codes::BARRIER_BYTES,
+            format!("{what} would have {n} bytes outstanding, and it counts up to {}", ptoc_ir::sync::MAX_BYTES),
+            "too many".to_owned(),
+        ),
+        Fault::BytesLeft { announced, came } => (
+            codes::BARRIER_BYTES,
+            format!("{announced} bytes are announced at {what}, and {came} come"),
+            "the last that counts for this phase".to_owned(),
+        ),
+        Fault::BytesMoved { said, moved } => {
+            let total: i64 = moved.iter().sum();
+            (
+                codes::BARRIER_BYTES,
+                format!("{said} bytes are said to have come at {what}, and {total} were moved"),
+                format!("says {said} bytes"),
+            )
+        }
+        Fault::UnknownElement => (
+            codes::ORDER_NOT_PROVED,
+            format!("which element of {what} is meant is not known, so the order of pipes from here on is not proved"),
+            "not followed beyond this".to_owned(),
+        ),
+        Fault::UnknownNumber => (
+            codes::ORDER_NOT_PROVED,
+            format!("the number here is only known at run time, so the order that {what} makes is not proved"),
+            "not followed beyond this".to_owned(),
+        ),
+        Fault::Race { .. } => (codes::HAZARDS_UNDECIDED, String::new(), String::new()),
+    };
+    let span = site.stmt.span;
+    let mut d = if f.sure {
+        Diagnostic::error(id, span, message)
+    } else if matches!(f.fault, Fault::UnknownElement | Fault::UnknownNumber) {
+        Diagnostic::warning(id, span, message)
+    } else {
+        Diagnostic::warning(codes::ORDER_NOT_PROVED, span, format!("not excluded: {message}"))
+            .with_note("conditions on the way decide it; that they exclude each other is not known")
+    };
+    d = d.with_label(label);
+    if let Some((other, before)) = &f.other
+        && *other != f.site
+    {
+        let when = text::iterations(walk, (*other as usize, before), (f.site as usize, &f.at));
+        let text = match (&f.fault, when) {
+            (Fault::Order(Wrong::Up(_)), _) => "up since here".to_owned(),
+            (Fault::Order(Wrong::Down), _) if ring.is_some() => "took the slot before".to_owned(),
+            (Fault::Order(Wrong::Down), _) => "took it down before".to_owned(),
+            (Fault::Order(Wrong::Unordered(..)), Some((x, y, n))) if n != 0 => {
+                format!("the wait of {x}; the set is that of {y}")
+            }
+            (Fault::Order(Wrong::Unordered(..)), _) => "the wait".to_owned(),
+            (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase, no bytes being announced".to_owned(),
+            (Fault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
+            _ => "part of the phase before".to_owned(),
+        };
+        d = d.with_secondary(text::span(walk, *other), text);
+    }
+    if let Some(data) = data {
+        d = d.with_secondary(data.span, declared(data));
+    }
+    d = why(walk, d, f, data, ring.is_some());
+    if repair.is_none() {
+        d = help(walk, d, f, data);
+    }
+    d
+}
+
+fn declared(data: &EventData) -> String {
+    match data.purpose {
+        Purpose::RingFull | Purpose::RingEmpty => format!("ring `{}` of {} slots", data.name, data.count),
+        _ => format!("set on {}, waited for on {}", data.from, data.to),
+    }
+}
+
+fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, String, String) {
+    let name = &d.name;
+    let drain = text::span(walk, f.site) == d.span;
+    let message = match (d.purpose, &f.other) {
+        (Purpose::RingEmpty, _) if drain => {
+            format!("{what} is never released: the block waits for it at its end for ever")
+        }
+        (Purpose::RingEmpty, _) => {
+            format!("`{name}.acquire()` waits for ever: {what} is still taken, as nothing has released it since")
+        }
+        (_, Some(_)) => {
+            format!(
+                "`{name}.wait()` waits for ever: {what} was taken already, and neither released nor filled again since"
+            )
+        }
+        _ => format!("`{name}.wait()` waits for ever: nothing is committed to {what}"),
+    };
+    let who = if d.purpose == Purpose::RingEmpty { "the producer" } else { "the consumer" };
+    (codes::WAIT_WITHOUT_SET, message, format!("{who} waits here for ever"))
+}
+
+fn stuck(what: &str, pending: u32, announced: i64, came: i64, completed: u64) -> (Code, String, String) {
+    let label = "waits for ever".to_owned();
+    if announced != came {
+        let message = format!(
+            "`wait` for {what} never ends: {announced} bytes are announced, {came} have come{}",
+            if pending > 0 { format!(", and {pending} arrivals are missing") } else { String::new() }
+        );
+        return (codes::BARRIER_DEADLOCK, message, label);
+    }
+    let message = match completed {
+        0 => format!("`wait` for {what} never ends: its first phase needs {pending} more {}", arrivals(pending)),
+        _ => format!("`wait` for {what} never ends: this phase needs {pending} more {}", arrivals(pending)),
+    };
+    (codes::BARRIER_DEADLOCK, message, label)
+}
+
+fn arrivals(n: u32) -> &'static str {
+    if n == 1 { "arrival" } else { "arrivals" }
+}
+
+fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: bool) -> Diagnostic {
+    match &f.fault {
+        Fault::Order(Wrong::Down) if !ring => {
+            d.with_note("each `set` meets one `wait`, and comes before it in the program")
+        }
+        Fault::Order(Wrong::Unordered(..)) => {
+            let (from, to) = data.map_or(("S", "S"), |d| (d.from.name(), d.to.name()));
+            d.with_note(format!("{from} may run ahead of {to}, and a flag that is up already counts once"))
+        }
+        Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
+            d.with_note("nothing in the kernel arrives at it")
+        }
+        Fault::Order(Wrong::Stuck { .. }) if starts(f) => d.with_note(
+            "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
+        ),
+        Fault::Order(Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_)) => {
+            d.with_note("a wait sees the parity of the phase only: after two phases it is as before")
+        }
+        Fault::BytesMoved { moved, .. } if moved.len() > 1 => {
+            let parts: Vec<String> = moved.iter().map(i64::to_string).collect();
+            d.with_note(format!("the loads before it move {} bytes", parts.join(" + ")))
+        }
+        _ => d,
+    }
+}
+
+/// Is it the first iteration, before anybody arrived?
+fn starts(f: &Finding) -> bool {
+    let first = f.at.iter().all(|n| *n == 0);
+    matches!(f.fault, Fault::Order(Wrong::Stuck { completed: 0, announced: 0, came: 0, .. })) && first
+}
+
+fn none_arrives(walk: &Walk, f: &Finding) -> bool {
+    let event = f.element.map(|e| walk.carried.elements[e as usize].0);
+    walk.code.sites.iter().all(|s| match &s.stmt.op {
+        Op::Sync(op @ (SyncOp::Arrive(_) | SyncOp::ArriveExpect(..))) => op.event().map(|e| e.event) != event,
+        _ => true,
+    })
+}
+
+fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Diagnostic {
+    let Some(data) = data else { return d };
+    let ring = matches!(data.purpose, Purpose::RingFull | Purpose::RingEmpty);
+    let (name, from, to) = (&data.name, data.from, data.to);
+    let one = match f.element {
+        Some(e) if data.count > 1 => format!("{name}[{}]", walk.carried.elements[e as usize].1),
+        _ => name.to_string(),
+    };
+    match (&f.fault, ring) {
+        (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
+            d.with_help(format!("`{name}.release()` when the consumer is done with the slot, once for each `wait()`"))
+        }
+        (Fault::Order(Wrong::Down), true) if f.other.is_some() => {
+            d.with_help(format!("`{name}.release()` after each `wait()`, when the slot has been read"))
+        }
+        (Fault::Order(Wrong::Down), true) => {
+            d.with_help(format!("`{name}.commit()` when the slot is filled, once for each `acquire()`"))
+        }
+        (Fault::Order(Wrong::Down), false) => d.with_help(format!(
+            "`set({one})` on {from} before it; if {to} need not wait the first time, set it once before the loop"
+        )),
+        (Fault::LeftUp, false) => d.with_help(format!("`wait({one})` on {to} before the block ends")),
+        (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
+        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("`wait({one})` on {to} between the two")),
+        (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
+            "let {from} wait for {to} in between (an event the other way), or use an array of events and take them in turn"
+        )),
+        (Fault::Order(Wrong::Stuck { .. }), _) if starts(f) => {
+            d.with_help("start with phase 1, or arrive before the first wait".to_owned())
+        }
+        (Fault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
+            let declared = match data.kind {
+                ptoc_ir::tile::EventKind::Barrier { arrivals } => arrivals,
+                ptoc_ir::tile::EventKind::Flag => 0,
+            };
+            d.with_help(if *pending < declared {
+                format!(
+                    "{} of {declared} arrivals come: declare `arrivals = {}`, or add the missing `arrive({name}..)` on {from}",
+                    declared - pending,
+                    declared - pending
+                )
+            } else {
+                format!("`arrive({one})` on {from} when its work is done")
+            })
+        }
+        (Fault::Order(Wrong::EarlyArrival(_)), _) => {
+            d.with_help("announce before the arrival, or both in one step: `arrive_and_expect`".to_owned())
+        }
+        (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
+            d.with_help("announce as many bytes as the loads move".to_owned())
+        }
+        _ => d,
+    }
+}

@@ -1,0 +1,334 @@
+//! Where a walk is, and what it knows of scalars there.
+
+use super::code::{Code, Def};
+use super::domain::{MAX, Num, mirrored, opposite};
+use super::order::Order;
+use cranelift_entity::EntityRef;
+use ptoc_ir::tile::{Kernel, Value};
+use ptoc_isa::{BinOp, CmpOp, UnOp};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// How the iterations of a loop are walked through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    /// Not in it.
+    Out,
+    /// One by one, from the first.
+    First,
+    /// One for all that are neither among the first nor the last.
+    General,
+    /// One by one, to the last.
+    Last,
+}
+
+/// A moment.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) step: usize,
+    pub(super) slots: Vec<Num>,
+    pub(super) vars: Vec<Num>,
+    /// What this way through the program has assumed.
+    pub(super) assumed: Vec<(Value, Num)>,
+    /// Those of them that are facts: checks have seen to it.
+    pub(super) facts: Vec<Value>,
+    pub(super) modes: Vec<Mode>,
+    /// Most periods of each loop.
+    pub(super) periods: Vec<i64>,
+    /// Addresses of tiles that have them at run time.
+    pub(super) bound: Vec<Num>,
+    pub(super) order: Order,
+    /// Were assumptions made that may not hold together?
+    pub(super) unsure: bool,
+    /// Iterations of each loop so far. For messages; not part of what matters.
+    pub(super) at: Rc<[i64]>,
+    /// Variables at the first iteration that stands for others; see `general`.
+    pub(super) before: FxHashMap<usize, Rc<Vec<Num>>>,
+}
+
+impl State {
+    pub(super) fn new(code: &Code, order: Order) -> State {
+        let bound = code.kernel.tiles.values().map(|t| t.count as usize).sum();
+        let loops = code.loops.len();
+        State {
+            step: 0,
+            slots: vec![Num::TOP; code.slots.len()],
+            vars: vec![Num::TOP; code.kernel.vars.len()],
+            assumed: Vec::new(),
+            facts: Vec::new(),
+            modes: vec![Mode::Out; loops],
+            periods: vec![MAX; loops],
+            bound: vec![Num::TOP; bound],
+            order,
+            unsure: false,
+            at: vec![0; loops].into(),
+            before: FxHashMap::default(),
+        }
+    }
+
+    /// What matters: equal ones go on alike.
+    pub(super) fn key(&self) -> Box<[u64]> {
+        let mut out = Vec::with_capacity(64);
+        out.push((self.step as u64) << 1 | u64::from(self.unsure));
+        let mut number = |n: &Num| {
+            if *n == Num::TOP {
+                out.push(u64::MAX);
+            } else {
+                out.extend(words(n));
+            }
+        };
+        self.slots.iter().chain(&self.vars).chain(&self.bound).for_each(&mut number);
+        let mut assumed: Vec<_> = self.assumed.iter().collect();
+        assumed.sort_unstable_by_key(|a| a.0);
+        for (v, n) in assumed {
+            out.push(v.index() as u64);
+            out.extend(words(n));
+        }
+        out.extend(self.modes.iter().map(|m| *m as u64));
+        self.order.key(&mut out);
+        out.into_boxed_slice()
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Num> {
+        let assumed = self.assumed.iter_mut().map(|a| &mut a.1);
+        self.slots.iter_mut().chain(&mut self.vars).chain(&mut self.bound).chain(assumed)
+    }
+
+    /// Another period of loop `l` has passed.
+    pub(super) fn shift(&mut self, l: usize) {
+        self.all().filter(|n| n.base as usize == l + 1).for_each(|n| *n = n.shifted());
+    }
+
+    /// Loop `l` has been through exactly `t` periods.
+    pub(super) fn pin(&mut self, l: usize, t: i64) {
+        let pinned = |n: &Num| match n.coef.checked_mul(t) {
+            Some(by) => Num { base: 0, coef: 0, ..*n }.plus(by),
+            None => Num::TOP,
+        };
+        self.all().filter(|n| n.base as usize == l + 1).for_each(|n| *n = pinned(n));
+    }
+
+    /// What was defined in loop `l`, or inside of it, is gone.
+    pub(super) fn forget(&mut self, code: &Code, l: usize) {
+        let counter = code.loops[l].slot;
+        for (slot, value) in code.slots.iter().enumerate() {
+            if slot != counter && value.is_some_and(|v| code.inside(v, l)) {
+                self.slots[slot] = Num::TOP;
+            }
+        }
+        self.assumed.retain(|(v, _)| !code.inside(*v, l));
+    }
+
+    /// Loop `l` is over, with all inside of it.
+    pub(super) fn leave(&mut self, code: &Code, l: usize) {
+        for inner in (l..code.loops[l].end).rev() {
+            let periods = self.periods.clone();
+            self.all().filter(|n| n.base as usize == inner + 1).for_each(|n| *n = n.settled(&periods));
+            self.modes[inner] = Mode::Out;
+            self.periods[inner] = MAX;
+            self.before.remove(&inner);
+            self.slots[code.loops[inner].slot] = Num::TOP;
+        }
+        self.forget(code, l);
+    }
+
+    pub(super) fn iteration(&mut self, l: usize, f: impl FnOnce(i64) -> i64) {
+        let mut at: Vec<i64> = self.at.to_vec();
+        at[l] = f(at[l]);
+        self.at = at.into();
+    }
+
+    fn assumption(&self, v: Value) -> Option<Num> {
+        self.assumed.iter().find(|a| a.0 == v).map(|a| a.1)
+    }
+
+    /// What is known of a value.
+    pub(super) fn value(&self, code: &Code, v: Value) -> Num {
+        self.evaluate(code, v, &mut FxHashMap::default())
+    }
+
+    fn evaluate(&self, code: &Code, v: Value, memo: &mut FxHashMap<Value, Num>) -> Num {
+        if let Some(n) = self.assumption(v) {
+            return n;
+        }
+        match code.defs[v] {
+            Def::Const(n) => return n,
+            Def::Given(positive) => return if positive { Num::range(0, MAX) } else { of_type(code.kernel, v) },
+            Def::Slot(slot) => return self.slots[slot].meet(of_type(code.kernel, v)),
+            Def::Vague => return of_type(code.kernel, v),
+            _ => {}
+        }
+        if let Some(&n) = memo.get(&v) {
+            return n;
+        }
+        let mut get = |v| self.evaluate(code, v, memo);
+        let n = match code.defs[v] {
+            Def::Same(a) => get(a),
+            Def::Unary(UnOp::Neg, a) => get(a).neg(),
+            Def::Unary(UnOp::Not, a) if code.kernel.values[v].ty == ptoc_ir::tile::Ty::BOOL => {
+                get(a).constant().map_or(Num::BIT, |n| Num::of(1 - n))
+            }
+            Def::Unary(UnOp::Abs, a) => match get(a) {
+                n if n.bounds(&self.periods).0 >= 0 => n,
+                _ => Num::range(0, MAX),
+            },
+            Def::Binary(op, a, b) => {
+                let (x, y) = (get(a), get(b));
+                Num::binary(op, x, y, &self.periods)
+            }
+            Def::Compare(op, a, b) => {
+                let (x, y) = (get(a), get(b));
+                match Num::compare(op, x, y, &self.periods).or_else(|| same_symbol(code, op, a, b)) {
+                    Some(holds) => Num::bit(holds),
+                    None => Num::BIT,
+                }
+            }
+            Def::Select(c, a, b) => {
+                let (x, y) = (get(a), get(b));
+                match get(c).constant() {
+                    Some(0) => y,
+                    Some(_) => x,
+                    None => x.join(y, &self.periods),
+                }
+            }
+            _ => Num::TOP,
+        };
+        memo.insert(v, n);
+        n
+    }
+
+    /// From here on `v` is `n`. False: that cannot be.
+    pub(super) fn assume(&mut self, code: &Code, v: Value, n: Num) -> bool {
+        if n.empty() {
+            return false;
+        }
+        if let Some(a) = self.assumed.iter_mut().find(|a| a.0 == v) {
+            a.1 = n;
+            self.facts.retain(|f| *f != v);
+            return true;
+        }
+        // What depends on something that was assumed about already may not be free to be so.
+        let mut own = Vec::new();
+        sources(code, v, &mut own, 0);
+        let mut others = Vec::new();
+        for (a, _) in self.assumed.iter().filter(|a| !self.facts.contains(&a.0)) {
+            sources(code, *a, &mut others, 0);
+        }
+        if own.iter().any(|s| others.contains(s)) {
+            self.unsure = true;
+        }
+        self.assumed.push((v, n));
+        true
+    }
+
+    /// The condition holds, or the launch has ended. False: it cannot hold.
+    pub(super) fn holds(&mut self, code: &Code, cond: Value) -> bool {
+        if self.value(code, cond).constant().is_some() {
+            // One that never holds is somebody else's to report.
+            return true;
+        }
+        let (before, unsure) = (self.assumed.clone(), self.unsure);
+        let possible = self.decide(code, cond, true);
+        self.unsure = unsure;
+        let new = self.assumed.iter().filter(|a| before.iter().all(|b| b.0 != a.0)).map(|a| a.0);
+        self.facts.extend(new.collect::<Vec<_>>());
+        possible
+    }
+
+    /// From here on the condition has this value. False: it cannot.
+    pub(super) fn decide(&mut self, code: &Code, cond: Value, holds: bool) -> bool {
+        match code.defs[cond] {
+            Def::Unary(UnOp::Not, a) => self.decide(code, a, !holds),
+            Def::Binary(BinOp::And, a, b) if holds => self.decide(code, a, true) && self.decide(code, b, true),
+            Def::Binary(BinOp::Or, a, b) if !holds => self.decide(code, a, false) && self.decide(code, b, false),
+            Def::Compare(op, a, b) => {
+                let op = if holds { op } else { opposite(op) };
+                let (x, y) = (self.value(code, a), self.value(code, b));
+                if let Some(is) = Num::compare(op, x, y, &self.periods) {
+                    return is;
+                }
+                let mut refine = |v: Value, op: CmpOp, bound: Num| {
+                    let (core, c) = core(code, v);
+                    let old = self.value(code, core);
+                    let narrow = old.limited(op, bound.plus(-c));
+                    // `!=` of the inside of a range says nothing that a range could say.
+                    (old.constant().is_none() && (narrow != old || narrow.empty()))
+                        .then(|| self.assume(code, core, narrow))
+                };
+                let said = match (x.offset(), y.offset()) {
+                    (_, Some(_)) => refine(a, op, y),
+                    (Some(_), _) => refine(b, mirrored(op), x),
+                    _ => None,
+                };
+                match said {
+                    Some(possible) => possible,
+                    None => self.assume(code, cond, Num::bit(holds)),
+                }
+            }
+            _ => match self.value(code, cond).constant() {
+                Some(n) => (n != 0) == holds,
+                None => self.assume(code, cond, Num::bit(holds)),
+            },
+        }
+    }
+}
+
+fn words(n: &Num) -> [u64; 6] {
+    [u64::from(n.base), n.coef as u64, n.lo as u64, n.hi as u64, n.m as u64, n.r as u64]
+}
+
+/// `v` without a constant that is added, and that constant.
+pub(super) fn core(code: &Code, v: Value) -> (Value, i64) {
+    let constant = |v: Value| match code.defs[v] {
+        Def::Const(n) => n.constant(),
+        _ => None,
+    };
+    let (next, c) = match code.defs[v] {
+        Def::Binary(BinOp::Add, a, b) => match (constant(a), constant(b)) {
+            (_, Some(c)) => (a, c),
+            (Some(c), _) => (b, c),
+            _ => return (v, 0),
+        },
+        Def::Binary(BinOp::Sub, a, b) => match constant(b) {
+            Some(c) => (a, -c),
+            None => return (v, 0),
+        },
+        _ => return (v, 0),
+    };
+    let (inner, more) = core(code, next);
+    (inner, more.saturating_add(c))
+}
+
+/// Compares two values that are one symbol plus constants.
+fn same_symbol(code: &Code, op: CmpOp, a: Value, b: Value) -> Option<bool> {
+    let ((x, c), (y, d)) = (core(code, a), core(code, b));
+    (x == y).then(|| Num::compare(op, Num::of(c), Num::of(d), &[]))?
+}
+
+/// What a value comes from that is not computed.
+pub(super) fn sources(code: &Code, v: Value, out: &mut Vec<Value>, depth: u32) {
+    if depth > 16 || out.len() > 64 {
+        return out.push(v);
+    }
+    let mut go = |v| sources(code, v, out, depth + 1);
+    match code.defs[v] {
+        Def::Const(_) => {}
+        Def::Given(_) | Def::Slot(_) | Def::Vague => out.push(v),
+        Def::Unary(_, a) | Def::Same(a) => go(a),
+        Def::Binary(_, a, b) | Def::Compare(_, a, b) => {
+            go(a);
+            go(b);
+        }
+        Def::Select(c, a, b) => {
+            go(c);
+            go(a);
+            go(b);
+        }
+    }
+}
+
+/// What the type says.
+fn of_type(kernel: &Kernel, v: Value) -> Num {
+    let ty = kernel.values[v].ty;
+    if ty == ptoc_ir::tile::Ty::BOOL { Num::BIT } else { Num::TOP }
+}

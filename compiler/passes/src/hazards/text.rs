@@ -1,0 +1,138 @@
+//! How messages call things.
+
+use super::code::{Code, Def};
+use super::walk::Walk;
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::{EventData, EventRef, Kernel, Op, Purpose, SyncOp, TileRef, Value};
+
+/// `src[b]`
+pub(super) fn tile(code: &Code, r: &TileRef) -> String {
+    let data = &code.kernel.tiles[r.tile];
+    match r.element {
+        Some(e) if data.count > 1 => match scalar(code, e) {
+            Some(n) => format!("`{}[{n}]`", data.name),
+            None => format!("a tile of `{}`", data.name),
+        },
+        _ => format!("`{}`", data.name),
+    }
+}
+
+/// A scalar as the source may spell it: a constant or a name.
+pub(super) fn scalar(code: &Code, v: Value) -> Option<String> {
+    match code.defs[v] {
+        Def::Const(n) => n.constant().map(|n| n.to_string()),
+        _ => code.kernel.values[v].name.as_ref().map(|n| n.to_string()),
+    }
+}
+
+/// `TLOAD`, or what else a statement is.
+pub(super) fn operation(op: &Op) -> String {
+    match op {
+        Op::Inst(inst) => inst.instr.get().name.to_owned(),
+        Op::Copy(_) => "the copy".to_owned(),
+        Op::Mma(_) => "the product".to_owned(),
+        Op::Load { .. } => "the load of an element".to_owned(),
+        Op::Store { .. } => "the store of an element".to_owned(),
+        Op::Atomic { .. } => "the atomic operation".to_owned(),
+        Op::TileGet { .. } => "the reading of an element".to_owned(),
+        Op::TileSet { .. } => "the writing of an element".to_owned(),
+        Op::Print { .. } => "`print`".to_owned(),
+        Op::Sync(sync) => format!("`{}`", sync.word()),
+        _ => "this".to_owned(),
+    }
+}
+
+/// `full[b]`, as it is written.
+pub(super) fn reference(code: &Code, e: EventRef) -> Option<String> {
+    let data = &code.kernel.events[e.event];
+    match (e.element, data.count) {
+        (None, _) | (_, 1) => Some(data.name.to_string()),
+        (Some(v), _) => scalar(code, v).map(|n| format!("{}[{n}]", data.name)),
+    }
+}
+
+/// `full[1]`, or `` slot 1 of ring `loads` ``.
+pub(super) fn element(walk: &Walk, element: u32) -> String {
+    let (event, n) = walk.carried.elements[element as usize];
+    let data = &walk.code.kernel.events[event];
+    match data.purpose {
+        Purpose::RingFull | Purpose::RingEmpty => format!("slot {n} of ring `{}`", data.name),
+        _ if data.count > 1 => format!("`{}[{n}]`", data.name),
+        _ => format!("`{}`", data.name),
+    }
+}
+
+/// What the source calls an operation on an event: for a ring its word.
+pub(super) fn word(data: &EventData, op: &SyncOp) -> &'static str {
+    match (data.purpose, op) {
+        (Purpose::RingFull, SyncOp::Set(_)) => "commit",
+        (Purpose::RingFull, SyncOp::Wait(_)) => "wait",
+        (Purpose::RingEmpty, SyncOp::Set(_)) => "release",
+        (Purpose::RingEmpty, SyncOp::Wait(_)) => "acquire",
+        (_, SyncOp::ArriveExpect(..)) => "arrive_and_expect",
+        (_, SyncOp::WaitPhase(..)) => "wait",
+        (_, op) => op.word(),
+    }
+}
+
+/// `pipe V`, `pipe V of role consumer`
+pub(super) fn pipe(walk: &Walk, site: usize) -> String {
+    let s = &walk.code.sites[site];
+    match (s.pipe, s.role) {
+        (Some(p), Some(r)) => format!("pipe {p} of role `{}`", walk.code.kernel.roles[r].name),
+        (Some(p), None) => format!("pipe {p}"),
+        (None, _) => "all pipes".to_owned(),
+    }
+}
+
+/// The iterations of two sites: `iteration j` and `iteration j + 2` of the innermost loop around both.
+pub(super) fn iterations(
+    walk: &Walk,
+    first: (usize, &[i64]),
+    second: (usize, &[i64]),
+) -> Option<(String, String, i64)> {
+    let (a, b) = (&walk.code.sites[first.0].loops, &walk.code.sites[second.0].loops);
+    let common: Vec<usize> = a.iter().zip(b).take_while(|(x, y)| x == y).map(|(x, _)| *x).collect();
+    // The outermost loop in which they are apart is the one that tells them apart.
+    let apart = common.iter().copied().find(|&l| first.1[l] != second.1[l]);
+    let l = apart.or(common.last().copied())?;
+    let distance = second.1[l] - first.1[l];
+    let name = match walk.code.loops[l].counted {
+        Some((index, ..)) => walk.code.kernel.values[index].name.as_ref().map(|n| n.to_string()),
+        None => None,
+    };
+    let name = name.unwrap_or_else(|| "n".to_owned());
+    let later = match distance {
+        0 => format!("iteration {name}"),
+        d if d > 0 => format!("iteration {name} + {d}"),
+        d => format!("iteration {name} - {}", -d),
+    };
+    Some((format!("iteration {name}"), later, distance))
+}
+
+/// The span of a statement.
+pub(super) fn span(walk: &Walk, site: u32) -> Span {
+    walk.code.sites[site as usize].stmt.span
+}
+
+/// A flag or barrier as it is declared: `let ready = event<MTE2, V>;`.
+pub(super) fn declaration(name: &str, from: ptoc_isa::Pipe, to: ptoc_isa::Pipe) -> String {
+    format!("let {name} = event<{from}, {to}>;")
+}
+
+/// A name that nothing in the kernel has.
+pub(super) fn fresh(kernel: &Kernel, wanted: &str) -> String {
+    let taken = |n: &str| {
+        kernel.events.values().any(|e| e.name == n)
+            || kernel.tiles.values().any(|t| t.name == n)
+            || kernel.tensors.values().any(|t| t.name == n)
+            || kernel.values.values().any(|v| v.name.as_ref().is_some_and(|x| x == n))
+    };
+    let mut name = wanted.to_owned();
+    let mut k = 2;
+    while taken(&name) {
+        name = format!("{wanted}{k}");
+        k += 1;
+    }
+    name
+}

@@ -1,0 +1,433 @@
+//! The walk: every way through a block, each state once.
+
+use super::bytes::{Area, Areas, Meet, joined, window};
+use super::code::{Code, Step};
+use super::find::{Fault, Finding, Findings};
+use super::global::Part;
+use super::order::{Carried, Order, Record, What};
+use super::state::State;
+use super::touch::{Kind, What as Place};
+use ptoc_ir::tile::{AddrKind, EventRef, Kernel, Op, SyncOp, Tile, TileRef, Value};
+use ptoc_isa::{Pipe, Target};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Steps of one walk.
+const STEPS: u64 = 200_000;
+/// States that are kept.
+const STATES: usize = 20_000;
+/// Elements of an array that are told apart if the index is not known.
+const ELEMENTS: i64 = 16;
+
+/// Areas of one touch by element, origin and address.
+type AreaKey = (usize, usize, i64, i64, i64, i64);
+
+pub(super) struct Walk<'k> {
+    pub(super) code: &'k Code<'k>,
+    pub(super) carried: Carried,
+    pub(super) areas: Areas,
+    /// Stream of each site.
+    streams: Vec<usize>,
+    /// First element of each tile in [`State::bound`].
+    first_bound: Vec<usize>,
+    seen: FxHashSet<Box<[u64]>>,
+    pub(super) stack: Vec<State>,
+    pub(super) found: Findings,
+    known_areas: FxHashMap<AreaKey, u32>,
+    aged: FxHashMap<(u32, usize, bool), u32>,
+    /// Tensors whose accesses may meet unordered.
+    shared: Vec<bool>,
+    steps: u64,
+}
+
+/// Where the walk starts: the launch's own checks hold.
+fn start(code: &Code, order: Order) -> State {
+    let mut state = State::new(code, order);
+    for stmt in &code.kernel.prologue {
+        if let Op::Check { cond, .. } = &stmt.op {
+            state.holds(code, *cond);
+        }
+    }
+    state
+}
+
+/// Why a walk was given up.
+#[derive(Clone, Debug)]
+pub(super) struct GivenUp {
+    /// The step.
+    pub(super) step: usize,
+    pub(super) why: String,
+}
+
+/// Where a step leads.
+pub(super) enum Then {
+    /// To the next one.
+    On,
+    /// The way is over, or has forked.
+    Stop,
+}
+
+impl<'k> Walk<'k> {
+    pub(super) fn new(code: &'k Code<'k>, target: &Target) -> Option<Walk<'k>> {
+        let pipes = code.sites.iter().map(|s| (s.role, s.pipe.unwrap_or(Pipe::S)));
+        let carried = Carried::new(code.kernel, pipes, target)?;
+        let streams = code.sites.iter().map(|s| carried.stream(s.role, s.pipe.unwrap_or(Pipe::S))).collect();
+        let mut next = 0;
+        let first_bound = code.kernel.tiles.values().map(|t| {
+            next += t.count as usize;
+            next - t.count as usize
+        });
+        let first_bound = first_bound.collect();
+        let order = Order::new(code.kernel, &carried);
+        let mut walk = Walk {
+            code,
+            carried,
+            areas: Areas::default(),
+            streams,
+            first_bound,
+            seen: FxHashSet::default(),
+            stack: vec![start(code, order)],
+            found: Findings::default(),
+            known_areas: FxHashMap::default(),
+            aged: FxHashMap::default(),
+            shared: Vec::new(),
+            steps: 0,
+        };
+        walk.shared = code.kernel.tensors.keys().map(|t| walk.is_shared(t)).collect();
+        Some(walk)
+    }
+
+    /// May two accesses of the tensor be on different pipes, or unordered on one?
+    fn is_shared(&self, tensor: ptoc_ir::tile::TensorId) -> bool {
+        let mut uses: Vec<(usize, Kind)> = Vec::new();
+        for (n, site) in self.code.sites.iter().enumerate() {
+            for touch in &site.touches {
+                let of = match touch.what {
+                    Place::View(t, ..) | Place::Element(t, _) | Place::Tensor(t) => Some(t),
+                    Place::Tile(_) => None,
+                };
+                if of == Some(tensor) {
+                    uses.push((self.streams[n], touch.kind));
+                }
+            }
+        }
+        uses.iter().any(|a| uses.iter().any(|b| a.1.conflicts(b.1) && (a.0 != b.0 || self.weak(a.0))))
+    }
+
+    fn weak(&self, stream: usize) -> bool {
+        let s = self.carried.streams[stream];
+        s.start != s.done
+    }
+
+    /// Walks every way. `Err`: more of them than are followed; what was found until then stands.
+    pub(super) fn run(&mut self) -> Result<(), GivenUp> {
+        while let Some(mut state) = self.stack.pop() {
+            loop {
+                let step = state.step;
+                self.steps += 1;
+                if self.steps > STEPS || self.seen.len() > STATES {
+                    let why = "there are more ways through the kernel than are followed".to_owned();
+                    return Err(GivenUp { step, why });
+                }
+                state.step += 1;
+                match self.step(&mut state, step) {
+                    Then::On => {}
+                    Then::Stop => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Was this moment met before?
+    pub(super) fn again(&mut self, state: &State) -> bool {
+        !self.seen.insert(state.key())
+    }
+
+    fn step(&mut self, state: &mut State, step: usize) -> Then {
+        let code = self.code;
+        match code.steps[step] {
+            Step::Unknown(slot, positive) => {
+                let low = if positive { 0 } else { super::domain::MIN };
+                state.slots[slot] = super::domain::Num::range(low, super::domain::MAX);
+                if let Some(v) = code.slots[slot] {
+                    state.assumed.retain(|a| a.0 != v);
+                }
+                Then::On
+            }
+            Step::Get(slot, var) => {
+                state.slots[slot] = state.vars[cranelift_entity::EntityRef::index(var)];
+                if let Some(v) = code.slots[slot] {
+                    state.assumed.retain(|a| a.0 != v);
+                }
+                Then::On
+            }
+            Step::Set(var, value) => {
+                state.vars[cranelift_entity::EntityRef::index(var)] = state.value(code, value);
+                Then::On
+            }
+            Step::Bind(tile, element, addr) => self.bind(state, tile, element, addr, step),
+            Step::Access(site) => self.access(state, site, step),
+            Step::Sync(site, op) => self.sync(state, site, op, step),
+            Step::Holds(cond) => {
+                if state.holds(code, cond) {
+                    Then::On
+                } else {
+                    Then::Stop
+                }
+            }
+            Step::Branch(cond, otherwise) => self.branch(state, cond, otherwise),
+            Step::Jump(to) => {
+                state.step = to;
+                Then::On
+            }
+            Step::Join => {
+                if self.again(state) {
+                    return Then::Stop;
+                }
+                Then::On
+            }
+            Step::Enter(l) => self.enter(state, l),
+            Step::Head(l) => self.head(state, l),
+            Step::Next(l) => self.next(state, l),
+            Step::Leave(l) => {
+                self.age(state, l, true);
+                state.leave(code, l);
+                if self.again(state) { Then::Stop } else { Then::On }
+            }
+            Step::End => {
+                self.end(state);
+                Then::Stop
+            }
+        }
+    }
+
+    fn branch(&mut self, state: &mut State, cond: Value, otherwise: usize) -> Then {
+        if let Some(n) = state.value(self.code, cond).constant() {
+            if n == 0 {
+                state.step = otherwise;
+            }
+            return Then::On;
+        }
+        let mut other = state.clone();
+        other.step = otherwise;
+        if other.decide(self.code, cond, false) {
+            self.stack.push(other);
+        }
+        if state.decide(self.code, cond, true) { Then::On } else { Then::Stop }
+    }
+
+    /// The element of an array. `Err` with what happens where it is not one known number: the walk forks, or (`On`) it is
+    /// any of them.
+    fn element(&mut self, state: &State, element: Option<Value>, count: u32, step: usize) -> Result<i64, Then> {
+        let Some(v) = element else { return Ok(0) };
+        let n = state.value(self.code, v);
+        if let Some(n) = n.constant() {
+            return if (0..i64::from(count)).contains(&n) { Ok(n) } else { Err(Then::Stop) };
+        }
+        if count == 1 {
+            return Ok(0);
+        }
+        let (lo, hi) = n.bounds(&state.periods);
+        let (lo, hi) = (lo.max(0), hi.min(i64::from(count) - 1));
+        if n.base != 0 || hi - lo >= ELEMENTS {
+            return Err(Then::On);
+        }
+        for k in (lo..=hi).rev() {
+            let mut other = state.clone();
+            other.step = step;
+            if other.assume(self.code, v, super::domain::Num::of(k)) {
+                self.stack.push(other);
+            }
+        }
+        Err(Then::Stop)
+    }
+
+    fn bind(&mut self, state: &mut State, tile: Tile, element: Option<Value>, addr: Value, step: usize) -> Then {
+        let count = self.code.kernel.tiles[tile].count;
+        let first = self.first_bound[cranelift_entity::EntityRef::index(tile)];
+        let at = state.value(self.code, addr);
+        match self.element(state, element, count, step) {
+            Ok(n) => state.bound[first + n as usize] = at,
+            Err(Then::On) => {
+                state.bound[first..first + count as usize].fill(super::domain::Num::TOP);
+            }
+            Err(Then::Stop) => return Then::Stop,
+        }
+        Then::On
+    }
+
+    fn access(&mut self, state: &mut State, site: usize, step: usize) -> Then {
+        let code = self.code;
+        let mut areas = Vec::with_capacity(code.sites[site].touches.len());
+        for (n, touch) in code.sites[site].touches.iter().enumerate() {
+            let area = match touch.what {
+                Place::Tile(r) => {
+                    let count = code.kernel.tiles[r.tile].count;
+                    match self.element(state, r.element, count, step) {
+                        Ok(element) => Some(self.bytes(state, (site, n), r, Some(element))),
+                        Err(Then::On) => Some(self.bytes(state, (site, n), r, None)),
+                        Err(Then::Stop) => return Then::Stop,
+                    }
+                }
+                Place::View(t, ..) | Place::Element(t, _) | Place::Tensor(t) if !self.shared_tensor(t) => None,
+                Place::View(t, view, cap) => {
+                    Some(self.areas.id(Area::Part(Part::window(code, t, view, cap, &state.assumed))))
+                }
+                Place::Element(t, offset) => Some(self.areas.id(Area::Part(Part::element(code, t, offset)))),
+                Place::Tensor(t) => Some(self.areas.id(Area::Part(Part::anywhere(t)))),
+            };
+            areas.extend(area.map(|a| (touch.kind, a, n)));
+        }
+        let stream = self.streams[site];
+        for &(kind, area, n) in &areas {
+            let mut conflicts: Vec<(usize, Meet)> = Vec::new();
+            for (k, r) in state.order.unordered(&self.carried, stream).enumerate() {
+                let What::Access { area: other, kind: was } = r.what else { continue };
+                if kind.conflicts(was) {
+                    let meet = self.areas.meet(other, area);
+                    if meet != Meet::No {
+                        conflicts.push((k, meet));
+                    }
+                }
+            }
+            for (k, meet) in conflicts {
+                let Some(r) = state.order.unordered(&self.carried, stream).nth(k) else { continue };
+                let What::Access { area: other, kind: was } = r.what else { continue };
+                let finding = Finding {
+                    fault: Fault::Race { first: was, second: kind, touch: n },
+                    sure: meet == Meet::Yes && !state.unsure,
+                    decided: meet == Meet::Yes,
+                    site: site as u32,
+                    at: state.at.clone(),
+                    other: Some((r.site, r.at.clone())),
+                    element: None,
+                    bytes: self.areas.common(other, area),
+                };
+                self.found.add(finding);
+            }
+        }
+        let areas_of = &mut self.areas;
+        for (kind, area, _) in areas {
+            let record = Record {
+                what: What::Access { area, kind },
+                site: site as u32,
+                stream: stream as u8,
+                known: 0,
+                at: state.at.clone(),
+            };
+            state.order.access(&self.carried, record, &mut |a, b| areas_of.inside(a, b));
+        }
+        Then::On
+    }
+
+    fn shared_tensor(&self, t: ptoc_ir::tile::TensorId) -> bool {
+        self.shared[cranelift_entity::EntityRef::index(t)]
+    }
+
+    /// The bytes of a window; of an element that is not known those of all.
+    fn bytes(&mut self, state: &State, key: (usize, usize), r: &TileRef, element: Option<i64>) -> u32 {
+        let kernel: &Kernel = self.code.kernel;
+        let data = &kernel.tiles[r.tile];
+        let origin = r.origin.map(|(row, col)| (state.value(self.code, row), state.value(self.code, col)));
+        let (row, col) = match origin {
+            None => (Some(0), Some(0)),
+            Some((row, col)) => (row.constant(), col.constant()),
+        };
+        let addr = |n: i64| match &data.addr {
+            // One that is not placed has bytes of its own, as it has in the interpreter.
+            AddrKind::Auto => Some((1 << 48) + (i64::from(r.tile.as_u32()) << 32) + n * data.ty.bytes() as i64),
+            AddrKind::Fixed(at) => at.get(n as usize).and_then(|&a| i64::try_from(a).ok()),
+            AddrKind::Dynamic => {
+                state.bound[self.first_bound[cranelift_entity::EntityRef::index(r.tile)] + n as usize].constant()
+            }
+        };
+        let at: Vec<Option<i64>> = match element {
+            Some(n) => vec![addr(n)],
+            None => (0..i64::from(data.count)).map(addr).collect(),
+        };
+        let first = at[0].unwrap_or(-1);
+        let number = |n: Option<i64>| n.unwrap_or(-1);
+        let key = (key.0, key.1, number(element), number(row), number(col), first);
+        let cacheable = element.is_some();
+        if let Some(&id) = self.known_areas.get(&key).filter(|_| cacheable) {
+            return id;
+        }
+        let (parts, whole) = match (row, col) {
+            (Some(row), Some(col)) if row >= 0 && col >= 0 => {
+                window(data.ty, row as u64, col as u64, u64::from(r.rows), u64::from(r.cols))
+            }
+            // Rows that are known leave columns open, and the other way round.
+            (Some(row), None) if row >= 0 => {
+                (window(data.ty, row as u64, 0, u64::from(r.rows), u64::from(data.ty.cols)).0, false)
+            }
+            (None, Some(col)) if col >= 0 => {
+                (window(data.ty, 0, col as u64, u64::from(data.ty.rows), u64::from(r.cols)).0, false)
+            }
+            _ => (vec![(0, data.ty.bytes())], false),
+        };
+        let mut ranges = Vec::new();
+        let mut exact = whole && element.is_some();
+        for at in at {
+            match at.and_then(|a| u64::try_from(a).ok()) {
+                Some(at) => ranges.extend(parts.iter().map(|(a, b)| (at + a, at + b))),
+                None => {
+                    ranges = vec![(0, u64::MAX)];
+                    exact = false;
+                    break;
+                }
+            }
+        }
+        let id = self.areas.id(Area::Bytes { loc: data.ty.loc, ranges: joined(ranges), exact });
+        if cacheable {
+            self.known_areas.insert(key, id);
+        }
+        id
+    }
+
+    /// Parts of tensors as they are seen from the next iteration of loop `l`, or after it.
+    pub(super) fn age(&mut self, state: &mut State, l: usize, over: bool) {
+        let (areas, aged, code) = (&mut self.areas, &mut self.aged, self.code);
+        let mut changed = false;
+        for r in &mut state.order.records {
+            let What::Access { area, kind } = r.what else { continue };
+            let next = match aged.get(&(area, l, over)) {
+                Some(&next) => next,
+                None => {
+                    let Area::Part(part) = &areas.all[area as usize] else { continue };
+                    let part = if over { part.after(code, l) } else { part.aged(code, l) };
+                    let next = areas.id(Area::Part(part));
+                    aged.insert((area, l, over), next);
+                    next
+                }
+            };
+            changed |= next != area;
+            r.what = What::Access { area: next, kind };
+        }
+        if changed {
+            state.order.unite();
+        }
+    }
+
+    fn sync(&mut self, state: &mut State, site: usize, op: SyncOp, step: usize) -> Then {
+        if let SyncOp::Barrier(pipe) = op {
+            state.order.barrier(&self.carried, self.code.sites[site].role, pipe);
+            return Then::On;
+        }
+        let Some(EventRef { event, element }) = op.event() else { return Then::On };
+        let count = self.code.kernel.events[event].count;
+        let n = match self.element(state, element, count, step) {
+            Ok(n) => n,
+            Err(Then::Stop) => return Then::Stop,
+            Err(Then::On) => {
+                self.found.add(Finding::plain(Fault::UnknownElement, false, site, state, None));
+                return Then::Stop;
+            }
+        };
+        let element = self.carried.first[cranelift_entity::EntityRef::index(event)] + n as u32;
+        self.event(state, site, op, element)
+    }
+
+    pub(super) fn stream(&self, site: usize) -> usize {
+        self.streams[site]
+    }
+}
