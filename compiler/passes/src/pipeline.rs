@@ -5,7 +5,7 @@ use crate::map::{MemoryMap, plan_without_limit};
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
 use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, plan_check};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, SyncMode};
@@ -30,7 +30,19 @@ pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnos
 
 /// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them.
 pub fn pipeline_of(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
-    let (mut placed, warnings) = place_of(kernel, target, author)?;
+    lowered(place_with(kernel, target, author, Hazards::Refuse)?, target)
+}
+
+/// As [`pipeline_of`], for a launch: hazards are only told, since a run is how one looks at them, and backends that go
+/// by the program's order are not harmed.
+pub fn pipeline_to_run(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
+    lowered(place_with(kernel, target, author, Hazards::Tell)?, target)
+}
+
+fn lowered(
+    (mut placed, warnings): (PlacedKernel, Vec<Diagnostic>),
+    target: &Target,
+) -> Result<Prepared, Vec<Diagnostic>> {
     let module = lower::lower(&mut placed.kernel, &placed.placement, target).map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
@@ -45,9 +57,27 @@ pub fn place(kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagn
 
 /// As [`place`], with someone who knows the source.
 pub fn place_of(
+    kernel: Kernel,
+    target: &Target,
+    author: &dyn Author,
+) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    place_with(kernel, target, author, Hazards::Refuse)
+}
+
+/// What becomes of hazards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hazards {
+    /// They are errors.
+    Refuse,
+    /// They are warnings.
+    Tell,
+}
+
+fn place_with(
     mut kernel: Kernel,
     target: &Target,
     author: &dyn Author,
+    hazards: Hazards,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let too_large = check_sizes(&kernel, target);
     // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
@@ -81,7 +111,11 @@ pub fn place_of(
             verified(&kernel, "placement")?;
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
-                diagnostics.extend(hazards::check(&physical(&kernel, &placement, target), target));
+                let mut found = hazards::check(&physical(&kernel, &placement, target), target);
+                if hazards == Hazards::Tell {
+                    found.iter_mut().for_each(|d| d.severity = Severity::Warning);
+                }
+                diagnostics.extend(found);
                 if diagnostics.iter().any(Diagnostic::is_error) {
                     return Err(diagnostics);
                 }

@@ -12,6 +12,7 @@ use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What went wrong is among the diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,6 +216,22 @@ impl Session {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let result = ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author);
+        self.prepared(begin, result)
+    }
+
+    /// All passes for a launch: hazards are told and do not keep it from running.
+    pub fn prepare_to_run(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
+        let begin = self.clock.now();
+        let author = origin.source(&self.sources);
+        let result = ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author);
+        self.prepared(begin, result)
+    }
+
+    fn prepared(
+        &mut self,
+        begin: Duration,
+        result: Result<ptoc_passes::Prepared, Vec<Diagnostic>>,
+    ) -> Option<ptoc_passes::Prepared> {
         self.clock.phase("passes", begin);
         match result {
             Ok(mut prepared) => {
