@@ -45,7 +45,7 @@ pub use poly::{Atom, AtomKind, Poly};
 pub use predicated::Predicated;
 pub use storage::{Overlap, Storage, StorageError, TooManySteps, evaluate};
 pub use swizzle::{Composed, Swizzle};
-pub use text::TextSpan;
+pub use text::{MAX_DEPTH, TextSpan};
 pub use tiler::Tiler;
 pub use tuple::{Coord, CoordLeaf, IntTuple, Tuple};
 pub use value::Value;

@@ -144,6 +144,16 @@ impl Elab<'_> {
             .with_help("`1@0` steps along coordinate 0, `1@1` along coordinate 1");
             return self.report(d);
         };
+        if k >= ptoc_layout::MAX_DEPTH {
+            let most = ptoc_layout::MAX_DEPTH;
+            let d = Diagnostic::error(
+                codes::RANK_MISMATCH,
+                mode.span,
+                format!("`@{k}`: a coordinate has at most {most} modes, numbered from 0"),
+            )
+            .with_label("no such mode");
+            return self.report(d);
+        }
         stride.basis.insert(0, k);
         Ok(stride)
     }
