@@ -47,15 +47,19 @@ fn definitions(settings: &Settings) -> Vec<Definition> {
 
 /// The `// run:` lines of a file that this compiler takes (others are `ptoc test`'s business).
 pub fn runs(path: &Path) -> Vec<Prepared> {
-    let text = std::fs::read_to_string(path).expect("UTF-8");
+    runs_of(path, &std::fs::read_to_string(path).expect("UTF-8"))
+}
+
+/// [`runs`] of a text.
+pub fn runs_of(path: &Path, text: &str) -> Vec<Prepared> {
     let mut sources = ptoc_diagnostics::SourceMap::new();
-    let file = sources.add(path.display().to_string(), text.as_str());
+    let file = sources.add(path.display().to_string(), text);
     let mut out = Vec::new();
-    for directive in ptoc_syntax::parse(file, &text).directives {
+    for directive in ptoc_syntax::parse(file, text).directives {
         let Directive::Run(run) = directive else { continue };
         let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
         let Ok(mut session) = Session::new(target, &definitions(&run.settings)) else { continue };
-        let unit = session.load_text(path, text.clone());
+        let unit = session.load_text(path, text.to_owned());
         let Ok(entry) = unit.entry(Some(&run.kernel.name), "run") else { continue };
         session.check_definitions(&[entry], &unit);
         let directory = path.parent().unwrap_or(Path::new(""));

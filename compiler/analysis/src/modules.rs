@@ -272,9 +272,5 @@ fn join(path: &[Name]) -> String {
 
 /// The values that test lines give to parameters.
 fn given(directives: &[Directive]) -> Vec<Name> {
-    let settings = directives.iter().map(|d| match d {
-        Directive::Run(r) => &r.settings,
-        Directive::Check(c) => &c.settings,
-    });
-    settings.flat_map(|s| &s.params).map(|p| p.value.clone()).collect()
+    directives.iter().flat_map(|d| &d.settings().params).map(|p| p.value.clone()).collect()
 }

@@ -72,7 +72,7 @@ pub enum Command {
     Emit(EmitArgs),
     /// Show what is in the memories of a kernel's target, where, and when
     Mem(MemArgs),
-    /// Run the `// run:` and `// check:` lines of source files
+    /// Run the `// run:`, `// check:` and `// trap:` lines of source files
     Test(TestArgs),
     /// Explain a diagnostic code or an instruction
     Explain(ExplainArgs),

@@ -1,8 +1,9 @@
-//! Test lines: comments of the form `// run: ..` and `// check: ..`, as typed values with a span for every part.
+//! Test lines: comments of the form `// run: ..`, `// check: ..` and `// trap: ..`, as typed values with a span for every part.
 //!
 //! ```text
 //! // run: linear interp,cpu M=200 N=130 K=100 seed=2 rtol=2e-3 A=a.npy C==c.npy     // a remark
 //! // check: linear target=a2a3 BN=512 capacity.Vec=0x1F000 => SA-0352, SA-0352      // a remark
+//! // trap: linear PA-1120 M=64 N=64 K=32      // a remark
 //! ```
 
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
@@ -16,6 +17,8 @@ pub enum Directive {
     Run(Run),
     /// `// check:`
     Check(Check),
+    /// `// trap:`
+    Trap(Trap),
 }
 
 impl Directive {
@@ -24,6 +27,16 @@ impl Directive {
         match self {
             Directive::Run(run) => &run.kernel,
             Directive::Check(check) => &check.kernel,
+            Directive::Trap(trap) => &trap.kernel,
+        }
+    }
+
+    /// Target and values.
+    pub fn settings(&self) -> &Settings {
+        match self {
+            Directive::Run(run) => &run.settings,
+            Directive::Check(check) => &check.settings,
+            Directive::Trap(trap) => &trap.settings,
         }
     }
 
@@ -32,6 +45,7 @@ impl Directive {
         match self {
             Directive::Run(run) => run.span,
             Directive::Check(check) => check.span,
+            Directive::Trap(trap) => trap.span,
         }
     }
 }
@@ -66,6 +80,21 @@ pub struct Check {
     pub span: Span,
 }
 
+/// `// trap: kernel CODE NAME=VALUE ..`: run on the interpreter, which must stop for this reason.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trap {
+    /// What to run.
+    pub kernel: Ident,
+    /// Why it stops: a code or its kind.
+    pub code: Ident,
+    /// Target and values.
+    pub settings: Settings,
+    /// `A=file.npy`: the array that an argument gets.
+    pub inputs: Vec<Binding>,
+    /// All of it.
+    pub span: Span,
+}
+
 /// What executes a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backend {
@@ -91,7 +120,7 @@ impl Backend {
     }
 }
 
-/// What both kinds of lines can set.
+/// What all kinds of lines can set.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Settings {
     /// `target=a2a3`
@@ -123,13 +152,9 @@ pub struct Binding {
 pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Directive> {
     let body = text.strip_prefix("//")?;
     let lead = body.len() - body.trim_start().len();
-    let (is_run, rest) = match body.trim_start() {
-        b if b.starts_with("run:") => (true, &b[4..]),
-        b if b.starts_with("check:") => (false, &b[6..]),
-        _ => return None,
-    };
-    let offset = comment.start + (2 + lead + if is_run { 4 } else { 6 }) as u32;
-    let mut reader = Reader { file: comment.file, is_run, diagnostics, ok: true };
+    let (kind, rest) = Kind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)))?;
+    let offset = comment.start + (2 + lead + kind.mark().len()) as u32;
+    let mut reader = Reader { file: comment.file, kind, diagnostics, ok: true };
     // A remark begins at a word that starts with `//`.
     let remark = words(rest, offset, comment.file).find(|w| w.name.starts_with("//"));
     let rest = remark.map_or(rest, |w| &rest[..(w.span.start - offset) as usize]);
@@ -146,9 +171,36 @@ fn words(text: &str, offset: u32, file: FileId) -> impl Iterator<Item = Ident> +
     })
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Run,
+    Check,
+    Trap,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Run, Kind::Check, Kind::Trap];
+
+    fn mark(self) -> &'static str {
+        match self {
+            Kind::Run => "run:",
+            Kind::Check => "check:",
+            Kind::Trap => "trap:",
+        }
+    }
+
+    fn form(self) -> &'static str {
+        match self {
+            Kind::Run => "a run line is `// run: kernel backend,.. NAME=VALUE ..`",
+            Kind::Check => "a check line is `// check: kernel NAME=VALUE .. => CODE, ..`",
+            Kind::Trap => "a trap line is `// trap: kernel CODE NAME=VALUE ..`",
+        }
+    }
+}
+
 struct Reader<'a> {
     file: FileId,
-    is_run: bool,
+    kind: Kind,
     diagnostics: &'a mut Vec<Diagnostic>,
     ok: bool,
 }
@@ -160,12 +212,7 @@ impl Reader<'_> {
     }
 
     fn malformed(&mut self, span: Span, message: impl Into<String>) {
-        let form = if self.is_run {
-            "a run line is `// run: kernel backend,.. NAME=VALUE ..`"
-        } else {
-            "a check line is `// check: kernel NAME=VALUE .. => CODE, ..`"
-        };
-        self.fail(Diagnostic::error(codes::MALFORMED_DIRECTIVE, span, message).with_note(form));
+        self.fail(Diagnostic::error(codes::MALFORMED_DIRECTIVE, span, message).with_note(self.kind.form()));
     }
 
     fn line(&mut self, rest: &str, offset: u32, span: Span) -> Option<Directive> {
@@ -179,18 +226,20 @@ impl Reader<'_> {
         if !is_name(&kernel.name) {
             self.malformed(kernel.span, format!("a kernel's name is expected, not `{}`", kernel.name));
         }
-        let backends = if self.is_run { self.backends(&kernel, left.next()) } else { Vec::new() };
+        let backends = if self.kind == Kind::Run { self.backends(&kernel, left.next()) } else { Vec::new() };
+        let code = if self.kind == Kind::Trap { self.code(&kernel, left.next()) } else { None };
         let (mut settings, mut inputs, mut expects) = (Settings::default(), Vec::new(), Vec::new());
         for word in left {
             self.setting(word, &mut settings, &mut inputs, &mut expects);
         }
         let expected = match right {
-            Some(at) if self.is_run => {
+            Some(at) if self.kind != Kind::Check => {
                 let start = offset + at as u32;
-                self.malformed(
-                    Span::new(self.file, start, start + 2),
-                    "a run line expects arrays (`C==c.npy`), not codes",
-                );
+                let message = match self.kind {
+                    Kind::Trap => "the code of a trap stands behind the kernel",
+                    _ => "a run line expects arrays (`C==c.npy`), not codes",
+                };
+                self.malformed(Span::new(self.file, start, start + 2), message);
                 Vec::new()
             }
             Some(at) => self.codes(&rest[at + 2..], offset + at as u32 + 2),
@@ -199,11 +248,22 @@ impl Reader<'_> {
         if !self.ok {
             return None;
         }
-        Some(if self.is_run {
-            Directive::Run(Run { kernel, backends, settings, inputs, expects, span })
-        } else {
-            Directive::Check(Check { kernel, settings, expected, span })
+        Some(match self.kind {
+            Kind::Run => Directive::Run(Run { kernel, backends, settings, inputs, expects, span }),
+            Kind::Check => Directive::Check(Check { kernel, settings, expected, span }),
+            Kind::Trap => Directive::Trap(Trap { kernel, code: code?, settings, inputs, span }),
         })
+    }
+
+    fn code(&mut self, kernel: &Ident, word: Option<Ident>) -> Option<Ident> {
+        let Some(word) = word.filter(|w| !w.name.contains('=')) else {
+            self.malformed(kernel.span.after(), "the code is missing with which the run ends");
+            return None;
+        };
+        if !is_code(&word.name) {
+            self.malformed(word.span, format!("`{}` is no code, as PA-1120 is", word.name));
+        }
+        Some(word)
     }
 
     fn backends(&mut self, kernel: &Ident, word: Option<Ident>) -> Vec<(Backend, Span)> {
@@ -260,7 +320,7 @@ impl Reader<'_> {
             return;
         }
         if equals == 2 {
-            match self.is_run && space.is_none() {
+            match self.kind == Kind::Run && space.is_none() {
                 true => self.unique(expects, binding),
                 false => self.malformed(word.span, "`==` expects the value of an array in a run line"),
             }
@@ -289,7 +349,7 @@ impl Reader<'_> {
                     let name = Ident { name: Name::new(space), span };
                     self.unique(&mut settings.capacities, Binding { name, ..binding });
                 }
-                None if value.ends_with(".npy") && self.is_run => self.unique(inputs, binding),
+                None if value.ends_with(".npy") && self.kind != Kind::Check => self.unique(inputs, binding),
                 None => self.unique(&mut settings.params, binding),
             },
         }
@@ -325,7 +385,7 @@ impl Reader<'_> {
             start += part.len() as u32 + 1;
             if word.is_empty() {
                 self.malformed(Span::new(self.file, span.start, span.start), "a code is missing here");
-            } else if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            } else if !is_code(word) {
                 self.malformed(span, format!("`{word}` is no code, as SA-0352 is, and no kind, as `capacity` is"));
             } else {
                 list.push(Ident { name: Name::new(word), span });
@@ -339,4 +399,8 @@ fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn is_code(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

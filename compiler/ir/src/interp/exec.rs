@@ -338,6 +338,19 @@ impl<'k> Machine<'k, '_> {
         self.tiles.write(&w.slot, w.row + row, w.col + col, bits);
     }
 
+    /// What an instruction does to its scratch tiles: it writes them, and what it leaves there is its own.
+    pub(super) fn scratch(&mut self, op: &Op) -> Step {
+        let Op::Inst(inst) = op else { return Ok(()) };
+        for t in inst.scratch.iter().filter(|t| self.k.tiles[t.tile].ty.dtype != DType::Bool) {
+            let w = self.window(t)?;
+            for (row, col) in (0..w.rows).flat_map(|row| (0..w.cols).map(move |col| (row, col))) {
+                self.touch_tile(&w, row, col, Kind::Write);
+                self.tiles.spoil(&w.slot, w.row + row, w.col + col);
+            }
+        }
+        Ok(())
+    }
+
     fn touch_tile(&mut self, w: &Window, row: usize, col: usize, kind: Kind) {
         if let Some(touches) = &mut self.touches
             && let Some(bytes) = self.tiles.physical_bytes(&w.slot, w.row + row, w.col + col)

@@ -345,6 +345,19 @@ impl Tiles {
     }
 }
 
+impl Tiles {
+    /// An instruction has left something here that nobody may read. Not for masks.
+    pub fn spoil(&mut self, slot: &Slot, row: usize, col: usize) {
+        let size = slot.ty.dtype.size();
+        let at = index(&slot.ty, row, col) * size;
+        let (bytes, at) = match slot.place {
+            Place::Private(n) => (&mut self.private[n], at),
+            Place::Space(base) => (&mut self.spaces[slot.ty.loc as usize].bytes, base + at),
+        };
+        bytes.marks[at..at + size].fill(POISON);
+    }
+}
+
 /// Number of the element (row, col) in the whole tile's storage.
 fn index(ty: &TileType, row: usize, col: usize) -> usize {
     ty.element(row as u32, col as u32) as usize

@@ -15,8 +15,8 @@
 //! may be more than is read, what is overwritten less than is overwritten. So a dead store is dead in every run, and what
 //! is called unwritten is unwritten; what cannot be shown is left to the interpreter, which traps.
 //!
-//! Roles run side by side, and their order is that of their barriers and not that of the text: kernels with roles are not
-//! looked at here.
+//! Roles run side by side, but what a kernel means is its text from top to bottom; that the synchronisation keeps to that is
+//! for the hazards to say.
 
 mod contents;
 mod control;
@@ -26,26 +26,16 @@ mod report;
 mod walk;
 mod window;
 
-use crate::access::regions;
 use crate::capacity::Author;
 use ptoc_diagnostics::Diagnostic;
-use ptoc_ir::tile::{Kernel, Op, Stmt};
+use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 
 /// Checks the body of `kernel`, of which initialisation has said `earlier`. Errors and warnings; none if the kernel is too
 /// large for the analysis.
 pub fn check(kernel: &Kernel, target: &Target, earlier: &[Diagnostic], author: &dyn Author) -> Vec<Diagnostic> {
-    if has_roles(&kernel.body) {
-        return Vec::new();
-    }
     match walk::analyse(kernel) {
         Some(findings) => report::Report { kernel, target, earlier, author, findings: &findings }.all(),
         None => Vec::new(),
     }
-}
-
-fn has_roles(region: &[Stmt]) -> bool {
-    region
-        .iter()
-        .any(|s| matches!(&s.op, Op::Scope(scope) if scope.role.is_some()) || regions(&s.op).into_iter().any(has_roles))
 }

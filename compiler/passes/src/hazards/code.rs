@@ -3,7 +3,7 @@
 use super::domain::{Num, gcd};
 use super::touch::{Touch, What, touches};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, SyncOp, Tile, Ty, Value, Var, pipe_of_op};
+use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, SyncOp, TensorId, Tile, Ty, Value, Var, pipe_of_op};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -111,6 +111,8 @@ pub(super) struct Code<'k> {
     pub(super) told: i64,
     /// How often a value is used where it decides something.
     pub(super) uses: FxHashMap<Value, u32>,
+    /// Of values that are read from one tensor or one tile the first: they may be the same number.
+    pub(super) read: FxHashMap<Value, Value>,
 }
 
 impl<'k> Code<'k> {
@@ -127,7 +129,9 @@ impl<'k> Code<'k> {
                 counting: FxHashSet::default(),
                 told: 1,
                 uses: FxHashMap::default(),
+                read: FxHashMap::default(),
             },
+            readers: FxHashMap::default(),
             wanted: FxHashSet::default(),
             vars: FxHashSet::default(),
             around: Vec::new(),
@@ -224,6 +228,8 @@ struct Target {
 
 struct Flat<'k> {
     code: Code<'k>,
+    /// The first value that is read from a tensor or a tile.
+    readers: FxHashMap<(Option<TensorId>, Option<Tile>), Value>,
     wanted: FxHashSet<Value>,
     vars: FxHashSet<Var>,
     around: Vec<usize>,
@@ -263,6 +269,15 @@ impl<'k> Flat<'k> {
                         Def::Slot(self.code.slots.len() - 1)
                     }
                 };
+            }
+            let place = match &stmt.op {
+                Op::Load { dst, tensor, .. } => Some((*dst, (Some(*tensor), None))),
+                Op::TileGet { dst, tile, .. } => Some((*dst, (None, Some(tile.tile)))),
+                _ => None,
+            };
+            if let Some((dst, place)) = place {
+                let first = *self.readers.entry(place).or_insert(dst);
+                self.code.read.insert(dst, first);
             }
             if let Op::For(f) = &stmt.op {
                 self.code.slots.push(Some(f.index));

@@ -313,7 +313,7 @@ pub(super) fn sources(code: &Code, v: Value, out: &mut Vec<Value>, depth: u32) {
     let mut go = |v| sources(code, v, out, depth + 1);
     match code.defs[v] {
         Def::Const(_) => {}
-        Def::Given(_) | Def::Slot(_) | Def::Vague => out.push(v),
+        Def::Given(_) | Def::Slot(_) | Def::Vague => out.push(code.read.get(&v).copied().unwrap_or(v)),
         Def::Unary(_, a) | Def::Same(a) => go(a),
         Def::Binary(_, a, b) | Def::Compare(_, a, b) => {
             go(a);

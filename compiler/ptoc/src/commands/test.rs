@@ -1,4 +1,6 @@
-//! `ptoc test`: the `// run:` and `// check:` lines of source files.
+//! `ptoc test`: the `// run:`, `// check:` and `// trap:` lines of source files.
+
+mod trap;
 
 use super::check::{Checked, check_entry};
 use crate::args::TestArgs;
@@ -114,10 +116,7 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
         let line = sources.position(file, directive.span().start).line;
         let shown = sources.slice(directive.span()).split_whitespace().collect::<Vec<_>>().join(" ");
         let place = format!("{}:{line}: {shown}", path.display());
-        let settings = match directive {
-            Directive::Run(run) => &run.settings,
-            Directive::Check(check) => &check.settings,
-        };
+        let settings = directive.settings();
         let target = settings.target.as_ref().map_or(DEFAULT_TARGET, |t| t.name.as_str());
         let mut session = match Session::new(target, &definitions(settings)) {
             Ok(session) => session,
@@ -136,6 +135,7 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
         let result = match directive {
             Directive::Run(run) => run_line(&mut session, &unit, run, args, io),
             Directive::Check(check) => check_line(&mut session, &unit, check),
+            Directive::Trap(trap) => trap::trap_line(&mut session, &unit, trap),
         };
         match result {
             Ok(()) => {
@@ -168,7 +168,8 @@ fn definitions(settings: &Settings) -> Vec<Definition> {
     plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
 }
 
-/// The errors of the kernel, and of the file as such, must be exactly those that the line expects.
+/// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts where
+/// the line names its code.
 fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check) -> Result<(), Failure> {
     match unit.entry(Some(&check.kernel.name), "check") {
         Ok(entry) => {
@@ -183,7 +184,9 @@ fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check)
             session.diagnostics.push(*d);
         }
     }
-    let mut got: Vec<Code> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
+    let named = |code: Code| check.expected.iter().any(|w| code.as_str().eq_ignore_ascii_case(&w.name));
+    let mut got: Vec<Code> =
+        session.diagnostics.iter().filter(|d| d.is_error() || named(d.code)).map(|d| d.code).collect();
     let mut missing: Vec<&Ident> = Vec::new();
     // Codes first: a kind's word takes what they leave.
     let is_code = |word: &&Ident| Code::find(&word.name).is_some();
@@ -223,6 +226,19 @@ fn count(words: &[&str]) -> String {
     parts.join(", ")
 }
 
+/// `what`, and the codes of the errors.
+fn errors(session: &Session, what: &str) -> Failure {
+    let codes: Vec<&str> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code.as_str()).collect();
+    Failure { reason: if codes.is_empty() { what.to_owned() } else { format!("{what}: {}", count(&codes)) } }
+}
+
+/// Names and files, which lie beside the source. `NAME=text` is an array where NAME is a tensor, whatever the text looks
+/// like; the parser has told them apart.
+fn inputs_of(unit: &crate::session::Unit, list: &[Binding]) -> Vec<(String, PathBuf)> {
+    let directory = unit.path.parent().unwrap_or(Path::new(""));
+    list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
+}
+
 /// Every backend keeps to `ensures` and to the expected arrays, and all give the bits of the first.
 fn run_line(
     session: &mut Session,
@@ -231,22 +247,13 @@ fn run_line(
     args: &TestArgs,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let errors = |session: &Session, what: &str| {
-        let codes: Vec<&str> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code.as_str()).collect();
-        Failure { reason: if codes.is_empty() { what.to_owned() } else { format!("{what}: {}", count(&codes)) } }
-    };
     let entry = match unit.entry(Some(&run.kernel.name), "run") {
         Ok(entry) => entry,
         Err(d) => return Err(d.message.into()),
     };
     session.check_definitions(&[entry], unit);
-    let directory = unit.path.parent().unwrap_or(Path::new(""));
-    let paths = |list: &[Binding]| -> Vec<(String, PathBuf)> {
-        list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
-    };
-    // `NAME=text` is an array where NAME is a tensor, whatever the text looks like; the parser has told them apart.
-    let inputs = read_arrays(session, &entry, "", &paths(&run.inputs));
-    let expected_files = paths(&run.expects);
+    let inputs = read_arrays(session, &entry, "", &inputs_of(unit, &run.inputs));
+    let expected_files = inputs_of(unit, &run.expects);
     let expected_names = check_outputs(session, &entry, "", &expected_files);
     let mut expected: Vec<(String, Tensor)> = Vec::new();
     for (name, path) in &expected_files {

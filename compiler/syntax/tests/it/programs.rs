@@ -28,7 +28,8 @@ fn all_parse_without_diagnostics() {
         let parsed = ptoc_syntax::parse(FileId(0), &text);
         assert_eq!(parsed.diagnostics, [], "{name}");
         assert!(!parsed.file.items.is_empty(), "{name}");
-        let lines = text.lines().filter(|l| l.starts_with("// run:") || l.starts_with("// check:")).count();
+        let marks = ["// run:", "// check:", "// trap:"];
+        let lines = text.lines().filter(|l| marks.iter().any(|m| l.starts_with(m))).count();
         assert_eq!(parsed.directives.len(), lines, "{name}");
     }
 }
