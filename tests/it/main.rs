@@ -14,6 +14,7 @@ mod mutation;
 mod orders;
 mod pages;
 mod physical;
+mod plan_source;
 mod plans;
 mod random;
 mod rearrange;

@@ -63,7 +63,15 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
     let mut w = Walk { kernel, stages, pipe, several: Vec::new() };
     walk(&mut w, &kernel.body, 1);
     let Walk { stages, several, .. } = w;
-    let gains = |t: &Tile| kernel.tiles[*t].hidden && is_auto(kernel, *t) && stages[*t] > 1;
+    // A plan of the author's says itself how many there are: as many as addresses, if that is possible at all.
+    let pinned: Vec<(Tile, u32)> = kernel.pins.iter().map(|(t, at)| (*t, at.len() as u32)).collect();
+    for &(tile, n) in &pinned {
+        if kernel.tiles[tile].hidden && n == stages[tile] && n > 1 {
+            kernel.tiles[tile].stages = n;
+        }
+    }
+    let free = |t: &Tile| pinned.iter().all(|(p, _)| p != t);
+    let gains = |t: &Tile| kernel.tiles[*t].hidden && is_auto(kernel, *t) && stages[*t] > 1 && free(t);
     let given: Vec<Tile> = several.into_iter().filter(gains).collect();
     for &tile in &given {
         kernel.tiles[tile].stages = stages[tile];

@@ -16,6 +16,7 @@ pub mod map;
 pub mod memories;
 pub mod pack;
 pub mod physical;
+pub mod pins;
 pub mod pipeline;
 pub mod placed;
 pub mod placement;

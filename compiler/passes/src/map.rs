@@ -56,6 +56,8 @@ pub struct MappedMemory {
 pub enum Chosen {
     /// The planner.
     Auto,
+    /// The planner, in a plan that the author wrote down.
+    Pinned,
     /// The author, as a constant.
     Fixed,
     /// The author, while the kernel runs.
@@ -164,8 +166,9 @@ fn memory(
     let there = target.memory(loc);
     let (align, points) = (there.align.max(1), live.spans.len());
     let of_loc = kernel.tiles.iter().filter(|(_, data)| data.ty.loc == loc);
-    let mut tiles: Vec<MappedTile> =
-        of_loc.map(|(tile, data)| mapped(tile, data, align, placement, live, &values[tile])).collect();
+    let mut tiles: Vec<MappedTile> = of_loc
+        .map(|(tile, data)| mapped(tile, data, kernel.pin(tile).is_some(), align, placement, live, &values[tile]))
+        .collect();
     if tiles.is_empty() {
         return None;
     }
@@ -186,6 +189,7 @@ fn memory(
 fn mapped(
     tile: Tile,
     data: &TileData,
+    pinned: bool,
     align: u64,
     placement: &Placement,
     live: &Liveness,
@@ -194,6 +198,7 @@ fn mapped(
     let held = live.intervals[tile];
     let auto = data.addr == AddrKind::Auto;
     let chosen = match data.addr {
+        AddrKind::Auto if pinned => Chosen::Pinned,
         AddrKind::Auto => Chosen::Auto,
         AddrKind::Fixed(_) => Chosen::Fixed,
         AddrKind::Dynamic => Chosen::RunTime,

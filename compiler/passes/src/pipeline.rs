@@ -4,7 +4,7 @@ use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, plan_check};
+use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check};
 use ptoc_diagnostics::{Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
@@ -99,6 +99,7 @@ fn place_with(
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
     diagnostics.extend(too_large);
     let (live, plan) = copies::plan_with_copies(&mut kernel, target);
+    diagnostics.extend(pins::check(&kernel, &live, target));
     match plan {
         Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
             for fault in plan_check::check(&kernel, &placement, target) {

@@ -7,13 +7,14 @@
 //!   there, if both have the same element positions and no operand reads that source at other positions (through a
 //!   window, or as the row or column that is repeated).
 //! * A tile counts `count` elements and `stages` copies, all contiguous, each a multiple of the memory's alignment.
+//! * A tile with a pin ([`Kernel::pins`]) is as any other, but for its place, which is known.
 //! * Where a memory also has tiles with run-time addresses, automatic tiles go to its top end, and
 //!   [`Memory::dynamic_limit`] says how far the run-time addresses may reach.
 
 use crate::access::{Access, inst_operands, is_auto, is_broadcast, is_whole};
 use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
-use crate::memories;
 use crate::pack::{Effort, Problem, Rect};
+use crate::{memories, pins};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, Tile, TileData};
 use ptoc_isa::{Loc, Target};
@@ -95,7 +96,7 @@ pub fn plan_with(
 ) -> Result<Placement, Vec<Overflow>> {
     let mut offsets: SecondaryMap<Tile, Vec<u64>> = SecondaryMap::new();
     let (mut memories, mut overflows) = (Vec::new(), Vec::new());
-    let parents = coalesce(kernel, live);
+    let parents = in_place(kernel, live);
     for loc in Loc::ALL {
         let tiles: Vec<Tile> = kernel.tiles.keys().filter(|&t| kernel.tiles[t].ty.loc == loc).collect();
         if tiles.is_empty() {
@@ -169,6 +170,8 @@ struct Group {
     tiles: Vec<Tile>,
     interval: Interval,
     size: u64,
+    /// Where it is, if that is not for the planner to find.
+    pin: Option<u64>,
 }
 
 /// Bytes that the author has taken, in the coordinates of the plan (mirrored or not).
@@ -215,7 +218,10 @@ impl Space {
                             group.interval = group.interval.hull(interval);
                             group.size = group.size.max(size);
                         }
-                        None => groups.push((root, Group { tiles: vec![tile], interval, size })),
+                        None => {
+                            let pin = pins::base(kernel, tile);
+                            groups.push((root, Group { tiles: vec![tile], interval, size, pin }));
+                        }
                     }
                 }
                 AddrKind::Fixed(at) => {
@@ -242,7 +248,12 @@ impl Space {
             true => 0,
             false => self.obstacles.iter().map(|o| o.end).max().unwrap_or(0),
         };
-        let movable = self.groups.iter().map(|g| (g.interval, g.size, None));
+        // Pins are addresses; a mirrored plan counts from the memory's end.
+        let place = |g: &Group| match self.mirrored {
+            true => g.pin.map(|at| self.capacity.saturating_sub(at.saturating_add(g.size))),
+            false => g.pin,
+        };
+        let movable = self.groups.iter().map(|g| (g.interval, g.size, place(g)));
         let fixed = self.obstacles.iter().map(|o| (o.interval, o.end.saturating_sub(o.start), Some(o.start)));
         let rect =
             |(life, size, fixed): (Interval, u64, Option<u64>)| Rect { start: life.start, end: life.end, size, fixed };
@@ -281,15 +292,15 @@ impl Space {
     }
 }
 
-fn root(parents: &SecondaryMap<Tile, Option<Tile>>, mut tile: Tile) -> Tile {
+pub(crate) fn root(parents: &SecondaryMap<Tile, Option<Tile>>, mut tile: Tile) -> Tile {
     while let Some(up) = parents[tile] {
         tile = up;
     }
     tile
 }
 
-/// Which tile's slot each tile takes over (in-place reuse), as parent links.
-fn coalesce(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>> {
+/// Which tile's slot each tile takes over (in-place reuse), as parent links. Tiles with pins do so where these agree.
+pub(crate) fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>> {
     let mut parents: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
     parents.resize(kernel.tiles.len());
     for_each_point(kernel, &mut |point, stmt| {
@@ -322,6 +333,7 @@ fn coalesce(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>
                 && !elsewhere.contains(&src)
                 && live.intervals[src].is_some_and(|i| i.end == point)
                 && s.stages == 1
+                && pins::base(kernel, src) == pins::base(kernel, dst)
                 && (s.ty.loc, s.ty.rows, s.ty.cols, s.ty.order) == (d.ty.loc, d.ty.rows, d.ty.cols, d.ty.order)
                 && s.ty.dtype.size() == d.ty.dtype.size()
                 && (s.ty.dtype == ptoc_tensor::DType::Bool) == (d.ty.dtype == ptoc_tensor::DType::Bool)

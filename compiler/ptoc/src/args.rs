@@ -290,6 +290,12 @@ pub struct MemArgs {
     /// Write the pictures alone
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
+    /// Print the file with an address for each automatic tile; it compiles to the same placement
+    #[arg(long, conflicts_with_all = ["json", "html", "svg"])]
+    pub source: bool,
+    /// Where `--source` goes instead of standard output
+    #[arg(short = 'o', long, value_name = "F", requires = "source", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }
 
 /// `ptoc test`

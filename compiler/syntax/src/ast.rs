@@ -64,7 +64,7 @@ pub enum ItemKind {
 pub struct Attr {
     /// `sync`, `place`, `disjoint`, `on`.
     pub name: Ident,
-    /// Names and strings.
+    /// What stands in the parentheses.
     pub args: Vec<AttrArg>,
     /// All of it.
     pub span: Span,
@@ -77,6 +77,8 @@ pub enum AttrArg {
     Name(Ident),
     /// A quoted text.
     Str(String, Span),
+    /// `name = value`
+    Value(Ident, Expr),
 }
 
 /// `const NAME: ty = value;`

@@ -109,15 +109,20 @@ impl Printer {
     }
 
     fn attr(&mut self, attr: &Attr) {
-        let args: Vec<String> = attr
-            .args
-            .iter()
-            .map(|a| match a {
-                AttrArg::Name(n) => n.name.to_string(),
-                AttrArg::Str(s, _) => format!("{s:?}"),
-            })
-            .collect();
+        let word = |a: &AttrArg| match a {
+            AttrArg::Name(n) => Some(n.name.to_string()),
+            AttrArg::Str(s, _) => Some(format!("{s:?}")),
+            AttrArg::Value(..) => None,
+        };
+        let args: Vec<String> = attr.args.iter().filter_map(word).collect();
         self.line(&format!("attribute {} {}", attr.name.name, args.join(" ")), Some(attr.span));
+        self.nested(|p| {
+            for arg in &attr.args {
+                if let AttrArg::Value(name, value) = arg {
+                    p.expr(&format!("{} = ", name.name), value);
+                }
+            }
+        });
     }
 
     fn static_param(&mut self, s: &StaticParam) {

@@ -280,7 +280,11 @@ impl Elab<'_> {
     /// `TASSIGN(tile, address);`
     pub fn tassign(&mut self, args: &[Arg], span: Span) -> R<Val> {
         let e = self.exactly(args, 2, "TASSIGN(tile, address)", span)?;
-        match self.expr(e[0])? {
+        let target = self.expr(e[0])?;
+        if self.place == PlaceMode::Planned && self.pin_tile(&target, e[1], span)? {
+            return Ok(Val::Unit);
+        }
+        match target {
             Val::Tile(t) => {
                 if t.origin.is_some() || t.valid.is_some() && t.element.is_none() {
                     return self.error(codes::OPERAND_KIND, e[0].span, "TASSIGN places whole tiles, not windows");

@@ -24,6 +24,7 @@ mod masks;
 mod mma;
 mod oracle;
 mod params;
+mod pins;
 mod program;
 mod recast;
 mod scalars;
@@ -51,7 +52,7 @@ use facts::Facts;
 use ptoc_diagnostics::{Code, Diagnostic, Span};
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
-use ptoc_syntax::ast::{ItemKind, Name};
+use ptoc_syntax::ast::{Expr, ItemKind, Name};
 use rustc_hash::FxHashMap;
 
 /// The problem was reported (or the code waits for a dimension): unwind to the statement.
@@ -137,6 +138,8 @@ pub(crate) struct Elab<'a> {
     /// Tensors of the signature, and of a program, as they were declared.
     pub declared: FxHashMap<ptoc_ir::tile::TensorId, crate::value::View>,
     pub place: PlaceMode,
+    /// `rest = [..]` of `#[place(..)]`.
+    pub rest: Option<Expr>,
     /// Events, rings and roles.
     pub sync: sync::State,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
@@ -174,6 +177,8 @@ pub(crate) enum PlaceMode {
     Manual,
     /// TASSIGN is checked, then ignored.
     Auto,
+    /// TASSIGN of a whole tile says where the planner is to put it.
+    Planned,
 }
 
 /// A feature of a later version.

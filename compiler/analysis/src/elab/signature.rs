@@ -162,6 +162,7 @@ impl<'a> Elab<'a> {
             dims: FxHashMap::default(),
             declared: FxHashMap::default(),
             place: PlaceMode::Mixed,
+            rest: None,
             sync: super::sync::State::default(),
             refused: Vec::new(),
             pending_gm: None,
@@ -193,6 +194,7 @@ impl<'a> Elab<'a> {
         let ensures = self.ensures(k, &tensors);
         let body = self.kernel_body(&k.body);
         self.finish_places();
+        self.finish_pins();
         if !self.diags.iter().any(Diagnostic::is_error) {
             self.diags.append(&mut self.deferred);
             self.warn_of_uncovered();
@@ -427,6 +429,9 @@ impl<'a> Elab<'a> {
 
     fn attributes(&mut self, attrs: &[Attr], tensors: &[TensorArg]) -> R<()> {
         for a in attrs {
+            if self.rest_argument(a)? {
+                continue;
+            }
             let word = match a.args.first() {
                 Some(AttrArg::Name(n)) => n.name.as_str(),
                 _ => "",
@@ -434,6 +439,7 @@ impl<'a> Elab<'a> {
             match (a.name.name.as_str(), word) {
                 ("place", "manual") => self.place = PlaceMode::Manual,
                 ("place", "auto") => self.place = PlaceMode::Auto,
+                ("place", "planned") => self.place = PlaceMode::Planned,
                 ("sync", "auto") => {}
                 ("sync", "manual") => {
                     self.b.kernel_mut().sync = ptoc_ir::tile::SyncMode::Manual;
@@ -443,7 +449,7 @@ impl<'a> Elab<'a> {
                     let span = match a.args.first() {
                         Some(AttrArg::Name(n)) => n.span,
                         Some(AttrArg::Str(_, at)) => *at,
-                        None => a.span,
+                        _ => a.span,
                     };
                     let what = if name == "sync" { "the pipes are ordered" } else { "tiles are placed" };
                     let d = match word {
@@ -454,7 +460,9 @@ impl<'a> Elab<'a> {
                     .with_note(format!(
                         "{what} by the compiler, `#[{name}(auto)]`, or by the author, `#[{name}(manual)]`"
                     ));
-                    let d = match ptoc_diagnostics::suggest(word, ["auto", "manual"]) {
+                    let modes: &[&str] =
+                        if name == "sync" { &["auto", "manual"] } else { &["auto", "manual", "planned"] };
+                    let d = match ptoc_diagnostics::suggest(word, modes.iter().copied()) {
                         Some(best) if !word.is_empty() => d.with_fix(format!("did you mean `{best}`?"), span, best),
                         _ => d,
                     };
@@ -486,7 +494,7 @@ impl<'a> Elab<'a> {
                         format!("unknown attribute `{}({word})`", a.name.name),
                     )
                     .with_note(
-                        "kernels take #[place(auto | manual)], #[sync(auto | manual)], #[disjoint(tensor, \"why\")]",
+                        "kernels take #[place(auto | manual | planned)], #[sync(auto | manual)], #[disjoint(tensor, \"why\")]",
                     );
                     return self.report(d);
                 }

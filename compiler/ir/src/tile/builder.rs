@@ -73,6 +73,7 @@ impl Builder {
                 vars: PrimaryMap::new(),
                 tiles: PrimaryMap::new(),
                 aliases: Vec::new(),
+                pins: Vec::new(),
                 events: PrimaryMap::new(),
                 roles: PrimaryMap::new(),
                 sync: SyncMode::Auto,

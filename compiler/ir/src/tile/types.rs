@@ -273,6 +273,9 @@ pub struct Kernel {
     pub tiles: PrimaryMap<Tile, TileData>,
     /// Tiles that the author put on the bytes of another one on purpose (`at x`): the first on those of the second.
     pub aliases: Vec<(Tile, Tile)>,
+    /// Where the planner is to put automatic tiles: a byte offset for each element, copy by copy. A tile has one entry at
+    /// most, and is automatic in all else.
+    pub pins: Vec<(Tile, Vec<u64>)>,
     /// All events.
     pub events: PrimaryMap<Event, EventData>,
     /// All roles.
@@ -289,4 +292,11 @@ pub struct Kernel {
     pub grid: Vec<GridDim>,
     /// What one block does.
     pub body: Region,
+}
+
+impl Kernel {
+    /// Where the planner is to put `tile`, if anyone says so.
+    pub fn pin(&self, tile: Tile) -> Option<&[u64]> {
+        self.pins.iter().find(|(t, _)| *t == tile).map(|(_, at)| at.as_slice())
+    }
 }

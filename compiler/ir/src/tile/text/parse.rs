@@ -313,6 +313,7 @@ impl<'t> Parser<'t> {
             vars: PrimaryMap::new(),
             tiles: PrimaryMap::new(),
             aliases: Vec::new(),
+            pins: Vec::new(),
             events: PrimaryMap::new(),
             roles: PrimaryMap::new(),
             sync,
@@ -428,16 +429,14 @@ impl<'t> Parser<'t> {
                 k.tiles.push(tile);
             }
             "alias" => {
-                let one = |p: &mut Self| -> Res<Tile> {
-                    let place = p.place();
-                    let tile: Tile = p.entity('t')?;
-                    match k.tiles.get(tile) {
-                        Some(_) => Ok(tile),
-                        None => p.unknown(place, format!("{tile} is not declared")),
-                    }
-                };
-                let pair = (one(self)?, one(self)?);
+                let pair = (self.known_tile(k)?, self.known_tile(k)?);
                 k.aliases.push(pair);
+            }
+            "pin" => {
+                let tile = self.known_tile(k)?;
+                self.expect_word("at")?;
+                self.expect('[')?;
+                k.pins.push((tile, self.list(']', Self::number)?));
             }
             "role" => {
                 self.declared('r', &k.roles)?;
@@ -532,6 +531,16 @@ impl<'t> Parser<'t> {
         };
         let span = self.end()?;
         Ok(EventData { name, kind, from, to, count, purpose, span })
+    }
+
+    /// A tile that was declared above.
+    fn known_tile(&mut self, k: &Kernel) -> Res<Tile> {
+        let place = self.place();
+        let tile: Tile = self.entity('t')?;
+        match k.tiles.get(tile) {
+            Some(_) => Ok(tile),
+            None => self.unknown(place, format!("{tile} is not declared")),
+        }
     }
 
     fn tile(&mut self) -> Res<TileData> {

@@ -161,6 +161,10 @@ impl Printer<'_> {
         for (a, b) in &self.k.aliases {
             writeln!(self.out, "alias {a} {b}")?;
         }
+        for (tile, at) in &self.k.pins {
+            let at: Vec<_> = at.iter().map(|a| format!("{a:#x}")).collect();
+            writeln!(self.out, "pin {tile} at [{}]", at.join(", "))?;
+        }
         Ok(())
     }
 

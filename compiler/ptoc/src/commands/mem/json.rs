@@ -53,6 +53,7 @@ fn tile(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines
     let line = lines.of(tile.span);
     let chosen = match tile.chosen {
         Chosen::Auto => "auto",
+        Chosen::Pinned => "planned",
         Chosen::Fixed => "fixed",
         Chosen::RunTime => "run time",
     };

@@ -3,6 +3,7 @@
 mod html;
 mod json;
 pub(crate) mod lines;
+mod source;
 mod svg;
 mod table;
 
@@ -33,6 +34,9 @@ pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
+    if args.source {
+        return print_source(args, &mut session, &mut report, io);
+    }
     let mut outputs = Outputs::new();
     let mut plan = |path: &Option<std::path::PathBuf>| path.as_ref().map(|p| outputs.plan(p)).transpose();
     let (page, picture) = match plan(&args.html).and_then(|page| Ok((page, plan(&args.svg)?))) {
@@ -73,6 +77,31 @@ pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
         Err(d) => {
             session.diagnostics.push(d);
             report.flush(&mut session, io);
+        }
+    }
+    report.status()
+}
+
+/// `--source`
+fn print_source(args: &MemArgs, session: &mut Session, report: &mut Report, io: &mut Io<'_>) -> u8 {
+    let mut outputs = Outputs::new();
+    let planned = args.output.as_ref().map(|path| outputs.plan(path)).transpose();
+    let printed = match planned {
+        Ok(n) => source::print(args, session).map(|text| (n, text)),
+        Err(d) => session.fail(d),
+    };
+    report.flush(session, io);
+    // A warning that is denied leaves nothing to print.
+    let (Ok((n, text)), true) = (printed, report.status() == crate::DONE) else { return report.status() };
+    let (Some(n), Some(path)) = (n, &args.output) else {
+        io.print(&text);
+        return report.status();
+    };
+    match outputs.write(n, text.as_bytes()).and_then(|()| outputs.commit()) {
+        Ok(()) => io.print(&format!("written to {}\n", path.display())),
+        Err(d) => {
+            session.diagnostics.push(d);
+            report.flush(session, io);
         }
     }
     report.status()

@@ -102,6 +102,7 @@ pub(super) fn hover(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, l
     let more = if tile.ranges.len() > 4 { ", .." } else { "" };
     let who = match tile.chosen {
         Chosen::Auto => "",
+        Chosen::Pinned => " (in a plan of the author's)",
         Chosen::Fixed => " (chosen by the author)",
         Chosen::RunTime => "chosen at run time",
     };

@@ -38,7 +38,7 @@ fn one(map: &MemoryMap, lines: &Lines<'_>, width: usize) -> String {
     if tiles().any(|t| t.hidden) {
         legend.push("= a hidden tile, for the result of this expression");
     }
-    if tiles().any(|t| t.chosen == Chosen::Fixed) {
+    if tiles().any(|t| matches!(t.chosen, Chosen::Fixed | Chosen::Pinned)) {
         legend.push("@ an address of the author's choosing");
     }
     for line in legend {
@@ -94,7 +94,7 @@ fn row(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines<
     let address = match (tile.chosen, tile.ranges.first(), tile.ranges.iter().map(|r| r.1).max()) {
         (Chosen::RunTime, ..) => "at run time".into(),
         (chosen, Some((start, _)), Some(end)) => {
-            let sign = if chosen == Chosen::Fixed { "@" } else { "" };
+            let sign = if matches!(chosen, Chosen::Fixed | Chosen::Pinned) { "@" } else { "" };
             format!("{start:#07x}-{:#07x}{sign}{mark}", end.saturating_sub(1))
         }
         _ => "-".into(),

@@ -386,6 +386,12 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
         let pair = (any(&mut g), any(&mut g));
         g.b.kernel_mut().aliases.push(pair);
     }
+    if g.r.below(2) == 0 {
+        let tiles = g.b.kernel().tiles.len();
+        let tile = cranelift_entity::EntityRef::new(g.r.below(tiles));
+        let at = (0..g.r.below(3)).map(|k| 0x40 * k as u64).collect();
+        g.b.kernel_mut().pins.push((tile, at));
+    }
     let check = CheckData {
         code: codes::TRAP_BLOCK_RACE,
         message: g.r.name().into(),
