@@ -372,7 +372,7 @@ impl<'t> Parser<'t> {
     fn line(&mut self, k: &mut Kernel) -> Res<()> {
         let (word, _) = match self.peek() {
             Tok::Word(
-                "dim" | "scalar" | "tensor" | "var" | "tile" | "alias" | "role" | "event" | "check" | "label"
+                "dim" | "scalar" | "tensor" | "var" | "tile" | "alias" | "pin" | "role" | "event" | "check" | "label"
                 | "unused",
             ) => self.word("a table's line")?,
             _ => return self.wanted("a declaration or `prologue`"),
