@@ -305,7 +305,7 @@ A target is a TOML file:\n\n\
 const TIME_HEAD: &str = "\n## Time\n\n\
 `ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any machine. It says how\n\
 pipes overlap and what waits for what; its microseconds are no promise. A cube of 16 x 16 x 16 products of 16-bit operands a cycle,\n\
-vectors of 256 bytes, and a clock and number of cores of the order of the published 910B parts are taken for a2a3; all other\n\
+vectors of 256 bytes, a clock and a number of cores are assumed for a2a3 without a source to cite; all other\n\
 numbers are ours.\n\n\
 * An instruction takes the startup of its pipe, and the bytes of its largest operand (products, on M) over the pipe's rate.\n\
 * A pipe takes what is queued on it in order: when it is free, the issuer has come to it, and what it waits for is there. One that needs\n  `barrier(..)` takes the next while the startup of the one before runs.\n\
