@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use ptoc_diagnostics::SourceMap;
 use ptoc_tests::front::{Checked, Flags, check};
-use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -15,16 +14,7 @@ const MONSTROUS: usize = 110;
 
 /// The programs of `tests/language` and `examples`, cut into words.
 static PROGRAMS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = ["language", "../examples"]
-        .iter()
-        .filter_map(|d| std::fs::read_dir(root.join(d)).ok())
-        .flat_map(|d| d.filter_map(|e| Some(e.ok()?.path())))
-        .filter(|p| p.extension().is_some_and(|e| e == "tile"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 12, "the fixture programs are gone");
-    files.iter().map(|p| words(&std::fs::read_to_string(p).expect("readable"))).collect()
+    ptoc_tests::programs::files().iter().map(|p| words(&std::fs::read_to_string(p).expect("readable"))).collect()
 });
 
 /// Names, numbers, runs of spaces, comments to the end of their line, and single other characters.

@@ -271,20 +271,16 @@ impl Elab<'_> {
         let i = self.index_of(&v, parts[0].span)?;
         let n = self.idx(i64::from(a.count));
         self.check_index(i, n, "the array of tiles", parts[0].span)?;
+        Ok(Val::Tile(self.element_of(a, Some(i))))
+    }
+
+    /// An element of an array, whose number is known to be inside (`None`: element 0).
+    pub(super) fn element_of(&self, a: &TileArray, element: Option<Value>) -> TileVal {
         let valid = match self.valid.get(&a.tile) {
             Some(Valid::Known(r, c)) => Some((*r, *c)),
             _ => None,
         };
-        Ok(Val::Tile(TileVal {
-            tile: a.tile,
-            ty: a.ty,
-            element: Some(i),
-            origin: None,
-            rows: a.rows,
-            cols: a.cols,
-            valid,
-            temp: false,
-        }))
+        TileVal { tile: a.tile, ty: a.ty, element, origin: None, rows: a.rows, cols: a.cols, valid, temp: false }
     }
 
     /// `t.valid(r, c)`: the same storage with another valid shape.

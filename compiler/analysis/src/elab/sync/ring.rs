@@ -6,7 +6,6 @@
 
 use super::{Elab, Jump, R, Reported};
 use crate::builtins::SyncFn;
-use crate::elab::Valid;
 use crate::elab::inst::instr_for;
 use crate::elab::tileops::tile;
 use crate::value::{EventSpec, Ring, RingSpec, Slots, TileVal, Val};
@@ -257,22 +256,7 @@ impl Elab<'_> {
 
     fn slot(&mut self, ring: &Ring, at: Option<Value>) -> R<Val> {
         match &ring.slots {
-            Val::TileArray(a) => {
-                let valid = match self.valid.get(&a.tile) {
-                    Some(Valid::Known(r, c)) => Some((*r, *c)),
-                    _ => None,
-                };
-                Ok(Val::Tile(TileVal {
-                    tile: a.tile,
-                    ty: a.ty,
-                    element: at,
-                    origin: None,
-                    rows: a.rows,
-                    cols: a.cols,
-                    valid,
-                    temp: false,
-                }))
-            }
+            Val::TileArray(a) => Ok(Val::Tile(self.element_of(a, at))),
             v => Ok(v.clone()),
         }
     }
