@@ -10,6 +10,7 @@
 //! | 40 | flags: bit 0, there are offsets | 4 |
 
 use crate::word::{WordError, number, split};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Bytes of a command on the wire.
@@ -217,35 +218,52 @@ pub struct SequenceError {
     pub message: String,
 }
 
-/// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read where
-/// units have written them (geopim.md section 6).
-pub fn check_sequence(commands: &[Command]) -> Result<(), SequenceError> {
-    let mut loaded: Option<&Command> = None;
-    let mut results: Vec<u64> = Vec::new();
-    for (n, command) in commands.iter().enumerate() {
-        let wrong = |message: String| Err(SequenceError { command: n, message });
-        if let Err(e) = command.check() {
-            return wrong(e.to_string());
-        }
+/// What the commands so far allow.
+#[derive(Clone, Debug, Default)]
+pub struct Sequence {
+    loaded: Option<Command>,
+    results: BTreeSet<u64>,
+    last: u64,
+}
+
+impl Sequence {
+    /// Adds a command, if it may come now; otherwise one sentence, and nothing changes.
+    pub fn push(&mut self, command: &Command) -> Result<(), String> {
+        command.check().map_err(|e| e.to_string())?;
         match command.kind {
-            Kind::Load => loaded = Some(command),
+            Kind::Load => self.loaded = Some(*command),
             Kind::Execute => {
-                let Some(load) = loaded else { return wrong("an execute before any load: nothing to work on".into()) };
+                let Some(load) = self.loaded else {
+                    return Err("an execute before any load: nothing to work on".into());
+                };
                 if command.has_offsets && !load.has_offsets {
-                    return wrong("the samples have offsets, and the last load brought none".into());
+                    return Err("the samples have offsets, and the last load brought none".into());
                 }
-                results.push(command.output);
+                self.results.insert(command.output);
+                self.last = command.output;
             }
-            Kind::Read if !results.contains(&command.output) => {
-                return wrong(match results.last() {
-                    None => "a read before any execute: there is no result".into(),
-                    Some(last) => format!("no execute wrote to {:#x}; the last one wrote to {last:#x}", command.output),
+            Kind::Read if !self.results.contains(&command.output) => {
+                return Err(match self.results.is_empty() {
+                    true => "a read before any execute: there is no result".into(),
+                    false => {
+                        format!("no execute wrote to {:#x}; the last one wrote to {:#x}", command.output, self.last)
+                    }
                 });
             }
             Kind::Read => {}
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read where
+/// units have written them (geopim.md section 6).
+pub fn check_sequence(commands: &[Command]) -> Result<(), SequenceError> {
+    let mut sequence = Sequence::default();
+    commands
+        .iter()
+        .enumerate()
+        .try_for_each(|(n, c)| sequence.push(c).map_err(|message| SequenceError { command: n, message }))
 }
 
 #[cfg(test)]

@@ -1,42 +1,10 @@
-//! Modes of a pseudo-channel: who a command is for. They change by writes to reserved rows (pim.md section 2).
+//! Modes of a pseudo-channel together with the units whose registers the writes of [`ptoc_pim_stream::mode`] reach.
 
 use super::Unit;
 use crate::units::vector::{BYTES, Vector};
+use ptoc_pim_stream::mode::{self, Register};
 
-/// Row whose writes, to four different banks, lead from SB to HAB.
-const ENTER_ROW: u32 = 0x17ff;
-/// Row whose writes, to two different banks, lead back.
-const LEAVE_ROW: u32 = 0x1fff;
-/// Column of both.
-const SWITCH_COLUMN: u32 = 0x1f;
-/// Row of the units' registers in HAB.
-const REGISTER_ROW: u32 = 0x3fff;
-/// Rows with this bit are reserved: their commands step no unit.
-const RESERVED_BIT: u32 = 1 << 12;
-
-/// The mode.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// A command is for one bank, as in any DRAM.
-    #[default]
-    SingleBank,
-    /// A command is for all even or all odd banks.
-    AllBank,
-    /// As before, and steps the units.
-    AllBankPim,
-}
-
-/// Which banks' commands step the units.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Parity {
-    /// Those of even banks.
-    Even,
-    /// Those of odd banks.
-    Odd,
-    /// Both.
-    #[default]
-    Both,
-}
+pub use ptoc_pim_stream::mode::{Mode, Parity};
 
 /// What a column command to a reserved row did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,107 +15,68 @@ pub enum Control {
     Counted,
     /// It changed the mode.
     Changed(Mode),
-    /// It wrote registers of every unit.
+    /// It wrote registers of every unit: operands.
     Registers,
+    /// It wrote their programs or their configuration.
+    Program,
 }
 
 /// The mode of a pseudo-channel and how far a change of it has come.
 #[derive(Clone, Debug, Default)]
-pub struct ModeMachine {
-    mode: Mode,
-    parity: Parity,
-    /// Banks that were written on the way to another mode.
-    seen: Vec<usize>,
-}
+pub struct ModeMachine(mode::Machine);
 
 impl ModeMachine {
     /// The mode.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.0.mode()
     }
 
     /// Which commands step the units in [`Mode::AllBankPim`].
     pub fn parity(&self) -> Parity {
-        self.parity
+        self.0.parity()
     }
 
     /// Does a column command to this bank and row step the units?
     pub fn steps(&self, bank: usize, row: u32) -> bool {
-        let parity = match self.parity {
-            Parity::Even => bank.is_multiple_of(2),
-            Parity::Odd => !bank.is_multiple_of(2),
-            Parity::Both => true,
-        };
-        self.mode == Mode::AllBankPim && row & RESERVED_BIT == 0 && parity
+        // A pseudo-channel has at most 1024 banks.
+        self.0.steps(bank as u32, row)
     }
 
     /// A write of `data` to `bank`, `row`, `column`, which may be for the mode or for the units' registers.
     pub fn write(&mut self, bank: usize, row: u32, column: u32, data: &[u8; BYTES], units: &mut [Unit]) -> Control {
-        match self.mode {
-            Mode::SingleBank if (row, column) == (ENTER_ROW, SWITCH_COLUMN) => self.count(bank, 4, Mode::AllBank),
-            Mode::AllBank if (row, column) == (LEAVE_ROW, SWITCH_COLUMN) => self.count(bank, 2, Mode::SingleBank),
-            Mode::AllBank | Mode::AllBankPim if row == REGISTER_ROW => self.register(column, data, units),
-            _ => {
-                self.seen.clear();
-                Control::None
-            }
-        }
-    }
-
-    fn count(&mut self, bank: usize, needed: usize, to: Mode) -> Control {
-        if !self.seen.contains(&bank) {
-            self.seen.push(bank);
-        }
-        match self.seen.len() < needed {
-            true => Control::Counted,
-            false => {
-                self.seen.clear();
-                self.mode = to;
-                Control::Changed(to)
-            }
-        }
-    }
-
-    fn register(&mut self, column: u32, data: &[u8; BYTES], units: &mut [Unit]) -> Control {
         let vector = Vector::from_bytes(data);
-        match column {
-            0 => return self.configure(data, units),
-            1 => units.iter_mut().for_each(|u| u.write_srf(vector)),
-            4..=7 => {
+        let register = match self.0.write(bank as u32, row, column, data) {
+            mode::Control::None => return Control::None,
+            mode::Control::Counted => return Control::Counted,
+            mode::Control::Changed(to) => return Control::Changed(to),
+            mode::Control::Register(register) => register,
+        };
+        match register {
+            Register::Config(config) => {
+                for unit in units {
+                    if config.clear_a {
+                        unit.grf_a = Default::default();
+                    }
+                    if config.clear_b {
+                        unit.grf_b = Default::default();
+                    }
+                    if config.restart {
+                        unit.restart();
+                    }
+                }
+                return config.changed.map_or(Control::Program, Control::Changed);
+            }
+            Register::Crf(burst) => {
                 let words =
                     std::array::from_fn(|i| u32::from_le_bytes(data[4 * i..4 * i + 4].try_into().expect("four bytes")));
-                units.iter_mut().for_each(|u| u.write_crf(column as usize - 4, words));
+                units.iter_mut().for_each(|u| u.write_crf(burst, words));
+                return Control::Program;
             }
-            8..=15 => units.iter_mut().for_each(|u| u.grf_a[column as usize - 8] = vector),
-            24..=31 => units.iter_mut().for_each(|u| u.grf_b[column as usize - 24] = vector),
-            _ => return Control::None,
+            Register::Srf => units.iter_mut().for_each(|u| u.write_srf(vector)),
+            Register::GrfA(n) => units.iter_mut().for_each(|u| u.grf_a[n] = vector),
+            Register::GrfB(n) => units.iter_mut().for_each(|u| u.grf_b[n] = vector),
         }
         Control::Registers
-    }
-
-    /// Byte 0: do the units compute? Byte 16: whose commands step them (0 even, 1 odd, else both). Bytes 20 and 21: clear
-    /// GRF_A and GRF_B. Entering starts every program over.
-    fn configure(&mut self, data: &[u8; BYTES], units: &mut [Unit]) -> Control {
-        self.parity = match data[16] {
-            0 => Parity::Even,
-            1 => Parity::Odd,
-            _ => Parity::Both,
-        };
-        for unit in units {
-            if data[20] != 0 {
-                unit.grf_a = Default::default();
-            }
-            if data[21] != 0 {
-                unit.grf_b = Default::default();
-            }
-            if data[0] != 0 && self.mode == Mode::AllBank {
-                unit.restart();
-            }
-        }
-        let to = if data[0] != 0 { Mode::AllBankPim } else { Mode::AllBank };
-        let changed = to != self.mode;
-        self.mode = to;
-        if changed { Control::Changed(to) } else { Control::Registers }
     }
 }
 

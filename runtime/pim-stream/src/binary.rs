@@ -1,0 +1,502 @@
+//! The binary form of a stream.
+//!
+//! Magic, version, then every part in order. Numbers are LEB128 of the least length, bytes and texts are preceded by their length,
+//! lists by their count, enumerations are the positions in their tables. A driver's command is its 44 bytes. Reading checks every
+//! count against what is left, so no input can ask for more memory than its own size warrants. One stream has one form.
+
+use crate::driver;
+use crate::placement::{Coord, Leaf, Placement};
+use crate::stream::*;
+use crate::unit::UnitConfig;
+use ptoc_tensor::DType;
+use std::fmt;
+
+/// The first bytes of the binary form; the first is no text.
+pub const MAGIC: [u8; 8] = *b"\x8aPIMSTR\n";
+/// The version that is written and read.
+pub const VERSION: u64 = 1;
+
+/// The types of elements, in the order of their codes.
+const DTYPES: [DType; 12] = DType::ALL;
+
+/// Why bytes are no stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinaryError {
+    /// The byte.
+    pub offset: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for BinaryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.offset, self.message)
+    }
+}
+
+impl std::error::Error for BinaryError {}
+
+/// Codes of the actions.
+mod tag {
+    pub const WRITE: u64 = 0;
+    pub const READ: u64 = 1;
+    pub const MOVE: u64 = 2;
+    pub const RELAYOUT: u64 = 3;
+    pub const EXEC: u64 = 4;
+    pub const DESCRIPTOR: u64 = 5;
+    pub const PARAMS: u64 = 6;
+    pub const DRIVER: u64 = 7;
+    pub const RD: u64 = 0;
+    pub const WR_UNIT: u64 = 1;
+    pub const WR_BYTES: u64 = 2;
+    pub const WR_TENSOR: u64 = 3;
+    pub const FENCE: u64 = 4;
+    pub const LINE: u64 = 5;
+}
+
+impl Stream {
+    /// The binary form.
+    ///
+    /// Errors: a driver's command that has none.
+    pub fn encode(&self) -> Result<Vec<u8>, crate::WordError> {
+        let mut w = Writer(MAGIC.to_vec());
+        w.num(VERSION);
+        w.text(&self.device.preset);
+        w.num(self.device.refresh as u64);
+        w.list(&self.device.overrides, |w, (name, value)| {
+            w.text(name);
+            w.num(u64::from(*value));
+        });
+        w.num(self.unit.code() as u64);
+        self.unit.values().into_iter().for_each(|v| w.num(u64::from(v)));
+        w.list(&self.files, |w, name| w.text(name));
+        w.list(&self.tensors, |w, t| {
+            w.text(&t.name);
+            w.num(DTYPES.iter().position(|d| *d == t.dtype).expect("every type is in the list") as u64);
+            w.list(&t.shape, |w, e| w.num(u64::from(*e)));
+            w.num(t.role as u64);
+        });
+        w.num(self.steps.len() as u64);
+        for step in &self.steps {
+            w.place(step.place);
+            w.action(&step.action)?;
+        }
+        Ok(w.0)
+    }
+
+    /// The stream of a binary form.
+    pub fn decode(bytes: &[u8]) -> Result<Stream, BinaryError> {
+        let mut r = Reader { bytes, at: 0 };
+        if !bytes.starts_with(&MAGIC) {
+            return r.fail("this is no PIM stream: it does not begin with its magic number".into());
+        }
+        r.at = MAGIC.len();
+        let version = r.num("the version")?;
+        if version != VERSION {
+            r.at = MAGIC.len();
+            return r.fail(format!("the stream has version {version}; {VERSION} is read"));
+        }
+        let preset = r.name("the device")?;
+        let refresh = r.one_of(Refresh::ALL, "the refresh")?;
+        let overrides = r.list("overrides", |r| Ok((r.name("a parameter")?, r.small("a parameter")?)))?;
+        let at = r.at;
+        let kind = r.num("the kind of unit")?;
+        let Some(mut unit) = usize::try_from(kind).ok().and_then(UnitConfig::of_kind) else {
+            r.at = at;
+            return r.fail(format!("there is no kind {kind} of unit"));
+        };
+        for (name, _) in unit.names() {
+            let value = r.small(name)?;
+            unit.set(name, value);
+        }
+        let files = r.list("files", |r| r.text("a file's name"))?;
+        let tensors = r.list("arrays", |r| {
+            let name = r.name("an array's name")?;
+            let dtype = r.one_of(&DTYPES, "the type of elements")?;
+            Ok(TensorDecl {
+                name,
+                dtype,
+                shape: r.list("extents", |r| r.small("an extent"))?,
+                role: r.one_of(Role::ALL, "the role of an array")?,
+            })
+        })?;
+        let steps = r.list("steps", |r| Ok(Step { place: r.place()?, action: r.action()? }))?;
+        match r.at == bytes.len() {
+            true => Ok(Stream { device: Device { preset, refresh, overrides }, unit, tensors, files, steps }),
+            false => r.fail(format!("{} bytes follow the last step", bytes.len() - r.at)),
+        }
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn num(&mut self, mut n: u64) {
+        loop {
+            let low = (n & 0x7f) as u8;
+            n >>= 7;
+            if n == 0 {
+                self.0.push(low);
+                return;
+            }
+            self.0.push(low | 0x80);
+        }
+    }
+
+    fn nums(&mut self, numbers: &[u32]) {
+        numbers.iter().for_each(|n| self.num(u64::from(*n)));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.num(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut f: impl FnMut(&mut Self, &T)) {
+        self.num(items.len() as u64);
+        items.iter().for_each(|item| f(self, item));
+    }
+
+    fn place(&mut self, place: Place) {
+        self.nums(&[place.file, place.line]);
+    }
+
+    fn placement(&mut self, p: &Placement) {
+        self.list(&p.dims, |w, leaves| {
+            w.list(leaves, |w, l| w.nums(&[l.extent, l.coord as u32, l.stride]));
+        });
+        self.num(u64::from(p.row));
+        self.num(u64::from(p.replicated));
+    }
+
+    fn burst(&mut self, at: &Burst, count: u32) {
+        self.nums(&[u32::from(at.bg), u32::from(at.bank), at.row, at.col, count]);
+    }
+
+    fn op(&mut self, op: &ColumnOp) {
+        match op {
+            ColumnOp::Rd { at, count } => {
+                self.num(tag::RD);
+                self.burst(at, *count);
+            }
+            ColumnOp::Wr { at, count, data } => {
+                self.num(match data {
+                    Data::Unit => tag::WR_UNIT,
+                    Data::Bytes(_) => tag::WR_BYTES,
+                    Data::Tensor { .. } => tag::WR_TENSOR,
+                });
+                self.burst(at, *count);
+                match data {
+                    Data::Unit => {}
+                    Data::Bytes(bytes) => self.0.extend_from_slice(bytes),
+                    Data::Tensor { tensor, offset } => {
+                        self.num(u64::from(*tensor));
+                        self.num(*offset);
+                    }
+                }
+            }
+            ColumnOp::Fence => self.num(tag::FENCE),
+            ColumnOp::Line(place) => {
+                self.num(tag::LINE);
+                self.place(*place);
+            }
+        }
+    }
+
+    fn action(&mut self, action: &Action) -> Result<(), crate::WordError> {
+        match action {
+            Action::Write(t) | Action::Read(t) => {
+                self.num(if matches!(action, Action::Write(_)) { tag::WRITE } else { tag::READ });
+                self.num(u64::from(t.tensor));
+                self.placement(&t.placement);
+            }
+            Action::Move { tensor, from, to } => {
+                self.num(tag::MOVE);
+                self.num(u64::from(*tensor));
+                self.placement(from);
+                self.placement(to);
+            }
+            Action::Relayout(r) => {
+                self.num(tag::RELAYOUT);
+                self.num(u64::from(r.src));
+                self.placement(&r.from);
+                self.num(u64::from(r.dst));
+                self.placement(&r.to);
+                self.list(&r.axes, |w, a| w.nums(&[a.extent, a.src, a.dst]));
+            }
+            Action::Exec(e) => {
+                self.num(tag::EXEC);
+                self.list(&e.pchs, |w, p| w.nums(&[u32::from(p.channel), u32::from(p.pc)]));
+                self.list(&e.ops, Writer::op);
+            }
+            Action::Descriptor(d) => {
+                self.num(tag::DESCRIPTOR);
+                self.num(d.feature);
+                self.nums(&[d.height, d.width, d.channels, d.tile_channels, d.batch, d.border as u32]);
+                self.nums(&[u32::from(d.fold), d.order as u32, d.first_unit, d.units, d.queries, d.map as u32]);
+            }
+            Action::Params(p) => {
+                self.num(tag::PARAMS);
+                self.num(u64::from(p.geo));
+                self.num(p.address);
+                self.num(u64::from(p.samples));
+                self.num(p.weights.0);
+                self.num(u64::from(p.weights.1));
+                self.num(u64::from(p.offsets.is_some()));
+                if let Some((address, stride)) = p.offsets {
+                    self.num(address);
+                    self.num(u64::from(stride));
+                }
+            }
+            Action::Driver(command) => {
+                self.num(tag::DRIVER);
+                self.0.extend_from_slice(&command.encode()?);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Reader<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+type Read<T> = Result<T, BinaryError>;
+
+impl<'b> Reader<'b> {
+    fn fail<T>(&self, message: String) -> Read<T> {
+        Err(BinaryError { offset: self.at, message })
+    }
+
+    fn take(&mut self, n: usize, what: &str) -> Read<&'b [u8]> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.get(..n)) {
+            Some(taken) => {
+                self.at += n;
+                Ok(taken)
+            }
+            None => self.fail(format!("the stream ends within {what}")),
+        }
+    }
+
+    fn num(&mut self, what: &str) -> Read<u64> {
+        let start = self.at;
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1, what)?[0];
+            let low = u64::from(byte & 0x7f);
+            if low << shift >> shift != low || (byte == 0 && shift > 0) {
+                break;
+            }
+            n |= low << shift;
+            if byte < 0x80 {
+                return Ok(n);
+            }
+        }
+        self.at = start;
+        self.fail(format!("{what} is no number of at most 64 bits in its shortest form"))
+    }
+
+    fn small(&mut self, what: &str) -> Read<u32> {
+        let start = self.at;
+        let n = self.num(what)?;
+        u32::try_from(n).or_else(|_| {
+            self.at = start;
+            self.fail(format!("{what} is {n}, which is not below 2^32"))
+        })
+    }
+
+    fn half(&mut self, what: &str) -> Read<u16> {
+        let start = self.at;
+        let n = self.num(what)?;
+        u16::try_from(n).or_else(|_| {
+            self.at = start;
+            self.fail(format!("{what} is {n}, which is not below 65536"))
+        })
+    }
+
+    fn flag(&mut self, what: &str) -> Read<bool> {
+        self.one_of(&[false, true], what)
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T], what: &str) -> Read<T> {
+        let start = self.at;
+        let n = self.num(what)?;
+        match usize::try_from(n).ok().and_then(|n| all.get(n)) {
+            Some(value) => Ok(*value),
+            None => {
+                self.at = start;
+                self.fail(format!("{what} is {n}; it is below {}", all.len()))
+            }
+        }
+    }
+
+    fn text(&mut self, what: &str) -> Read<String> {
+        let start = self.at;
+        let n = self.num(what)?;
+        let bytes = self.take(usize::try_from(n).unwrap_or(usize::MAX), what)?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) if !text.chars().any(char::is_control) => Ok(text.to_owned()),
+            _ => {
+                self.at = start;
+                self.fail(format!("{what} is not UTF-8 without control characters"))
+            }
+        }
+    }
+
+    fn name(&mut self, what: &str) -> Read<String> {
+        let start = self.at;
+        let name = self.text(what)?;
+        match TensorDecl::is_name(&name) {
+            true => Ok(name),
+            false => {
+                self.at = start;
+                self.fail(format!("{what}: `{}` is no name", name.escape_debug()))
+            }
+        }
+    }
+
+    fn list<T>(&mut self, what: &str, mut item: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        let start = self.at;
+        let n = self.num(what)?;
+        let left = self.bytes.len() - self.at;
+        // An item takes at least a byte.
+        let Some(n) = usize::try_from(n).ok().filter(|n| *n <= left) else {
+            self.at = start;
+            return self.fail(format!("there are {n} {what}, and {left} bytes left"));
+        };
+        let mut out = Vec::new();
+        for _ in 0..n {
+            out.push(item(self)?);
+        }
+        Ok(out)
+    }
+
+    fn place(&mut self) -> Read<Place> {
+        Ok(Place { file: self.small("the file of a place")?, line: self.small("the line of a place")? })
+    }
+
+    fn placement(&mut self) -> Read<Placement> {
+        let dims = self.list("dimensions", |r| {
+            r.list("parts of a dimension", |r| {
+                Ok(Leaf {
+                    extent: r.small("an extent")?,
+                    coord: r.one_of(&Coord::ALL, "a coordinate")?,
+                    stride: r.small("a stride")?,
+                })
+            })
+        })?;
+        Ok(Placement {
+            dims,
+            row: self.small("the first row")?,
+            replicated: self.flag("the mark of a replicated array")?,
+        })
+    }
+
+    fn burst(&mut self) -> Read<(Burst, u32)> {
+        let at = Burst {
+            bg: self.half("a bank group")?,
+            bank: self.half("a bank")?,
+            row: self.small("a row")?,
+            col: self.small("a column")?,
+        };
+        Ok((at, self.small("a count of commands")?))
+    }
+
+    fn op(&mut self) -> Read<ColumnOp> {
+        let start = self.at;
+        let kind = self.num("a column operation")?;
+        Ok(match kind {
+            tag::RD => {
+                let (at, count) = self.burst()?;
+                ColumnOp::Rd { at, count }
+            }
+            tag::WR_UNIT | tag::WR_BYTES | tag::WR_TENSOR => {
+                let (at, count) = self.burst()?;
+                let data = match kind {
+                    tag::WR_UNIT => Data::Unit,
+                    tag::WR_BYTES => {
+                        Data::Bytes(self.take(BURST, "a burst")?.try_into().expect("as long as asked for"))
+                    }
+                    _ => Data::Tensor { tensor: self.small("an array")?, offset: self.num("an offset")? },
+                };
+                ColumnOp::Wr { at, count, data }
+            }
+            tag::FENCE => ColumnOp::Fence,
+            tag::LINE => ColumnOp::Line(self.place()?),
+            _ => {
+                self.at = start;
+                return self.fail(format!("there is no column operation {kind}"));
+            }
+        })
+    }
+
+    fn action(&mut self) -> Read<Action> {
+        let start = self.at;
+        let kind = self.num("a step")?;
+        Ok(match kind {
+            tag::WRITE | tag::READ => {
+                let t = Transfer { tensor: self.small("an array")?, placement: self.placement()? };
+                if kind == tag::WRITE { Action::Write(t) } else { Action::Read(t) }
+            }
+            tag::MOVE => {
+                Action::Move { tensor: self.small("an array")?, from: self.placement()?, to: self.placement()? }
+            }
+            tag::RELAYOUT => Action::Relayout(Relayout {
+                src: self.small("an array")?,
+                from: self.placement()?,
+                dst: self.small("an array")?,
+                to: self.placement()?,
+                axes: self.list("loops", |r| {
+                    Ok(Axis { extent: r.small("an extent")?, src: r.small("a stride")?, dst: r.small("a stride")? })
+                })?,
+            }),
+            tag::EXEC => Action::Exec(Exec {
+                pchs: self.list("pseudo-channels", |r| {
+                    Ok(Pch { channel: r.half("a channel")?, pc: r.half("a pseudo-channel")? })
+                })?,
+                ops: self.list("column operations", Reader::op)?,
+            }),
+            tag::DESCRIPTOR => Action::Descriptor(Descriptor {
+                feature: self.num("the address of the map")?,
+                height: self.small("the height")?,
+                width: self.small("the width")?,
+                channels: self.small("the channels")?,
+                tile_channels: self.small("the channels of a tile")?,
+                batch: self.small("the batch")?,
+                border: self.one_of(Border::ALL, "the border")?,
+                fold: self.flag("the mark of folding")?,
+                order: self.one_of(LoopOrder::ALL, "the order of loops")?,
+                first_unit: self.small("the first unit")?,
+                units: self.small("the units")?,
+                queries: self.small("the queries of a unit")?,
+                map: self.one_of(MapLayout::ALL, "the layout of the map")?,
+            }),
+            tag::PARAMS => Action::Params(Params {
+                geo: self.small("an array")?,
+                address: self.num("the address of the entries")?,
+                samples: self.half("the samples")?,
+                weights: (self.num("the address of the weights")?, self.small("a stride")?),
+                offsets: match self.flag("the mark of offsets")? {
+                    true => Some((self.num("the address of the offsets")?, self.small("a stride")?)),
+                    false => None,
+                },
+            }),
+            tag::DRIVER => {
+                let at = self.at;
+                let bytes = self.take(driver::SIZE, "a driver's command")?;
+                match driver::Command::decode(bytes) {
+                    Ok(command) => Action::Driver(command),
+                    Err(e) => {
+                        self.at = at;
+                        return self.fail(format!("this driver's command is malformed: {e}"));
+                    }
+                }
+            }
+            _ => {
+                self.at = start;
+                return self.fail(format!("there is no step {kind}"));
+            }
+        })
+    }
+}

@@ -1,0 +1,352 @@
+//! What a stream must satisfy beyond its form, found before anything runs.
+//!
+//! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`Fault`]s can still fail at run time
+//! by what depends on data: the values of registers and jumps of a unit's program.
+
+mod geopim;
+mod hbm;
+
+use crate::driver;
+use crate::mode::Machine;
+use crate::placement::{Geometry, Placement};
+use crate::stream::*;
+use crate::unit::UnitConfig;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+/// What kind of mistake it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An array that is not there, too large, of another type or role; bytes beyond its end.
+    Array,
+    /// A placement, a burst or an address that the device does not have, or has twice.
+    Place,
+    /// A driver's command that is malformed by itself, or parameters out of range.
+    Command,
+    /// Steps in an order in which they cannot be executed.
+    Order,
+    /// Words and modes of a unit's program.
+    Program,
+    /// What the units of the stream do not have or cannot hold.
+    Unit,
+}
+
+/// Where a mistake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// The array with this number.
+    Tensor(usize),
+    /// The step with this number.
+    Step(usize),
+    /// Operation of the exec that is that step.
+    Op(usize, usize),
+    /// The unit's parameters.
+    Unit,
+}
+
+/// A mistake of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where.
+    pub site: Site,
+    /// Of what kind.
+    pub kind: FaultKind,
+    /// What is wrong.
+    pub message: String,
+    /// What mends it; empty where nothing can be said.
+    pub help: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.site {
+            Site::Tensor(n) => write!(f, "array {n}: ")?,
+            Site::Step(n) => write!(f, "step {n}: ")?,
+            Site::Op(step, op) => write!(f, "step {step}, operation {op}: ")?,
+            Site::Unit => f.write_str("units: ")?,
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Faults that are reported of one stream.
+const MOST: usize = 20;
+/// Bytes of all arrays together.
+pub const MAX_BYTES: u64 = 1 << 32;
+
+/// What a check of one thing says: the kind of mistake and the message.
+type Said<T = ()> = Result<T, (FaultKind, String)>;
+
+fn fault<T>(kind: FaultKind, message: impl Into<String>) -> Said<T> {
+    Err((kind, message.into()))
+}
+
+impl Stream {
+    /// Everything that can be known to be wrong before the stream runs, in the order of its parts.
+    pub fn check(&self, geometry: &Geometry) -> Vec<Fault> {
+        let mut c = Checker {
+            stream: self,
+            g: geometry,
+            faults: Vec::new(),
+            host: self.tensors.iter().map(|t| matches!(t.role, Role::In | Role::InOut)).collect(),
+            machines: BTreeMap::new(),
+            descriptor: None,
+            params: false,
+            driver: driver::Sequence::default(),
+            pending: false,
+        };
+        c.tensors();
+        if c.faults.is_empty() {
+            c.unit();
+            for (n, step) in self.steps.iter().enumerate() {
+                c.step(n, step);
+                if c.faults.len() >= MOST {
+                    break;
+                }
+            }
+        }
+        c.faults
+    }
+}
+
+struct Checker<'s> {
+    stream: &'s Stream,
+    g: &'s Geometry,
+    faults: Vec<Fault>,
+    /// Of each array: does the host have its values by now?
+    host: Vec<bool>,
+    machines: BTreeMap<Pch, Machine>,
+    descriptor: Option<Descriptor>,
+    params: bool,
+    /// What the driver's commands so far allow.
+    driver: driver::Sequence,
+    /// Units have computed what no READ has fetched.
+    pending: bool,
+}
+
+impl Checker<'_> {
+    fn note(&mut self, site: Site, said: Said) {
+        if let Err((kind, message)) = said {
+            self.faults.push(Fault { site, kind, message, help: String::new() });
+        }
+    }
+
+    fn tensors(&mut self) {
+        let mut names = HashSet::new();
+        let mut bytes = 0u64;
+        for (n, t) in self.stream.tensors.iter().enumerate() {
+            let said = if !TensorDecl::is_name(&t.name) {
+                fault(FaultKind::Array, format!("`{}` is no name of an array", t.name.escape_debug()))
+            } else if !names.insert(&t.name) {
+                fault(FaultKind::Array, format!("there are two arrays `{}`", t.name))
+            } else if t.shape.len() > TensorDecl::MAX_RANK {
+                fault(FaultKind::Array, format!("`{}` has more than {} dimensions", t.name, TensorDecl::MAX_RANK))
+            } else {
+                match t.bytes().and_then(|b| bytes.checked_add(b)).filter(|b| *b <= MAX_BYTES) {
+                    Some(sum) => {
+                        bytes = sum;
+                        Ok(())
+                    }
+                    None => fault(
+                        FaultKind::Array,
+                        format!(
+                            "`{}` is too large: an array has at most {} elements, and all together 4 GiB",
+                            t.name,
+                            TensorDecl::MAX_ELEMENTS
+                        ),
+                    ),
+                }
+            };
+            self.note(Site::Tensor(n), said);
+            if self.faults.len() >= MOST {
+                return;
+            }
+        }
+    }
+
+    /// Parameters of the units that no unit could have.
+    fn unit(&mut self) {
+        for ((name, _), value) in self.stream.unit.names().iter().zip(self.stream.unit.values()) {
+            let (least, most) = match *name {
+                "clock_mhz" => (1, 100_000),
+                "act_weight" => (1, self.g.banks_of_pch()),
+                "fence_data" | "spread" => (0, 1),
+                "lanes" | "buffer_bytes" | "acc_regs" | "param_entries" => (1, 1 << 20),
+                "buffers" => (1, 2),
+                "coordinate_cycles" => (0, 1 << 10),
+                "units" => (0, self.g.banks()),
+                _ => (0, 1 << 30),
+            };
+            if !(least..=most).contains(&value) {
+                let said = fault(FaultKind::Unit, format!("{name} is {value}; it is {least} to {most}"));
+                self.note(Site::Unit, said);
+            }
+        }
+    }
+
+    fn step(&mut self, n: usize, step: &Step) {
+        let said = self.place(step.place);
+        self.note(Site::Step(n), said);
+        let said = match &step.action {
+            Action::Write(t) => {
+                self.host_steps().and_then(|()| self.given(t.tensor)).and_then(|()| self.placed(t.tensor, &t.placement))
+            }
+            Action::Read(t) => self.read(t),
+            Action::Move { tensor, from, to } => self
+                .host_steps()
+                .and_then(|()| self.placed(*tensor, from))
+                .and_then(|()| self.one_copy(from))
+                .and_then(|()| self.placed(*tensor, to)),
+            Action::Relayout(r) => self.host_steps().and_then(|()| self.relayout(r)),
+            Action::Exec(e) => self.exec(n, e),
+            Action::Descriptor(d) => self.descriptor(d),
+            Action::Params(p) => self.host_steps().and_then(|()| self.params(p)),
+            Action::Driver(c) => self.driver(c),
+        };
+        self.note(Site::Step(n), said);
+    }
+
+    fn place(&self, place: Place) -> Said {
+        match place.file as usize <= self.stream.files.len() {
+            true => Ok(()),
+            false => fault(
+                FaultKind::Array,
+                format!("there is no file {}; the stream names {}", place.file, self.stream.files.len()),
+            ),
+        }
+    }
+
+    fn tensor(&self, number: u32) -> Said<&TensorDecl> {
+        match self.stream.tensors.get(number as usize) {
+            Some(t) => Ok(t),
+            None => fault(
+                FaultKind::Array,
+                format!("there is no array {number}; the stream has {}", self.stream.tensors.len()),
+            ),
+        }
+    }
+
+    /// The host has the values of the array.
+    fn given(&self, number: u32) -> Said {
+        let t = self.tensor(number)?;
+        match (self.host[number as usize], t.role) {
+            (true, _) => Ok(()),
+            (false, Role::Temp) => fault(FaultKind::Array, format!("`{}` is temp: the host never has it", t.name)),
+            (false, _) => fault(FaultKind::Order, format!("the host has no values of `{}` before it is read", t.name)),
+        }
+    }
+
+    fn placed(&self, number: u32, placement: &Placement) -> Said {
+        let t = self.tensor(number)?;
+        match placement.resolve(&t.shape, t.dtype.size() as u32, self.g, &self.stream.unit) {
+            Ok(_) => Ok(()),
+            Err(message) => fault(FaultKind::Place, format!("`{}`: {message}", t.name)),
+        }
+    }
+
+    fn one_copy(&self, placement: &Placement) -> Said {
+        match placement.replicated {
+            false => Ok(()),
+            true => fault(
+                FaultKind::Place,
+                "a replicated array is written; it is read from one bank, which the layout names",
+            ),
+        }
+    }
+
+    fn read(&mut self, t: &Transfer) -> Said {
+        self.host_steps()?;
+        let decl = self.tensor(t.tensor)?;
+        if matches!(decl.role, Role::In | Role::Temp) {
+            return fault(
+                FaultKind::Array,
+                format!("`{}` is {}: the host does not take it", decl.name, decl.role.name()),
+            );
+        }
+        self.placed(t.tensor, &t.placement)?;
+        self.one_copy(&t.placement)?;
+        if self.pending {
+            return fault(FaultKind::Order, "the results of the units are taken after the driver's READ");
+        }
+        self.host[t.tensor as usize] = true;
+        Ok(())
+    }
+
+    fn relayout(&self, r: &Relayout) -> Said {
+        self.placed(r.src, &r.from)?;
+        self.one_copy(&r.from)?;
+        self.placed(r.dst, &r.to)?;
+        let (src, dst) = (self.tensor(r.src)?, self.tensor(r.dst)?);
+        if src.dtype != dst.dtype {
+            return fault(
+                FaultKind::Array,
+                format!("`{}` is {} and `{}` {}", src.name, src.dtype, dst.name, dst.dtype),
+            );
+        }
+        let (mut rounds, mut last) = (1u64, [0u64; 2]);
+        for a in &r.axes {
+            if a.extent == 0 || r.axes.len() > TensorDecl::MAX_RANK {
+                return fault(FaultKind::Array, "a relayout has at most 16 loops, and each has rounds");
+            }
+            rounds = rounds.saturating_mul(u64::from(a.extent));
+            for (last, stride) in last.iter_mut().zip([a.src, a.dst]) {
+                *last = last.saturating_add(u64::from(a.extent - 1).saturating_mul(u64::from(stride)));
+            }
+        }
+        for (t, last) in [src, dst].into_iter().zip(last) {
+            let elements = t.elements().unwrap_or(0);
+            if last >= elements {
+                return fault(
+                    FaultKind::Array,
+                    format!("the loops reach element {last} of `{}`, which has {elements}", t.name),
+                );
+            }
+        }
+        match rounds <= TensorDecl::MAX_ELEMENTS {
+            true => Ok(()),
+            false => fault(
+                FaultKind::Array,
+                format!("the loops have {rounds} rounds, and at most {}", TensorDecl::MAX_ELEMENTS),
+            ),
+        }
+    }
+
+    /// The host's accesses are for single banks.
+    fn host_steps(&self) -> Said {
+        match self.machines.iter().find(|(_, m)| m.mode() != crate::mode::Mode::SingleBank) {
+            None => Ok(()),
+            Some((pch, m)) => fault(
+                FaultKind::Order,
+                format!("pseudo-channel {pch} is in {} mode; the host's accesses need single-bank mode", mode_name(m)),
+            ),
+        }
+    }
+
+    fn needs(&self, unit: &str, step: &str) -> Said {
+        match self.stream.unit.name() == unit {
+            true => Ok(()),
+            false => fault(
+                FaultKind::Unit,
+                format!("{step} is for units of kind {unit}; the stream's are {}", self.stream.unit.name()),
+            ),
+        }
+    }
+}
+
+fn mode_name(machine: &Machine) -> &'static str {
+    match machine.mode() {
+        crate::mode::Mode::SingleBank => "single-bank",
+        crate::mode::Mode::AllBank => "all-bank",
+        crate::mode::Mode::AllBankPim => "all-bank PIM",
+    }
+}
+
+impl UnitConfig {
+    /// Is the stream for units with commands of a driver?
+    pub fn is_autonomous(&self) -> bool {
+        matches!(self, UnitConfig::GeoPim(_))
+    }
+}
+
+#[cfg(test)]
+mod tests;

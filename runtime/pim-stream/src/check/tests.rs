@@ -1,0 +1,133 @@
+//! Each mistake by itself, in the text form.
+
+use super::*;
+
+const G: Geometry = Geometry { channel: 1, pch: 2, bg: 4, bank: 4, row: 16384, col: 32, burst: 32 };
+
+const HBM: &str = "pim-stream 1\ndevice hbm2_samsung_pim\nunit hbm-pim\nfile \"k.tile\"\n\
+                   tensor a f16[64] in\ntensor t f16[64] temp\ntensor y f16[64] out\ntensor w f32[4, 2] in\n";
+const GEO: &str = "pim-stream 1\ndevice hbm2_2000\nunit geopim\n\
+                   tensor geo f16[2, 6, 4] in\ntensor w f32[4] in\ntensor y f16[64] out\n";
+const DESCRIPTOR: &str = "descriptor feature=0x0 height=8 width=8 channels=128 tile_channels=16 batch=2 border=clamp fold=1 \
+                          order=neighbour first_unit=0 units=4 queries=4 map=patches\n";
+const PARAMS: &str = "params geo address=0x100000 samples=16 weights=0x110000 weight_stride=32\n";
+const LOAD: &str = "driver load params=0x100000 weights=0x110000\n";
+const EXECUTE: &str = "driver execute queries=4 samples=16 output=0x120000\n";
+const LINE: &str = "((16,4)):((2@byte,1@col))";
+/// To all-bank mode, then to computing.
+const ENTER: &str = "wr 0 0 0x17ff 31 0x00\nwr 1 0 0x17ff 31 0x00\nwr 2 0 0x17ff 31 0x00\nwr 3 0 0x17ff 31 0x00\n";
+const COMPUTE: &str = "wr 0 0 0x3fff 0 0x01\n";
+
+fn faults(head: &str, body: &str) -> Vec<String> {
+    let stream = Stream::parse(&format!("{head}{body}")).unwrap_or_else(|e| panic!("{e}\n{body}")).stream;
+    stream.check(&G).iter().map(|f| format!("{:?} {f}", f.kind)).collect()
+}
+
+#[track_caller]
+fn one(head: &str, body: &str, wanted: &str) {
+    let found = faults(head, body);
+    assert!(found.len() == 1 && found[0].contains(wanted), "{found:#?}");
+}
+
+#[test]
+fn host_steps() {
+    let ok = format!(
+        "write a at {LINE} row=3 from 1:2\nmove a at {LINE} row=3 -> {LINE} row=4\n\
+                      relayout a at {LINE} -> t at {LINE} row=9 by (4:1:16, 16:4:1)\nread y at {LINE}\nwrite y at {LINE}\n"
+    );
+    assert_eq!(faults(HBM, &ok), Vec::<String>::new());
+    one(HBM, &format!("write y at {LINE}"), "Order step 0: the host has no values of `y` before it is read");
+    one(HBM, &format!("write t at {LINE}"), "`t` is temp");
+    one(HBM, &format!("read a at {LINE}"), "`a` is in: the host does not take it");
+    one(HBM, &format!("write a at {LINE} row=16384"), "Place step 0: `a`: row 16384 is not below 16384");
+    one(HBM, &format!("write a at {LINE} from 2:1"), "there is no file 2");
+    one(HBM, &format!("relayout a at {LINE} -> w at (4,2):(4@byte,1@row) by (4:1:1)"), "`a` is f16 and `w` f32");
+    one(HBM, &format!("relayout a at {LINE} -> t at {LINE} by (4:1:1, 17:4:1)"), "element 67 of `a`, which has 64");
+    one(HBM, &format!("read y at {LINE} replicated"), "read from one bank");
+}
+
+#[test]
+fn column_commands() {
+    let good = format!(
+        "exec 0.0,0.1 {{\nline 1:7\n{ENTER}wr 0 0 0x3fff 4 crf FILL GRF_A[0], EVEN_BANK; EXIT\n{COMPUTE}\
+                        rd 0 0 5 0 x8\nfence\nwr 0 0 6 0 x8 unit\nwr 0 0 0x3fff 0 0x00\n\
+                        wr 0 0 0x1fff 31 0x00\nwr 0 1 0x1fff 31 0x00\n}}\nread y at {LINE}"
+    );
+    assert_eq!(faults(HBM, &good), Vec::<String>::new());
+    let exec = |body: &str| format!("exec 0.0 {{\n{body}\n}}");
+    one(HBM, &exec("rd 4 0 0 0"), "Place step 0, operation 0: bank group 4 is not below 4");
+    one(HBM, &exec("rd 0 0 0 30 x3"), "column 32 is not below 32");
+    one(HBM, &exec("rd 0 0 0 30 x0"), "at least once");
+    one(HBM, &exec("wr 0 0 0 0 unit"), "Program step 0, operation 0: no unit drives the banks");
+    one(HBM, &exec(&format!("{ENTER}{COMPUTE}wr 0 0 7 0 0x01")), "its data is `unit`");
+    one(HBM, &exec(&format!("{ENTER}wr 0 0 0x3fff 4 0x000000a0")), "word 0, 0xa0000000, is no instruction");
+    one(HBM, &exec(&format!("{ENTER}wr 0 0 0x3fff 2 0x00")), "column 2 of row 0x3fff is no register");
+    one(HBM, &exec(&format!("{ENTER}wr 0 0 0x3fff 0 a+0")), "stand in the stream");
+    one(HBM, &exec("wr 0 0 0 0 x4 a+32"), "the last burst begins at byte 128 of `a`, which has 128");
+    one(HBM, &exec("wr 0 0 0 0 y+0"), "the host has no values of `y`");
+    one(HBM, "exec 0.2 {\n}", "there is no pseudo-channel 0.2");
+    one(HBM, "exec 0.1,0.0 {\n}", "0.0 is not after 0.1");
+    one(HBM, &format!("{}\nread y at {LINE}", exec(ENTER)), "Order step 1: pseudo-channel 0.0 is in all-bank mode");
+    one(GEO, &exec("fence"), "Unit step 0: exec is for units of kind hbm-pim");
+}
+
+/// Mission table, rows 82, 83 and 99.
+#[test]
+fn commands_of_a_driver() {
+    let ok = format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}driver read output=0x120000\nread y at (64):(2@byte) ");
+    let ok = ok.replace("(64):(2@byte) ", LINE);
+    assert_eq!(faults(GEO, &ok), Vec::<String>::new());
+    one(GEO, &format!("{DESCRIPTOR}{LOAD}"), "a LOAD comes after params");
+    one(GEO, PARAMS, "params come after a descriptor");
+    one(GEO, &format!("{DESCRIPTOR}{EXECUTE}"), "an execute before any load");
+    one(GEO, "driver read output=0x120000", "a read before any execute");
+    one(GEO, &format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}read y at {LINE}"), "after the driver's READ");
+    one(
+        GEO,
+        &format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}driver read output=0x130000"),
+        "no execute wrote to 0x130000",
+    );
+    one(
+        GEO,
+        &format!("{DESCRIPTOR}{PARAMS}{LOAD}driver execute queries=5 samples=16 output=0x120000"),
+        "5 queries a unit",
+    );
+    one(GEO, &format!("{DESCRIPTOR}{PARAMS}driver load params=0x1000000 weights=0x110000"), "a bank has 0x1000000");
+    one(HBM, LOAD, "for units of kind geopim");
+    let wrong = driver::Command { samples: 1 << 16, ..driver::Command::new(driver::Kind::Execute) };
+    let mut stream = Stream::parse(GEO).unwrap().stream;
+    stream.steps.push(Step { place: Place::default(), action: Action::Driver(wrong) });
+    assert!(stream.check(&G)[0].message.contains("has 16 bits"));
+    assert!(stream.encode().is_err());
+}
+
+/// Mission table, rows 32 and 79.
+#[test]
+fn budgets_of_a_unit() {
+    let with = |from: &str, to: &str| DESCRIPTOR.replace(from, to);
+    one(GEO, &with("channels=128", "channels=256"), "Unit step 0: order=neighbour needs 256 accumulators");
+    one(GEO, &with("tile_channels=16", "tile_channels=32"), "takes 256 bytes; half of the tile buffer has 128");
+    let few = GEO.replace("unit geopim", "unit geopim acc_regs=16");
+    one(&few, DESCRIPTOR, "needs 128 accumulators, because all channels live until the query ends; the unit has 16");
+    let outer = with("order=neighbour", "order=outer").replace("tile_channels=16", "tile_channels=8");
+    assert_eq!(faults(&few, &outer), Vec::<String>::new());
+    one(GEO, &with("fold=1", "fold=0"), "order=neighbour needs fold=1");
+    one(GEO, &with("height=8", "height=7"), "no whole 2 x 2 patches");
+    one(GEO, &with("feature=0x0", "feature=0x20"), "no multiple of 1024");
+    one(GEO, &with("units=4", "units=3"), "cannot be shared by 2");
+    one(GEO, &with("first_unit=0", "first_unit=30"), "unit 33 does not exist; there are 32");
+    one(GEO, &with("height=8", "height=0"), "height is 0");
+    one(
+        GEO,
+        &format!("{}{PARAMS}", with("queries=4", "queries=2")),
+        "12 queries in 2 batch items, 2 a unit, take 6 units",
+    );
+    one(GEO, &format!("{DESCRIPTOR}{}", PARAMS.replace("params geo", "params w")), "`w` has to be f16");
+    one(&GEO.replace("unit geopim", "unit geopim buffers=3"), "", "Unit units: buffers is 3; it is 1 to 2");
+}
+
+#[test]
+fn arrays() {
+    one(&format!("{HBM}tensor z f32[65536, 65536] in\n"), "", "Array array 4: `z` is too large");
+    one(&HBM.replace("tensor t f16[64]", "tensor t f16[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,64]"), "", "more than 16");
+}

@@ -1,0 +1,398 @@
+//! Where an array lies in the memory: a layout with named strides.
+//!
+//! A [`Placement`] splits every dimension of an array, the lowest part first, and says by how much each part moves which
+//! coordinate. [`Placed`] is the same with its addresses computed; an address is a byte of the device, counted over channels,
+//! pseudo-channels, bank groups, banks, rows, columns and bytes, from the slowest to the fastest.
+
+use crate::stream::TensorDecl;
+use crate::unit::UnitConfig;
+
+/// Counts of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Channels.
+    pub channel: u32,
+    /// Pseudo-channels of a channel.
+    pub pch: u32,
+    /// Bank groups of a pseudo-channel, over all its SIDs.
+    pub bg: u32,
+    /// Banks of a bank group.
+    pub bank: u32,
+    /// Rows of a bank.
+    pub row: u32,
+    /// Bursts of a row.
+    pub col: u32,
+    /// Bytes of a burst.
+    pub burst: u32,
+}
+
+impl Geometry {
+    /// Banks of the device.
+    pub fn banks(&self) -> u32 {
+        self.channel * self.pch * self.bg * self.bank
+    }
+
+    /// Banks of a pseudo-channel.
+    pub fn banks_of_pch(&self) -> u32 {
+        self.bg * self.bank
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> u64 {
+        u64::from(self.col) * u64::from(self.burst)
+    }
+
+    /// Bytes of a bank.
+    pub fn bank_bytes(&self) -> u64 {
+        self.row_bytes() * u64::from(self.row)
+    }
+
+    /// Bytes from one value of a coordinate to the next; `None` for units.
+    fn weight(&self, coord: Coord) -> Option<u64> {
+        let bank = self.bank_bytes();
+        let group = bank * u64::from(self.bank);
+        let pch = group * u64::from(self.bg);
+        Some(match coord {
+            Coord::Channel => pch * u64::from(self.pch),
+            Coord::Pch => pch,
+            Coord::Bg => group,
+            Coord::Bank => bank,
+            Coord::Row => self.row_bytes(),
+            Coord::Col => u64::from(self.burst),
+            Coord::Byte => 1,
+            Coord::Unit => return None,
+        })
+    }
+
+    /// The address of these coordinates, which are in range.
+    pub fn address(&self, [channel, pch, bg, bank]: [u32; 4], row: u32, col: u32) -> u64 {
+        let index = ((u64::from(channel) * u64::from(self.pch) + u64::from(pch)) * u64::from(self.bg) + u64::from(bg))
+            * u64::from(self.bank)
+            + u64::from(bank);
+        index * self.bank_bytes() + u64::from(row) * self.row_bytes() + u64::from(col) * u64::from(self.burst)
+    }
+}
+
+/// A coordinate of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coord {
+    /// Channel.
+    Channel,
+    /// Pseudo-channel.
+    Pch,
+    /// Bank group.
+    Bg,
+    /// Bank in its group; beside `unit`, bank of the unit.
+    Bank,
+    /// Row of the bank.
+    Row,
+    /// Burst of the row.
+    Col,
+    /// Byte of the burst.
+    Byte,
+    /// Processing unit; stands for channel, pseudo-channel, bank group and bank.
+    Unit,
+}
+
+impl Coord {
+    /// All, in the order of their codes.
+    pub const ALL: [Coord; 8] =
+        [Coord::Channel, Coord::Pch, Coord::Bg, Coord::Bank, Coord::Row, Coord::Col, Coord::Byte, Coord::Unit];
+
+    /// The word of the text form.
+    pub fn name(self) -> &'static str {
+        ["channel", "pch", "bg", "bank", "row", "col", "byte", "unit"][self as usize]
+    }
+}
+
+/// A part of a dimension: it counts to `extent` and moves a coordinate by `stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Values of the part.
+    pub extent: u32,
+    /// What it moves.
+    pub coord: Coord,
+    /// By how much.
+    pub stride: u32,
+}
+
+/// A dimension of a [`Placed`].
+#[derive(Clone, Debug)]
+struct Dim {
+    extent: u64,
+    /// Extent of each part, and by how much it moves the address and the unit.
+    parts: Vec<(u64, u64, u32)>,
+    /// Address and unit for each value, where there are not too many.
+    table: Vec<(u64, u32)>,
+}
+
+/// Values of a dimension that are tabulated.
+const TABLE: u32 = 1 << 14;
+
+/// Where an array lies.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// Parts of each dimension, the lowest first; the extents of a dimension multiply to its extent.
+    pub dims: Vec<Vec<Leaf>>,
+    /// Added to the row.
+    pub row: u32,
+    /// There is a copy in every bank that a unit has; the placement is within a bank.
+    pub replicated: bool,
+}
+
+/// A placement with its addresses.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    dims: Vec<Dim>,
+    base: u64,
+    /// Address of each unit's home; empty where the placement has no units.
+    homes: Vec<u64>,
+    elements: u64,
+}
+
+impl Placement {
+    /// Checks the placement of an array with these extents and bytes an element, and computes its addresses.
+    ///
+    /// Errors: extents that do not multiply to the array's, coordinates outside the device, elements that would share a byte or
+    /// cross a burst.
+    pub fn resolve(&self, shape: &[u32], size: u32, g: &Geometry, unit: &UnitConfig) -> Result<Placed, String> {
+        if self.dims.len() != shape.len() {
+            return Err(format!("the layout has {} and the array {}", dims(self.dims.len()), dims(shape.len())));
+        }
+        for (n, (leaves, &extent)) in self.dims.iter().zip(shape).enumerate() {
+            let product = leaves.iter().try_fold(1u64, |p, l| p.checked_mul(u64::from(l.extent)));
+            if product != Some(u64::from(extent)) {
+                let product = product.map_or("more than 2^64".to_owned(), |p| p.to_string());
+                return Err(format!(
+                    "the layout's extents of dimension {n} multiply to {product}, the array has {extent}"
+                ));
+            }
+        }
+        let units = self.uses(Coord::Unit);
+        self.fits(size, g, unit, units)?;
+        let mut elements = 1u64;
+        let mut dims = Vec::new();
+        for (leaves, &extent) in self.dims.iter().zip(shape) {
+            let most = TensorDecl::MAX_ELEMENTS;
+            elements =
+                elements.checked_mul(u64::from(extent)).filter(|n| *n <= most).ok_or("the array is too large")?;
+            dims.push(Dim::new(leaves, extent, g));
+        }
+        let homes = match units {
+            true => (0..unit.count(g)).map(|n| g.address(unit.home(n, g), 0, 0)).collect(),
+            false => Vec::new(),
+        };
+        Ok(Placed { dims, base: u64::from(self.row) * g.row_bytes(), homes, elements })
+    }
+
+    fn uses(&self, coord: Coord) -> bool {
+        self.dims.iter().flatten().any(|l| l.coord == coord && l.extent > 1)
+    }
+
+    /// Coordinates are in range, and elements apart.
+    fn fits(&self, size: u32, g: &Geometry, unit: &UnitConfig, units: bool) -> Result<(), String> {
+        if units && *unit == UnitConfig::None {
+            return Err("the layout places elements in units, and the stream has none".into());
+        }
+        if self.replicated && unit.banks() == 0 {
+            return Err("the array is replicated over units, and the stream has none".into());
+        }
+        for coord in Coord::ALL {
+            let mut own: Vec<&Leaf> = self.dims.iter().flatten().filter(|l| l.coord == coord && l.extent > 1).collect();
+            if own.is_empty() && coord != Coord::Row {
+                continue;
+            }
+            own.sort_by_key(|l| l.stride);
+            let bound = match coord {
+                Coord::Channel => g.channel,
+                Coord::Pch => g.pch,
+                Coord::Bg => g.bg,
+                Coord::Bank if units => unit.banks(),
+                Coord::Bank => g.bank,
+                Coord::Row => g.row,
+                Coord::Col => g.col,
+                Coord::Byte => g.burst,
+                Coord::Unit => unit.count(g),
+            };
+            let above = matches!(coord, Coord::Channel | Coord::Pch | Coord::Bg | Coord::Bank | Coord::Unit);
+            if let (true, true, Some(_)) = (self.replicated, above, own.first()) {
+                return Err(format!("a replicated array lies within a bank, and this one moves {}", coord.name()));
+            }
+            if let (true, Coord::Channel | Coord::Pch | Coord::Bg, Some(_)) = (units, coord, own.first()) {
+                return Err(format!("the layout moves both {} and unit, which contains it", coord.name()));
+            }
+            // What the parts so far reach: a further part must step over it.
+            let step = if coord == Coord::Byte { size } else { 1 };
+            let first = if coord == Coord::Row { u64::from(self.row) } else { 0 };
+            let mut reach = u64::from(step);
+            for leaf in own {
+                if u64::from(leaf.stride) < reach {
+                    return Err(format!(
+                        "two elements would lie in one place: a part of {} values moves {} by {}, and the parts below it take \
+                         {reach}",
+                        leaf.extent,
+                        coord.name(),
+                        leaf.stride
+                    ));
+                }
+                if coord == Coord::Byte && leaf.stride % size != 0 {
+                    return Err(format!("elements of {size} bytes cannot lie {} bytes apart", leaf.stride));
+                }
+                reach = reach.saturating_add(u64::from(leaf.extent - 1) * u64::from(leaf.stride));
+            }
+            let end = reach.saturating_add(first);
+            if end > u64::from(bound) {
+                let most = end - u64::from(step);
+                return Err(format!("{} {most} is not below {bound}", coord.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn dims(n: usize) -> String {
+    if n == 1 { "one dimension".into() } else { format!("{n} dimensions") }
+}
+
+impl Dim {
+    fn new(leaves: &[Leaf], extent: u32, g: &Geometry) -> Dim {
+        let parts = leaves
+            .iter()
+            .filter(|l| l.extent > 1)
+            .map(|leaf| match g.weight(leaf.coord) {
+                Some(weight) => (u64::from(leaf.extent), u64::from(leaf.stride) * weight, 0),
+                None => (u64::from(leaf.extent), 0, leaf.stride),
+            })
+            .collect();
+        let mut dim = Dim { extent: u64::from(extent), parts, table: Vec::new() };
+        if extent <= TABLE {
+            dim.table = (0..dim.extent).map(|n| dim.compute(n)).collect();
+        }
+        dim
+    }
+
+    fn compute(&self, index: u64) -> (u64, u32) {
+        let (mut rest, mut address, mut unit) = (index, 0u64, 0u32);
+        for &(extent, moved, units) in &self.parts {
+            let steps = rest % extent;
+            rest /= extent;
+            address += steps * moved;
+            // Both are below the number of units.
+            unit += steps as u32 * units;
+        }
+        (address, unit)
+    }
+
+    #[inline]
+    fn at(&self, index: u64) -> (u64, u32) {
+        self.table.get(index as usize).copied().unwrap_or_else(|| self.compute(index))
+    }
+}
+
+impl Placed {
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// The address of element `n` in C order, which is below [`Self::elements`].
+    pub fn address(&self, n: u64) -> u64 {
+        let (mut rest, mut address, mut unit) = (n, self.base, 0);
+        for dim in self.dims.iter().rev() {
+            let (a, u) = dim.at(rest % dim.extent);
+            rest /= dim.extent;
+            address += a;
+            unit += u;
+        }
+        address + self.homes.get(unit as usize).copied().unwrap_or(0)
+    }
+
+    /// Calls `f` with the address of every element in C order.
+    pub fn for_each(&self, mut f: impl FnMut(u64)) {
+        match self.dims.last() {
+            Some(last) if self.homes.is_empty() && self.elements > 0 => {
+                for outer in 0..self.elements / last.extent {
+                    let base = self.address(outer * last.extent);
+                    (0..last.extent).for_each(|n| f(base + last.at(n).0));
+                }
+            }
+            _ => (0..self.elements).for_each(|n| f(self.address(n))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::{GeoPim, HbmPim};
+    use std::collections::HashSet;
+
+    const G: Geometry = Geometry { channel: 2, pch: 2, bg: 4, bank: 4, row: 64, col: 32, burst: 32 };
+
+    fn leaf(extent: u32, stride: u32, coord: Coord) -> Leaf {
+        Leaf { extent, coord, stride }
+    }
+
+    fn rows() -> Placement {
+        let dims = vec![
+            vec![leaf(2, 1, Coord::Pch), leaf(3, 2, Coord::Row)],
+            vec![leaf(16, 2, Coord::Byte), leaf(4, 8, Coord::Col)],
+        ];
+        Placement { dims, row: 5, replicated: false }
+    }
+
+    #[test]
+    fn addresses_by_hand() {
+        let p = rows().resolve(&[6, 64], 2, &G, &UnitConfig::None).unwrap();
+        assert_eq!(p.elements(), 384);
+        assert_eq!(p.address(0), 5 * 1024);
+        // Element (3, 17): pch 1, row 5 + 2, byte 2, column 8.
+        let pch = 16 * 64 * 1024;
+        assert_eq!(p.address(3 * 64 + 17), pch + 7 * 1024 + 8 * 32 + 2);
+        let mut seen = Vec::new();
+        p.for_each(|a| seen.push(a));
+        assert_eq!(seen, (0..384).map(|n| p.address(n)).collect::<Vec<_>>());
+        assert_eq!(seen.iter().collect::<HashSet<_>>().len(), 384);
+    }
+
+    #[test]
+    fn units_stand_for_banks() {
+        let p = Placement {
+            dims: vec![vec![leaf(6, 3, Coord::Unit)], vec![leaf(8, 4, Coord::Byte)]],
+            row: 1,
+            replicated: false,
+        };
+        let unit = UnitConfig::GeoPim(GeoPim::default());
+        let placed = p.resolve(&[6, 8], 4, &G, &unit).unwrap();
+        assert_eq!(placed.address(5 * 8 + 1), G.address(unit.home(15, &G), 1, 0) + 4);
+        let mut seen = Vec::new();
+        placed.for_each(|a| seen.push(a));
+        assert_eq!(seen, (0..48).map(|n| placed.address(n)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_cannot_be_placed() {
+        let says =
+            |p: &Placement, shape: &[u32], size, unit: &UnitConfig| p.resolve(shape, size, &G, unit).unwrap_err();
+        let none = UnitConfig::None;
+        assert_eq!(says(&rows(), &[6], 2, &none), "the layout has 2 dimensions and the array one dimension");
+        assert!(says(&rows(), &[6, 65], 2, &none).contains("dimension 1 multiply to 64, the array has 65"));
+        assert!(says(&rows(), &[6, 64], 4, &none).contains("two elements would lie in one place"));
+        assert_eq!(says(&Placement { row: 60, ..rows() }, &[6, 64], 2, &none), "row 64 is not below 64");
+        let one = |l: Leaf| Placement { dims: vec![vec![l]], row: 0, replicated: false };
+        assert_eq!(says(&one(leaf(3, 1, Coord::Channel)), &[3], 2, &none), "channel 2 is not below 2");
+        assert!(says(&one(leaf(4, 0, Coord::Row)), &[4], 2, &none).contains("moves row by 0"));
+        assert!(says(&one(leaf(4, 3, Coord::Byte)), &[4], 2, &none).contains("3 bytes apart"));
+        assert!(says(&one(leaf(4, 1, Coord::Unit)), &[4], 2, &none).contains("the stream has none"));
+        let hbm = UnitConfig::HbmPim(HbmPim::default());
+        assert_eq!(says(&one(leaf(33, 1, Coord::Unit)), &[33], 2, &hbm), "unit 32 is not below 32");
+        let both = Placement {
+            dims: vec![vec![leaf(2, 1, Coord::Unit)], vec![leaf(2, 1, Coord::Bg)]],
+            row: 0,
+            replicated: false,
+        };
+        assert!(says(&both, &[2, 2], 2, &hbm).contains("both bg and unit"));
+        let copies = Placement { replicated: true, ..one(leaf(2, 1, Coord::Bank)) };
+        assert!(says(&copies, &[2], 2, &hbm).contains("moves bank"));
+    }
+}
