@@ -138,12 +138,12 @@ fn little_is_more_than_needed() {
 
 /// What can be left out: an event, or the n-th barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub enum Part {
     Flag(Event),
     Barrier(usize),
 }
 
-fn parts(kernel: &Kernel) -> Vec<Part> {
+pub fn parts(kernel: &Kernel) -> Vec<Part> {
     let mut barriers = 0;
     walk(&mut kernel.body.clone(), &mut |op| {
         barriers += usize::from(matches!(op, SyncOp::Barrier(_)));
@@ -152,7 +152,7 @@ fn parts(kernel: &Kernel) -> Vec<Part> {
     kernel.events.keys().map(Part::Flag).chain((0..barriers).map(Part::Barrier)).collect()
 }
 
-fn remove(kernel: &Kernel, part: Part) -> Kernel {
+pub fn remove(kernel: &Kernel, part: Part) -> Kernel {
     let (mut out, mut barrier) = (kernel.clone(), 0);
     walk(&mut out.body, &mut |op| match op {
         SyncOp::Barrier(_) => {

@@ -10,6 +10,7 @@ mod hazards;
 mod inserted;
 mod layouts;
 mod memory;
+mod minimal;
 mod mutation;
 mod orders;
 mod pages;

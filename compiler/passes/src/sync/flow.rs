@@ -133,6 +133,16 @@ impl<'t> Flow<'t> {
             self.top = n;
             state = self.node(node, state);
         }
+        // The next block begins with all flags down.
+        for flag in 0..self.tree.flags.len() {
+            let data = &self.tree.flags[flag];
+            let first = self.numbers.flags[flag];
+            let Some(state) = &state else { break };
+            if state.flags[first..first + data.count as usize].iter().any(|f| f.up != Up::No) {
+                let to = data.to;
+                self.violate(self.numbers.events + first, to, Sink::Protocol(flag));
+            }
+        }
         self.found
     }
 

@@ -9,7 +9,8 @@
 //! | the program as events on pipes, with what they touch | `tree`, `touch` |
 //! | which pairs are not ordered yet | `flow`, on `state` |
 //! | flags and barriers, innermost blocks first | `place` |
-//! | none that is not needed, and not more than the target has | `trim` |
+//! | none that is not needed | `trim` |
+//! | not more than the target has | `limit` |
 //! | back into tile IR | `emit` |
 //!
 //! The rules of order are those of [`ptoc_ir::tile::SyncOp`]; besides, the scalar pipe is the issuer: what it reads, and what it
@@ -18,6 +19,7 @@
 
 mod emit;
 mod flow;
+mod limit;
 mod place;
 mod state;
 mod touch;
@@ -56,8 +58,11 @@ pub fn insert_and_report(kernel: Kernel, target: &Target) -> (Kernel, Report) {
     let (tree, block) = tree::Tree::new(&kernel, target);
     let mut placer = place::Placer::new(&kernel, tree);
     let mut block = placer.solve(block);
-    let dropped = placer.drop_surplus(&block);
-    placer.limit(&mut block, target.pipes.flags);
+    let mut dropped = placer.drop_surplus(&block);
+    if placer.limit(&mut block, target.pipes.flags) {
+        // What makes do with fewer flags orders more than it replaces.
+        dropped += placer.drop_surplus(&block);
+    }
     let missing = placer.check(&block).len();
     let place::Placer { tree, fallbacks, .. } = placer;
     let live = tree.flags.iter().filter(|f| !f.dead && f.same.is_none());

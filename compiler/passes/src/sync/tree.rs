@@ -24,7 +24,7 @@ pub(super) enum Anchor {
     After(usize),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Node {
     /// A statement on a pipe.
     Leaf {

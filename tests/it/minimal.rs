@@ -1,0 +1,42 @@
+//! Inserted synchronisation as the search for hazards sees it: nothing is missing, and nothing can be left out.
+
+use crate::inserted::{parts, remove};
+use ptoc_diagnostics::codes;
+use ptoc_ir::tile::SyncMode;
+use ptoc_passes::hazards::check;
+use ptoc_passes::physical;
+use ptoc_passes::sync::insert;
+use ptoc_tests::programs::{files, kernels};
+
+/// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. Of attention the search
+/// cannot follow all ways, and says so; its runs are watched by the interpreter.
+#[test]
+fn nothing_is_missing_and_nothing_surplus() {
+    let (mut count, mut items, mut undecided) = (0, 0, 0);
+    let mut surplus = Vec::new();
+    for path in files() {
+        for k in kernels(&path) {
+            if k.placed.kernel.sync != SyncMode::Auto {
+                continue;
+            }
+            let made = insert(physical(&k.placed.kernel, &k.placed.placement, &k.target), &k.target);
+            let said = check(&made, &k.target);
+            if made.name == "attention" && said.iter().all(|d| d.code == codes::HAZARDS_UNDECIDED) {
+                undecided += 1;
+                continue;
+            }
+            let said: Vec<_> = said.iter().map(|d| d.message.clone()).collect();
+            assert_eq!(said, [""; 0], "{}\n{made}", k.name);
+            count += 1;
+            for part in parts(&made) {
+                items += 1;
+                if check(&remove(&made, part), &k.target).is_empty() {
+                    surplus.push(format!("{}: {part:?}", k.name));
+                }
+            }
+        }
+    }
+    println!("{count} kernels, {items} flags and barriers, {undecided} not decided");
+    assert!(count > 200 && items > 1_000 && undecided <= 6, "{count} kernels, {items} items, {undecided} not decided");
+    assert_eq!(surplus, [""; 0]);
+}
