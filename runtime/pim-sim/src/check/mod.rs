@@ -8,6 +8,7 @@
 //! tested pair by pair. [`Options::strict`] adds what the standards say and those models leave to the controller: a
 //! refreshing bank takes no refresh, and REFpb waits for PREab and auto-precharge like it waits for PREpb.
 
+mod autonomous;
 pub mod bound;
 pub mod read;
 mod refresh;
@@ -15,6 +16,7 @@ mod rule;
 mod track;
 mod violation;
 
+pub use autonomous::check_autonomous;
 pub use read::CommandTrace;
 pub use rule::{Cause, Rule};
 pub use violation::Violation;

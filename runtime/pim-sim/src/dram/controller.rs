@@ -90,7 +90,7 @@ impl Controller {
     }
 
     /// How many banks a per-bank refresh takes at a time, and how far apart in the channel they are.
-    pub(super) fn refresh_together(config: &Config) -> (usize, usize) {
+    pub(crate) fn refresh_together(config: &Config) -> (usize, usize) {
         match config.standard {
             Standard::Hbm2 => (1, config.org.banks_per_pc() as usize),
             Standard::Hbm3 => (config.org.pseudochannel as usize, config.org.banks_per_pc() as usize),

@@ -1,9 +1,29 @@
 //! GeoPIM: a unit a bank that samples a feature map between its pixels and adds up what it finds, weighted (geopim.md).
 //!
-//! This is what a unit computes, operation by operation and rounding by rounding; when it does so is the engine's business.
+//! * What a unit computes, operation by operation and rounding by rounding: [`Sample`], [`Accumulators`].
+//! * What it does, in order: `walk.rs`. When: `unit.rs` for one, [`run()`] for all units of a channel.
+//! * What it is: [`UnitConfig`]; what it is told: [`Kernel`] and [`Job`]s.
 
+mod clock;
+mod config;
+pub mod kernel;
+mod ledger;
+mod rows;
+mod run;
 mod sample;
+mod scratchpad;
 mod sum;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod walk;
 
+pub use clock::Clock;
+pub use config::{Order, Refusal, UnitConfig};
+pub use kernel::{Banks, Fault, Job, Kernel, MapPlace};
+pub use ledger::{Label, Ledger};
+pub use run::{Report, UnitReport, run};
 pub use sample::{Border, Map, Neighbour, Query, Sample};
 pub use sum::Accumulators;
+pub use unit::Counts;
+pub use walk::States;

@@ -14,6 +14,11 @@ impl Accumulators {
         Accumulators(vec![0.0; channels])
     }
 
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        self.0.fill(0.0);
+    }
+
     /// Adds a sample, attention folded into the shares: `acc += f32(attention * share) * f32(pixel)` for each neighbour in
     /// turn. The product of the two f16 numbers is rounded to f16; that with the pixel is exact in f32.
     ///

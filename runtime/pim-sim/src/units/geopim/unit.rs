@@ -1,0 +1,317 @@
+//! A unit in time: its sequencer brings groups of bursts, its lanes compute behind it.
+//!
+//! * The sequencer issues at most one command a tick, in the order of the walk. A half of the tile buffer can be filled again once
+//!   the lanes have computed what it held, so with two halves the next fetch overlaps the computation.
+//! * A burst is in the buffer tCCD_L after its RD. Lanes begin at the next edge of the unit's clock.
+//! * Coordinates of a sample are computed while the sample before is fetched; they show only at a query's first sample and where
+//!   offsets had to be read. Parameters, weights and offsets have registers of their own for what comes next.
+//! * The result is written when the lanes are done; the next query's first product waits for that.
+
+use super::clock::Clock;
+use super::kernel::{Banks, Fault, Kernel};
+use super::ledger::{Label, Ledger};
+use super::rows::{Bank, Gaps};
+use super::scratchpad::Scratchpad;
+use super::walk::{Group, Kind, Walk};
+use crate::dram::Command;
+use std::collections::VecDeque;
+
+/// Numbers that do not change while units run.
+#[derive(Debug)]
+pub struct Fixed<'k> {
+    pub kernel: &'k Kernel,
+    pub gaps: Gaps,
+    pub clock: Clock,
+    /// Bursts of a row.
+    pub row: u64,
+}
+
+/// Why a unit's sequencer stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It wants to open a row and is ready to from this tick on.
+    Activate { row: u32, ready: u64 },
+    /// Its next command comes at or after the refresh that is due.
+    Refresh,
+    /// It goes on at this tick; whoever is earlier goes first.
+    Later(u64),
+    /// It is done.
+    Done,
+}
+
+/// What a unit did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Column accesses by what they found: their row open, no row open, another row open.
+    pub hits: u64,
+    /// No row was open.
+    pub misses: u64,
+    /// Another row was open.
+    pub conflicts: u64,
+    /// Accesses of these that were for the map.
+    pub map_reads: u64,
+    /// Of those, the ones that found their row open.
+    pub map_hits: u64,
+    /// Accesses for parameters, weights and offsets.
+    pub operand_reads: u64,
+    /// Accesses for results.
+    pub writes: u64,
+    /// Bursts of the map that came from the scratchpad.
+    pub shared: u64,
+    /// Commands to the row.
+    pub activations: u64,
+    /// PREs of this unit alone.
+    pub precharges: u64,
+}
+
+/// A command that a unit gave its bank.
+pub type Trace<'t> = &'t mut dyn FnMut(u64, Command, u32, u32);
+
+/// A unit at work.
+#[derive(Debug)]
+pub struct Unit<'k> {
+    pub walk: Walk<'k>,
+    pub bank: Bank,
+    pub ledger: Ledger,
+    pub counts: Counts,
+    /// The lanes' first product, in ticks.
+    pub first_product: Option<u64>,
+    group: Group,
+    /// The next burst of the group.
+    at: usize,
+    /// The group has been begun: the tick before which none of its commands is issued.
+    begin: u64,
+    /// The access at hand has been counted.
+    counted: bool,
+    /// The first tick that the sequencer has free.
+    cursor: u64,
+    /// When the last burst of the group is there.
+    arrival: u64,
+    /// Ends of the computations that hold halves of the buffer, in cycles.
+    ends: VecDeque<u64>,
+    /// The cycle in which the lanes are free, and those from which addresses and weights are known.
+    lanes: u64,
+    addresses: u64,
+    weights: u64,
+    /// The row of the map that an operand's row has displaced: to come back to it is the operand's cost.
+    displaced: Option<u32>,
+    /// The group only restores what an operand displaced.
+    restoring: bool,
+    /// The unit lets the others go first at every group.
+    yielding: bool,
+}
+
+impl<'k> Unit<'k> {
+    /// A unit that begins at a tick, its bank closed.
+    pub fn new(walk: Walk<'k>, start: u64, clock: &Clock, yielding: bool) -> Unit<'k> {
+        let cycle = clock.cycle(start);
+        Unit {
+            walk,
+            bank: Bank::default(),
+            ledger: Ledger::new(start),
+            counts: Counts::default(),
+            first_product: None,
+            group: Group::default(),
+            at: 0,
+            begin: start,
+            counted: false,
+            cursor: start,
+            arrival: start,
+            ends: VecDeque::new(),
+            lanes: cycle,
+            addresses: cycle,
+            weights: cycle,
+            displaced: None,
+            restoring: false,
+            yielding,
+        }
+    }
+
+    /// Goes on to the next pause. Commands at or after `due` are not issued.
+    pub fn advance(
+        &mut self,
+        fixed: &Fixed<'_>,
+        banks: &mut impl Banks,
+        mut pad: Option<&mut Scratchpad>,
+        due: u64,
+        trace: Trace<'_>,
+    ) -> Result<Pause, Fault> {
+        loop {
+            if self.at == self.group.bursts.len() {
+                self.finish(fixed);
+                if !self.walk.next(banks, &mut self.group, self.bank.open, fixed.row)? {
+                    return Ok(Pause::Done);
+                }
+                self.prepare(fixed);
+                if self.yielding {
+                    return Ok(Pause::Later(self.begin.max(self.cursor)));
+                }
+                continue;
+            }
+            let burst = self.group.bursts[self.at];
+            if self.group.kind == Kind::Tile
+                && let Some(pad) = pad.as_deref_mut()
+            {
+                let asked = fixed.clock.cycle(self.begin.max(self.cursor));
+                let cycles = u64::from(fixed.kernel.unit.scratchpad_cycles.max(1));
+                if let Some(there) = pad.serve(burst, asked, cycles) {
+                    let there = fixed.clock.tick(there);
+                    self.ledger.note(self.cursor, there, Label::Column);
+                    self.arrival = self.arrival.max(there);
+                    self.cursor = self.cursor.max(fixed.clock.tick(asked)) + 1;
+                    self.counts.shared += 1;
+                    self.at += 1;
+                    continue;
+                }
+            }
+            match self.access(fixed, burst, due, trace) {
+                Some(pause) => return Ok(pause),
+                None if self.counted => {}
+                None => {
+                    if self.group.kind == Kind::Tile
+                        && let Some(pad) = pad.as_deref_mut()
+                    {
+                        pad.deposit(burst);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One command for a burst: its column access, or what must precede it.
+    fn access(&mut self, fixed: &Fixed<'_>, burst: u64, due: u64, trace: Trace<'_>) -> Option<Pause> {
+        // Addresses were checked against the bank's rows.
+        let (row, column) = ((burst / fixed.row) as u32, (burst % fixed.row) as u32);
+        let column_command = if self.group.kind == Kind::Output { Command::Wr } else { Command::Rd };
+        let command = match self.bank.open {
+            Some(open) if open == row => column_command,
+            Some(_) => Command::PrePb,
+            None => Command::Act,
+        };
+        if !self.counted {
+            self.counted = true;
+            self.count(command);
+            self.displace(row);
+        }
+        let tick = self.begin.max(self.cursor).max(self.bank.earliest(&fixed.gaps, command));
+        if tick >= due {
+            return Some(Pause::Refresh);
+        }
+        if command == Command::Act {
+            return Some(Pause::Activate { row, ready: tick });
+        }
+        self.issue(command, row, column, tick, trace);
+        if command == Command::PrePb {
+            self.counts.precharges += 1;
+            self.ledger.note(self.cursor, tick + 1, self.label(Label::Row));
+        } else {
+            let there = tick + fixed.gaps.own(column_command, column_command).max(1);
+            self.ledger.note(self.cursor, there, self.label(Label::Column));
+            self.arrival = there;
+            (self.at, self.counted) = (self.at + 1, false);
+        }
+        self.cursor = tick + 1;
+        None
+    }
+
+    /// The row that the unit wanted was opened at `tick`; it was ready at `ready`.
+    pub fn activated(&mut self, row: u32, ready: u64, tick: u64, trace: Trace<'_>) {
+        self.ledger.note(self.cursor, ready, self.label(Label::Row));
+        self.ledger.note(self.cursor.max(ready), tick, Label::Activate);
+        self.ledger.note(tick, tick + 1, self.label(Label::Row));
+        self.issue(Command::Act, row, 0, tick, trace);
+        self.counts.activations += 1;
+        self.cursor = tick + 1;
+    }
+
+    /// A refresh kept the bank up to `until`.
+    pub fn refreshed(&mut self, until: u64) {
+        self.ledger.note(self.cursor, until, Label::Refresh);
+        self.cursor = self.cursor.max(until);
+    }
+
+    /// A command to the bank.
+    pub fn issue(&mut self, command: Command, row: u32, column: u32, tick: u64, trace: Trace<'_>) {
+        self.bank.issue(command, row, tick);
+        trace(tick, command, row, column);
+    }
+
+    /// When the unit is through with everything.
+    pub fn end(&self, clock: &Clock) -> u64 {
+        clock.tick(self.lanes).max(self.arrival).max(self.cursor)
+    }
+
+    /// Before the first command for a burst in `row`: who is to blame if another row is open?
+    fn displace(&mut self, row: u32) {
+        if self.group.kind != Kind::Tile {
+            self.displaced = self.displaced.or(self.bank.open.filter(|open| *open != row));
+        } else if let Some(displaced) = self.displaced.take() {
+            self.restoring = displaced == row;
+        }
+    }
+
+    fn label(&self, of_map: Label) -> Label {
+        if self.group.kind == Kind::Tile && !self.restoring { of_map } else { Label::Operand }
+    }
+
+    fn count(&mut self, command: Command) {
+        let counts = &mut self.counts;
+        match command {
+            Command::PrePb => counts.conflicts += 1,
+            Command::Act => counts.misses += 1,
+            _ => counts.hits += 1,
+        }
+        match self.group.kind {
+            Kind::Tile => {
+                counts.map_reads += 1;
+                counts.map_hits += u64::from(command.is_column());
+            }
+            Kind::Output => counts.writes += 1,
+            _ => counts.operand_reads += 1,
+        }
+    }
+
+    /// A new group: from when may its commands be issued?
+    fn prepare(&mut self, fixed: &Fixed<'_>) {
+        (self.at, self.restoring) = (0, false);
+        self.begin = match self.group.kind {
+            Kind::Params | Kind::Weights | Kind::Offsets => 0,
+            Kind::Output => fixed.clock.tick(self.lanes),
+            Kind::Tile => {
+                let halves = fixed.kernel.unit.buffers as usize;
+                let free = if self.ends.len() < halves { 0 } else { self.ends[self.ends.len() - halves] };
+                fixed.clock.tick(free.max(self.addresses))
+            }
+        };
+        self.arrival = self.begin;
+    }
+
+    /// All bursts of the group are there, or written.
+    fn finish(&mut self, fixed: &Fixed<'_>) {
+        let clock = &fixed.clock;
+        let there = clock.cycle(self.arrival);
+        match self.group.kind {
+            // The first call comes before any group.
+            _ if self.group.bursts.is_empty() && self.group.cycles == 0 => {}
+            Kind::Params | Kind::Offsets => {
+                self.addresses = there + u64::from(fixed.kernel.unit.address_cycles);
+            }
+            Kind::Weights => self.weights = there,
+            Kind::Output => {
+                self.ledger.wait(clock.tick(there), Label::Operand);
+                self.lanes = self.lanes.max(there);
+            }
+            Kind::Tile => {
+                let from = there.max(self.lanes).max(self.weights);
+                self.ledger.wait(clock.tick(from), Label::Address);
+                self.first_product.get_or_insert(clock.tick(from));
+                self.lanes = from + self.group.cycles;
+                self.ledger.spend(clock.tick(self.lanes), Label::Compute);
+                self.ends.push_back(self.lanes);
+                if self.ends.len() > 2 {
+                    self.ends.pop_front();
+                }
+            }
+        }
+    }
+}
