@@ -72,7 +72,9 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let Some(prepared) = s.prepare(instance, &Origin { unit: &unit, kernel: entry.id, bindings: &bindings }) else {
         return Err(refused(s));
     };
-    let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
+    let ptoc_passes::Prepared { placed, module, .. } = prepared;
+    let module = module.expect("a target of PTO's");
+    let code = match ptoc_cpu::compile(&module, &ptoc_cpu::Options::default()) {
         Ok(code) => code,
         Err(d) => {
             s.diagnostics.push(d);
@@ -80,7 +82,6 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
         }
     };
     let dims = source.dims.values().map(|d| d.name.to_string()).collect();
-    let ptoc_passes::Prepared { placed, module, .. } = prepared;
     Ok(Built { source, placed, target: s.target, dims, arguments, module, code })
 }
 

@@ -304,7 +304,7 @@ fn pipes() -> String {
             _ => add(pipe_of(id, None, None), format!("`{}`", i.name)),
         }
     }
-    for rule in Target::all().iter().flat_map(|t| &t.moves) {
+    for rule in Target::pto().iter().flat_map(|t| &t.moves) {
         let loc = |p: Place| match p {
             Place::Gm => None,
             Place::Tile(l) => Some(l),

@@ -95,7 +95,7 @@ pub fn kernels(path: &Path) -> Vec<Placed> {
 /// [`kernels`] of a text.
 pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
     let mut out = Vec::new();
-    for target in Target::all() {
+    for target in Target::pto() {
         let mut session = Session::new(&target.name, &[]).expect("built in");
         let unit = session.load_text(path, text.to_owned());
         if session.diagnostics.has_errors() {

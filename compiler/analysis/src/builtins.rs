@@ -376,7 +376,7 @@ pub fn word(name: &str) -> Option<Word> {
     if let Some(d) = DType::from_name(name) {
         return Some(Word::DType(d));
     }
-    if let Some(l) = Loc::from_name(name) {
+    if let Some(l) = Loc::from_name(name).filter(|l| *l != Loc::Lanes) {
         return Some(Word::Loc(l));
     }
     Some(match name {
@@ -401,7 +401,6 @@ pub fn word(name: &str) -> Option<Word> {
         "Clamp" => Word::Oob(Oob::Clamp),
         "Wrap" => Word::Oob(Oob::Wrap),
         "Zero" => Word::Oob(Oob::Zero),
-        "GrfA" | "GrfB" | "Buf" | "Bank" | "unit" | "TSAMPLE" => Word::NotYet("PIM targets"),
         "view" => Word::View,
         "X" => Word::Skip,
         "ND" => Word::Order(Order::Nd),

@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Loc, Reduce, UnOp};
+use crate::{BinOp, Loc, Reduce, Target, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -84,6 +84,25 @@ pub struct OperandSpec {
     pub role: Role,
     /// Tile, view or scalar.
     pub kind: OperandKind,
+}
+
+impl OperandSpec {
+    /// May a tile in `loc` stand here on some target? Where PTO takes a tile in Vec, a unit in memory takes one in any of
+    /// its stores; what it reads may lie in the bank.
+    pub fn takes(&self, loc: Loc) -> bool {
+        let OperandKind::Tile(list) = self.kind else { return false };
+        let of_unit = Loc::UNIT.contains(&loc) && (loc != Loc::Bank || self.role == Role::Src);
+        list.contains(&loc) || (of_unit && list.contains(&Loc::Vec))
+    }
+
+    /// The locations that this operand may have on `target`.
+    pub fn locations(&self, target: &Target) -> Vec<Loc> {
+        let there = |l: &Loc| match target.unit {
+            None => !Loc::UNIT.contains(l),
+            Some(_) => target.capacity(*l) > 0,
+        };
+        Loc::ALL.into_iter().filter(|l| self.takes(*l)).filter(there).collect()
+    }
 }
 
 /// The relation between valid shapes and capacities that an instruction demands.

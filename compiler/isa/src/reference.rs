@@ -2,7 +2,7 @@
 
 use crate::{
     DTypeRule, Family, Instr, Loc, NOT_YET, OperandKind, Pipe, PipeTimes, Place, Scratch, Sem, ShapeRule, TABLE,
-    Target, allowed_dtypes, math, text,
+    Target, UnitKind, allowed_dtypes, math, text,
 };
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ pub fn reference_markdown() -> String {
 /// `spec/targets.md`.
 pub fn targets_markdown() -> String {
     let mut out = String::from(TARGETS_HEAD);
-    let all = Target::all();
+    let all = Target::pto();
     let header: Vec<&str> = all.iter().map(|t| t.name.as_str()).collect();
     put(
         &mut out,
@@ -90,7 +90,7 @@ pub fn targets_markdown() -> String {
             "---|".repeat(all.len())
         ),
     );
-    for loc in Loc::ALL {
+    for loc in Loc::ALL.into_iter().filter(|l| !Loc::UNIT.contains(l)) {
         let cells: Vec<String> = all
             .iter()
             .map(|t| match t.capacity(loc) {
@@ -104,7 +104,65 @@ pub fn targets_markdown() -> String {
     for t in all {
         target(&mut out, t);
     }
+    for t in Target::all().iter().filter(|t| t.is_pim()) {
+        in_memory(&mut out, t);
+    }
     out
+}
+
+/// A target whose units are in the memory.
+fn in_memory(out: &mut String, t: &Target) {
+    let (Some(unit), Some(d)) = (&t.unit, &t.device) else { return };
+    put(out, format_args!("\n## {}\n\n{}.\n\n", t.name, t.description));
+    out.push_str("* Instruction table: column a5, less the dtypes that are not there. What a unit itself cannot do is the backend's to say.\n");
+    put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
+    let kind = match unit.kind {
+        UnitKind::GeoPim(g) => format!(
+            "{} channels a tile, {} halves of the tile buffer, parameters of {} queries",
+            g.tile_channels, g.buffers, g.parameters
+        ),
+        UnitKind::HbmPim(h) => format!(
+            "{} instructions (CRF), {} vectors in each of GRF_A and GRF_B, {} scalars in each of SRF_M and SRF_A",
+            h.instructions, h.registers, h.scalars
+        ),
+    };
+    put(
+        out,
+        format_args!(
+            "* Units: {}, one for {} of the banks; {} lanes, {} MHz; {kind}.\n",
+            d.units(unit),
+            match unit.banks {
+                1 => "each".to_string(),
+                n => format!("every {n}"),
+            },
+            unit.lanes,
+            unit.clock
+        ),
+    );
+    let ranges = [
+        ("channel", d.all_channels()),
+        ("pch", d.all_pseudo_channels()),
+        ("bg", d.bank_groups.into()),
+        ("bank", d.banks.into()),
+        ("row", d.rows.into()),
+        ("col", d.bursts.into()),
+        ("byte", d.burst_bytes.into()),
+        ("unit", d.units(unit)),
+    ];
+    let ranges = text::list(ranges.iter().map(|(name, n)| format!("`{name}` 0 to {}", n - 1)));
+    put(out, format_args!("* Memory: preset `{}` (dram.md); coordinates of placements: {ranges}.\n", d.preset));
+    put(
+        out,
+        format_args!(
+            "* A kernel of the host has {} bytes of Vec, and no other location.\n",
+            t.host().capacity(Loc::Vec)
+        ),
+    );
+    out.push_str("\n| location | memory | bytes |\n|---|---|---|\n");
+    for loc in Loc::ALL.into_iter().filter(|l| t.capacity(*l) > 0 && *l != Loc::Lanes) {
+        put(out, format_args!("| {loc} | {} | {} |\n", t.memory(loc).name, t.capacity(loc)));
+    }
+    moves(out, t);
 }
 
 /// The model of time, a column a target.
@@ -246,7 +304,7 @@ fn target(out: &mut String, t: &Target) {
     put(out, format_args!("\n## {}\n\n{}.\n\n", t.name, t.description));
     let family = match t.family {
         Family::A2A3 => "a2a3",
-        Family::A5 => "a5",
+        Family::A5 | Family::Pim => "a5",
     };
     put(out, format_args!("* Instruction table: column {family}. Masks are packed into {}.\n", t.mask_unit));
     put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
@@ -276,6 +334,10 @@ fn target(out: &mut String, t: &Target) {
             l.fill_blocks.end(),
         ),
     );
+    moves(out, t);
+}
+
+fn moves(out: &mut String, t: &Target) {
     out.push_str("\n| move | instruction | dtypes |\n|---|---|---|\n");
     for m in &t.moves {
         let same: Vec<DType> = m.pairs.iter().filter(|(a, b)| a == b).map(|(a, _)| *a).collect();
@@ -293,13 +355,14 @@ fn target(out: &mut String, t: &Target) {
 const TARGETS_HEAD: &str = "# Targets\n\n\
 Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
 A target is a TOML file:\n\n\
-* `name`, `description`; `family`: `a2a3` or `a5`, the column of the instruction table that applies; `dtypes`; `mask_unit`,\n  the unsigned type into which the bits of a mask are packed.\n\
-* `[memory.LOCATION]` for each of the nine locations: `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
+* `name`, `description`; `family`: `a2a3` or `a5`, the column of the instruction table that applies,\n  or `pim`: units in the memory; `dtypes`; `mask_unit`,\n  the unsigned type into which the bits of a mask are packed.\n\
+* `[memory.LOCATION]` for each of PTO's nine locations (`pim`: for those that are there): `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
 * `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
 * `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
-* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\n\
+* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\
+* For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
 `-D capacity.LOCATION=BYTES` overrides one capacity. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 
 const TIME_HEAD: &str = "\n## Time\n\n\

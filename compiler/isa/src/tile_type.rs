@@ -17,12 +17,45 @@ pub enum Loc {
     Scaling,
     ScaleLeft,
     ScaleRight,
+    /// A bank of the memory, read in place by the unit beside it (PIM targets).
+    Bank,
+    /// The first register file of a unit (hbm-pim).
+    GrfA,
+    /// The second one, which accumulates (hbm-pim).
+    GrfB,
+    /// The tile buffer of a unit (geopim).
+    Buf,
+    /// What a unit's operations pass to each other strip by strip, without a store (geopim). The compiler's own: programs
+    /// cannot name it.
+    Lanes,
 }
 
 impl Loc {
-    /// Every location, in PTO's order.
-    pub const ALL: [Loc; 9] =
-        [Loc::Vec, Loc::Mat, Loc::Left, Loc::Right, Loc::Acc, Loc::Bias, Loc::Scaling, Loc::ScaleLeft, Loc::ScaleRight];
+    /// Every location, PTO's in its order first.
+    pub const ALL: [Loc; 14] = [
+        Loc::Vec,
+        Loc::Mat,
+        Loc::Left,
+        Loc::Right,
+        Loc::Acc,
+        Loc::Bias,
+        Loc::Scaling,
+        Loc::ScaleLeft,
+        Loc::ScaleRight,
+        Loc::Bank,
+        Loc::GrfA,
+        Loc::GrfB,
+        Loc::Buf,
+        Loc::Lanes,
+    ];
+
+    /// Those of a processing unit in the memory, which PTO does not have.
+    pub const UNIT: [Loc; 5] = [Loc::Bank, Loc::GrfA, Loc::GrfB, Loc::Buf, Loc::Lanes];
+
+    /// Does what computes element by element read it? PTO's vector unit has one store, a unit in memory several.
+    pub fn is_vector(self) -> bool {
+        self == Loc::Vec || Loc::UNIT.contains(&self)
+    }
 
     /// The name in the language.
     pub fn name(self) -> &'static str {
@@ -36,6 +69,11 @@ impl Loc {
             Loc::Scaling => "Scaling",
             Loc::ScaleLeft => "ScaleLeft",
             Loc::ScaleRight => "ScaleRight",
+            Loc::Bank => "Bank",
+            Loc::GrfA => "GrfA",
+            Loc::GrfB => "GrfB",
+            Loc::Buf => "Buf",
+            Loc::Lanes => "Lanes",
         }
     }
 

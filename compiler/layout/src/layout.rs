@@ -3,6 +3,13 @@
 use crate::{Cx, ErrorKind, Int, IntTuple, LayoutError, Result, Tuple};
 use std::fmt;
 
+/// Units that have a name instead of a mode's number: the coordinates of a memory with banks, coarse to fine, and the
+/// processing unit. `1@row` has the basis `[NAMED + 4]`.
+pub const NAMED_UNITS: [&str; 8] = ["channel", "pch", "bg", "bank", "row", "col", "byte", "unit"];
+
+/// Number of the first named unit; coordinates have fewer modes than that.
+pub const NAMED: usize = crate::MAX_DEPTH;
+
 /// What one step along a leaf adds: a multiple of 1 (an offset), or of a unit vector (a coordinate).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Stride {
@@ -43,7 +50,10 @@ impl fmt::Display for Stride {
             (Int::Sym(p), false) if p.terms().count() > 1 => write!(f, "({p})")?,
             (scale, _) => scale.fmt(f)?,
         }
-        self.basis.iter().rev().try_for_each(|k| write!(f, "@{k}"))
+        self.basis.iter().rev().try_for_each(|&k| match k.checked_sub(NAMED).and_then(|k| NAMED_UNITS.get(k)) {
+            Some(name) => write!(f, "@{name}"),
+            None => write!(f, "@{k}"),
+        })
     }
 }
 

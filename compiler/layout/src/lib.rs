@@ -37,7 +37,7 @@ pub use expr::{Env, ExprError, ExprErrorKind, eval_expr, parse_value};
 pub use family::AtomFamily;
 pub use int::Int;
 pub use intern::TileLayout;
-pub use layout::{Layout, Stride};
+pub use layout::{Layout, NAMED, NAMED_UNITS, Stride};
 pub use mma::{ATOM_FIELDS, MmaAtom, Operand, TiledMma};
 pub use ops::Offset;
 pub use points::{Point, Points};

@@ -59,7 +59,16 @@ fn build(case: &Case, known: bool) -> (CompiledKernel, Vec<i64>) {
     let tensor = |b: &mut Builder, name: &str| -> TensorId {
         let (name, shape) = (name.into(), vec![size]);
         let dir = TensorDir::InOut;
-        b.tensor(TensorData { name, dtype: case.dtype, dir, shape, optional: false, disjoint: false, span })
+        b.tensor(TensorData {
+            name,
+            dtype: case.dtype,
+            dir,
+            shape,
+            optional: false,
+            disjoint: false,
+            place: None,
+            span,
+        })
     };
     let (x, y) = (tensor(&mut b, "x"), tensor(&mut b, "y"));
     let mut numbers =
@@ -79,9 +88,9 @@ fn build(case: &Case, known: bool) -> (CompiledKernel, Vec<i64>) {
     let target = Target::builtin("a5").expect("a5 is built in");
     let prepared = pipeline(b.finish(), target).unwrap_or_else(|e| panic!("{e:?}"));
     if std::env::var_os("SHOW").is_some() {
-        println!("{}", ptoc_ir::loops::text::print(&prepared.module, false));
+        println!("{}", ptoc_ir::loops::text::print(prepared.module.as_ref().expect("a target of PTO's"), false));
     }
-    (compile(&prepared.module, &Options::default()).expect("it compiles"), params)
+    (compile(prepared.module.as_ref().expect("a target of PTO's"), &Options::default()).expect("it compiles"), params)
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

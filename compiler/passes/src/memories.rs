@@ -1,6 +1,13 @@
 //! What the passes ask of a target's memories, and how diagnostics call them.
 
+use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
+use std::borrow::Cow;
+
+/// The target as this kernel sees it: one that the host runs has the host's memory.
+pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
+    if kernel.host { Cow::Owned(target.host()) } else { Cow::Borrowed(target) }
+}
 
 /// Bytes of the memory behind `loc`; 0 if the target has none.
 pub fn capacity(target: &Target, loc: Loc) -> u64 {

@@ -2,6 +2,7 @@
 
 use crate::capacity::{Author, Nobody, check_sizes, reports};
 use crate::map::{MemoryMap, plan_without_limit};
+use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
 use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check};
@@ -17,8 +18,8 @@ use rustc_hash::FxHashSet;
 pub struct Prepared {
     /// The kernel with its checks, and where its tiles are.
     pub placed: PlacedKernel,
-    /// The same as loop IR.
-    pub module: Module,
+    /// The same as loop IR; `None` on PIM targets, whose backend works from the placed kernel.
+    pub module: Option<Module>,
     /// What is not an error.
     pub warnings: Vec<Diagnostic>,
 }
@@ -43,11 +44,14 @@ fn lowered(
     (mut placed, warnings): (PlacedKernel, Vec<Diagnostic>),
     target: &Target,
 ) -> Result<Prepared, Vec<Diagnostic>> {
+    if target.is_pim() {
+        return Ok(Prepared { placed, module: None, warnings });
+    }
     let module = lower::lower(&mut placed.kernel, &placed.placement, target).map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
     })?;
-    Ok(Prepared { placed, module, warnings })
+    Ok(Prepared { placed, module: Some(module), warnings })
 }
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
@@ -79,6 +83,7 @@ fn place_with(
     author: &dyn Author,
     hazards: Hazards,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let target = &*seen_by(&kernel, target);
     let too_large = check_sizes(&kernel, target);
     // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
     if too_large.is_empty() {
@@ -136,6 +141,7 @@ fn place_with(
 /// The memories of a kernel. If its tiles do not fit, they are placed as if there were room, and the diagnostics come
 /// along. Without a map there is an error.
 pub fn map(kernel: Kernel, target: &Target, author: &dyn Author) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+    let target = &*seen_by(&kernel, target);
     match place_of(kernel.clone(), target, author) {
         Ok((placed, warnings)) => (Some(MemoryMap::new(&placed.kernel, &placed.placement, target)), warnings),
         Err(errors) => {

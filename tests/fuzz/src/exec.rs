@@ -72,7 +72,8 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
         return;
     }
     let want: Vec<Vec<u8>> = run.tensors.into_iter().map(|t| t.data).collect();
-    let code = match ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()) {
+    let module = prepared.module.as_ref().expect("a target of PTO's");
+    let code = match ptoc_cpu::compile(module, &ptoc_cpu::Options::default()) {
         Ok(code) => code,
         Err(d) if d.code == codes::KERNEL_TOO_LARGE => return,
         Err(d) => panic!("{d:?}\n{kernel}"),
@@ -94,7 +95,7 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
         match done {
             Ok(()) => {}
             Err(LaunchError::Check(failure)) => {
-                let row = &prepared.module.checks[failure.check as usize];
+                let row = &module.checks[failure.check as usize];
                 let data = prepared.placed.kernel.checks.values().nth(row.id as usize).expect("a row of the table");
                 // Stricter than the meaning, by design: addresses among planned tiles, loops that may not be empty.
                 let strict = [codes::DYNAMIC_ADDRESS_LIMIT, codes::EMPTY_LOOP].contains(&data.code);

@@ -137,8 +137,10 @@ pub(crate) fn passes(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Di
     if let Err(errors) = verify(&prepared.placed.kernel) {
         panic!("the passes broke the kernel:\n{}\n{errors:#?}", prepared.placed);
     }
-    if let Err(errors) = loops::verify(&prepared.module) {
-        panic!("invalid loop IR:\n{}\n{errors:#?}", loops::text::print(&prepared.module, false));
+    if let Some(module) = &prepared.module
+        && let Err(errors) = loops::verify(module)
+    {
+        panic!("invalid loop IR:\n{}\n{errors:#?}", loops::text::print(module, false));
     }
     Ok(prepared)
 }
@@ -157,7 +159,7 @@ pub fn source_to_ir(data: &[u8]) {
             match passes(kernel, target) {
                 Ok(prepared) => {
                     source.render(&prepared.warnings);
-                    super::loops::round_trip(&prepared.module);
+                    prepared.module.iter().for_each(super::loops::round_trip);
                 }
                 Err(errors) => source.render(&errors),
             }

@@ -298,7 +298,7 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
             let pairs = match instr.dtypes {
                 ptoc_isa::DTypeRule::Pairs { a2a3, a5 } => match target.family {
                     ptoc_isa::Family::A2A3 => a2a3,
-                    ptoc_isa::Family::A5 => a5,
+                    ptoc_isa::Family::A5 | ptoc_isa::Family::Pim => a5,
                 },
                 _ => &[],
             };

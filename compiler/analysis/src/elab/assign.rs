@@ -327,6 +327,17 @@ impl Elab<'_> {
             _ => None,
         };
         let a = shared.as_ref().unwrap_or(a);
+        if self.target.is_pim() {
+            let d = Diagnostic::error(
+                codes::ASSIGN_IN_UNIT,
+                at,
+                format!("the stores of {} have no addresses", self.target.name),
+            )
+            .with_label(format!("for a tile in {}", ty.loc))
+            .with_note("units in memory have registers, which the compiler gives out")
+            .with_help("leave the address out");
+            return self.report(d);
+        }
         let known = self.int_const(a);
         if let Some(addr) = known {
             let violations = ptoc_isa::check_address(self.target, ty, addr);

@@ -39,7 +39,7 @@ impl Elab<'_> {
                 if t.ty.dtype == d {
                     return Ok(Val::Tile(t));
                 }
-                if t.ty.loc != Loc::Vec {
+                if !t.ty.loc.is_vector() {
                     let e = Diagnostic::error(
                         codes::LOCATION_MISMATCH,
                         at,

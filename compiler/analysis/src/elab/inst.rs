@@ -432,10 +432,11 @@ impl Elab<'_> {
             return Ok(());
         }
         for (spec, op) in instr.operands.iter().zip(ops) {
-            let (OperandKind::Tile(legal), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
-            if legal.contains(&t.ty.loc) {
+            let (OperandKind::Tile(_), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
+            if spec.takes(t.ty.loc) {
                 continue;
             }
+            let legal = &spec.locations(self.target)[..];
             let list = either(legal);
             let message =
                 format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);

@@ -130,7 +130,7 @@ impl Elab<'_> {
         for c in clauses {
             match c {
                 GridClause::On(e) => {
-                    return self.not_yet(e.span, "`on` (assignment of blocks to units, for PIM targets)");
+                    self.grid_place(e)?;
                 }
                 GridClause::Option(n, args) if n.name == "raster" => {
                     for a in args {

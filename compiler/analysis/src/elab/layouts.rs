@@ -3,6 +3,7 @@
 use super::{Elab, R, Reported};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::Coord;
 use ptoc_ir::tile::Ty;
 use ptoc_layout::{Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value as Algebra};
 use ptoc_syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident};
@@ -135,7 +136,22 @@ impl Elab<'_> {
             };
         };
         let mut stride = self.basis(inner)?;
+        if let Some(c) = Coord::from_name(&mode.name) {
+            stride.basis.insert(0, ptoc_layout::NAMED + c as usize);
+            return Ok(stride);
+        }
         let Ok(k) = mode.name.parse::<usize>() else {
+            if self.target.is_pim() {
+                let near = ptoc_diagnostics::suggest(&mode.name, Coord::ALL.iter().map(|c| c.name()));
+                let message = format!("the memory has no coordinate `{}`", mode.name);
+                let mut d = Diagnostic::error(codes::PLACE_COORDINATE, mode.span, message)
+                    .with_label("not known")
+                    .with_note(format!("the coordinates are {}", super::place::coordinates()));
+                if let Some(near) = near {
+                    d = d.with_fix(format!("did you mean `{near}`?"), mode.span, near);
+                }
+                return self.report(d);
+            }
             let d = Diagnostic::error(
                 codes::TYPE_MISMATCH,
                 mode.span,

@@ -25,6 +25,7 @@ mod mma;
 mod oracle;
 mod params;
 mod pins;
+mod place;
 mod program;
 mod recast;
 mod scalars;
@@ -164,6 +165,8 @@ pub(crate) struct Elab<'a> {
     pub constant_loops: FxHashMap<Value, (i64, Span)>,
     /// How messages call the parts of blocks, whatever their names in IR are.
     pub size_names: FxHashMap<Value, String>,
+    /// A `where` is false: what follows from it is not looked at.
+    pub where_failed: bool,
     /// What messages say of sizes that have no name.
     pub size_origins: FxHashMap<Value, String>,
 }

@@ -24,6 +24,8 @@ pub struct ProgramTensor {
     pub shape: Vec<i64>,
     /// Every element's first value, as bits; `None`: written before it is read.
     pub fill: Option<u64>,
+    /// Where it is in the memory of a PIM target.
+    pub place: Option<ptoc_ir::tile::Placement>,
     /// The declaration.
     pub span: Span,
 }
@@ -132,6 +134,7 @@ impl Elab<'_> {
             }
         }
         self.wheres(k)?;
+        self.argument_places(k)?;
         let mut parts = Parts::default();
         for (i, t) in tensors.iter().enumerate() {
             parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
@@ -195,12 +198,6 @@ impl Elab<'_> {
 
     fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> R<Val> {
         let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(Reported) };
-        if let Some(at) = at {
-            return self.not_yet(at.span, "placement of tensors (`at`, for PIM targets)");
-        }
-        if let Some(o) = over {
-            return self.not_yet(o.span, "replication of tensors (`over`, for PIM targets)");
-        }
         let ExprKind::Index(base, dims) = &*ty.kind else {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type")
                 .with_help("for example `tensor f32[M, N]`");
@@ -238,14 +235,19 @@ impl Elab<'_> {
             dir: TensorDir::InOut,
             shape: values.clone(),
             optional: false,
+            place: None,
             disjoint: false,
             span: n.span,
         });
+        if let Some(at) = at {
+            self.tensor_place(id, &n.name, at, over.as_ref())?;
+        }
         parts.sources.push((id, TensorSource::Local(parts.locals.len()), TensorDir::InOut, n.name.clone()));
         if fill.is_some() {
             parts.written.push(TensorSource::Local(parts.locals.len()));
         }
-        parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, span: n.span });
+        let place = self.b.kernel().tensors[id].place.clone();
+        parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, place, span: n.span });
         Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
     }
 

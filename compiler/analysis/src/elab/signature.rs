@@ -87,8 +87,12 @@ pub struct Instance {
 /// met, so the walk is repeated until no new one appears.
 pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bindings) -> Outcome<Instance> {
     let mut bindings = bindings.clone();
+    let on_host = super::place::on_host(modules.item(id), target);
+    let host = on_host.then(|| target.host());
+    let target = host.as_ref().unwrap_or(target);
     loop {
         let mut e = Elab::new(modules, target, &bindings, id);
+        e.b.kernel_mut().host = on_host;
         let instance = e.kernel(id);
         let new: Vec<(Name, i64)> =
             e.specialised.iter().filter(|(n, _)| !bindings.fixed.contains_key(n)).cloned().collect();
@@ -174,6 +178,7 @@ impl<'a> Elab<'a> {
             ints_log: Vec::new(),
             rest_uses: Vec::new(),
             constant_loops: FxHashMap::default(),
+            where_failed: false,
             size_names: FxHashMap::default(),
             size_origins: FxHashMap::default(),
         }
@@ -191,6 +196,7 @@ impl<'a> Elab<'a> {
         let (mut tensors, scalars, arguments) = self.arguments(k);
         let attributes = self.attributes(&item.attrs, &tensors);
         let conditions = self.wheres(k);
+        let places = self.argument_places(k);
         let ensures = self.ensures(k, &tensors);
         let body = self.kernel_body(&k.body);
         self.finish_places();
@@ -201,7 +207,7 @@ impl<'a> Elab<'a> {
         }
         self.env.pop_frame();
         let (statics, conditions, ensures) = (statics?, conditions?, ensures?);
-        arguments.and(attributes).and(body)?;
+        arguments.and(attributes).and(places).and(body)?;
         tensors.retain(|t| t.dir != TensorDir::Scratch);
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
@@ -265,6 +271,10 @@ impl<'a> Elab<'a> {
             None => {
                 let v = self.b.dim(n.clone(), e.span);
                 self.dims.insert(v, n.clone());
+                // Where data and blocks are is known when a kernel is compiled, and so is every size.
+                if self.target.is_pim() {
+                    let _ = self.static_int(&Val::Scalar(v), e.span, "a dimension");
+                }
                 v
             }
         };
@@ -329,9 +339,6 @@ impl<'a> Elab<'a> {
     }
 
     fn tensor_argument(&mut self, p: &Param) -> R<TensorArg> {
-        if let Some(at) = &p.at {
-            return self.not_yet(at.span, "placement of tensors (`at`, for PIM targets)");
-        }
         if let Some(d) = &p.default {
             return self.not_yet(d.span, "optional tensor arguments");
         }
@@ -412,6 +419,7 @@ impl<'a> Elab<'a> {
             dir,
             shape: shape.clone(),
             optional: false,
+            place: None,
             disjoint: false,
             span: p.name.span,
         });
@@ -468,7 +476,30 @@ impl<'a> Elab<'a> {
                     };
                     return self.report(d);
                 }
-                ("on", _) => return self.not_yet(a.span, "`#[on(..)]` (PIM targets)"),
+                ("on", "host") => {
+                    if !self.target.is_pim() {
+                        let d = Diagnostic::error(
+                            codes::NO_BANKS,
+                            a.span,
+                            format!(
+                                "`#[on(host)]` is for kernels beside units in memory, and {} has none",
+                                self.target.name
+                            ),
+                        )
+                        .with_label("for PIM targets")
+                        .with_help("choose one with `--target`, or leave it out");
+                        return self.report(d);
+                    }
+                }
+                ("on", word) => {
+                    let d =
+                        Diagnostic::error(codes::BAD_ATTRIBUTE, a.span, format!("a kernel does not run on `{word}`"))
+                            .with_label("not understood")
+                            .with_help(
+                                "`#[on(host)]` is run by the host; all others by the units, as `grid .. on` says",
+                            );
+                    return self.report(d);
+                }
                 ("disjoint", name) => match tensors.iter().find(|t| t.name == name) {
                     Some(t) if t.dir != TensorDir::In => {
                         let id = t.id;
@@ -494,7 +525,7 @@ impl<'a> Elab<'a> {
                         format!("unknown attribute `{}({word})`", a.name.name),
                     )
                     .with_note(
-                        "kernels take #[place(auto | manual | planned)], #[sync(auto | manual)], #[disjoint(tensor, \"why\")]",
+                        "kernels take #[place(auto | manual | planned)], #[sync(auto | manual)], #[disjoint(tensor, \"why\")], #[on(host)]",
                     );
                     return self.report(d);
                 }
@@ -519,6 +550,7 @@ impl<'a> Elab<'a> {
             }
             failed |= self.where_condition(e).is_err();
         }
+        self.where_failed = failed;
         if failed { Err(Reported) } else { Ok(conditions) }
     }
 

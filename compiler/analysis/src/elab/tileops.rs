@@ -110,7 +110,7 @@ impl Elab<'_> {
 
     /// The operand of a vector operation must be in Vec; Acc results come there by name only.
     pub(super) fn in_vec(&mut self, t: TileVal, at: Span) -> R<TileVal> {
-        if t.ty.loc == Loc::Vec {
+        if t.ty.loc.is_vector() {
             return Ok(t);
         }
         let d = Diagnostic::error(

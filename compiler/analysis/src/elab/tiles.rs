@@ -39,7 +39,9 @@ impl Elab<'_> {
     /// A Vec tile for an intermediate result.
     pub fn temp(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, span: Span) -> R<TileVal> {
         self.outside_prologue(span)?;
-        let ty = self.hidden_type(Loc::Vec, dtype, caps.0, caps.1);
+        // Masks are packed, and have one place.
+        let loc = if dtype == DType::Bool { Loc::Vec } else { self.target.temporaries() };
+        let ty = self.hidden_type(loc, dtype, caps.0, caps.1);
         self.check_tile_type(ty, span)?;
         Ok(self.new_tile("temporary", ty, caps, valid, span))
     }
@@ -54,7 +56,15 @@ impl Elab<'_> {
         span: Span,
     ) -> R<TileVal> {
         match dest {
-            Some(d) if d.ty.loc == Loc::Vec && d.ty.dtype == dtype && d.rows == caps.0 && d.cols == caps.1 => Ok(d),
+            Some(d)
+                if d.ty.loc.is_vector()
+                    && d.ty.loc != Loc::Bank
+                    && d.ty.dtype == dtype
+                    && d.rows == caps.0
+                    && d.cols == caps.1 =>
+            {
+                Ok(d)
+            }
             _ => self.temp(dtype, caps, valid, span),
         }
     }
@@ -302,6 +312,7 @@ impl Elab<'_> {
             dir: TensorDir::Scratch,
             shape,
             optional: false,
+            place: None,
             disjoint: false,
             span,
         })

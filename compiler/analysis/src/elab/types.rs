@@ -377,7 +377,11 @@ impl Elab<'_> {
     }
 
     fn hidden_order(&self, loc: Loc, dtype: DType, rows: u32, cols: u32) -> Order {
-        if loc == Loc::Vec && cols == 1 { ptoc_isa::default_order(loc, dtype, rows.max(2), 1) } else { Order::Nd }
+        if matches!(loc, Loc::Vec | Loc::Lanes) && cols == 1 {
+            ptoc_isa::default_order(loc, dtype, rows.max(2), 1)
+        } else {
+            Order::Nd
+        }
     }
 
     /// A block without a place: an extent.

@@ -81,6 +81,8 @@ impl Builder {
                 labels: PrimaryMap::new(),
                 prologue: Region::new(),
                 grid: Vec::new(),
+                on: None,
+                host: false,
                 body: Region::new(),
             },
             frames: vec![Frame::default()],

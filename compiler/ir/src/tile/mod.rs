@@ -15,6 +15,7 @@ mod access;
 mod builder;
 mod op;
 mod pipes;
+mod place;
 mod simplify;
 mod sync;
 pub mod text;
@@ -27,6 +28,7 @@ pub use access::{Access, Affine, Copy, Elem, Guard, Mma, Table};
 pub use builder::Builder;
 pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, Scope, Stmt, While};
 pub use pipes::pipe_of_op;
+pub use place::{Coord, PlaceLeaf, Placement};
 pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};
 pub use trail::{ScopeCell, Trail};
 pub use types::{

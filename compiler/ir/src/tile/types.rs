@@ -1,6 +1,6 @@
 //! Entities of tile IR and the kernel that owns them.
 
-use super::{Event, EventData, Region, RoleData, RoleId, SyncMode};
+use super::{Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::{Code, Span};
 use ptoc_isa::TileType;
@@ -153,8 +153,10 @@ pub struct TensorData {
     pub dir: TensorDir,
     /// Extents, each a value of the prologue (a dimension, a constant, or computed).
     pub shape: Vec<Value>,
-    /// May be absent (`= none`); not used yet.
+    /// Declared `= none`, and given: a kernel whose argument is absent does not have the tensor.
     pub optional: bool,
+    /// Where it is in the memory of a PIM target (`at`), if the author says so.
+    pub place: Option<Placement>,
     /// Several blocks write it and the author says why they are disjoint.
     pub disjoint: bool,
     /// The declaration.
@@ -290,6 +292,10 @@ pub struct Kernel {
     pub prologue: Region,
     /// The grid, slowest dimension first; empty means one block.
     pub grid: Vec<GridDim>,
+    /// Who runs each block (`grid .. on`): units, bank groups and so on, a dimension for each of the grid's.
+    pub on: Option<Placement>,
+    /// On a PIM target: is it run by the host, and not by the units?
+    pub host: bool,
     /// What one block does.
     pub body: Region,
 }

@@ -126,9 +126,9 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
         },
         fewer_rows,
         fewer_cols,
-        fits_on: Target::all()
-            .iter()
-            .filter(|t| t.name != target.name && kind != SaKind::Misaligned)
+        fits_on: target
+            .others()
+            .filter(|_| kind != SaKind::Misaligned)
             .filter(|t| failing(t, ty, addr).iter().all(|k| *k == SaKind::Misaligned))
             .map(|t| t.name.as_str())
             .collect(),

@@ -20,7 +20,7 @@ pub(crate) fn tcvt_pairs(target: &Target) -> Vec<(DType, DType)> {
     let DTypeRule::Pairs { a2a3, a5 } = row.dtypes else { unreachable!("TCVT takes pairs") };
     let pairs = match target.family {
         Family::A2A3 => a2a3,
-        Family::A5 => a5,
+        Family::A5 | Family::Pim => a5,
     };
     pairs.iter().copied().filter(|(a, b)| target.has_dtype(*a) && target.has_dtype(*b)).collect()
 }

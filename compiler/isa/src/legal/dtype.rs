@@ -69,7 +69,7 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
     };
     let list: Vec<DType> = match target.family {
         Family::A2A3 => a2a3.iter().chain(more).copied().collect(),
-        Family::A5 => a5.to_vec(),
+        Family::A5 | Family::Pim => a5.to_vec(),
     };
     Some(list.into_iter().filter(|d| target.has_dtype(*d)).collect())
 }
@@ -78,11 +78,8 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
 /// loads and stores are checked by [`super::check_move`], because their rule depends on locations.
 pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Option<CmpOp>) -> Option<DTypeViolation> {
     let problem = find_problem(target, instr, given, cmp)?;
-    let taken_by = Target::all()
-        .iter()
-        .filter(|t| t.name != target.name && find_problem(t, instr, given, cmp).is_none())
-        .map(|t| t.name.as_str())
-        .collect();
+    let taken_by =
+        target.others().filter(|t| find_problem(t, instr, given, cmp).is_none()).map(|t| t.name.as_str()).collect();
     Some(DTypeViolation { instr, given: given.to_vec(), problem, target: target.name.clone(), taken_by })
 }
 

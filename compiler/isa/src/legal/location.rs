@@ -24,13 +24,14 @@ pub struct LocationViolation {
 pub fn check_location(target: &Target, instr: InstrId, operand: usize, ty: TileType) -> Option<LocationViolation> {
     let row = instr.get();
     let spec = row.operands.get(operand)?;
-    let OperandKind::Tile(allowed) = spec.kind else { return None };
-    if row.dtypes == DTypeRule::Move || allowed.contains(&ty.loc) {
+    let OperandKind::Tile(_) = spec.kind else { return None };
+    if row.dtypes == DTypeRule::Move || spec.takes(ty.loc) {
         return None;
     }
+    let allowed = spec.locations(target);
     let movable = |to: &&Loc| shortest_path(target, ty.loc, **to, ty.dtype).is_some();
     let movable_to = allowed.iter().filter(|_| spec.role == Role::Src).find(movable).copied();
-    Some(LocationViolation { instr, operand, ty, allowed: allowed.to_vec(), movable_to })
+    Some(LocationViolation { instr, operand, ty, allowed, movable_to })
 }
 
 impl LocationViolation {

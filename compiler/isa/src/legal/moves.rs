@@ -83,9 +83,8 @@ pub fn check_move(
             reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
         },
     };
-    let taken_by = Target::all()
-        .iter()
-        .filter(|t| t.name != target.name)
+    let taken_by = target
+        .others()
         .filter(|t| t.move_rule(from, to).is_some_and(|rule| takes(rule, from_dtype, to_dtype)))
         .map(|t| t.name.as_str())
         .collect();

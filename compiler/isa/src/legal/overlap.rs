@@ -22,7 +22,7 @@ pub fn check_overlap(target: &Target, instr: InstrId, source: usize) -> Option<O
     if may_overlap(target, instr) {
         return None;
     }
-    let legal = Target::all().iter().filter(|t| may_overlap(t, instr)).map(|t| t.name.as_str());
+    let legal = target.others().filter(|t| may_overlap(t, instr)).map(|t| t.name.as_str());
     Some(OverlapViolation { instr, source, target: target.name.clone(), legal_on: legal.collect() })
 }
 

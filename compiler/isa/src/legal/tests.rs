@@ -43,7 +43,7 @@ fn type_codes(t: &str, ty: TileType) -> Vec<String> {
 
 #[test]
 fn legal_tile_types() {
-    for t in Target::all() {
+    for t in Target::pto() {
         for ty in [
             tile(Loc::Vec, F32, 16, 64),
             tile(Loc::Vec, F32, 16, 1),
@@ -108,7 +108,7 @@ fn messages_about_tile_types() {
 
 #[test]
 fn what_the_compiler_makes_is_legal() {
-    for t in Target::all() {
+    for t in Target::pto() {
         for loc in Loc::ALL {
             for dtype in t.dtypes.iter().copied().chain([Bool]) {
                 if t.cube_dtypes(loc).is_some_and(|c| !c.contains(&dtype)) || (dtype == Bool && loc != Loc::Vec) {
@@ -269,7 +269,7 @@ fn chains_round_once() {
         BF16 => round_to_bits(x, 8),
         d => x.trunc().clamp(range(d).0, range(d).1),
     };
-    for t in Target::all() {
+    for t in Target::pto() {
         for from in [F16, BF16, F32].into_iter().filter(|d| t.has_dtype(*d)) {
             for to in t.dtypes.iter().copied() {
                 let Some(hops) = conversion_path(t, from, to) else { continue };

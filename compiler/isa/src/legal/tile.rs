@@ -42,7 +42,7 @@ pub fn granule(target: &Target, loc: Loc, dtype: DType, order: Order) -> Granule
 /// The order of a tile whose author names none: a column `[R, 1]` in Vec is column-major, because its rows would be
 /// narrower than the 32 bytes that a row-major tile needs; all else is row-major.
 pub fn default_order(loc: Loc, dtype: DType, _rows: u32, cols: u32) -> Order {
-    if loc == Loc::Vec && cols == 1 && dtype != DType::Bool { Order::Dn } else { Order::Nd }
+    if matches!(loc, Loc::Vec | Loc::Lanes) && cols == 1 && dtype != DType::Bool { Order::Dn } else { Order::Nd }
 }
 
 /// The smallest legal tile in the default order that holds `rows x cols`, for tiles that the compiler makes. Boxed tiles
@@ -123,9 +123,8 @@ pub fn check_tile_type(target: &Target, ty: TileType) -> Vec<TypeViolation> {
     rules
         .into_iter()
         .map(|rule| TypeViolation {
-            legal_on: Target::all()
-                .iter()
-                .filter(|t| t.name != target.name)
+            legal_on: target
+                .others()
                 .filter(|t| {
                     let kind = std::mem::discriminant(&rule);
                     !broken_rules(t, ty)

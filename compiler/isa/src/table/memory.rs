@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TLOAD",
         sem: Sem::Load,
-        operands: &[dst(&[Loc::Vec, Loc::Mat]), view("view", Role::Src)],
+        operands: &[dst(&[Loc::Vec, Loc::Mat, Loc::Bank]), view("view", Role::Src)],
         pipe: PipeRule::Mte2,
         doc: "Loads a window of a tensor into a tile; the tile takes the window's shape as valid shape.",
         formula: "dst[i, j] = view[i, j]",

@@ -6,22 +6,21 @@ use ptoc_diagnostics::{Diagnostic, FileId, codes};
 use std::sync::LazyLock;
 
 /// File name and text of each, in the order in which they are listed.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 6] = [
     ("a2a3.toml", include_str!("../../targets/a2a3.toml")),
     ("a5.toml", include_str!("../../targets/a5.toml")),
     ("kirin9030.toml", include_str!("../../targets/kirin9030.toml")),
     ("kirinx90.toml", include_str!("../../targets/kirinx90.toml")),
+    ("geopim.toml", include_str!("../../targets/geopim.toml")),
+    ("hbm-pim.toml", include_str!("../../targets/hbm-pim.toml")),
 ];
-
-/// Targets of the command line's contract that have no description yet.
-const PLANNED: [&str; 2] = ["geopim", "hbm-pim"];
 
 static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
     FILES
         .iter()
         .map(|(name, text)| match Target::parse(FileId(0), text) {
             Ok(target) => target,
-            // A broken built-in file is a mistake in this crate; its tests read all four.
+            // A broken built-in file is a mistake in this crate; its tests read all of them.
             Err(errors) => panic!("{name}: {errors:?}"),
         })
         .collect()
@@ -34,19 +33,18 @@ impl Target {
         &ALL
     }
 
-    /// The built-in target called `name`, or why there is none: E0650 lists what exists, E0651 says "not yet".
+    /// PTO's targets among them.
+    pub fn pto() -> &'static [Target] {
+        let pto = ALL.iter().take_while(|t| !t.is_pim()).count();
+        &ALL[..pto]
+    }
+
+    /// The built-in target called `name`, or why there is none: E0650 lists what exists.
     pub fn builtin(name: &str) -> Result<&'static Target, Diagnostic> {
         if let Some(target) = Target::all().iter().find(|t| t.name == name) {
             return Ok(target);
         }
         let names = || Target::all().iter().map(|t| t.name.as_str());
-        if PLANNED.contains(&name) {
-            return Err(Diagnostic::global(
-                codes::TARGET_NOT_YET,
-                format!("ptoc cannot compile for target `{name}` yet"),
-            )
-            .with_help(format!("use {}", text::either(names().map(|n| format!("`{n}`"))))));
-        }
         let mut error = Diagnostic::global(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"))
             .with_note(format!("the targets are {}", text::list(names().map(|n| format!("`{n}`")))));
         if let Some(near) = text::nearest(&name.to_ascii_lowercase(), names()).first() {
@@ -65,7 +63,7 @@ impl Target {
         let Some(loc) = Loc::from_name(location) else {
             let mut error =
                 Diagnostic::global(codes::UNKNOWN_CAPACITY, format!("`capacity.{location}` names no location"))
-                    .with_note(format!("the locations are {}", text::list(Loc::ALL)));
+                    .with_note(format!("the locations are {}", text::list(self.locations())));
             if let Some(near) = nearest_location(location) {
                 error = error.with_help(format!("did you mean `capacity.{near}`?"));
             }

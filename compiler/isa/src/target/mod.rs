@@ -3,11 +3,14 @@
 mod builtin;
 mod parse;
 mod raw;
+mod unit;
 
 use crate::{InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
 use std::fmt;
 use std::ops::RangeInclusive;
+
+pub use unit::{Device, GeoUnit, HbmUnit, Unit, UnitKind};
 
 /// Which column of the instruction table a target follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -15,6 +18,8 @@ use std::ops::RangeInclusive;
 pub enum Family {
     A2A3,
     A5,
+    /// Units in memory: A5's column, for what the interpreter and the host compute, less the dtypes that are not there.
+    Pim,
 }
 
 /// Where data of a move lies: in global memory or in a tile.
@@ -164,7 +169,13 @@ pub struct Target {
     pub limits: Limits,
     /// The pipes.
     pub pipes: Pipes,
-    memories: [Memory; 9],
+    /// Who computes in the memory; `None` on PTO's targets, and on [`Target::host`].
+    pub unit: Option<Unit>,
+    /// The memory in which the units are.
+    pub device: Option<Device>,
+    /// Bytes that a kernel of the host may have in Vec; 0 on PTO's targets.
+    host_vec: u64,
+    memories: [Memory; 14],
 }
 
 impl Target {
@@ -185,6 +196,63 @@ impl Target {
         memory.capacity = bytes;
         memory.overridden = true;
         self
+    }
+
+    /// Is it a target whose kernels run in the memory (or on the host beside it)?
+    pub fn is_pim(&self) -> bool {
+        self.family == Family::Pim
+    }
+
+    /// What a kernel of the host sees on a PIM target: no unit and none of its stores, and a Vec of its own.
+    #[must_use]
+    pub fn host(&self) -> Target {
+        let mut host = self.clone();
+        if self.unit.is_none() {
+            return host;
+        }
+        host.unit = None;
+        // It reaches the arrays and nothing else.
+        let instr = |name| crate::lookup(name).expect("in the table");
+        let all: Vec<_> = self.dtypes.iter().map(|d| (*d, *d)).collect();
+        let way = |name, from, to| MoveRule { instr: instr(name), from, to, pairs: all.clone() };
+        let vec = Place::Tile(Loc::Vec);
+        host.moves = vec![way("TLOAD", Place::Gm, vec), way("TMOV", vec, vec), way("TSTORE", vec, Place::Gm)];
+        for loc in Loc::ALL {
+            let memory = &mut host.memories[loc as usize];
+            match loc {
+                Loc::Vec => {
+                    memory.name = "host".into();
+                    memory.capacity = self.host_vec;
+                    memory.overridden = false;
+                }
+                _ => memory.capacity = 0,
+            }
+        }
+        host
+    }
+
+    /// The locations that a program may name: PTO's nine, or those that the units have.
+    pub fn locations(&self) -> Vec<Loc> {
+        let there = |l: &Loc| match self.is_pim() {
+            true => self.capacity(*l) > 0 && *l != Loc::Lanes,
+            false => !Loc::UNIT.contains(l),
+        };
+        Loc::ALL.into_iter().filter(there).collect()
+    }
+
+    /// Where what an expression computes goes, if the author names no place.
+    pub fn temporaries(&self) -> Loc {
+        if self.unit.is_some() && self.capacity(Loc::Lanes) > 0 { Loc::Lanes } else { Loc::Vec }
+    }
+
+    /// The built-in targets but this one that a program for it could be meant for: PTO's, or those with units.
+    pub fn others(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
+        Target::all().iter().filter(|t| t.name != self.name && t.is_pim() == self.is_pim())
+    }
+
+    /// The backends that run a kernel for this target, the default first.
+    pub fn backends(&self) -> &'static [&'static str] {
+        if self.is_pim() { &["pim", "interp"] } else { &["cpu", "interp"] }
     }
 
     /// May a tile of this target have this dtype (in some location)?

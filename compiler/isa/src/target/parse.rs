@@ -1,7 +1,9 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
-use super::raw::{RawMemory, RawMove, RawTarget, RawTimes, Text};
-use super::{Family, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple};
+use super::raw::{RawDevice, RawHost, RawMemory, RawMove, RawTarget, RawTimes, RawUnit, Text};
+use super::{
+    Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit, UnitKind,
+};
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
@@ -56,8 +58,9 @@ impl Reader {
         let family = match raw.family.get_ref().as_str() {
             "a2a3" => Family::A2A3,
             "a5" => Family::A5,
+            "pim" => Family::Pim,
             other => {
-                self.error(raw.family.span(), format!("family `{other}` is neither `a2a3` nor `a5`"));
+                self.error(raw.family.span(), format!("family `{other}` is none of `a2a3`, `a5` and `pim`"));
                 Family::A2A3
             }
         };
@@ -84,7 +87,8 @@ impl Reader {
                 u64::from(*r.start())..=u64::from(*r.end())
             },
         };
-        let memories = self.memories(raw.memory);
+        let memories = self.memories(raw.memory, family);
+        let (unit, device, host_vec) = self.memory_side(family, raw.name.span(), raw.unit, raw.device, raw.host);
         let pipes = Pipes {
             barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
             flags: self.positive(&raw.pipes.flags),
@@ -100,6 +104,9 @@ impl Reader {
             moves,
             limits,
             pipes,
+            unit,
+            device,
+            host_vec,
             memories,
         }
     }
@@ -288,20 +295,26 @@ impl Reader {
         }
     }
 
-    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>) -> [Memory; 9] {
+    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>, family: Family) -> [Memory; 14] {
         let at = raw.span();
-        let mut found: [Option<Memory>; 9] = Default::default();
+        let mut found: [Option<Memory>; 14] = Default::default();
         for (name, memory) in raw.into_inner() {
             let Some(loc) = self.loc(&name) else { continue };
             found[loc as usize] = Some(self.memory(loc, &name, memory));
         }
-        let missing: Vec<Loc> = Loc::ALL.into_iter().filter(|l| found[*l as usize].is_none()).collect();
+        // A unit in memory has few of them, a PTO target says that it lacks one.
+        let wanted = |l: &Loc| if family == Family::Pim { *l == Loc::Vec } else { !Loc::UNIT.contains(l) };
+        let missing: Vec<Loc> = Loc::ALL.into_iter().filter(wanted).filter(|l| found[*l as usize].is_none()).collect();
         if !missing.is_empty() {
             self.error(at, format!("no [memory] for {}", text::list(missing)))
                 .notes
                 .push("a memory that the target lacks is given with capacity 0".into());
         }
-        found.map(|m| m.unwrap_or_else(absent))
+        let mut names = Loc::ALL.into_iter();
+        found.map(|m| {
+            let loc = names.next();
+            m.unwrap_or_else(|| absent(loc))
+        })
     }
 
     fn memory(&mut self, loc: Loc, at: &Text, raw: RawMemory) -> Memory {
@@ -331,6 +344,77 @@ impl Reader {
         Memory { name: raw.name, capacity, align, row_align, one_row: raw.one_row, fractal, overridden: false }
     }
 
+    /// `[unit]`, `[device]` and `[host]`, which a target of family `pim` has and no other.
+    fn memory_side(
+        &mut self,
+        family: Family,
+        at: Range<usize>,
+        unit: Option<Spanned<RawUnit>>,
+        device: Option<RawDevice>,
+        host: Option<RawHost>,
+    ) -> (Option<Unit>, Option<Device>, u64) {
+        let all = [("unit", unit.is_some()), ("device", device.is_some()), ("host", host.is_some())];
+        for (name, there) in all {
+            match (family == Family::Pim, there) {
+                (true, false) => {
+                    self.error(at.clone(), format!("a target of family `pim` has a table `[{name}]`"));
+                }
+                (false, true) => {
+                    self.error(at.clone(), format!("`[{name}]` is for family `pim`"));
+                }
+                _ => {}
+            }
+        }
+        let device = device.map(|d| Device {
+            preset: d.preset,
+            stacks: self.positive(&d.stacks),
+            channels: self.positive(&d.channels),
+            pseudo_channels: self.positive(&d.pseudo_channels),
+            bank_groups: self.positive(&d.bank_groups),
+            banks: self.positive(&d.banks),
+            rows: self.positive(&d.rows),
+            bursts: self.positive(&d.bursts),
+            burst_bytes: self.positive(&d.burst_bytes),
+        });
+        let host_vec = host.map_or(0, |h| u64::from(self.positive(&h.vec)));
+        let unit = unit.map(|u| self.unit(u));
+        (unit, device, host_vec)
+    }
+
+    fn unit(&mut self, raw: Spanned<RawUnit>) -> Unit {
+        let at = raw.span();
+        let raw = raw.into_inner();
+        let mut number = |name: &str, n: &Option<Spanned<i64>>| match n {
+            Some(n) => self.positive(n),
+            None => {
+                self.error(at.clone(), format!("a unit of this kind has a number `{name}`"));
+                1
+            }
+        };
+        let kind = match raw.kind.get_ref().as_str() {
+            "geopim" => UnitKind::GeoPim(GeoUnit {
+                tile_channels: number("tile_channels", &raw.tile_channels),
+                buffers: number("buffers", &raw.buffers),
+                parameters: number("parameters", &raw.parameters),
+            }),
+            "hbm-pim" => UnitKind::HbmPim(HbmUnit {
+                instructions: number("instructions", &raw.instructions),
+                registers: number("registers", &raw.registers),
+                scalars: number("scalars", &raw.scalars),
+            }),
+            other => {
+                self.error(raw.kind.span(), format!("unit `{other}` is neither `geopim` nor `hbm-pim`"));
+                UnitKind::HbmPim(HbmUnit { instructions: 1, registers: 1, scalars: 1 })
+            }
+        };
+        Unit {
+            kind,
+            clock: self.positive(&raw.clock),
+            lanes: self.positive(&raw.lanes),
+            banks: self.positive(&raw.banks),
+        }
+    }
+
     fn power_of_two(&mut self, n: &Spanned<i64>) -> u32 {
         let value = self.positive(n);
         if !value.is_power_of_two() {
@@ -340,9 +424,9 @@ impl Reader {
     }
 }
 
-fn absent() -> Memory {
+fn absent(loc: Option<Loc>) -> Memory {
     Memory {
-        name: String::new(),
+        name: loc.map_or(String::new(), |l| l.name().to_owned()),
         capacity: 0,
         align: 1,
         row_align: 1,

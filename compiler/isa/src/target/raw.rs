@@ -21,6 +21,45 @@ pub(super) struct RawTarget {
     pub pipes: RawPipes,
     #[serde(rename = "move")]
     pub moves: Vec<RawMove>,
+    pub unit: Option<Spanned<RawUnit>>,
+    pub device: Option<RawDevice>,
+    pub host: Option<RawHost>,
+}
+
+/// What all kinds of units have; the numbers of one kind are optional here.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawUnit {
+    pub kind: Text,
+    pub clock: Spanned<i64>,
+    pub lanes: Spanned<i64>,
+    pub banks: Spanned<i64>,
+    pub tile_channels: Option<Spanned<i64>>,
+    pub buffers: Option<Spanned<i64>>,
+    pub parameters: Option<Spanned<i64>>,
+    pub instructions: Option<Spanned<i64>>,
+    pub registers: Option<Spanned<i64>>,
+    pub scalars: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDevice {
+    pub preset: String,
+    pub stacks: Spanned<i64>,
+    pub channels: Spanned<i64>,
+    pub pseudo_channels: Spanned<i64>,
+    pub bank_groups: Spanned<i64>,
+    pub banks: Spanned<i64>,
+    pub rows: Spanned<i64>,
+    pub bursts: Spanned<i64>,
+    pub burst_bytes: Spanned<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHost {
+    pub vec: Spanned<i64>,
 }
 
 #[derive(Deserialize)]

@@ -16,11 +16,12 @@ const CAPACITIES: [(Loc, [u64; 4]); 9] = [
 
 #[test]
 fn capacities_are_those_of_the_tassign_page() {
-    let names: Vec<&str> = Target::all().iter().map(|t| t.name.as_str()).collect();
-    assert_eq!(names, ["a2a3", "a5", "kirin9030", "kirinx90"]);
+    let names = |all: &'static [Target]| all.iter().map(|t| t.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(names(Target::pto()), ["a2a3", "a5", "kirin9030", "kirinx90"]);
+    assert_eq!(names(Target::all()), ["a2a3", "a5", "kirin9030", "kirinx90", "geopim", "hbm-pim"]);
     let mut entries = 0;
     for (loc, row) in CAPACITIES {
-        for (target, capacity) in Target::all().iter().zip(row) {
+        for (target, capacity) in Target::pto().iter().zip(row) {
             assert_eq!(target.capacity(loc), capacity, "{loc} of {}", target.name);
             assert_eq!(target.memory(loc).align, 32);
             entries += 1;
@@ -31,7 +32,7 @@ fn capacities_are_those_of_the_tassign_page() {
 
 #[test]
 fn dtypes_and_triples() {
-    let [a2a3, a5, k1, k2] = Target::all() else { panic!("four targets") };
+    let [a2a3, a5, k1, k2] = Target::pto() else { panic!("four targets") };
     assert!(a2a3.has_dtype(DType::BF16) && a5.has_dtype(DType::BF16));
     assert!(!k1.has_dtype(DType::BF16) && !k2.has_dtype(DType::BF16));
     assert_eq!(a2a3.accumulators(), [DType::F32, DType::I32]);
@@ -43,14 +44,11 @@ fn dtypes_and_triples() {
 }
 
 #[test]
-fn unknown_and_planned_targets() {
+fn unknown_targets() {
     assert_eq!(Target::find("a5").unwrap().name, "a5");
-    let planned = Target::find("geopim").unwrap_err();
-    assert_eq!(planned.code, codes::TARGET_NOT_YET);
-    assert_eq!(Target::builtin("hbm-pim").unwrap_err().code, codes::TARGET_NOT_YET);
     let unknown = Target::builtin("A5").unwrap_err();
     assert_eq!(unknown.code, codes::UNKNOWN_TARGET);
-    assert_eq!(unknown.notes, ["the targets are `a2a3`, `a5`, `kirin9030` and `kirinx90`"]);
+    assert_eq!(unknown.notes, ["the targets are `a2a3`, `a5`, `kirin9030`, `kirinx90`, `geopim` and `hbm-pim`"]);
     assert_eq!(unknown.fixes[0].message, "did you mean `a5`?");
     assert!(Target::builtin("quantum").unwrap_err().fixes.is_empty());
 }
@@ -128,7 +126,7 @@ fn models_of_time() {
     );
     assert_eq!(wrong("clock = 1850", "clock = 0")[0].1, "0");
     assert_eq!(wrong("macs = { 1", "macs = { 3")[0].1, "3");
-    for t in Target::all() {
+    for t in Target::pto() {
         let m = t.pipes.time.as_ref().expect("a model");
         assert!(m.macs.is_sorted(), "{}", t.name);
     }
@@ -142,11 +140,54 @@ fn several_wrong_values_are_all_reported() {
 
 #[test]
 fn moves_of_the_builtin_targets_have_pairs() {
-    for t in Target::all() {
+    for t in Target::pto() {
         for m in &t.moves {
             assert!(!m.pairs.is_empty(), "{} {} -> {}", t.name, m.from, m.to);
         }
         assert!(t.move_rule(Place::Gm, Loc::Vec.into()).is_some());
     }
     assert!(Target::all()[0].move_rule(Loc::Acc.into(), Loc::Vec.into()).is_none());
+}
+
+/// geopim.md section 2 and pim.md section 2.
+#[test]
+fn units_in_memory() {
+    let geopim = Target::find("geopim").unwrap();
+    let (unit, device) = (geopim.unit.as_ref().unwrap(), geopim.device.as_ref().unwrap());
+    assert_eq!((device.units(unit), device.row_bytes(), unit.clock), (512, 1024, 500));
+    assert_eq!((geopim.capacity(Loc::Vec), geopim.capacity(Loc::Buf), geopim.capacity(Loc::GrfA)), (512, 256, 0));
+    let hbm = Target::find("hbm-pim").unwrap();
+    let (unit, device) = (hbm.unit.as_ref().unwrap(), hbm.device.as_ref().unwrap());
+    assert_eq!((device.units(unit), device.all_pseudo_channels()), (128, 16));
+    assert_eq!((hbm.capacity(Loc::GrfA), hbm.capacity(Loc::GrfB), hbm.capacity(Loc::Buf)), (256, 256, 0));
+    for t in [geopim, hbm] {
+        let device = t.device.as_ref().unwrap();
+        assert_eq!(t.capacity(Loc::Bank), u64::from(device.rows) * device.row_bytes());
+        let host = t.host();
+        assert!(host.unit.is_none() && host.is_pim());
+        assert_eq!((host.capacity(Loc::Vec), host.capacity(Loc::Bank)), (262_144, 0));
+        assert!(host.move_rule(Place::Gm, Loc::Vec.into()).is_some());
+    }
+    let a2a3 = &Target::all()[0];
+    assert_eq!(a2a3.host(), *a2a3);
+}
+
+const GEOPIM: &str = include_str!("../../targets/geopim.toml");
+
+#[test]
+fn mistakes_in_tables_of_units() {
+    let errors = |text: &str| {
+        let errors = Target::parse(FileId(0), text).expect_err("wrong on purpose");
+        errors.into_iter().map(|e| e.message).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(&GEOPIM.replace("buffers = 2", "")), ["a unit of this kind has a number `buffers`"]);
+    assert_eq!(
+        errors(&GEOPIM.replace("kind = \"geopim\"", "kind = \"geo\"")),
+        ["unit `geo` is neither `geopim` nor `hbm-pim`"]
+    );
+    let lone = GEOPIM.replace("family = \"pim\"", "family = \"a5\"");
+    assert!(errors(&lone).contains(&"`[unit]` is for family `pim`".to_string()));
+    let cut = format!("{}{}", GEOPIM.split("[unit]").next().unwrap(), &GEOPIM[GEOPIM.find("[device]").unwrap()..]);
+    assert_eq!(errors(&cut), ["a target of family `pim` has a table `[unit]`"]);
+    assert_eq!(errors(&GEOPIM.replace("stacks = 2", "stacks = 0")), ["0 is not a number of 1 to 4294967295"]);
 }

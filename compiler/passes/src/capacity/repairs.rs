@@ -63,7 +63,7 @@ impl<'k> Repairs<'k> {
                 let Some(mut trial) = this.attempt(n, value) else { continue };
                 let fits = trial.fits;
                 if fits {
-                    let others = Target::all().iter().filter(|t| t.name != target.name);
+                    let others = target.others();
                     trial.everywhere = others.clone().count() <= budget
                         && others.inspect(|_| budget -= 1).all(|t| {
                             let change = Some((&this.parameters[n], value));
@@ -269,7 +269,7 @@ impl<'k> Repairs<'k> {
     }
 
     fn targets(&self, loc: Loc) -> Vec<String> {
-        let others = Target::all().iter().filter(|t| t.name != self.target.name && t.capacity(loc) > 0);
+        let others = self.target.others().filter(|t| t.capacity(loc) > 0);
         let fits = others.filter(|t| {
             let planned = extent(self.kernel, self.live, t, u32::MAX, loc).is_some();
             let known = self.author.line(self.kernel.span).is_some();

@@ -51,7 +51,7 @@ impl K {
     pub fn tensor(&mut self, name: &str, dtype: DType, dir: TensorDir, shape: &[Value]) -> TensorId {
         let span = self.span();
         let (shape, name) = (shape.to_vec(), name.into());
-        self.b.tensor(TensorData { name, dtype, dir, shape, optional: false, disjoint: false, span })
+        self.b.tensor(TensorData { name, dtype, dir, shape, optional: false, disjoint: false, place: None, span })
     }
 
     pub fn tile(&mut self, name: &str, loc: Loc, dtype: DType, (rows, cols): (u32, u32), order: Order) -> Tile {
@@ -191,7 +191,7 @@ pub fn run_lowered_and_tell(prepared: &Prepared, args: &Args) -> End {
 }
 
 fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]) -> String) -> End {
-    let module: &Module = &prepared.module;
+    let module: &Module = prepared.module.as_ref().expect("a target of PTO's");
     let mut memory =
         Memory { tensors: args.tensors.iter().map(buffer).collect(), arena: vec![0xab; module.arena as usize] };
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
@@ -238,8 +238,8 @@ pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
     if let Err(errors) = verify(&prepared.placed.kernel) {
         panic!("{}\n{errors:?}", prepared.placed);
     }
-    if let Err(errors) = loops::verify(&prepared.module) {
-        panic!("{}\n{errors:#?}", loops::text::print(&prepared.module, false));
+    if let Err(errors) = loops::verify(prepared.module.as_ref().expect("a target of PTO's")) {
+        panic!("{}\n{errors:#?}", loops::text::print(prepared.module.as_ref().expect("a target of PTO's"), false));
     }
     prepared
 }
@@ -248,7 +248,8 @@ pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
 pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
     let prepared = compile(kernel, target);
     let (want, got) = (run_interpreter(kernel, args), run_lowered(&prepared, args));
-    let show = || format!("{kernel}\n{}", loops::text::print(&prepared.module, false));
+    let show =
+        || format!("{kernel}\n{}", loops::text::print(prepared.module.as_ref().expect("a target of PTO's"), false));
     let (End::Done(want), End::Done(got)) = (&want, &got) else {
         panic!("{want:?}\n{got:?}\n{}", show());
     };
@@ -272,7 +273,8 @@ pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
 
 /// The machine code's results. Only for what the evaluator has run without leaving its memory.
 fn run_machine(prepared: &Prepared, args: &Args) -> Vec<Vec<u8>> {
-    let kernel = ptoc_cpu::compile(&prepared.module, &ptoc_cpu::Options::default()).expect("loop IR compiles");
+    let kernel = ptoc_cpu::compile(prepared.module.as_ref().expect("a target of PTO's"), &ptoc_cpu::Options::default())
+        .expect("loop IR compiles");
     let mut data: Vec<Vec<u8>> = args.tensors.iter().map(buffer).collect();
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
     let tensors: Vec<_> = data.iter_mut().map(|d| ptoc_exec::TensorArg::new(d)).collect();

@@ -13,7 +13,7 @@ fn at(start: Value, strides: &[Value]) -> Affine {
 
 /// The block function after its constants.
 fn block(k: K) -> String {
-    let text = loops::text::print(&compile(&k.finish(), a5()).module, false);
+    let text = loops::text::print(compile(&k.finish(), a5()).module.as_ref().expect("a target of PTO's"), false);
     let block = text.split("block \"").nth(1).unwrap();
     let lines = block.lines().skip(1).filter(|l| !l.starts_with("  r") || !l.contains(" = const"));
     lines.take_while(|l| *l != "}").collect::<Vec<_>>().join("\n")

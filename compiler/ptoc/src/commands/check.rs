@@ -137,7 +137,9 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
 /// All passes, and the map of what they placed.
 fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>) -> Option<MemoryMap> {
     let prepared = session.prepare(instance, origin)?;
-    Some(MemoryMap::new(&prepared.placed.kernel, &prepared.placed.placement, &session.target))
+    let kernel = &prepared.placed.kernel;
+    let target = ptoc_passes::memories::seen_by(kernel, &session.target);
+    Some(MemoryMap::new(kernel, &prepared.placed.placement, &target))
 }
 
 /// A line for each memory of each kernel.

@@ -100,10 +100,16 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
-            Stage::Loop => out.push_str(&loops::text::print(&prepared.module, false)),
+            Stage::Loop => match &prepared.module {
+                Some(module) => out.push_str(&loops::text::print(module, false)),
+                None => return session.fail(crate::launch::wrong_backend(&session.target, "cpu")),
+            },
             _ => {
+                let Some(module) = &prepared.module else {
+                    return session.fail(crate::launch::wrong_backend(&session.target, "cpu"));
+                };
                 let options = ptoc_cpu::Options { text: true, ..ptoc_cpu::Options::default() };
-                let compiled = match ptoc_cpu::compile(&prepared.module, &options) {
+                let compiled = match ptoc_cpu::compile(module, &options) {
                     Ok(compiled) => compiled,
                     Err(d) => return session.fail(d),
                 };

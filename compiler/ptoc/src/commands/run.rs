@@ -7,11 +7,12 @@ use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
     Argument, Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs,
-    read_arrays, verify,
+    read_arrays, verify, wrong_backend,
 };
 use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_isa::Target;
 use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -19,32 +20,47 @@ use std::fmt::Write as _;
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
 pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
-    let observed = args.step || !args.print_tile.is_empty();
-    let backend = match args.backend {
-        Some(other @ (BackendName::Cpu | BackendName::Pim)) if observed => {
-            let (name, option) = (other.name(), if args.step { "--step" } else { "--print-tile" });
-            let message = format!("`{option}` looks into the interpreter, and `--backend {name}` was asked for");
-            let d = Diagnostic::global(codes::NEEDS_INTERPRETER, message);
-            show(d.with_help("leave `--backend` out, or write `--backend interp`"), io, args.compile.message_format);
-            return ERRORS;
-        }
-        None if observed => Backend::Interp,
-        None | Some(BackendName::Cpu) => Backend::Cpu,
-        Some(BackendName::Interp) => Backend::Interp,
-        Some(BackendName::Pim) => {
-            let d = Diagnostic::global(codes::NOT_YET, "ptoc does not have the backend `pim` yet");
-            show(d.with_help("use `--backend cpu` or `--backend interp`"), io, args.compile.message_format);
-            return ERRORS;
-        }
-    };
     let (mut session, mut report) = match Report::begin(&args.compile, io) {
         Ok(begun) => begun,
         Err(status) => return status,
+    };
+    let backend = match choose(args, &session.target) {
+        Ok(backend) => backend,
+        Err(d) => {
+            show(*d, io, args.compile.message_format);
+            return ERRORS;
+        }
     };
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
     report.flush(&mut session, io);
     report.status()
+}
+
+/// The backend that is asked for, or the target's first; the interpreter for who wants to look on.
+fn choose(args: &RunArgs, target: &Target) -> Result<Backend, Box<Diagnostic>> {
+    let observed = args.step || !args.print_tile.is_empty();
+    match args.backend {
+        Some(other @ (BackendName::Cpu | BackendName::Pim)) if observed => {
+            let (name, option) = (other.name(), if args.step { "--step" } else { "--print-tile" });
+            let message = format!("`{option}` looks into the interpreter, and `--backend {name}` was asked for");
+            let d = Diagnostic::global(codes::NEEDS_INTERPRETER, message);
+            Err(d.with_help("leave `--backend` out, or write `--backend interp`").into())
+        }
+        None if observed => Ok(Backend::Interp),
+        Some(BackendName::Interp) => Ok(Backend::Interp),
+        asked => {
+            let name = asked.map_or(target.backends()[0], BackendName::name);
+            match name {
+                name if !target.backends().contains(&name) => Err(wrong_backend(target, name).into()),
+                "cpu" => Ok(Backend::Cpu),
+                _ => {
+                    let d = Diagnostic::global(codes::NOT_YET, "ptoc does not have the backend `pim` yet");
+                    Err(d.with_help("use `--backend interp`").into())
+                }
+            }
+        }
+    }
 }
 
 struct Runner<'r, 'i> {

@@ -37,7 +37,7 @@ fn table(t: &Target) -> String {
     let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
     let mut out = format!("{}  ({})\n", t.name, dtypes.join(" "));
     let _ = writeln!(out, "  {:<10}  {:<12}  {:>8}  {:>9}  {:>5}", "location", "memory", "bytes", "", "align");
-    for loc in Loc::ALL {
+    for loc in t.locations() {
         let m = t.memory(loc);
         if m.capacity == 0 {
             let _ = writeln!(out, "  {:<10}  none", loc.name());
@@ -46,16 +46,37 @@ fn table(t: &Target) -> String {
         let kib = if m.capacity.is_multiple_of(1024) { format!("{} KiB", m.capacity / 1024) } else { String::new() };
         let _ = writeln!(out, "  {:<10}  {:<12}  {:>8}  {kib:>9}  {:>5}", loc.name(), m.name, m.capacity, m.align);
     }
+    if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
+        let banks = if unit.banks == 1 { "each bank".to_owned() } else { format!("every {} banks", unit.banks) };
+        let units = d.units(unit);
+        let _ = writeln!(out, "  {units} units, one for {banks}: {} lanes, {} MHz", unit.lanes, unit.clock);
+        let _ = writeln!(
+            out,
+            "  {}: {} stacks x {} channels x {} pch x {} bg x {} banks; {} rows of {} bursts of {} bytes",
+            d.preset, d.stacks, d.channels, d.pseudo_channels, d.bank_groups, d.banks, d.rows, d.bursts, d.burst_bytes
+        );
+        let _ = writeln!(out, "  a kernel of the host has {} bytes of Vec", t.host().capacity(Loc::Vec));
+    }
     out
 }
 
 fn object(t: &Target) -> Value {
     let mut locations = Map::new();
-    for loc in Loc::ALL {
+    for loc in t.locations() {
         let m = t.memory(loc);
         let memory = if m.capacity == 0 { Value::Null } else { json!(m.name) };
         locations.insert(loc.name().into(), json!({"memory": memory, "capacity": m.capacity, "align": m.align}));
     }
     let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
-    json!({"name": t.name, "dtypes": dtypes, "backends": ["cpu", "interp"], "locations": locations})
+    let mut object = json!({"name": t.name, "dtypes": dtypes, "backends": t.backends(), "locations": locations});
+    if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
+        object["unit"] =
+            json!({"clock_mhz": unit.clock, "lanes": unit.lanes, "banks": unit.banks, "units": d.units(unit)});
+        object["device"] = json!({
+            "preset": d.preset, "stacks": d.stacks, "channels": d.channels, "pseudo_channels": d.pseudo_channels,
+            "bank_groups": d.bank_groups, "banks": d.banks, "rows": d.rows, "bursts": d.bursts,
+            "burst_bytes": d.burst_bytes,
+        });
+    }
+    object
 }

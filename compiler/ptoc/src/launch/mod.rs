@@ -11,9 +11,24 @@ mod random;
 mod run;
 mod witness;
 
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_isa::Target;
+
 pub use arrays::{Array, Arrays, check_outputs, read_arrays};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
 pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, Step};
 pub use run::{Backend, CompiledPlan, Outcome, RunOptions};
+
+/// A backend that does not have the numbers of this target.
+pub fn wrong_backend(target: &Target, asked: &str) -> Diagnostic {
+    let [first, second] = *target.backends() else { unreachable!("every target has two") };
+    let why = match target.is_pim() {
+        true => format!("`{}` has units in memory, which `{asked}` has not", target.name),
+        false => format!("`{}` has no units in memory, which is what `{asked}` runs", target.name),
+    };
+    Diagnostic::global(codes::BACKEND_TARGET, format!("the backend `{asked}` does not run kernels for {}", target.name))
+        .with_note(why)
+        .with_help(format!("use `--backend {first}` or `--backend {second}`"))
+}

@@ -55,7 +55,7 @@ pub struct Step {
     /// Where its tiles are.
     pub placement: Placement,
     /// Loop IR, for machine code.
-    pub module: Module,
+    pub module: Option<Module>,
     /// Where each tensor argument comes from.
     pub tensors: Vec<TensorSource>,
     /// How each tensor argument lies in the kernel's memory, where that is not its C order.

@@ -70,7 +70,11 @@ impl<'p> CompiledPlan<'p> {
         if backend == Backend::Cpu {
             for step in &plan.steps {
                 let begin = session.clock.now();
-                let compiled = ptoc_cpu::compile(&step.module, &ptoc_cpu::Options::default());
+                let Some(module) = &step.module else {
+                    let d = super::wrong_backend(&session.target, backend.name());
+                    return session.fail(d);
+                };
+                let compiled = ptoc_cpu::compile(module, &ptoc_cpu::Options::default());
                 session.clock.phase("machine code", begin);
                 match compiled {
                     Ok(kernel) => kernels.push(kernel),
@@ -262,7 +266,8 @@ fn interpret(
         let data = if t.bytes().len() as u64 > MEMORY { Vec::new() } else { t.bytes().to_vec() };
         args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
     }
-    let capacity = Loc::ALL.into_iter().map(|loc| (loc, session.target.memory(loc).capacity)).collect();
+    let target = ptoc_passes::memories::seen_by(&step.kernel, &session.target).into_owned();
+    let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
     // Whoever looks on knows the statements of the plan's kernel, and sees them one after another.
     let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };
     let (physical, pipes) = physical.unzip();
@@ -357,7 +362,8 @@ fn launch(
         }
         Err(failure) => failure,
     };
-    let row = &step.module.checks[failure.check as usize];
+    let module = step.module.as_ref().expect("it has run");
+    let row = &module.checks[failure.check as usize];
     let check = &step.kernel.checks[CheckId::from_u32(row.id)];
     let fill = |text: &str| {
         failure

@@ -17,6 +17,7 @@ pub(crate) fn add_kernel() -> Kernel {
             dir,
             shape: shape.clone(),
             optional,
+            place: None,
             disjoint,
             span: at(3),
         })

@@ -2,8 +2,8 @@
 
 use super::lexer::{Tok, lex};
 use crate::tile::{
-    AddrKind, CheckData, Dim, EventData, EventKind, GridDim, Kernel, Purpose, RoleData, ScalarParam, SyncMode,
-    TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
+    AddrKind, CheckData, Coord, Dim, EventData, EventKind, GridDim, Kernel, PlaceLeaf, Placement, Purpose, RoleData,
+    ScalarParam, SyncMode, TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -286,6 +286,35 @@ impl<'t> Parser<'t> {
         def.ty
     }
 
+    /// `[(8:1@col, 4:0), (16:2@byte)] over unit`
+    fn placement(&mut self) -> Res<Placement> {
+        self.expect('[')?;
+        let dims = self.list(']', |p| {
+            p.expect('(')?;
+            p.list(')', |p| {
+                let extent = i64::from(p.number::<u32>()?);
+                p.expect(':')?;
+                let stride = i64::from(p.number::<u32>()?);
+                if !p.eat('@') {
+                    return match stride {
+                        0 => Ok(PlaceLeaf { extent, coord: None, stride }),
+                        _ => p.wanted("`@` and a coordinate"),
+                    };
+                }
+                let (name, place) = p.word("a coordinate")?;
+                match Coord::from_name(name) {
+                    Some(c) => Ok(PlaceLeaf { extent, coord: Some(c), stride }),
+                    None => p.unknown(place, format!("`{name}` is no coordinate")),
+                }
+            })
+        })?;
+        let replicated = self.eat_word("over");
+        if replicated {
+            self.expect_word("unit")?;
+        }
+        Ok(Placement { dims, replicated })
+    }
+
     // ---- the kernel ----------------------------------------------------------------------------------------------
 
     fn kernel(&mut self) -> Res<Kernel> {
@@ -321,6 +350,8 @@ impl<'t> Parser<'t> {
             labels: PrimaryMap::new(),
             prologue: Vec::new(),
             grid: Vec::new(),
+            on: None,
+            host: false,
             body: Vec::new(),
         };
         while !self.is_word("prologue") {
@@ -373,7 +404,7 @@ impl<'t> Parser<'t> {
         let (word, _) = match self.peek() {
             Tok::Word(
                 "dim" | "scalar" | "tensor" | "var" | "tile" | "alias" | "pin" | "role" | "event" | "check" | "label"
-                | "unused",
+                | "unused" | "host" | "on",
             ) => self.word("a table's line")?,
             _ => return self.wanted("a declaration or `prologue`"),
         };
@@ -413,9 +444,12 @@ impl<'t> Parser<'t> {
                 let shape = self.list(']', Self::value)?;
                 let optional = self.eat_word("optional");
                 let disjoint = self.eat_word("disjoint");
+                let place = if self.eat_word("at") { Some(self.placement()?) } else { None };
                 let span = self.end()?;
-                k.tensors.push(TensorData { name, dtype, dir, shape, optional, disjoint, span });
+                k.tensors.push(TensorData { name, dtype, dir, shape, optional, disjoint, place, span });
             }
+            "host" => k.host = true,
+            "on" => k.on = Some(self.placement()?),
             "var" => {
                 self.declared('m', &k.vars)?;
                 let name = self.string()?.into();

@@ -66,6 +66,10 @@ impl Printer<'_> {
             SyncMode::Inserted => " sync inserted",
         });
         self.end(k.span)?;
+        self.out.push_str(if k.host { "host\n" } else { "" });
+        if let Some(on) = &k.on {
+            writeln!(self.out, "on {on}")?;
+        }
         for (id, dim) in &k.dims {
             write!(self.out, "dim {id} {}: ", Quoted(&dim.name))?;
             self.def(dim.value, dim.span)?;
@@ -91,6 +95,9 @@ impl Printer<'_> {
             self.out.push(']');
             self.out.push_str(if t.optional { " optional" } else { "" });
             self.out.push_str(if t.disjoint { " disjoint" } else { "" });
+            if let Some(place) = &t.place {
+                write!(self.out, " at {place}")?;
+            }
             self.end(t.span)?;
         }
         for (id, var) in &k.vars {

@@ -155,6 +155,7 @@ fn a_readable_kernel() {
         dir: TensorDir::In,
         shape: vec![m],
         optional: false,
+        place: None,
         disjoint: false,
         span: at(30),
     };

@@ -4,7 +4,9 @@
 //! * every entity that is referred to is declared; a tile has at least one element, copy, row and column, and at most
 //!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape, stands
 //!   in for the order (which is row-major then), and is for tiles in Vec and Mat that are not `bool`;
-//! * values of dimensions are `index`; extents of tensors and of the grid are `index` values of the prologue.
+//! * values of dimensions are `index`; extents of tensors and of the grid are `index` values of the prologue;
+//! * a placement has the shape of its tensor or of the grid, and no negative numbers; what is in every unit's bank names no
+//!   bank, blocks name nothing inside of one.
 //!
 //! **Values** (E0805, E0806, E0807)
 //! * a value is defined once: by a statement, as a dimension, a scalar argument, a grid index or a loop index;
@@ -41,6 +43,7 @@
 mod access;
 mod inst;
 mod op;
+mod place;
 mod scope;
 mod sync;
 
@@ -155,6 +158,7 @@ impl Verifier<'_> {
             self.define(dim.index);
             self.expect(dim.index, Ty::Index, "an index of the grid");
         }
+        self.placements();
         self.in_prologue = false;
         self.region(&k.body, 1);
     }

@@ -9,7 +9,7 @@ fn codes(t: &Target, ty: TileType, addr: i128) -> String {
 }
 
 fn on_all(ty: TileType, addr: i128) -> [String; 4] {
-    let [a, b, c, d] = Target::all() else { panic!("four targets") };
+    let [a, b, c, d] = Target::pto() else { panic!("four targets") };
     [a, b, c, d].map(|t| codes(t, ty, addr))
 }
 
@@ -43,7 +43,7 @@ fn vectors_of_the_tassign_page() {
     assert_eq!(on_all(tile(Loc::Scaling, U64, 1, 768), 0), [TOO_LARGE, TOO_LARGE, "ok", "ok"]);
     assert_eq!(on_all(tile(Loc::Bias, F32, 1, 512), 0), [TOO_LARGE, "ok", TOO_LARGE, TOO_LARGE]);
     assert_eq!(on_all(tile(Loc::Mat, U8, 1024, 1024), 0), [TOO_LARGE, TOO_LARGE, TOO_LARGE, "ok"]);
-    for t in Target::all() {
+    for t in Target::pto() {
         let t = t.clone().with_capacity(Loc::Vec, 262_144);
         assert_eq!(codes(&t, big, 0), "ok", "{} with 256 KiB", t.name);
         assert_eq!(codes(&t, mid, 0x20001), "SA-0354");
@@ -60,7 +60,7 @@ fn the_runs_past_the_end_by_exactly_one_byte() {
 
 #[test]
 fn boundaries_of_every_memory() {
-    for t in Target::all() {
+    for t in Target::pto() {
         for loc in Loc::ALL {
             let capacity = t.capacity(loc);
             let row = 128;
@@ -92,7 +92,7 @@ fn boundaries_of_every_memory() {
 #[test]
 fn addresses_do_not_wrap_around() {
     let ty = tile(Loc::Vec, F32, 16, 16);
-    for t in Target::all() {
+    for t in Target::pto() {
         for addr in [1i128 << 63, (1 << 64) - 1024, (1 << 64) - 32, 1 << 64, i128::MAX - 31, -1024, -32, i128::MIN] {
             assert_eq!(codes(t, ty, addr), PAST_END, "{addr} on {}", t.name);
         }
@@ -104,7 +104,7 @@ fn addresses_do_not_wrap_around() {
 
 #[test]
 fn repairs_are_legal() {
-    for t in Target::all() {
+    for t in Target::pto() {
         for ty in [
             tile(Loc::Vec, F32, 256, 256),
             tile(Loc::Vec, F32, 128, 128),

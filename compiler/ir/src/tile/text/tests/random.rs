@@ -1,9 +1,9 @@
 //! Random kernels.
 
 use crate::tile::{
-    Access, AddrKind, Affine, Builder, CheckData, Const, Copy, Elem, EventData, EventKind, EventRef, Guard, Inst,
-    InstAttrs, Kernel, Mma, Op, Operand, PrintPart, Purpose, RoleData, SyncMode, SyncOp, Table, TensorData, TensorDir,
-    TileData, TileRef, Ty, Value, ViewRef,
+    Access, AddrKind, Affine, Builder, CheckData, Const, Coord, Copy, Elem, EventData, EventKind, EventRef, Guard,
+    Inst, InstAttrs, Kernel, Mma, Op, Operand, PlaceLeaf, Placement, PrintPart, Purpose, RoleData, SyncMode, SyncOp,
+    Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
 use ptoc_isa::{BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
@@ -54,6 +54,21 @@ struct Generator {
 }
 
 impl Generator {
+    fn placement(&mut self) -> Placement {
+        let dims = (0..self.r.below(3))
+            .map(|_| {
+                (0..self.r.below(3))
+                    .map(|_| {
+                        let coord = [None, Some(*self.r.pick(&Coord::ALL))][self.r.below(2)];
+                        let stride = coord.map_or(0, |_| self.r.below(99) as i64);
+                        PlaceLeaf { extent: self.r.below(99) as i64, coord, stride }
+                    })
+                    .collect()
+            })
+            .collect();
+        Placement { dims, replicated: self.r.below(2) == 0 }
+    }
+
     fn value(&mut self) -> Value {
         *self.r.pick(&self.values)
     }
@@ -332,6 +347,7 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
             shape: (0..g.r.below(4)).map(|_| g.value()).collect(),
             optional: g.r.below(2) == 0,
             disjoint: g.r.below(2) == 0,
+            place: [None, Some(g.placement())][g.r.below(2)].clone(),
             span: g.r.span(),
         };
         g.b.tensor(data);
@@ -407,6 +423,9 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
         let v = g.b.grid_dim(name, extent, span);
         g.values.push(v);
     }
+    let on = [None, Some(g.placement())][g.r.below(2)].clone();
+    let host = g.r.below(2) == 0;
+    (g.b.kernel_mut().on, g.b.kernel_mut().host) = (on, host);
     g.b.begin_body();
     for _ in 0..g.r.below(12) {
         g.stmt(0);
