@@ -56,6 +56,9 @@ pub enum Order {
     /// Neighbour by neighbour, all channels each. Only with folded weights: else the neighbours' sum would have to wait.
     #[default]
     NeighbourMajor,
+    /// Tile by tile, all samples each: two tiles' accumulators do, one of which is written while the other adds; coordinates are
+    /// computed, and weights read, once for every tile.
+    TileOuter,
 }
 
 /// Why a unit cannot do what is asked.
@@ -97,10 +100,14 @@ impl UnitConfig {
         if channels == 0 || !channels.is_multiple_of(16) {
             return refuse(format!("a pixel is whole bursts of 16 channels, not {channels} channels"));
         }
-        if channels > self.accumulators {
+        let (needed, why) = match order {
+            Order::TileOuter => (2 * self.tile_channels, format!("two tiles of {} channels", self.tile_channels)),
+            _ => (channels, format!("{channels} channels")),
+        };
+        if needed > self.accumulators {
             return refuse(format!(
-                "{channels} channels need {channels} accumulators ({} B); the unit has {} ({} B)",
-                4 * channels,
+                "{why} need {needed} accumulators ({} B); the unit has {} ({} B)",
+                4 * needed,
                 self.accumulators,
                 4 * self.accumulators
             ));
@@ -137,6 +144,9 @@ mod tests {
             "128 channels need 128 accumulators (512 B); the unit has 16 (64 B)"
         );
         assert!(says(unit, 256, Order::TileMajor, false).starts_with("256 channels need"));
+        // The paper's 16 do with eight channels a tile, tiles outermost (pim.md section 6, number 5).
+        assert_eq!(UnitConfig { tile_channels: 8, ..paper }.check(128, Order::TileOuter, false), Ok(()));
+        assert!(says(paper, 128, Order::TileOuter, false).starts_with("two tiles of 16 channels need 32"));
         let small = UnitConfig { buffer_bytes: 128, ..unit };
         assert!(says(small, 128, Order::TileMajor, false).contains("has 128 B; half of the tile buffer has 64 B"));
         assert_eq!(UnitConfig { tile_channels: 8, ..small }.check(128, Order::TileMajor, false), Ok(()));

@@ -71,6 +71,8 @@ pub struct Walk<'k> {
     query: u16,
     entry: Parameters,
     sample: u16,
+    /// The tile that all samples go through, where tiles are outermost; 0 elsewhere.
+    pass: u32,
     /// The burst of weights that the unit holds, and its bytes; of offsets too.
     weights: Held,
     offsets: Held,
@@ -118,6 +120,7 @@ impl<'k> Walk<'k> {
             query: 0,
             entry: Parameters::default(),
             sample: 0,
+            pass: 0,
             weights: Held::default(),
             offsets: Held::default(),
             found: None,
@@ -183,9 +186,9 @@ impl<'k> Walk<'k> {
                 }
                 Stage::Output => {
                     self.output(banks, group);
-                    self.query += 1;
-                    self.stage = Stage::Params;
-                    return Ok(true);
+                    if !group.bursts.is_empty() {
+                        return Ok(true);
+                    }
                 }
             }
         }
@@ -219,7 +222,7 @@ impl<'k> Walk<'k> {
                 ));
             }
         }
-        (self.entry, self.sample) = (entry, entry.current);
+        (self.entry, self.sample, self.pass) = (entry, entry.current, 0);
         (self.weights, self.offsets) = (Held::default(), Held::default());
         self.sums.clear();
         self.states.queries += 1;
@@ -230,6 +233,8 @@ impl<'k> Walk<'k> {
     /// Computes with the sample as a whole; its time is that of its tiles.
     fn take_sample(&mut self, banks: &impl Banks) {
         let Kernel { map, fold, .. } = self.kernel;
+        // In later passes the tile adds what it always would.
+        let adds = self.pass == 0;
         let e = &self.entry;
         let s = u64::from(self.sample);
         let offset = e.has_offsets.then(|| {
@@ -239,7 +244,7 @@ impl<'k> Walk<'k> {
         let query = Query { reference: (e.ref_x, e.ref_y), stride: (e.stride_x, e.stride_y) };
         let sample = query.sample(self.sample, offset, map);
         for (neighbour, pixel) in sample.neighbours.iter().zip(&mut self.pixels) {
-            let Some(at) = neighbour.pixel else { continue };
+            let Some(at) = neighbour.pixel.filter(|_| adds) else { continue };
             for (n, lanes) in pixel.chunks_exact_mut(16).enumerate() {
                 let bytes = banks.read(self.job.bank, self.job.place.burst(at, n as u32));
                 for (lane, two) in lanes.iter_mut().zip(bytes.chunks_exact(2)) {
@@ -250,11 +255,12 @@ impl<'k> Walk<'k> {
         let attention = self.weights.half(e.weights + 2 * s);
         let pixels = &self.pixels;
         match fold {
+            _ if !adds => {}
             true => self.sums.add_folded(&sample, attention, |n| &pixels[n]),
             false => self.sums.add_unfolded(&sample, attention, |n| &pixels[n]),
         }
         self.found = Some(sample);
-        self.states.samples += 1;
+        self.states.samples += u64::from(adds);
     }
 
     /// Half buffer number `n` of the sample; false behind the last.
@@ -264,11 +270,12 @@ impl<'k> Walk<'k> {
         let place = &self.job.place;
         let bursts = map.channels / 16;
         match order {
-            Order::TileMajor => {
-                if n >= map.channels / unit.tile_channels {
+            Order::TileMajor | Order::TileOuter => {
+                let outer = *order == Order::TileOuter;
+                if n >= if outer { 1 } else { map.channels / unit.tile_channels } {
                     return false;
                 }
-                let first = n * unit.tile_channels / 16;
+                let first = (self.pass + n) * unit.tile_channels / 16;
                 for at in sample.neighbours.iter().filter_map(|n| n.pixel) {
                     group.bursts.push(place.burst(at, first));
                 }
@@ -300,10 +307,23 @@ impl<'k> Walk<'k> {
         true
     }
 
+    /// The result of the query, or of a pass; and what comes then.
     fn output(&mut self, banks: &mut impl Banks, group: &mut Group) {
+        let Kernel { unit, map, order, .. } = self.kernel;
         group.kind = Kind::Output;
-        let bursts = u64::from(self.kernel.map.channels / 16);
+        let bursts = u64::from(map.channels / 16);
         let first = self.job.output / BURST + u64::from(self.query) * bursts;
+        let after = (self.pass + 1) * unit.tile_channels;
+        let outer = *order == Order::TileOuter;
+        match outer {
+            true if after.is_multiple_of(16) => group.bursts.push(first + u64::from(after / 16 - 1)),
+            true => {}
+            false => group.bursts.extend(first..first + bursts),
+        }
+        if outer && after < map.channels {
+            (self.pass, self.sample, self.stage) = (self.pass + 1, self.entry.current, Stage::Sample);
+            return;
+        }
         let values = self.sums.output();
         for (burst, lanes) in (first..).zip(values.chunks_exact(16)) {
             let mut bytes = [0; BURST as usize];
@@ -311,8 +331,9 @@ impl<'k> Walk<'k> {
                 two.copy_from_slice(&lane.to_le_bytes());
             }
             banks.write(self.job.bank, burst, &bytes);
-            group.bursts.push(burst);
         }
         self.states.outputs += 1;
+        self.query += 1;
+        self.stage = Stage::Params;
     }
 }
