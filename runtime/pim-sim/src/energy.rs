@@ -292,3 +292,21 @@ fn open_ticks(config: &Config, trace: &[Issued], ticks: u64) -> u64 {
     }
     sum
 }
+
+/// Picojoules of a unit beside a bank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitModel {
+    /// A burst between the bank's sense amplifiers and the unit.
+    pub access: f64,
+    /// An f16 operation of one lane.
+    pub operation: f64,
+}
+
+impl UnitModel {
+    /// An access costs what the array does in the per-bit model (0.44 pJ a bit, or the configuration's `cell_pJ_per_bit`): it
+    /// leaves the bank on no bus. An operation is 0.499 pJ, PIMeval's constant for an fp16 unit of Aquabolt-XL.
+    pub fn of(config: &Config) -> UnitModel {
+        let bit = config.energy.get("cell_pJ_per_bit").copied().unwrap_or(PerBit::HBM2.cell);
+        UnitModel { access: bit * f64::from(config.org.burst_bytes()) * 8.0, operation: 0.499 }
+    }
+}

@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use super::command::Command;
 use super::config::Config;
 use super::controller::{Controller, Refresh, RowPolicy, SimError};
-use super::device::{CLOSED, Device};
-use super::meter::Meter;
+use super::device::{CLOSED, Cause};
 use super::org::Address;
 use super::queue::{Banks, Entry, Queue};
+use super::session::Session;
 use super::stats::Stats;
 use super::timing::Standard;
 use super::trace::{Issued, Request};
@@ -30,34 +30,50 @@ pub(super) fn run(
     config: &Config,
     controller: &Controller,
     requests: impl Iterator<Item = Request>,
-    sink: impl FnMut(Issued),
+    mut sink: impl FnMut(Issued),
 ) -> Result<Stats, SimError> {
-    step::<false>(config, controller, requests, sink)
+    let mut session = Session::new(config, controller);
+    step::<false>(config, controller, &mut session, 1, requests, |issued, _| sink(issued))?;
+    Ok(session.meter.stats)
+}
+
+/// Serves requests from tick `start` on, on a channel with a past. The last command issues in the tick that is returned.
+pub(super) fn serve(
+    config: &Config,
+    controller: &Controller,
+    session: &mut Session,
+    start: u64,
+    requests: impl Iterator<Item = Request>,
+    sink: impl FnMut(Issued, Cause),
+) -> Result<u64, SimError> {
+    step::<false>(config, controller, session, start.max(1), requests, sink)
 }
 
 /// The loop over ticks. `EVERY` takes every tick and finds every candidate anew; a test holds the skipping to it.
 fn step<const EVERY: bool>(
     config: &Config,
     controller: &Controller,
+    session: &mut Session,
+    start: u64,
     mut requests: impl Iterator<Item = Request>,
-    sink: impl FnMut(Issued),
-) -> Result<Stats, SimError> {
-    let mut engine = Engine::new(config, controller, sink);
+    sink: impl FnMut(Issued, Cause),
+) -> Result<u64, SimError> {
+    let mut engine = Engine::new(config, controller, session, sink);
     let mut offered = requests.next();
-    let mut tick = 1;
+    let mut tick = start;
     loop {
         if let Some(request) = &offered
             && engine.offer(request, tick)
         {
             offered = requests.next();
         }
-        if tick >= engine.refresh_due {
+        if tick >= engine.session.refresh_due {
             engine.request_refresh(tick)?;
         }
         engine.column_slot(tick);
         engine.row_slot(tick);
         if offered.is_none() && engine.is_idle() {
-            return Ok(engine.meter.stats);
+            return Ok(tick);
         }
         if EVERY {
             tick += 1;
@@ -96,8 +112,7 @@ impl Best {
 struct Engine<'a, S> {
     config: &'a Config,
     controller: &'a Controller,
-    device: Device,
-    meter: Meter,
+    session: &'a mut Session,
     sink: S,
     /// Reads, writes.
     queues: [Queue; 2],
@@ -115,9 +130,6 @@ struct Engine<'a, S> {
     /// Ticks between rising clock edges, and between edges for PRE; 1 is every tick.
     edge: u64,
     half_edge: u64,
-    refresh_due: u64,
-    refresh_interval: u64,
-    refresh_bank: usize,
     refreshes_since_data: u64,
     /// Candidates of the column slot among the active requests and in the queue, and of the row slot.
     best_active: Best,
@@ -128,16 +140,13 @@ struct Engine<'a, S> {
     stale_row: bool,
 }
 
-impl<'a, S: FnMut(Issued)> Engine<'a, S> {
-    fn new(config: &'a Config, controller: &'a Controller, sink: S) -> Self {
-        let device = Device::new(config);
-        let banks = device.banks();
+impl<'a, S: FnMut(Issued, Cause)> Engine<'a, S> {
+    fn new(config: &'a Config, controller: &'a Controller, session: &'a mut Session, sink: S) -> Self {
+        let banks = session.device.banks();
         let pcs = config.org.pseudochannel as usize;
-        let interval = controller.refresh_interval(config).unwrap_or(NEVER);
         let edges = controller.clock_edges && config.standard == Standard::Hbm3;
         let clock = u64::from(config.tick_multiplier);
         Engine {
-            meter: Meter::new(config, &device),
             queues: [controller.read_queue, controller.write_queue].map(|n| Queue::new(n, banks, pcs)),
             active: vec![None; banks],
             active_banks: Banks::new(banks),
@@ -149,9 +158,6 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             seq: 0,
             edge: if edges { clock } else { 1 },
             half_edge: if edges { (clock / 2).max(1) } else { 1 },
-            refresh_due: interval,
-            refresh_interval: interval,
-            refresh_bank: 0,
             refreshes_since_data: 0,
             best_active: Best::NONE,
             best_column: Best::NONE,
@@ -160,7 +166,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             stale_row: false,
             config,
             controller,
-            device,
+            session,
             sink,
         }
     }
@@ -177,7 +183,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
 
     #[inline]
     fn ready(&self, command: Command, bank: usize, now: u64) -> u64 {
-        self.align(command, self.device.earliest(command, bank).max(now))
+        self.align(command, self.session.device.earliest(command, bank).max(now))
     }
 
     /// Whether the write queue has the burst: a read is answered from it, a write merges into it.
@@ -192,12 +198,12 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         let bank = request.bank_index(self.config);
         if self.waits_as_write(request) {
             if request.write {
-                self.meter.stats.writes += 1;
-                self.meter.stats.coalesced += 1;
+                self.session.meter.stats.writes += 1;
+                self.session.meter.stats.coalesced += 1;
             } else {
-                self.meter.stats.reads += 1;
-                self.meter.stats.forwarded += 1;
-                self.meter.stats.read_latency.add(1);
+                self.session.meter.stats.reads += 1;
+                self.session.meter.stats.forwarded += 1;
+                self.session.meter.stats.read_latency.add(1);
             }
             return true;
         }
@@ -205,13 +211,13 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         if queue.is_full() {
             return false;
         }
-        let open_row = self.device.open_row(bank);
+        let open_row = self.session.device.open_row(bank);
         self.seq += 1;
         queue.push(request.address, bank, self.seq, now - 1, request.write, open_row);
         if request.write {
-            self.meter.stats.writes += 1;
+            self.session.meter.stats.writes += 1;
         } else {
-            self.meter.stats.reads += 1;
+            self.session.meter.stats.reads += 1;
         }
         // The youngest request replaces a candidate only if it is ready before it.
         if request.write == self.write_mode {
@@ -243,8 +249,8 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
     }
 
     fn request_refresh(&mut self, now: u64) -> Result<(), SimError> {
-        let per_pc = self.device.banks_per_pc();
-        let banks = self.device.banks();
+        let per_pc = self.session.device.banks_per_pc();
+        let banks = self.session.device.banks();
         // A bank's number is below 2^14.
         match self.controller.refresh {
             Refresh::Off => {}
@@ -254,13 +260,13 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             Refresh::PerBank => {
                 let (together, stride) = Controller::refresh_together(self.config);
                 for i in 0..together {
-                    self.maintenance.push_back((Command::RefPb, (self.refresh_bank + i * stride) as u32));
+                    self.maintenance.push_back((Command::RefPb, (self.session.refresh_bank + i * stride) as u32));
                 }
-                self.refresh_bank = (self.refresh_bank + 1) % (banks / together);
+                self.session.refresh_bank = (self.session.refresh_bank + 1) % (banks / together);
             }
         }
         self.stale_row = true;
-        self.refresh_due += self.refresh_interval;
+        self.session.refresh_due += self.session.refresh_interval;
         let limit = SimError::refresh_limit(banks);
         if self.maintenance.len() as u64 > limit || self.refreshes_since_data > limit {
             return Err(SimError::RefreshStarves { tick: now });
@@ -301,7 +307,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         let mut best = Best::NONE;
         let queue = &self.queues[usize::from(self.write_mode)];
         let command = column(self.write_mode);
-        let soonest = self.align(command, self.device.soonest(command, &queue.in_pc).max(now));
+        let soonest = self.align(command, self.session.device.soonest(command, &queue.in_pc).max(now));
         for (seq, bank) in queue.hits.iter() {
             best.consider(self.ready(command, bank, now), seq, bank);
             if best.tick <= soonest {
@@ -318,24 +324,24 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             let bank = *bank as usize;
             let command = self.toward_refresh(*refresh, bank);
             let blocked = match command {
-                Command::PreAb => self.active_in_pc[self.device.pc_of(bank)] != 0,
+                Command::PreAb => self.active_in_pc[self.session.device.pc_of(bank)] != 0,
                 Command::PrePb => self.active_banks.contains(bank),
                 _ => false,
             };
             if !blocked {
                 let at = match command {
-                    Command::PreAb | Command::PrePb => self.device.earliest(command, bank),
-                    _ => self.device.earliest_refresh(command, bank),
+                    Command::PreAb | Command::PrePb => self.session.device.earliest(command, bank),
+                    _ => self.session.device.earliest_refresh(command, bank),
                 };
                 best.consider(self.align(command, at.max(now)), 0, bank);
             }
         } else if !self.queues[usize::from(self.write_mode)].others.is_empty() {
             let queue = &self.queues[usize::from(self.write_mode)];
-            let act = self.device.soonest(Command::Act, &queue.in_pc);
-            let pre = self.device.soonest(Command::PrePb, &queue.in_pc);
+            let act = self.session.device.soonest(Command::Act, &queue.in_pc);
+            let pre = self.session.device.soonest(Command::PrePb, &queue.in_pc);
             let soonest = act.min(pre).max(now);
             for (seq, bank) in queue.others.iter() {
-                let closed = self.device.open_row(bank) == CLOSED;
+                let closed = self.session.device.open_row(bank) == CLOSED;
                 if closed || !self.active_banks.contains(bank) {
                     let command = if closed { Command::Act } else { Command::PrePb };
                     best.consider(self.ready(command, bank, now), seq, bank);
@@ -350,8 +356,8 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
 
     fn toward_refresh(&self, refresh: Command, bank: usize) -> Command {
         if refresh == Command::RefAb {
-            if self.device.any_open(self.device.pc_of(bank)) { Command::PreAb } else { refresh }
-        } else if self.device.open_row(bank) != CLOSED {
+            if self.session.device.any_open(self.session.device.pc_of(bank)) { Command::PreAb } else { refresh }
+        } else if self.session.device.open_row(bank) != CLOSED {
             Command::PrePb
         } else {
             refresh
@@ -366,7 +372,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             let bank = self.best_active.bank as usize;
             if let Some(entry) = self.active[bank].take() {
                 self.active_banks.put(bank, false);
-                self.active_in_pc[self.device.pc_of(bank)] -= 1;
+                self.active_in_pc[self.session.device.pc_of(bank)] -= 1;
                 self.issue_column(entry, now);
             }
             return;
@@ -383,7 +389,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             let mut entry = self.queues[usize::from(self.write_mode)].take_hit(bank);
             if !entry.counted {
                 entry.counted = true;
-                self.meter.stats.hits += 1;
+                self.session.meter.stats.hits += 1;
             }
             self.issue_column(entry, now);
         }
@@ -404,8 +410,8 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         self.issue(command, bank, entry.address, now, entry.arrived + 1);
         self.refreshes_since_data = 0;
         if !entry.write {
-            let end = self.meter.data_end(command, now);
-            self.meter.stats.read_latency.add(end - entry.arrived);
+            let end = self.session.meter.data_end(command, now);
+            self.session.meter.stats.read_latency.add(end - entry.arrived);
         }
         if command != column(entry.write) {
             self.queues.iter_mut().for_each(|q| q.row_changed(bank, CLOSED));
@@ -428,8 +434,8 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             let address = Request::bank_address(self.config, bank);
             self.issue(command, bank, address, now, 0);
             if matches!(command, Command::PrePb | Command::PreAb) {
-                let per_pc = self.device.banks_per_pc();
-                let first = self.device.pc_of(bank) * per_pc;
+                let per_pc = self.session.device.banks_per_pc();
+                let first = self.session.device.pc_of(bank) * per_pc;
                 let changed = if command == Command::PreAb { first..first + per_pc } else { bank..bank + 1 };
                 for bank in changed {
                     self.queues.iter_mut().for_each(|q| q.row_changed(bank, CLOSED));
@@ -441,14 +447,14 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             return;
         }
         let mode = usize::from(self.write_mode);
-        let closed = self.device.open_row(bank) == CLOSED;
+        let closed = self.session.device.open_row(bank) == CLOSED;
         let entry = self.queues[mode].other(bank);
         if !entry.counted {
             entry.counted = true;
             if closed {
-                self.meter.stats.misses += 1;
+                self.session.meter.stats.misses += 1;
             } else {
-                self.meter.stats.conflicts += 1;
+                self.session.meter.stats.conflicts += 1;
             }
         }
         let (address, arrived) = (entry.address, entry.arrived);
@@ -457,7 +463,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
             self.issue(Command::Act, bank, address, now, arrived + 1);
             self.active[bank] = Some(entry);
             self.active_banks.put(bank, true);
-            self.active_in_pc[self.device.pc_of(bank)] += 1;
+            self.active_in_pc[self.session.device.pc_of(bank)] += 1;
             self.queues.iter_mut().for_each(|q| q.row_changed(bank, address.row));
         } else {
             self.issue(Command::PrePb, bank, address, now, arrived + 1);
@@ -467,9 +473,9 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
 
     #[inline]
     fn issue(&mut self, command: Command, bank: usize, address: Address, tick: u64, arrived: u64) {
-        self.meter.issue(&self.device, command, bank, tick, arrived);
-        self.device.issue(command, bank, address.row, tick);
-        (self.sink)(Issued { tick, command, address });
+        let cause = self.session.meter.issue(&self.session.device, command, bank, tick, arrived);
+        self.session.device.issue(command, bank, address.row, tick);
+        (self.sink)(Issued { tick, command, address }, cause);
         self.stale_columns = true;
         self.stale_row = true;
     }
@@ -495,7 +501,7 @@ impl<'a, S: FnMut(Issued)> Engine<'a, S> {
         if self.stale_row {
             self.find_row(soon);
         }
-        let mut next = self.refresh_due.min(self.best_active.tick).min(self.best_row.tick);
+        let mut next = self.session.refresh_due.min(self.best_active.tick).min(self.best_row.tick);
         if self.maintenance.is_empty() {
             next = next.min(self.best_column.tick);
         }

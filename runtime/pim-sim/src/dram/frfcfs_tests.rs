@@ -62,9 +62,12 @@ proptest! {
         }).collect();
         let mut skipped = Vec::new();
         let mut walked = Vec::new();
-        let a = step::<false>(&config, &controller, requests.iter().copied(), |c| skipped.push(c));
-        let b = step::<true>(&config, &controller, requests.iter().copied(), |c| walked.push(c));
+        let mut sessions = [Session::new(&config, &controller), Session::new(&config, &controller)];
+        let [first, second] = &mut sessions;
+        let a = step::<false>(&config, &controller, first, 1, requests.iter().copied(), |c, _| skipped.push(c));
+        let b = step::<true>(&config, &controller, second, 1, requests.iter().copied(), |c, _| walked.push(c));
         prop_assert_eq!(a, b);
+        prop_assert_eq!(sessions[0].stats(), sessions[1].stats());
         prop_assert_eq!(skipped, walked);
     }
 }

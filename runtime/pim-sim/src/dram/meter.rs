@@ -37,8 +37,9 @@ impl Meter {
     }
 
     /// Counts a command at its tick. `arrived` is the tick from which it could have been issued but for the rules.
+    /// Returns why a column command did not come sooner: for a row that had to be opened, what held the ACT.
     #[inline]
-    pub(super) fn issue(&mut self, device: &Device, command: Command, bank: usize, tick: u64, arrived: u64) {
+    pub(super) fn issue(&mut self, device: &Device, command: Command, bank: usize, tick: u64, arrived: u64) -> Cause {
         self.stats.commands[command as usize] += 1;
         if command.is_column() {
             let pc = device.pc_of(bank);
@@ -58,12 +59,15 @@ impl Meter {
                     _ => Cause::Scheduling,
                 };
                 self.stats.stalls[cause as usize] += idle;
+                return cause;
             }
+            return Cause::Ccd;
         } else if command == Command::Act {
             self.act_cause[bank] = match device.binding(command, bank) {
                 (at, cause) if at == tick && tick > arrived => cause,
                 _ => Cause::RowCycle,
             };
         }
+        Cause::Scheduling
     }
 }

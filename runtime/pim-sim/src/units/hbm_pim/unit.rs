@@ -105,6 +105,11 @@ impl Unit {
         self.rounds = [None; ENTRIES];
     }
 
+    /// The instruction with this number, if its word is one.
+    pub fn instruction(&self, pc: usize) -> Option<Instruction> {
+        self.at(pc).ok()
+    }
+
     /// Has the program ended?
     pub fn ended(&self) -> bool {
         self.ended

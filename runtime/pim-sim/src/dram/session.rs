@@ -1,0 +1,196 @@
+//! A channel with a past: its device, its counts and its refreshes go on from one piece of work to the next.
+//!
+//! [`Session::serve`] lets the FR-FCFS controller work on it; [`Session::issue`] and its neighbours are for those that decide
+//! every command themselves, in order.
+
+use super::command::Command;
+use super::config::Config;
+use super::controller::{Controller, Refresh, SimError};
+use super::device::{CLOSED, Cause, Device};
+use super::frfcfs;
+use super::meter::Meter;
+use super::org::Address;
+use super::stats::Stats;
+use super::timing::Standard;
+use super::trace::{Issued, Request};
+
+/// A refresh may be late by so many intervals: whole rounds of rows closed and opened for it.
+const OWED: u64 = 64;
+
+/// The state of a channel.
+pub struct Session {
+    pub(super) device: Device,
+    pub(super) meter: Meter,
+    /// When the next refresh is due; `u64::MAX` is never.
+    pub(super) refresh_due: u64,
+    pub(super) refresh_interval: u64,
+    pub(super) refresh_bank: usize,
+    /// The first tick in which each bus is free: row, column.
+    buses: [u64; 2],
+    /// Ticks between rising clock edges, and between edges for PRE.
+    edges: [u64; 2],
+}
+
+impl Session {
+    /// A channel on which nothing has happened.
+    pub fn new(config: &Config, controller: &Controller) -> Session {
+        let device = Device::new(config);
+        let interval = controller.refresh_interval(config).unwrap_or(u64::MAX);
+        let clock = match controller.clock_edges && config.standard == Standard::Hbm3 {
+            true => u64::from(config.tick_multiplier),
+            false => 1,
+        };
+        Session {
+            meter: Meter::new(config, &device),
+            device,
+            refresh_due: interval,
+            refresh_interval: interval,
+            refresh_bank: 0,
+            buses: [1; 2],
+            edges: [clock, (clock / 2).max(1)],
+        }
+    }
+
+    /// The counts so far.
+    pub fn stats(&self) -> &Stats {
+        &self.meter.stats
+    }
+
+    /// Serves requests with FR-FCFS from tick `start` on and returns the first tick after all data. Every command goes to
+    /// `sink` with what held a column command back.
+    pub fn serve(
+        &mut self,
+        config: &Config,
+        controller: &Controller,
+        start: u64,
+        requests: impl Iterator<Item = Request>,
+        sink: impl FnMut(Issued, Cause),
+    ) -> Result<u64, SimError> {
+        let start = start.max(self.buses[0]).max(self.buses[1]);
+        let last = frfcfs::serve(config, controller, self, start, requests, sink)?;
+        let end = self.meter.stats.end_tick.max(last + 2 * u64::from(config.tick_multiplier));
+        self.buses = [end; 2];
+        Ok(end)
+    }
+
+    /// The open row of a bank of the channel.
+    pub fn open_row(&self, bank: usize) -> Option<u32> {
+        Some(self.device.open_row(bank)).filter(|row| *row != CLOSED)
+    }
+
+    /// Is a bank of the pseudo-channel open?
+    pub fn any_open(&self, pc: usize) -> bool {
+        self.device.any_open(pc)
+    }
+
+    /// The earliest tick from `from` on at which a command may issue; a refresh waits for all of its banks.
+    pub fn earliest(&self, command: Command, bank: usize, from: u64) -> u64 {
+        let refresh = matches!(command, Command::RefAb | Command::RefPb);
+        let at = match refresh {
+            true => self.device.earliest_refresh(command, bank),
+            false => self.device.earliest(command, bank),
+        };
+        let at = at.max(from).max(self.buses[usize::from(command.is_column())]);
+        let pre = matches!(command, Command::PrePb | Command::PreAb);
+        (at.max(1) - 1).next_multiple_of(self.edges[usize::from(pre)]) + 1
+    }
+
+    /// Issues a command at a tick of [`Session::earliest`]. `wanted` is the tick from which it was wanted; returns what held a
+    /// column command back since.
+    pub fn issue(&mut self, config: &Config, command: Command, bank: usize, row: u32, tick: u64, wanted: u64) -> Cause {
+        let cause = self.meter.issue(&self.device, command, bank, tick, wanted);
+        self.device.issue(command, bank, row, tick);
+        self.buses[usize::from(command.is_column())] = tick + u64::from(config.command_ticks[command as usize]);
+        cause
+    }
+
+    /// The first tick after the data of a column command.
+    pub fn data_end(&self, command: Command, tick: u64) -> u64 {
+        self.meter.data_end(command, tick)
+    }
+
+    /// Counts a request by the state in which it found its bank.
+    pub fn count(&mut self, open: Option<u32>, row: u32, write: bool) {
+        let stats = &mut self.meter.stats;
+        *match open {
+            Some(r) if r == row => &mut stats.hits,
+            Some(_) => &mut stats.conflicts,
+            None => &mut stats.misses,
+        } += 1;
+        *if write { &mut stats.writes } else { &mut stats.reads } += 1;
+    }
+
+    /// When the next refresh is due.
+    pub fn refresh_due(&self) -> u64 {
+        self.refresh_due
+    }
+
+    /// Takes the refresh that is due, in order: closes what it needs closed and refreshes. Returns the tick of its last
+    /// command.
+    ///
+    /// Error: refreshes take longer than the interval between them, so that more and more are owed.
+    pub fn refresh(
+        &mut self,
+        config: &Config,
+        controller: &Controller,
+        mut sink: impl FnMut(Issued),
+    ) -> Result<u64, SimError> {
+        let due = self.refresh_due;
+        self.refresh_due = due.saturating_add(self.refresh_interval);
+        let banks = self.device.banks();
+        let per_pc = self.device.banks_per_pc();
+        let (close, refresh, targets): (_, _, Vec<usize>) = match controller.refresh {
+            Refresh::Off => return Ok(due),
+            Refresh::AllBank => (Command::PreAb, Command::RefAb, (0..banks / per_pc).map(|pc| pc * per_pc).collect()),
+            Refresh::PerBank => {
+                let (together, stride) = Controller::refresh_together(config);
+                let first = self.refresh_bank;
+                self.refresh_bank = (first + 1) % (banks / together);
+                (Command::PrePb, Command::RefPb, (0..together).map(|i| first + i * stride).collect())
+            }
+        };
+        let from = due.max(self.buses[0]).max(self.buses[1]);
+        let mut last = due;
+        for bank in targets {
+            let address = Request::bank_address(config, bank);
+            let open = match close {
+                Command::PreAb => self.any_open(self.device.pc_of(bank)),
+                _ => self.open_row(bank).is_some(),
+            };
+            for command in [close, refresh].into_iter().skip(usize::from(!open)) {
+                let tick = self.earliest(command, bank, from);
+                self.issue(config, command, bank, 0, tick, due);
+                sink(Issued { tick, command, address });
+                last = tick;
+            }
+        }
+        match last <= due.saturating_add(OWED * self.refresh_interval) {
+            true => Ok(last),
+            false => Err(SimError::RefreshStarves { tick: last }),
+        }
+    }
+
+    /// Takes all refreshes that are due before `until`, on a channel that has nothing else to do.
+    pub fn idle(
+        &mut self,
+        config: &Config,
+        controller: &Controller,
+        until: u64,
+        mut sink: impl FnMut(Issued),
+    ) -> Result<(), SimError> {
+        while self.refresh_due < until {
+            self.refresh(config, controller, &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Index in the channel of a bank.
+    pub fn bank_index(config: &Config, address: Address) -> usize {
+        Request { address, write: false }.bank_index(config)
+    }
+
+    /// The address of a bank's first burst, from its index.
+    pub fn bank_address(config: &Config, bank: usize) -> Address {
+        Request::bank_address(config, bank)
+    }
+}

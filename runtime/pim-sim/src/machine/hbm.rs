@@ -1,0 +1,307 @@
+//! HBM-PIM: units that column commands step.
+//!
+//! A pseudo-channel has a mode and its units. In the all-bank modes a command to an even bank is for all even banks, one to an odd
+//! bank for all odd ones: the timing rules are those of the addressed bank, whose rows the others open and close with it. When the
+//! mode changes between single and all-bank, all banks are closed, so that both ways of addressing find one state.
+
+use super::account::Bucket;
+use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::log::{Log, Slice};
+use super::memory::Memory;
+use super::{Fail, Machine, Stop};
+use crate::units::hbm_pim::{Access, Control, Fault, Mode, ModeMachine, Step, Unit};
+use crate::units::vector::{LANES, Vector};
+use ptoc_pim_stream::Geometry;
+use ptoc_pim_stream::crf::{Alu, Instruction, Place as Operand};
+use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Exec, Place};
+use ptoc_pim_stream::unit::HbmPim;
+use ptoc_tensor::Tensor;
+
+/// The units of a pseudo-channel.
+#[derive(Clone, Debug, Default)]
+pub struct Units {
+    mode: ModeMachine,
+    units: Vec<Unit>,
+}
+
+impl Units {
+    /// Those of so many banks.
+    pub fn new(banks: u32) -> Units {
+        Units { mode: ModeMachine::default(), units: vec![Unit::default(); banks as usize / 2] }
+    }
+}
+
+impl Machine<'_> {
+    /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
+    pub(super) fn exec(&mut self, step: usize, place: Place, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, Stop> {
+        let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
+        let mut end = start;
+        let mut rest = &e.pchs[..];
+        while let Some(first) = rest.first() {
+            // Pseudo-channels ascend, so those of a channel are together.
+            let (own, others) = rest.split_at(rest.iter().take_while(|p| p.channel == first.channel).count());
+            rest = others;
+            let number = usize::from(first.channel);
+            self.catch_up(number, start)?;
+            let mut lanes: Vec<ExecLane<'_>> = Vec::new();
+            let per_channel = self.geometry.pch as usize;
+            let all = &mut self.hbm[number * per_channel..(number + 1) * per_channel];
+            for (pc, units) in all.iter_mut().enumerate() {
+                if own.iter().any(|p| usize::from(p.pc) == pc) {
+                    lanes.push(ExecLane {
+                        ops: &e.ops,
+                        op: 0,
+                        at: 0,
+                        close: false,
+                        units,
+                        place,
+                        arrays: &self.arrays,
+                        g: &self.geometry,
+                        home: [number as u32, pc as u32],
+                    });
+                    lanes.last_mut().expect("just pushed").settle();
+                }
+            }
+            let mut channel = Channel {
+                config: &self.config,
+                controller: &self.controller,
+                number,
+                session: &mut self.sessions[number],
+                memory: &mut self.memory,
+                log: &mut self.log,
+            };
+            let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn Source));
+            let done = channel.run(rules, start, sources)?;
+            for lane in &lanes {
+                let pch = number * per_channel + lane.home[1] as usize;
+                self.log.slice(Slice { pch, start, end: done, step, place });
+            }
+            end = end.max(done);
+        }
+        Ok(end)
+    }
+}
+
+/// The commands of an exec on one pseudo-channel.
+struct ExecLane<'e> {
+    ops: &'e [ColumnOp],
+    /// The operation, and which of its commands.
+    op: usize,
+    at: u32,
+    /// The mode changed: all banks close.
+    close: bool,
+    units: &'e mut Units,
+    place: Place,
+    arrays: &'e [Option<Tensor>],
+    g: &'e Geometry,
+    /// Channel and pseudo-channel.
+    home: [u32; 2],
+}
+
+impl ExecLane<'_> {
+    /// Passes operations that take no time.
+    fn settle(&mut self) {
+        while let Some(ColumnOp::Line(place)) = self.ops.get(self.op) {
+            self.place = *place;
+            self.op += 1;
+        }
+    }
+
+    fn step_op(&mut self, count: u32) {
+        self.at += 1;
+        if self.at >= count {
+            (self.op, self.at) = (self.op + 1, 0);
+            self.settle();
+        }
+    }
+
+    fn stop(&self, kind: Fail, message: String) -> Stop {
+        Stop { op: Some(self.op), ..Stop::new(kind, message) }
+    }
+
+    /// Banks of the pseudo-channel that follow a command.
+    fn banks(&self) -> u32 {
+        match self.units.mode.mode() {
+            Mode::SingleBank => 1,
+            Mode::AllBank | Mode::AllBankPim => (self.g.banks_of_pch() / 2).max(1),
+        }
+    }
+
+    fn address(&self, bank: u32, row: u32, col: u32) -> u64 {
+        self.g.address([self.home[0], self.home[1], bank / self.g.bank, bank % self.g.bank], row, col)
+    }
+
+    fn data(&self, data: &Data) -> Result<[u8; BURST], Stop> {
+        match data {
+            Data::Bytes(bytes) => Ok(*bytes),
+            Data::Unit => Ok([0; BURST]),
+            Data::Tensor { tensor, offset } => {
+                let bytes = self.arrays.get(*tensor as usize).and_then(Option::as_ref).map_or(&[][..], Tensor::bytes);
+                let first = offset + u64::from(self.at) * BURST as u64;
+                let from = usize::try_from(first).unwrap_or(usize::MAX).min(bytes.len());
+                let taken = &bytes[from..(from + BURST).min(bytes.len())];
+                let mut out = [0; BURST];
+                out[..taken.len()].copy_from_slice(taken);
+                Ok(out)
+            }
+        }
+    }
+
+    /// Every unit makes a step.
+    fn compute(
+        &mut self,
+        bank: u32,
+        at: &Burst,
+        col: u32,
+        write: bool,
+        memory: &mut Memory,
+        log: &mut Log,
+    ) -> Result<bool, Stop> {
+        let odd = bank % 2;
+        let mut executed = None;
+        for n in 0..self.units.units.len() {
+            let address = self.address(2 * n as u32 + odd, at.row, col);
+            let mut burst = Vector::from_bytes(&memory.read(address));
+            let before = burst;
+            let unit = &mut self.units.units[n];
+            let (even, other) = if odd == 0 { (Some(&mut burst), None) } else { (None, Some(&mut burst)) };
+            let access = Access { row: at.row, column: col, write, even, odd: other };
+            match unit.step(access) {
+                Ok(Step::Executed(pc)) => executed = unit.instruction(pc).or(executed),
+                Ok(Step::Idle) => {}
+                Err(fault) => {
+                    let [channel, pc] = self.home;
+                    let message = format!("unit {n} of pseudo-channel {channel}.{pc}: {}", describe(&fault));
+                    return Err(self.stop(Fail::Unit, message));
+                }
+            }
+            if burst != before {
+                memory.write(address, &burst.to_bytes()).map_err(|_| self.stop(Fail::Size, super::FULL.into()))?;
+            }
+        }
+        let Some(instruction) = executed else { return Ok(false) };
+        let g = self.g;
+        let number = ((self.home[0] * g.pch + self.home[1]) * g.banks_of_pch() + bank) as usize;
+        let (ops, access) = cost(&instruction);
+        log.stepped(number, self.units.units.len() as u64, ops, access);
+        Ok(true)
+    }
+
+    fn column(
+        &mut self,
+        at: Burst,
+        count: u32,
+        data: Option<&Data>,
+        memory: &mut Memory,
+        log: &mut Log,
+    ) -> Result<Effect, Stop> {
+        let place = self.place;
+        let bank = u32::from(at.bg) * self.g.bank + u32::from(at.bank);
+        let col = at.col + self.at;
+        let mut effect = Effect { bucket: Bucket::Column, place, host: data.is_some() };
+        if self.units.mode.steps(bank as usize, at.row) {
+            effect.host = false;
+            if self.compute(bank, &at, col, data.is_some(), memory, log)? {
+                effect.bucket = Bucket::Compute;
+            }
+        } else if let Some(data) = data {
+            let bytes = self.data(data)?;
+            let before = self.units.mode.mode();
+            let Units { mode, units } = &mut *self.units;
+            match mode.write(bank as usize, at.row, col, &bytes, units) {
+                Control::None => self.store(before, bank, &at, col, &bytes, memory)?,
+                Control::Registers => {}
+                Control::Counted | Control::Program => effect.bucket = Bucket::Mode,
+                Control::Changed(to) => {
+                    effect.bucket = Bucket::Mode;
+                    self.close = (before == Mode::SingleBank) != (to == Mode::SingleBank);
+                }
+            }
+            log.bytes.host_moved += BURST as u64;
+            if let (Data::Tensor { .. }, Bucket::Column) = (data, effect.bucket) {
+                log.bytes.host_useful += BURST as u64;
+            }
+        } else {
+            log.bytes.host_moved += BURST as u64;
+        }
+        self.step_op(count);
+        Ok(effect)
+    }
+
+    /// The host's data, in the bank or in all of its parity.
+    fn store(
+        &self,
+        mode: Mode,
+        bank: u32,
+        at: &Burst,
+        col: u32,
+        bytes: &[u8; BURST],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        let full = |_| self.stop(Fail::Size, super::FULL.into());
+        if mode == Mode::SingleBank {
+            return memory.write(self.address(bank, at.row, col), bytes).map_err(full);
+        }
+        (bank % 2..self.g.banks_of_pch())
+            .step_by(2)
+            .try_for_each(|b| memory.write(self.address(b, at.row, col), bytes))
+            .map_err(full)
+    }
+}
+
+impl Source for ExecLane<'_> {
+    fn want(&self) -> Want {
+        if self.close {
+            return Want::Close;
+        }
+        let (at, write) = match self.ops.get(self.op) {
+            None => return Want::End,
+            Some(ColumnOp::Fence | ColumnOp::Line(_)) => return Want::Fence,
+            Some(ColumnOp::Rd { at, .. }) => (at, false),
+            Some(ColumnOp::Wr { at, .. }) => (at, true),
+        };
+        Want::Column { bank: [at.bg, at.bank], row: at.row, col: at.col + self.at, write, banks: self.banks() }
+    }
+
+    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, Stop> {
+        let nothing = Effect { bucket: Bucket::Column, place: self.place, host: false };
+        if std::mem::take(&mut self.close) {
+            return Ok(nothing);
+        }
+        let ops = self.ops;
+        match &ops[self.op] {
+            ColumnOp::Fence | ColumnOp::Line(_) => {
+                self.step_op(1);
+                Ok(nothing)
+            }
+            ColumnOp::Rd { at, count } => self.column(*at, *count, None, memory, log),
+            ColumnOp::Wr { at, count, data } => self.column(*at, *count, Some(data), memory, log),
+        }
+    }
+}
+
+/// Operations of all lanes in an instruction, and whether it uses the bank.
+fn cost(instruction: &Instruction) -> (u64, bool) {
+    let Instruction::Alu { op, dst, a, b, relu, .. } = instruction else { return (0, false) };
+    let ops = match op {
+        Alu::Add | Alu::Mul => 1,
+        Alu::Mac | Alu::Mad => 2,
+        Alu::Mov => u64::from(*relu),
+        Alu::Fill => 0,
+    };
+    let bank = |p: Operand| matches!(p, Operand::EvenBank | Operand::OddBank);
+    let access = bank(dst.place) || bank(a.place) || b.is_some_and(|b| bank(b.place));
+    (ops * LANES as u64, access)
+}
+
+fn describe(fault: &Fault) -> String {
+    match fault {
+        Fault::Word(n, e) => format!("word {n} of the program is no instruction: {e}"),
+        Fault::PastEnd(n) => format!("control leaves the program at instruction {n}"),
+        Fault::Direction(n, place) => {
+            format!("instruction {n} uses {} in the wrong direction: reads read banks, writes write them", place.name())
+        }
+        Fault::Bank(n, place) => format!("instruction {n} uses {}, which the command does not address", place.name()),
+        Fault::Endless(n) => format!("from instruction {n} on there are jumps alone"),
+    }
+}

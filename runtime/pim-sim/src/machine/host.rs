@@ -1,0 +1,311 @@
+//! The host's path: bursts through the FR-FCFS controllers of all channels.
+//!
+//! The host gathers elements into bursts in the order in which their first elements come, and asks for each burst once. Bytes of
+//! a burst that hold no element are masked when it is written.
+
+use super::account::{Bucket, Event};
+use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::log::{Log, Slice};
+use super::memory::Memory;
+use super::{Fail, Machine, Stop};
+use crate::dram::{Address, Request};
+use ptoc_pim_stream::placement::Placed;
+use ptoc_pim_stream::stream::{BURST, Place, Relayout, TensorDecl, Transfer};
+use ptoc_pim_stream::{Geometry, Placement};
+use ptoc_tensor::Tensor;
+use rustc_hash::FxHashSet;
+
+/// Bursts by channel, each once, in the order of their first elements.
+#[derive(Default)]
+struct Bursts {
+    seen: FxHashSet<u64>,
+    last: Option<u64>,
+    list: Vec<u64>,
+}
+
+impl Bursts {
+    fn add(&mut self, address: u64) {
+        let burst = address / BURST as u64;
+        if self.last != Some(burst) {
+            self.last = Some(burst);
+            if self.seen.insert(burst) {
+                self.list.push(burst);
+            }
+        }
+    }
+
+    fn of(placed: &Placed) -> Bursts {
+        let mut out = Bursts::default();
+        placed.for_each(|a| out.add(a));
+        out
+    }
+}
+
+/// Channel and place of a burst of the device.
+fn locate(g: &Geometry, burst: u64) -> (usize, Address) {
+    let (mut rest, col) = (burst / u64::from(g.col), burst % u64::from(g.col));
+    let mut take = |n: u32| {
+        let digit = rest % u64::from(n);
+        rest /= u64::from(n);
+        digit
+    };
+    let row = take(g.row);
+    let bank = take(g.bank);
+    let bankgroup = take(g.bg);
+    let pc = take(g.pch);
+    let address =
+        Address { pc: pc as u16, bankgroup: bankgroup as u16, bank: bank as u16, row: row as u32, column: col as u32 };
+    (rest as usize, address)
+}
+
+impl Machine<'_> {
+    pub(super) fn placed(&self, decl: &TensorDecl, placement: &Placement) -> Result<Placed, Stop> {
+        placement
+            .resolve(&decl.shape, decl.dtype.size() as u32, &self.geometry, &self.stream.unit)
+            .map_err(|m| Stop::new(Fail::Size, m))
+    }
+
+    pub(super) fn write(&mut self, place: Place, t: &Transfer, start: u64) -> Result<u64, Stop> {
+        let decl = &self.stream.tensors[t.tensor as usize];
+        let placed = self.placed(decl, &t.placement)?;
+        let size = decl.dtype.size();
+        let bytes = self.arrays[t.tensor as usize].as_ref().map_or(&[][..], Tensor::bytes);
+        let mut elements = bytes.chunks_exact(size);
+        let mut full = false;
+        placed.for_each(|a| {
+            let Some(element) = elements.next() else { return };
+            full |= self.memory.write(a, element).is_err();
+        });
+        self.fits(full)?;
+        self.log.bytes.host_useful += bytes.len() as u64;
+        let bursts = Bursts::of(&placed);
+        match t.placement.replicated {
+            false => self.serve(place, &bursts.list, true, start),
+            true => self.broadcast(place, &bursts.list, start),
+        }
+    }
+
+    pub(super) fn read(&mut self, place: Place, t: &Transfer, start: u64) -> Result<u64, Stop> {
+        let decl = &self.stream.tensors[t.tensor as usize];
+        let placed = self.placed(decl, &t.placement)?;
+        let size = decl.dtype.size();
+        let memory = &self.memory;
+        if let Some(array) = &mut self.arrays[t.tensor as usize] {
+            let mut elements = array.bytes_mut().chunks_exact_mut(size);
+            placed.for_each(|a| {
+                if let Some(element) = elements.next() {
+                    memory.read_into(a, element);
+                }
+            });
+        }
+        self.log.bytes.host_useful += placed.elements() * size as u64;
+        self.serve(place, &Bursts::of(&placed).list, false, start)
+    }
+
+    /// From one placement of an array to another.
+    pub(super) fn shift(
+        &mut self,
+        place: Place,
+        tensor: u32,
+        [from, to]: [&Placement; 2],
+        start: u64,
+    ) -> Result<u64, Stop> {
+        let decl = &self.stream.tensors[tensor as usize];
+        let placed = [self.placed(decl, from)?, self.placed(decl, to)?];
+        let mut pairs = Vec::with_capacity(placed[0].elements() as usize);
+        placed[0].for_each(|a| pairs.push((a, 0)));
+        let mut at = pairs.iter_mut();
+        placed[1].for_each(|a| at.next().expect("as many elements").1 = a);
+        self.copy(place, decl, &pairs, to.replicated, start)
+    }
+
+    pub(super) fn relayout(&mut self, place: Place, r: &Relayout, start: u64) -> Result<u64, Stop> {
+        let (src, dst) = (&self.stream.tensors[r.src as usize], &self.stream.tensors[r.dst as usize]);
+        let (from, to) = (self.placed(src, &r.from)?, self.placed(dst, &r.to)?);
+        let mut pairs = Vec::new();
+        let mut index = vec![0u32; r.axes.len()];
+        let (mut a, mut b) = (0u64, 0u64);
+        'all: loop {
+            pairs.push((from.address(a), to.address(b)));
+            for (i, axis) in index.iter_mut().zip(&r.axes).rev() {
+                *i += 1;
+                a += u64::from(axis.src);
+                b += u64::from(axis.dst);
+                if *i < axis.extent {
+                    continue 'all;
+                }
+                a -= u64::from(axis.src) * u64::from(axis.extent);
+                b -= u64::from(axis.dst) * u64::from(axis.extent);
+                *i = 0;
+            }
+            break;
+        }
+        self.copy(place, src, &pairs, r.to.replicated, start)
+    }
+
+    /// Reads what the first addresses hold, then writes it to the second.
+    fn copy(
+        &mut self,
+        place: Place,
+        decl: &TensorDecl,
+        pairs: &[(u64, u64)],
+        replicated: bool,
+        start: u64,
+    ) -> Result<u64, Stop> {
+        let size = decl.dtype.size();
+        let mut values = vec![0; pairs.len() * size];
+        let (mut reads, mut writes) = (Bursts::default(), Bursts::default());
+        for ((from, to), value) in pairs.iter().zip(values.chunks_exact_mut(size)) {
+            self.memory.read_into(*from, value);
+            reads.add(*from);
+            writes.add(*to);
+        }
+        let mut full = false;
+        for ((_, to), value) in pairs.iter().zip(values.chunks_exact(size)) {
+            full |= self.memory.write(*to, value).is_err();
+        }
+        self.fits(full)?;
+        self.log.bytes.host_useful += 2 * values.len() as u64;
+        let middle = self.serve(place, &reads.list, false, start)?;
+        match replicated {
+            false => self.serve(place, &writes.list, true, middle),
+            true => self.broadcast(place, &writes.list, middle),
+        }
+    }
+
+    fn fits(&self, full: bool) -> Result<(), Stop> {
+        if full { Err(Stop::new(Fail::Size, super::FULL.into())) } else { Ok(()) }
+    }
+
+    /// Lets every channel serve its part; returns the tick when all have.
+    pub(super) fn serve(&mut self, place: Place, bursts: &[u64], write: bool, start: u64) -> Result<u64, Stop> {
+        let mut requests: Vec<Vec<Request>> = vec![Vec::new(); self.sessions.len()];
+        for burst in bursts {
+            let (channel, address) = locate(&self.geometry, *burst);
+            requests[channel].push(Request { address, write });
+        }
+        self.log.bytes.host_moved += bursts.len() as u64 * BURST as u64;
+        let t = &self.config.timing;
+        let [busy, read, written] = [t.bl.max(t.ccd_s), t.cl + t.bl, t.cwl + t.bl].map(|n| self.config.ticks(n));
+        let pcs = self.geometry.pch as usize;
+        let mut end = start;
+        for (number, requests) in requests.into_iter().enumerate() {
+            if requests.is_empty() {
+                continue;
+            }
+            self.catch_up(number, start)?;
+            let log = &mut self.log;
+            let sink = |i: crate::dram::Issued, cause| {
+                log.issued(number, &i, 1, true);
+                if i.command.is_column() {
+                    let pch = number * pcs + usize::from(i.address.pc);
+                    let wait = Bucket::of(cause, Bucket::Column);
+                    let data_end = i.tick + if i.command.is_read() { read } else { written };
+                    let busy = (i.tick + busy, Bucket::Column);
+                    log.account.column(pch, Event { tick: i.tick, wait, fence: start, busy, data_end, place });
+                }
+            };
+            let session = &mut self.sessions[number];
+            let done = session.serve(&self.config, &self.controller, start, requests.into_iter(), sink);
+            end = end.max(done.map_err(|e| Stop::new(Fail::Time, e.to_string()))?);
+        }
+        Ok(end)
+    }
+
+    /// One write to the first bank of every pseudo-channel is for all of its banks.
+    fn broadcast(&mut self, place: Place, bursts: &[u64], start: u64) -> Result<u64, Stop> {
+        let g = self.geometry;
+        let homes: Vec<u64> = (0..self.stream.unit.count(&g))
+            .flat_map(|n| {
+                let [channel, pch, bg, bank] = self.stream.unit.home(n, &g);
+                (0..self.stream.unit.banks()).map(move |b| g.address([channel, pch, bg, bank + b], 0, 0))
+            })
+            .collect();
+        let mut rows: Vec<u64> = bursts.iter().map(|b| b * BURST as u64 / g.row_bytes() * g.row_bytes()).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        for row in rows {
+            homes.iter().for_each(|home| self.memory.copy_row(row, home + row));
+        }
+        let mut used: Vec<(usize, usize)> =
+            homes.iter().map(|h| locate(&g, h / BURST as u64)).map(|(c, a)| (c, usize::from(a.pc))).collect();
+        used.sort_unstable();
+        used.dedup();
+        let mut end = start;
+        self.log.bytes.host_moved += (bursts.len() * used.len() * BURST) as u64;
+        for number in 0..self.sessions.len() {
+            let mut lanes: Vec<Broadcast<'_>> = used
+                .iter()
+                .filter(|(c, _)| *c == number)
+                .map(|(_, pc)| Broadcast { pc: *pc, bursts, at: 0, banks: g.banks_of_pch(), columns: g.col, place })
+                .collect();
+            if lanes.is_empty() {
+                continue;
+            }
+            self.catch_up(number, start)?;
+            let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
+            let mut channel = Channel {
+                config: &self.config,
+                controller: &self.controller,
+                number,
+                session: &mut self.sessions[number],
+                memory: &mut self.memory,
+                log: &mut self.log,
+            };
+            // All banks are closed for it, and after it: they have one state.
+            let sources = lanes.iter_mut().map(|l| (l.pc, l as &mut dyn Source));
+            end = end.max(channel.run(rules, start, sources)?);
+        }
+        Ok(end)
+    }
+}
+
+/// Writes that all banks of a pseudo-channel take.
+struct Broadcast<'b> {
+    pc: usize,
+    bursts: &'b [u64],
+    /// 0: close; then the bursts; then close.
+    at: usize,
+    banks: u32,
+    columns: u32,
+    place: Place,
+}
+
+impl Source for Broadcast<'_> {
+    fn want(&self) -> Want {
+        let n = self.bursts.len();
+        match self.at {
+            0 => Want::Close,
+            at if at <= n => {
+                let burst = self.bursts[at - 1];
+                // Placements of replicated arrays lie in the first bank, so the burst's number is its place there.
+                let (row, col) = (burst / u64::from(self.columns), burst % u64::from(self.columns));
+                Want::Column { bank: [0, 0], row: row as u32, col: col as u32, write: true, banks: self.banks }
+            }
+            at if at == n + 1 => Want::Close,
+            _ => Want::End,
+        }
+    }
+
+    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
+        self.at += 1;
+        Ok(Effect { bucket: Bucket::Column, place: self.place, host: true })
+    }
+}
+
+impl Machine<'_> {
+    /// The refreshes that a channel owes when it begins to work after having nothing to do.
+    pub(super) fn catch_up(&mut self, number: usize, until: u64) -> Result<(), Stop> {
+        let log = &mut self.log;
+        self.sessions[number]
+            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false))
+            .map_err(|e| Stop::new(Fail::Time, e.to_string()))
+    }
+
+    /// A slice for every pseudo-channel that a host step used.
+    pub(super) fn host_slices(&mut self, step: usize, place: Place, start: u64, end: u64) {
+        if self.log.slices.is_some() {
+            self.log.slice(Slice { pch: usize::MAX, start, end, step, place });
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Column commands in order, one stream of them for each pseudo-channel of a channel.
+//!
+//! A [`Source`] says what its pseudo-channel wants next. The engine opens and closes rows for it, and issues each command at the
+//! earliest tick at which the device and the buses allow it; of several pseudo-channels the one that can go first goes first.
+//! Refreshes that are due go before everything else.
+
+use super::account::{Bucket, Event};
+use super::log::Log;
+use super::memory::Memory;
+use super::{Fail, Stop};
+use crate::dram::{Address, Command, Config, Controller, Issued, Refresh, Session};
+use ptoc_pim_stream::stream::Place;
+
+/// What a pseudo-channel wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// A column command.
+    Column {
+        /// Bank group and bank.
+        bank: [u16; 2],
+        /// Row.
+        row: u32,
+        /// Column.
+        col: u32,
+        /// Does it write?
+        write: bool,
+        /// Banks that follow it: 1, or all of a parity, or all.
+        banks: u32,
+    },
+    /// All banks closed.
+    Close,
+    /// Everything before it done.
+    Fence,
+    /// Nothing more.
+    End,
+}
+
+/// What a column command was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// What it is charged as.
+    pub bucket: Bucket,
+    /// The line.
+    pub place: Place,
+    /// Do its data cross the interface?
+    pub host: bool,
+}
+
+/// The commands of one pseudo-channel.
+pub trait Source {
+    /// What is wanted next; the same until it is [`Source::done`].
+    fn want(&self) -> Want;
+
+    /// The want is fulfilled, a column command at its tick.
+    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, Stop>;
+}
+
+/// How units are commanded.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Activations that a command for many banks counts.
+    pub act_weight: u32,
+    /// A fence waits for data, not only for issue.
+    pub fence_data: bool,
+}
+
+/// A pseudo-channel at work.
+struct Lane<'s> {
+    pc: usize,
+    source: &'s mut (dyn Source + 's),
+    /// Nothing before this tick: the start, or the last fence.
+    from: u64,
+    fence: u64,
+    last_issue: u64,
+    data_end: u64,
+    /// Commands for many banks keep tCCD_L, and activations their weight.
+    column_ready: u64,
+    act_ready: u64,
+    /// The weight held the last ACT.
+    weighed: bool,
+    /// The bank that closes next, where all are to close.
+    closes: usize,
+    /// The want has been counted as hit, miss or conflict.
+    counted: bool,
+}
+
+/// A channel and what its commands are noted in.
+pub struct Channel<'c> {
+    /// The device.
+    pub config: &'c Config,
+    /// Who refreshes.
+    pub controller: &'c Controller,
+    /// The channel's number.
+    pub number: usize,
+    /// Its state.
+    pub session: &'c mut Session,
+    /// The banks.
+    pub memory: &'c mut Memory,
+    /// The log.
+    pub log: &'c mut Log,
+}
+
+impl Channel<'_> {
+    /// Runs the sources of some pseudo-channels from `start` on; returns the first tick after all data.
+    pub fn run<'a>(
+        &mut self,
+        rules: Rules,
+        start: u64,
+        sources: impl Iterator<Item = (usize, &'a mut (dyn Source + 'a))>,
+    ) -> Result<u64, Stop> {
+        // Commands of a channel are issued one after the other: what is chosen now is not before what was chosen.
+        let mut now = start;
+        let mut lanes: Vec<Lane<'_>> = sources
+            .map(|(pc, source)| Lane {
+                pc,
+                source,
+                from: start,
+                fence: start,
+                last_issue: start,
+                data_end: start,
+                column_ready: 0,
+                act_ready: 0,
+                weighed: false,
+                closes: 0,
+                counted: false,
+            })
+            .collect();
+        loop {
+            let mut best: Option<(u64, usize, Command)> = None;
+            for (n, lane) in lanes.iter_mut().enumerate() {
+                if let Some((tick, command)) = self.next(rules, lane, now)?
+                    && best.is_none_or(|(t, ..)| tick < t)
+                {
+                    best = Some((tick, n, command));
+                }
+            }
+            let Some((tick, n, command)) = best else {
+                return Ok(lanes.iter().map(|l| l.data_end.max(l.last_issue + 1)).max().unwrap_or(start));
+            };
+            if tick >= self.session.refresh_due() {
+                now = now.max(self.refresh()?);
+                continue;
+            }
+            now = tick;
+            self.issue(rules, &mut lanes[n], command, tick)?;
+        }
+    }
+
+    /// The next command of a lane and its tick. Fences pass on the way.
+    fn next(&mut self, rules: Rules, lane: &mut Lane<'_>, now: u64) -> Result<Option<(u64, Command)>, Stop> {
+        loop {
+            match lane.source.want() {
+                Want::End => return Ok(None),
+                Want::Fence => {
+                    let until = if rules.fence_data { lane.data_end } else { lane.last_issue + 1 };
+                    lane.from = lane.from.max(until);
+                    lane.fence = lane.from;
+                    lane.source.done(self.memory, self.log)?;
+                }
+                Want::Close if self.session.any_open(lane.pc) => {
+                    let per_pc = self.config.org.banks_per_pc() as usize;
+                    let first = lane.pc * per_pc;
+                    // A bank that is refreshed by itself may not be closed with the others.
+                    let (command, bank) = match self.controller.refresh {
+                        Refresh::PerBank => {
+                            let open = (first..first + per_pc).find(|b| self.session.open_row(*b).is_some());
+                            (Command::PrePb, open.unwrap_or(first))
+                        }
+                        _ => (Command::PreAb, first),
+                    };
+                    lane.closes = bank;
+                    return Ok(Some((self.session.earliest(command, bank, lane.from.max(now)), command)));
+                }
+                Want::Close => {
+                    lane.source.done(self.memory, self.log)?;
+                }
+                Want::Column { bank, row, write, banks, .. } => {
+                    let index = self.index(lane.pc, bank);
+                    let open = self.session.open_row(index);
+                    if !std::mem::replace(&mut lane.counted, true) {
+                        self.session.count(open, row, write);
+                    }
+                    let command = match open {
+                        Some(r) if r == row && write => Command::Wr,
+                        Some(r) if r == row => Command::Rd,
+                        Some(_) => Command::PrePb,
+                        None => Command::Act,
+                    };
+                    let ready = match command {
+                        Command::Act => lane.act_ready,
+                        Command::PrePb => 0,
+                        _ if banks > 1 => lane.column_ready,
+                        _ => 0,
+                    };
+                    return Ok(Some((self.session.earliest(command, index, lane.from.max(ready).max(now)), command)));
+                }
+            }
+        }
+    }
+
+    fn index(&self, pc: usize, [bg, bank]: [u16; 2]) -> usize {
+        // A channel has at most 16 pseudo-channels.
+        Session::bank_index(self.config, Address { pc: pc as u16, bankgroup: bg, bank, row: 0, column: 0 })
+    }
+
+    fn issue(&mut self, rules: Rules, lane: &mut Lane<'_>, command: Command, tick: u64) -> Result<(), Stop> {
+        let pc = lane.pc as u16;
+        lane.last_issue = tick;
+        let Want::Column { bank, row, col, write, banks } = lane.source.want() else {
+            // All banks close.
+            self.session.issue(self.config, command, lane.closes, 0, tick, lane.from);
+            let address = Session::bank_address(self.config, lane.closes);
+            self.log.issued(self.number, &Issued { tick, command, address }, 1, false);
+            return Ok(());
+        };
+        let index = self.index(lane.pc, bank);
+        let cause = self.session.issue(self.config, command, index, row, tick, lane.from);
+        let address =
+            Address { pc, bankgroup: bank[0], bank: bank[1], row, column: if command.is_column() { col } else { 0 } };
+        let issued = Issued { tick, command, address };
+        let wide = banks > 1;
+        if !command.is_column() {
+            self.log.issued(self.number, &issued, u64::from(banks), false);
+            if command == Command::Act {
+                lane.weighed = lane.act_ready == tick && tick > lane.from;
+                if wide && rules.act_weight > 1 {
+                    let t = &self.config.timing;
+                    let w = rules.act_weight;
+                    let clocks = (w * t.rrd_s).max((w * t.faw).div_ceil(4));
+                    lane.act_ready = tick + self.config.ticks(clocks);
+                }
+            }
+            return Ok(());
+        }
+        let t = &self.config.timing;
+        let (short, long) = (self.config.ticks(t.ccd_s), self.config.ticks(t.ccd_l));
+        lane.counted = false;
+        lane.column_ready = tick + long;
+        let data_end = self.session.data_end(command, tick);
+        lane.data_end = lane.data_end.max(data_end);
+        let effect = lane.source.done(self.memory, self.log)?;
+        self.log.issued(
+            self.number,
+            &issued,
+            u64::from(banks),
+            effect.host || !write && effect.bucket != Bucket::Compute,
+        );
+        let pch = self.number * self.config.org.pseudochannel as usize + lane.pc;
+        let wait = match effect.bucket {
+            Bucket::Mode => Bucket::Mode,
+            _ if std::mem::take(&mut lane.weighed) => Bucket::Faw,
+            _ => Bucket::of(cause, self.log.account.busy(pch)),
+        };
+        self.log.account.column(
+            pch,
+            Event {
+                tick,
+                wait,
+                fence: lane.fence,
+                busy: (tick + if wide { long } else { short }, effect.bucket),
+                data_end,
+                place: effect.place,
+            },
+        );
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<u64, Stop> {
+        let Channel { config, controller, number, session, log, .. } = self;
+        let sink = |i: Issued| log.issued(*number, &i, 1, false);
+        session.refresh(config, controller, sink).map_err(|e| Stop::new(Fail::Time, e.to_string()))
+    }
+}

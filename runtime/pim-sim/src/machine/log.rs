@@ -1,0 +1,197 @@
+//! What a run leaves beside its results: counts by bank, energy, commands, and slices for a timeline.
+
+use super::account::Account;
+use crate::dram::{Command, Config, Issued};
+use crate::energy::{Energy, Model, UnitModel};
+use ptoc_pim_stream::stream::Place;
+
+/// What happened in one bank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BankCount {
+    /// Rows opened.
+    pub act: u64,
+    /// Bursts read.
+    pub rd: u64,
+    /// Bursts written.
+    pub wr: u64,
+    /// Steps of the bank's unit by commands to it.
+    pub steps: u64,
+}
+
+/// Bytes that moved, and bytes that somebody wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Bursts that the host read or wrote.
+    pub host_moved: u64,
+    /// Bytes of elements in them.
+    pub host_useful: u64,
+    /// Bursts that units read from or wrote to their banks.
+    pub unit_moved: u64,
+}
+
+/// Something on the timeline of a pseudo-channel's units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Pseudo-channel of the device, counted through.
+    pub pch: usize,
+    /// From this tick.
+    pub start: u64,
+    /// To this one.
+    pub end: u64,
+    /// The step.
+    pub step: usize,
+    /// The line.
+    pub place: Place,
+}
+
+/// Everything that is noted.
+#[derive(Debug)]
+pub struct Log {
+    /// The time.
+    pub account: Account,
+    /// Counts of every bank of the device, in the order of addresses.
+    pub banks: Vec<BankCount>,
+    /// Commands by id. A command for many banks counts once.
+    pub commands: [u64; Command::COUNT],
+    /// Bytes.
+    pub bytes: Bytes,
+    /// Steps of units that executed an instruction.
+    pub unit_steps: u64,
+    /// Operations of lanes in them.
+    pub lane_ops: u64,
+    /// Energy so far; background comes at the end.
+    pub energy: Energy,
+    /// Energy of units: accesses to their banks, and operations.
+    pub unit_energy: [f64; 2],
+    /// The commands of each channel, if they are wanted.
+    pub trace: Option<Vec<Vec<Issued>>>,
+    /// The units' timeline, if it is wanted.
+    pub slices: Option<Vec<Slice>>,
+    model: Model,
+    unit_model: UnitModel,
+    banks_of_pch: usize,
+    pchs: usize,
+    bank: usize,
+    open: Vec<Open>,
+}
+
+/// Open banks of a pseudo-channel, for the standby current.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    banks: Vec<bool>,
+    count: usize,
+    since: u64,
+    ticks: u64,
+}
+
+impl Log {
+    /// Nothing has happened.
+    pub fn new(config: &Config, model: Model, trace: bool) -> Log {
+        let org = &config.org;
+        let pchs = (org.channel * org.pseudochannel) as usize;
+        let banks_of_pch = org.banks_per_pc() as usize;
+        Log {
+            account: Account::new(pchs),
+            banks: vec![BankCount::default(); pchs * banks_of_pch],
+            commands: [0; Command::COUNT],
+            bytes: Bytes::default(),
+            unit_steps: 0,
+            lane_ops: 0,
+            energy: Energy::default(),
+            unit_energy: [0.0; 2],
+            trace: trace.then(|| vec![Vec::new(); org.channel as usize]),
+            slices: trace.then(Vec::new),
+            model,
+            unit_model: UnitModel::of(config),
+            banks_of_pch,
+            pchs: org.pseudochannel as usize,
+            bank: org.bank as usize,
+            open: vec![Open { banks: vec![false; banks_of_pch], ..Open::default() }; pchs],
+        }
+    }
+
+    /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host` tells whether
+    /// its data, if any, cross the interface.
+    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool) {
+        let a = &i.address;
+        let pch = channel * self.pchs + usize::from(a.pc);
+        let in_pch = usize::from(a.bankgroup) * self.bank + usize::from(a.bank);
+        let count = &mut self.banks[pch * self.banks_of_pch + in_pch];
+        self.commands[i.command as usize] += 1;
+        let open = &mut self.open[pch];
+        let before = open.count;
+        match i.command {
+            Command::Act => {
+                count.act += 1;
+                self.energy.activate += self.model.activate * banks as f64;
+                open.count += usize::from(!std::mem::replace(&mut open.banks[in_pch], true));
+            }
+            Command::PrePb => open.count -= usize::from(std::mem::take(&mut open.banks[in_pch])),
+            Command::PreAb => {
+                open.banks.fill(false);
+                open.count = 0;
+            }
+            Command::Rd | Command::RdA => {
+                count.rd += 1;
+                if host {
+                    self.energy.read += self.model.read;
+                }
+            }
+            Command::Wr | Command::WrA => {
+                count.wr += 1;
+                if host {
+                    // The burst crosses the interface once and is stored in every bank.
+                    self.energy.write += self.model.write + self.unit_model.access * (banks - 1) as f64;
+                }
+            }
+            Command::RefAb | Command::RfmAb => self.energy.refresh += self.model.refresh_all,
+            Command::RefPb | Command::RfmPb => self.energy.refresh += self.model.refresh_one,
+        }
+        match (before, open.count) {
+            (0, 1..) => open.since = i.tick,
+            (1.., 0) => open.ticks += i.tick.saturating_sub(open.since),
+            _ => {}
+        }
+        if let Some(trace) = &mut self.trace {
+            trace[channel].push(*i);
+        }
+    }
+
+    /// Units of a pseudo-channel made a step: so many of them, with so many lane operations each, and maybe an access to the bank.
+    pub fn stepped(&mut self, bank: usize, units: u64, ops: u64, access: bool) {
+        self.banks[bank].steps += 1;
+        self.unit_steps += units;
+        self.lane_ops += units * ops;
+        self.unit_energy[1] += (units * ops) as f64 * self.unit_model.operation;
+        if access {
+            self.bytes.unit_moved += units * 32;
+            self.unit_energy[0] += units as f64 * self.unit_model.access;
+        }
+    }
+
+    /// A slice of the timeline; one that goes on from the last is joined to it.
+    pub fn slice(&mut self, slice: Slice) {
+        let Some(slices) = &mut self.slices else { return };
+        match slices.iter_mut().rev().take(64).find(|s| s.pch == slice.pch) {
+            Some(s) if s.step == slice.step && s.place == slice.place => s.end = s.end.max(slice.end),
+            _ => slices.push(slice),
+        }
+    }
+
+    /// The end of the run: standby.
+    pub fn finish(&mut self, config: &Config, ticks: u64) {
+        for open in &mut self.open {
+            if open.count > 0 {
+                open.ticks += ticks.saturating_sub(open.since);
+                open.since = ticks;
+            }
+            self.energy.open_ticks += open.ticks;
+        }
+        let idle = (ticks * self.open.len() as u64).saturating_sub(self.energy.open_ticks);
+        // mW x ns = pJ.
+        self.energy.background = (self.energy.open_ticks as f64 * self.model.active_mw
+            + idle as f64 * self.model.idle_mw)
+            * config.tick_ps()
+            / 1000.0;
+    }
+}

@@ -1,0 +1,204 @@
+//! Executes a command stream: the arrays of the host go in and come out, everything between is computed by the simulated units
+//! from what the simulated banks hold, and takes the time that the DRAM model says.
+//!
+//! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is the
+//! host's path through the controllers, [`hbm`] the units that column commands step, [`lanes`] the engine that issues commands in
+//! order. [`account`] charges every tick of every pseudo-channel once.
+
+pub mod account;
+pub mod device;
+mod hbm;
+mod host;
+mod lanes;
+pub mod log;
+mod memory;
+pub mod report;
+
+use crate::dram::{Config, Controller, Session};
+use crate::energy::Model;
+use log::Log;
+use memory::Memory;
+use ptoc_pim_stream::stream::{Action, Role, Stream};
+use ptoc_pim_stream::{Geometry, UnitConfig};
+use ptoc_tensor::Tensor;
+use report::Report;
+use std::fmt;
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fail {
+    /// The host's arrays are not those that the stream declares.
+    Array,
+    /// The unit met something that it cannot execute.
+    Unit,
+    /// Refreshes leave no time, or a rule has no end.
+    Time,
+    /// Too much memory.
+    Size,
+    /// A step that no machine executes yet.
+    Missing,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// What kind.
+    pub kind: Fail,
+    /// The step, if it was one.
+    pub step: Option<usize>,
+    /// The operation of an exec.
+    pub op: Option<usize>,
+    /// The array.
+    pub tensor: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Stop {
+    fn new(kind: Fail, message: String) -> Stop {
+        Stop { kind, step: None, op: None, tensor: None, message }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(step) = self.step {
+            write!(f, "step {step}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Stop {}
+
+const FULL: &str = "the rows that are written take more than 4 GiB of the simulator";
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Every DRAM command, and slices for a timeline.
+    pub trace: bool,
+}
+
+/// What a run gives.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The arrays that go to the host, by number of the stream; the others are `None`.
+    pub outputs: Vec<Option<Tensor>>,
+    /// What happened.
+    pub report: Report,
+}
+
+struct Machine<'s> {
+    stream: &'s Stream,
+    geometry: Geometry,
+    config: Config,
+    controller: Controller,
+    sessions: Vec<Session>,
+    memory: Memory,
+    log: Log,
+    /// The host's arrays by number; a `temp` is not there.
+    arrays: Vec<Option<Tensor>>,
+    /// Units of HBM-PIM, by pseudo-channel.
+    hbm: Vec<hbm::Units>,
+}
+
+/// Executes a stream that [`Stream::check`] accepts on the device of [`device::config`].
+///
+/// `inputs` are the host's arrays by number; those of role in and inout must be there. Pure: the result depends on the
+/// arguments alone.
+pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, options: Options) -> Result<Outcome, Stop> {
+    let geometry = device::geometry(config);
+    let model = Model::of(config).map_err(|e| Stop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
+    let controller = device::controller(&stream.device);
+    let pchs = geometry.channel * geometry.pch;
+    let mut machine = Machine {
+        stream,
+        geometry,
+        sessions: (0..geometry.channel).map(|_| Session::new(config, &controller)).collect(),
+        controller,
+        memory: Memory::new(geometry.row_bytes()),
+        log: Log::new(config, model, options.trace),
+        arrays: arrays(stream, inputs)?,
+        hbm: match stream.unit {
+            UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
+            _ => Vec::new(),
+        },
+        config: config.clone(),
+    };
+    let mut now = 0;
+    let mut times = Vec::with_capacity(stream.steps.len());
+    for (n, step) in stream.steps.iter().enumerate() {
+        let end = machine.step(n, now).map_err(|stop| Stop { step: Some(n), ..stop })?;
+        machine.log.account.end(now, end, step.place);
+        times.push((now, end));
+        now = end;
+    }
+    for channel in 0..machine.sessions.len() {
+        machine.catch_up(channel, now)?;
+    }
+    machine.log.finish(config, now);
+    let outputs = machine
+        .arrays
+        .into_iter()
+        .zip(&stream.tensors)
+        .map(|(a, t)| a.filter(|_| matches!(t.role, Role::Out | Role::InOut)))
+        .collect();
+    let report = Report::new(stream, config, machine.log, &machine.sessions, times);
+    Ok(Outcome { outputs, report })
+}
+
+impl Machine<'_> {
+    /// Executes a step from `start` on; returns the tick when it is done.
+    fn step(&mut self, n: usize, start: u64) -> Result<u64, Stop> {
+        let step = &self.stream.steps[n];
+        let place = step.place;
+        self.log.account.begin(step.action.name());
+        let end = match &step.action {
+            Action::Write(t) => self.write(place, t, start),
+            Action::Read(t) => self.read(place, t, start),
+            Action::Move { tensor, from, to } => self.shift(place, *tensor, [from, to], start),
+            Action::Relayout(r) => self.relayout(place, r, start),
+            Action::Exec(e) => match self.stream.unit {
+                UnitConfig::HbmPim(unit) => return self.exec(n, place, e, &unit, start),
+                _ => Err(Stop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
+            },
+            Action::Descriptor(_) | Action::Params(_) | Action::Driver(_) => Err(Stop::new(
+                Fail::Missing,
+                format!("units with a sequencer are not simulated yet: `{}`", step.action.name()),
+            )),
+        }?;
+        self.host_slices(n, place, start, end);
+        Ok(end)
+    }
+}
+
+/// The host's arrays: those that are given, and zeros for those that it gets.
+fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>, Stop> {
+    let mut inputs = inputs.into_iter();
+    let mut out = Vec::new();
+    for (n, decl) in stream.tensors.iter().enumerate() {
+        let wrong = |message: String| Err(Stop { tensor: Some(n), ..Stop::new(Fail::Array, message) });
+        let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
+        let given = inputs.next().flatten();
+        out.push(match decl.role {
+            Role::In | Role::InOut => match given {
+                None => return wrong(format!("the stream takes `{}`, and it is not given", decl.name)),
+                Some(t) if t.dtype() != decl.dtype || t.shape() != shape => {
+                    let got = format!("{}{:?}", t.dtype(), t.shape());
+                    return wrong(format!("the stream takes `{}` as {}{shape:?}; it is {got}", decl.name, decl.dtype));
+                }
+                some => some,
+            },
+            Role::Out => match Tensor::zeros(decl.dtype, &shape) {
+                Ok(t) => Some(t),
+                Err(e) => return wrong(format!("`{}`: {e}", decl.name)),
+            },
+            Role::Temp => None,
+        });
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;
