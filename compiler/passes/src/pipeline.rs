@@ -5,7 +5,7 @@ use crate::map::{MemoryMap, plan_without_limit};
 use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check};
+use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order};
 use ptoc_diagnostics::{Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
@@ -34,8 +34,11 @@ pub fn pipeline_of(kernel: Kernel, target: &Target, author: &dyn Author) -> Resu
     lowered(place_with(kernel, target, author, Hazards::Refuse)?, target)
 }
 
-/// As [`pipeline_of`], for a launch: hazards are only told, since a run is how one looks at them, and backends that go
-/// by the program's order are not harmed.
+/// What is said of the first hazard of a launch that goes on.
+const TOLD: &str = "an error, but the interpreter runs the kernel so that you can look at it; `ptoc check` and other backends \
+                    refuse it";
+
+/// As [`pipeline_of`], for a launch on the interpreter: hazards are only told, since a run is how one looks at them.
 pub fn pipeline_to_run(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
     lowered(place_with(kernel, target, author, Hazards::Tell)?, target)
 }
@@ -94,10 +97,13 @@ fn place_with(
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() {
-        let found = bytes::check(&kernel, target, &diagnostics, author);
+        let found = bytes::check(&kernel, target, &mut diagnostics, author);
         let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(about_unwritten);
         diagnostics.extend(now);
         remarks = later;
+    }
+    if kernel.sync == SyncMode::Manual {
+        ring_order::explain(&kernel, &mut diagnostics);
     }
     // A memory that cannot hold one of its tiles says so once.
     let spoken: FxHashSet<_> =
@@ -119,6 +125,9 @@ fn place_with(
                 // The author's flags are judged on the bytes that the tiles have got.
                 let mut found = hazards::check(&physical(&kernel, &placement, target), target);
                 if hazards == Hazards::Tell {
+                    if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
+                        first.notes.push(TOLD.to_owned());
+                    }
                     found.iter_mut().for_each(|d| d.severity = Severity::Warning);
                 }
                 diagnostics.extend(found);

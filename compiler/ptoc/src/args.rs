@@ -4,7 +4,10 @@ use crate::debug::PrintTile;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use ptoc_ir::interp::Order;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Without `--target`.
+const DEFAULT_TARGET: &str = "a2a3";
 
 /// `ptoc`
 #[derive(Parser, Debug)]
@@ -110,7 +113,7 @@ pub struct LaterArgs {
 #[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
     /// Target to compile for; `ptoc targets` lists them
-    #[arg(long, value_name = "T", default_value = "a2a3")]
+    #[arg(long, value_name = "T", default_value = DEFAULT_TARGET)]
     pub target: String,
     /// Set a const, type or fn parameter, a scalar argument, a dimension, or a capacity (-D capacity.Vec=262144)
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
@@ -121,6 +124,30 @@ pub struct CompileArgs {
     /// Make errors of warnings: of one code, or of all (`warnings`)
     #[arg(long, value_name = "CODE|warnings")]
     pub deny: Vec<String>,
+}
+
+impl CompileArgs {
+    /// `ptoc WHAT FILE [KERNEL]` with the target and the definitions that were given, for a shell.
+    pub fn command(&self, what: &str, file: &Path, kernel: Option<&str>) -> String {
+        let mut words = vec!["ptoc".to_owned(), what.to_owned(), quoted(&file.display().to_string())];
+        words.extend(kernel.map(quoted));
+        if self.target != DEFAULT_TARGET {
+            words.extend(["--target".to_owned(), quoted(&self.target)]);
+        }
+        for (name, value) in &self.define {
+            words.extend(["-D".to_owned(), quoted(&format!("{name}={value}"))]);
+        }
+        words.join(" ")
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// `--message-format`

@@ -6,7 +6,7 @@ use crate::io::list;
 use crate::repair::Source;
 use crate::trace::Clock;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, Outcome, ProgramInstance, WORD_NAMES};
-use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes, suggest};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
@@ -31,7 +31,14 @@ pub struct Session {
     pub definitions: Definitions,
     /// When each phase ran.
     pub clock: Clock,
+    /// Launches are for the interpreter, which watches the pipes: hazards do not keep them from running.
+    pub watched: bool,
+    /// The command, as far as one would write it again, for what is shown of a kernel.
+    pub command: Option<String>,
 }
+
+/// A number for a dimension, where a command is proposed.
+const EXAMPLE: i64 = 128;
 
 /// A file with everything that it imports.
 #[derive(Debug)]
@@ -62,7 +69,7 @@ impl Session {
         let mut target = Target::builtin(target)?.clone();
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
-        Ok(Session { sources, diagnostics, target, definitions, clock: Clock::start() })
+        Ok(Session { sources, diagnostics, target, definitions, clock: Clock::start(), watched: false, command: None })
     }
 
     /// Adds an error and fails.
@@ -195,11 +202,23 @@ impl Session {
     fn outcome<T>(&mut self, outcome: Outcome<T>, waiting: Waiting) -> Option<T> {
         for mut d in outcome.diagnostics {
             if d.code == codes::DEPENDS_ON_DIMENSION && waiting == Waiting::IsError {
-                d.severity = ptoc_diagnostics::Severity::Error;
+                self.nothing_to_show(&mut d, &outcome.waits);
             }
             self.diagnostics.push(d);
         }
         outcome.result
+    }
+
+    /// What was a note of a check keeps this command from showing anything.
+    fn nothing_to_show(&self, d: &mut Diagnostic, waits: &[Name]) {
+        d.severity = ptoc_diagnostics::Severity::Error;
+        let Some(command) = self.command.as_ref().filter(|_| !waits.is_empty()) else { return };
+        let names: Vec<String> = waits.iter().map(|n| format!("`{n}`")).collect();
+        let given: String = waits.iter().map(|n| format!(" -D {n}={EXAMPLE}")).collect();
+        let names = names.join(", ");
+        d.message = format!("there is nothing to show yet: tile sizes depend on {names}, which only the launch knows");
+        d.fixes.clear();
+        d.fixes.push(Fix { message: format!("give it, for example `{command}{given}`"), edits: Vec::new() });
     }
 
     /// The memories of an instance, planned without limit if it does not fit, and what there is to say of it.
@@ -219,8 +238,11 @@ impl Session {
         self.prepared(begin, result)
     }
 
-    /// All passes for a launch: hazards are told and do not keep it from running.
+    /// All passes for a launch: of one that is watched, hazards are told and do not keep it from running.
     pub fn prepare_to_run(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
+        if !self.watched {
+            return self.prepare(instance, origin);
+        }
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let result = ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author);

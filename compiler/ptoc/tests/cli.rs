@@ -437,6 +437,44 @@ fn prints_go_to_standard_error() {
     assert!(printed(&cpu).starts_with("block 0 1.5\n"), "{cpu}");
 }
 
+/// A kernel whose tiles need a dimension: what to write is said, as it would be written.
+#[test]
+fn a_missing_dimension_comes_with_the_command() {
+    let s = Sandbox::new();
+    s.file(
+        "wide.tile",
+        "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    let t = tile Vec<f32, i, N>;\n    \
+         TLOAD(t, x.tile(i, _));\n    TSTORE(y.tile(i, _), t);\n}\n",
+    );
+    for (call, command) in [
+        ("emit wide.tile --stage sync", "ptoc emit --stage sync wide.tile -D N=128"),
+        ("emit wide.tile w --stage loop --target a5", "ptoc emit --stage loop wide.tile w --target a5 -D N=128"),
+        ("mem wide.tile -D capacity.Vec=65536", "ptoc mem wide.tile -D capacity.Vec=65536 -D N=128"),
+        ("mem wide.tile --source", "ptoc mem --source wide.tile -D N=128"),
+    ] {
+        let told = s.run(call);
+        assert!(told.contains("exit 1") && told.contains("error[E0307]") && told.contains("depend on `N`"), "{told}");
+        let flat: String = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("`{command}`")), "{told}");
+        assert!(s.run(command.strip_prefix("ptoc ").unwrap()).contains("exit 0"), "{command}");
+    }
+}
+
+/// What was given on the command line stands there once, so the help says what to write in its place.
+#[test]
+fn a_value_that_does_not_fit_is_named_as_it_was_given() {
+    let s = Sandbox::new();
+    s.file(
+        "big.tile",
+        "kernel k<const X = 32>(a: in f32[M, N], c: out f32[M, N]) {\n    grid (i in tiles(M, 256), j in tiles(N, X));\n    \
+         let x, y = tile Vec<f32, i, j>;\n    TLOAD(x, a.tile(i, j));\n    TADDS(y, x, 1.0);\n    TADD(y, y, x);\n    \
+         TSTORE(c.tile(i, j), y);\n}\n",
+    );
+    let told = s.run("check big.tile -D X=128");
+    assert!(told.contains("error[E0401]") && told.contains("with `-D X=64` in place of `-D X=128`"), "{told}");
+    assert!(s.run("check big.tile -D X=64").contains("exit 0"));
+}
+
 #[test]
 fn emit_shows_every_stage() {
     let s = Sandbox::new();

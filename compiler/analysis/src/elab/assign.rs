@@ -457,7 +457,7 @@ impl Elab<'_> {
         let capacity = self.target.capacity(ty.loc);
         let align = self.target.memory(ty.loc).align;
         let name = self.b.kernel().tiles[t].name.clone();
-        let (zero, align_v) = (self.idx(0), self.idx(align as i64));
+        let zero = self.idx(0);
         let message = format!("the address {{1}} of `{name}` is negative");
         self.require_le(zero, addr, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
         // The last address, and not the end of the tile: the sum could wrap around.
@@ -469,15 +469,18 @@ impl Elab<'_> {
             self.target.name
         );
         self.require_le(addr, last, codes::ADDRESS_OUT_OF_RANGE, message, at)?;
-        let rest = self.bin(BinOp::Rem, addr, align_v, at);
-        let cond = self.compare(CmpOp::Eq, rest, zero, at);
-        let data = CheckData {
-            code: codes::ADDRESS_MISALIGNED,
-            message: format!("the address {{0}} of `{name}` is not a multiple of {align}"),
-            span: at,
-            help: None,
-        };
-        self.check(cond, data, vec![addr], at)?;
+        if !self.facts.multiple_certain(addr, align) {
+            let align_v = self.idx(align as i64);
+            let rest = self.bin(BinOp::Rem, addr, align_v, at);
+            let cond = self.compare(CmpOp::Eq, rest, zero, at);
+            let data = CheckData {
+                code: codes::ADDRESS_MISALIGNED,
+                message: format!("the address {{0}} of `{name}` is not a multiple of {align}"),
+                span: at,
+                help: None,
+            };
+            self.check(cond, data, vec![addr], at)?;
+        }
         let element = element.map(|k| self.idx(i64::from(k)));
         self.emit(Op::Assign { tile: t, element, addr }, span);
         Ok(())

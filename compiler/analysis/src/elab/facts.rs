@@ -166,6 +166,11 @@ impl Facts {
                 }
                 BinOp::Max => offer(x.zip(y).map(|(x, y)| x.max(y))),
                 BinOp::Sub => offer(x.zip(self.min_at(*b, depth - 1)).and_then(|(x, m)| x.checked_sub(m))),
+                BinOp::Mul => {
+                    let least = |v: Value| self.min_at(v, depth - 1).is_some_and(|m| m >= 0);
+                    let product = x.zip(y).and_then(|(x, y)| x.checked_mul(y));
+                    offer(product.filter(|_| least(*a) && least(*b)));
+                }
                 BinOp::Rem => offer(y.filter(|_| self.min_at(*b, depth - 1).is_some_and(|m| m > 0)).map(|y| y - 1)),
                 BinOp::Div => {
                     let below = self.min_at(*b, depth - 1).filter(|m| *m > 0);
@@ -176,6 +181,30 @@ impl Facts {
             }
         }
         best
+    }
+
+    /// Is `v` a multiple of `n`, a power of two, whatever its operands are?
+    pub fn multiple_certain(&self, v: Value, n: u64) -> bool {
+        self.fuel.set(FUEL);
+        n.is_power_of_two() && self.twos_at(v, DEPTH) >= n.trailing_zeros()
+    }
+
+    /// 2 to this power divides `v`; 64 for 0. Sums and products that wrap around keep that.
+    fn twos_at(&self, v: Value, depth: u32) -> u32 {
+        if let Some(c) = self.consts.get(&v) {
+            return c.trailing_zeros();
+        }
+        if depth == 0 || !self.spend() {
+            return 0;
+        }
+        let Some((op, a, b)) = self.defs.get(&v) else { return 0 };
+        let (x, y) = (self.twos_at(*a, depth - 1), self.twos_at(*b, depth - 1));
+        match op {
+            BinOp::Mul => (x + y).min(64),
+            // x % y = x - q y
+            BinOp::Add | BinOp::Sub | BinOp::Rem | BinOp::Min | BinOp::Max => x.min(y),
+            _ => 0,
+        }
     }
 
     /// Is `a <= b + c` certain?

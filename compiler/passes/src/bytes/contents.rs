@@ -35,7 +35,7 @@ pub(super) const ANYTHING: Def = Def(2);
 pub(super) const FIRST_DEF: u32 = 3;
 
 /// More is not remembered of one value.
-const LITERALS: usize = 3;
+const LITERALS: usize = 4;
 const SHADOWS: usize = 4;
 
 /// A value that a byte may hold.
@@ -157,6 +157,19 @@ impl Sets {
         self.of(entries)
     }
 
+    /// What was destroyed of the tile `own` does not count any more: it has got a new value here.
+    pub(super) fn restored(&mut self, set: Set, own: Owner, owners: &dyn Fn(Def) -> Owner) -> Set {
+        let entries = self.get(set);
+        if !entries.iter().any(|e| e.victims.iter().any(|v| owners(*v).meets(own))) {
+            return set;
+        }
+        let mut entries = entries.to_vec();
+        for e in &mut entries {
+            e.victims.retain(|v| !owners(*v).meets(own));
+        }
+        self.of(entries)
+    }
+
     /// Two paths meet.
     pub(super) fn join(&mut self, a: Set, b: Set, how: Meeting) -> Set {
         if a == b {
@@ -245,10 +258,13 @@ impl Sets {
 
 fn qualify(e: &mut Entry, literal: Option<Literal>) {
     if let Some(l) = literal
-        && e.literals.len() < LITERALS
         && let Err(at) = e.literals.binary_search(&l)
     {
         e.literals.insert(at, l);
+        // The youngest conditions are those that are likely to come again.
+        if e.literals.len() > LITERALS {
+            e.literals.remove(0);
+        }
     }
 }
 

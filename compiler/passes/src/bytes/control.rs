@@ -6,8 +6,10 @@ use super::numbers::{Literal, Num};
 use super::walk::{State, Target, Walk};
 use ptoc_ir::tile::{For, If, Label, Op, Scope, Stmt, While};
 
-/// Iterations of a counted loop that are walked through one by one, if these are all of them.
+/// Iterations of a loop that are walked through one by one, if these are all of them.
 const UNROLLED: i64 = 64;
+/// Statements that a longer counted loop may have in all its iterations, to be walked through.
+const LONG: i64 = 8192;
 /// First iterations that are looked at otherwise.
 const PEELED: i64 = 3;
 /// Statements after which loops are looked at less closely.
@@ -95,7 +97,7 @@ impl<'k> Walk<'k> {
         let trips = lo.constant().zip(hi.constant()).and_then(|(l, h)| h.checked_sub(l));
         let peeled = match trips {
             _ if self.visits > ENOUGH => 1,
-            Some(n) if n <= UNROLLED => n,
+            Some(n) if n <= UNROLLED || n.saturating_mul(self.size(&f.body)) <= LONG => n,
             _ => PEELED,
         };
         let before = self.unsure;
@@ -149,12 +151,28 @@ impl<'k> Walk<'k> {
         })
     }
 
+    /// Statements of a region, those of loops as often as they come, as far as that is known.
+    fn size(&mut self, region: &[Stmt]) -> i64 {
+        region.iter().fold(0i64, |sum, stmt| {
+            let inner = stmt.op.regions().fold(1i64, |sum, r| sum.saturating_add(self.size(r)));
+            let times = match &stmt.op {
+                Op::For(f) => {
+                    let (lo, hi) = (self.numbers.get(f.lo), self.numbers.get(f.hi));
+                    lo.constant().zip(hi.constant()).map_or(UNROLLED, |(l, h)| h.saturating_sub(l).max(1))
+                }
+                Op::While(_) => UNROLLED,
+                _ => 1,
+            };
+            sum.saturating_add(inner.saturating_mul(times))
+        })
+    }
+
     /// All iterations from `first` on, as one. The state where the last one ends.
     fn rest(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
         self.unsure = true;
         let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
             let then = this.numbers.now();
-            let index = this.numbers.symbol_from(first);
+            let index = this.numbers.symbol_in(first, hi);
             let index_ty = ptoc_ir::tile::Ty::Index;
             let runs = this.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, index, hi);
             let end = this.iteration(f, index, runs, head)?;

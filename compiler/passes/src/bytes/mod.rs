@@ -15,6 +15,9 @@
 //! may be more than is read, what is overwritten less than is overwritten. So a dead store is dead in every run, and what
 //! is called unwritten is unwritten; what cannot be shown is left to the interpreter, which traps.
 //!
+//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
+//! windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay unwritten.
+//!
 //! Roles run side by side, but what a kernel means is its text from top to bottom; that the synchronisation keeps to that is
 //! for the hazards to say.
 
@@ -23,19 +26,29 @@ mod control;
 mod numbers;
 mod repair;
 mod report;
+mod spread;
 mod walk;
 mod window;
 
 use crate::capacity::Author;
-use ptoc_diagnostics::Diagnostic;
-use ptoc_ir::tile::Kernel;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Kernel, Tile};
 use ptoc_isa::Target;
 
-/// Checks the body of `kernel`, of which initialisation has said `earlier`. Errors and warnings; none if the kernel is too
-/// large for the analysis.
-pub fn check(kernel: &Kernel, target: &Target, earlier: &[Diagnostic], author: &dyn Author) -> Vec<Diagnostic> {
-    match walk::analyse(kernel) {
-        Some(findings) => report::Report { kernel, target, earlier, author, findings: &findings }.all(),
-        None => Vec::new(),
-    }
+/// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
+/// (E0502) that it can dispel, and gives the errors and warnings that come in addition.
+pub fn check(
+    kernel: &Kernel,
+    target: &Target,
+    diagnostics: &mut Vec<Diagnostic>,
+    author: &dyn Author,
+) -> Vec<Diagnostic> {
+    let Some(findings) = walk::analyse(kernel) else { return vec![report::given_up(kernel)] };
+    diagnostics.retain(|d| {
+        let proved = |(span, tile): &(Span, Tile)| {
+            Some(*span) == d.span && d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span)
+        };
+        d.code != codes::MAYBE_UNINITIALISED || !findings.proved.iter().any(proved)
+    });
+    report::Report { kernel, target, earlier: diagnostics, author, findings: &findings }.all()
 }

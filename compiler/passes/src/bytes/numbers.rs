@@ -1,6 +1,7 @@
 //! What is known of scalars: constants, and symbols plus constants. Pure operations on unknown scalars are numbered, so
 //! that the same computation of the same operands is the same number wherever it stands.
 
+use super::spread::Spread;
 use ptoc_ir::tile::{Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
@@ -53,6 +54,10 @@ enum Node {
     Not(Num),
     And(Num, Num),
     Or(Num, Num),
+    /// Arithmetic on indices.
+    Index(BinOp, Num, Num),
+    /// One or the other.
+    Select(Num, Num, Num),
     /// Any other pure operation, by its description.
     Pure(String, Vec<Num>),
 }
@@ -66,6 +71,10 @@ pub(super) struct Numbers {
     symbols: u32,
     /// Symbols that are at least some number.
     at_least: FxHashMap<u32, Num>,
+    /// Symbols that are less than some number.
+    below: FxHashMap<u32, Num>,
+    /// The values that nodes may have.
+    spreads: FxHashMap<u32, Spread>,
     values: FxHashMap<Value, Num>,
 }
 
@@ -77,6 +86,8 @@ impl Numbers {
             ids: FxHashMap::from_iter([(Node::Zero, 0)]),
             symbols: 0,
             at_least: FxHashMap::default(),
+            below: FxHashMap::default(),
+            spreads: FxHashMap::default(),
             values: FxHashMap::default(),
         }
     }
@@ -90,7 +101,10 @@ impl Numbers {
             Node::Symbol(n) => *n,
             Node::Less(a, b, _) | Node::Equal(a, b, _) => self.newest[*a as usize].max(self.newest[*b as usize]),
             Node::Not(a) => self.newest[a.base as usize],
-            Node::And(a, b) | Node::Or(a, b) => self.newest[a.base as usize].max(self.newest[b.base as usize]),
+            Node::And(a, b) | Node::Or(a, b) | Node::Index(_, a, b) => {
+                self.newest[a.base as usize].max(self.newest[b.base as usize])
+            }
+            Node::Select(c, a, b) => [c, a, b].into_iter().map(|n| self.newest[n.base as usize]).max().unwrap_or(0),
             Node::Pure(_, of) => of.iter().map(|n| self.newest[n.base as usize]).max().unwrap_or(0),
         };
         let id = self.nodes.len() as u32;
@@ -107,11 +121,46 @@ impl Numbers {
         Num { base, offset: 0 }
     }
 
-    /// A symbol that is at least `least`.
-    pub(super) fn symbol_from(&mut self, least: Num) -> Num {
+    /// A symbol that is at least `least` and less than `end`.
+    pub(super) fn symbol_in(&mut self, least: Num, end: Num) -> Num {
         let symbol = self.symbol();
         self.at_least.insert(symbol.base, least);
+        self.below.insert(symbol.base, end);
         symbol
+    }
+
+    /// All values that `n` may have.
+    pub(super) fn spread(&mut self, n: Num) -> Spread {
+        let base = match self.spreads.get(&n.base) {
+            Some(&known) => known,
+            None => {
+                let found = self.spread_of(n.base);
+                self.spreads.insert(n.base, found);
+                found
+            }
+        };
+        base.plus(Spread::one(n.offset))
+    }
+
+    fn spread_of(&mut self, id: u32) -> Spread {
+        match self.nodes[id as usize].clone() {
+            Node::Zero => Spread::one(0),
+            Node::Symbol(_) => {
+                let least = self.at_least.get(&id).copied().map(|n| self.spread(n));
+                let end = self.below.get(&id).copied().map(|n| self.spread(n));
+                let last = end.and_then(|e| e.last).and_then(|e| e.checked_sub(1));
+                Spread::between(least.and_then(|l| l.first), last)
+            }
+            Node::Index(op, a, b) => {
+                let (x, y) = (self.spread(a), self.spread(b));
+                x.binary(op, y)
+            }
+            Node::Select(_, a, b) => {
+                let (x, y) = (self.spread(a), self.spread(b));
+                x.or(y)
+            }
+            _ => Spread::ANY,
+        }
     }
 
     /// Symbols that are made from now on are younger than this.
@@ -146,6 +195,11 @@ impl Numbers {
 
     pub(super) fn pure(&mut self, what: String, of: Vec<Num>) -> Num {
         let base = self.node(Node::Pure(what, of));
+        Num { base, offset: 0 }
+    }
+
+    pub(super) fn select(&mut self, cond: Num, a: Num, b: Num) -> Num {
+        let base = self.node(Node::Select(cond, a, b));
         Num { base, offset: 0 }
     }
 
@@ -184,10 +238,14 @@ impl Numbers {
                 }
             };
         }
-        if ty == Ty::Index
-            && let Some(n) = index_binary(op, a, b)
-        {
-            return n;
+        if ty == Ty::Index {
+            return match index_binary(op, a, b) {
+                Some(n) => n,
+                None => {
+                    let base = self.node(Node::Index(op, a, b));
+                    Num { base, offset: 0 }
+                }
+            };
         }
         self.pure(format!("{op:?} {ty}"), vec![a, b])
     }

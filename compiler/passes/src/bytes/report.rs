@@ -16,6 +16,15 @@ use std::collections::BTreeMap;
 /// Overlaps for which an address is sought.
 const REPAIRED: usize = 4;
 
+/// The kernel is too large for the analysis.
+pub(super) fn given_up(kernel: &Kernel) -> Diagnostic {
+    let message = format!("the bytes of `{}` were not followed: it is too large for that", kernel.name);
+    Diagnostic::warning(codes::BYTES_UNDECIDED, kernel.span, message)
+        .with_label("not proved: what is read is written before, and no tile destroys another one")
+        .with_note("the interpreter watches every byte of a run")
+        .with_help("loops of fewer iterations, or fewer loops around each other, make less of it")
+}
+
 pub(super) struct Report<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) target: &'a Target,
@@ -37,7 +46,9 @@ impl Report<'_> {
     fn unwritten(&self) -> Vec<Diagnostic> {
         // One of a tile: what comes after it was written no better. Errors first.
         let mut best: BTreeMap<Tile, &Unwritten> = BTreeMap::new();
-        for u in &self.findings.unwritten {
+        // Of the compiler's own scratch there is nothing to warn of: it is wrong or it is not.
+        let of_interest = |u: &&Unwritten| u.always || u.sure || !self.kernel.tiles[u.tile].hidden;
+        for u in self.findings.unwritten.iter().filter(of_interest) {
             let told = self.earlier.iter().any(|d| {
                 matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
                     && d.labels.iter().any(|l| l.span == self.kernel.tiles[u.tile].span)
@@ -71,17 +82,34 @@ impl Report<'_> {
             None => format!("a part of tile `{}`", data.name),
         };
         let count: u64 = u.bytes.iter().map(|(s, e)| e - s).sum();
+        // Not all that lies between the first and the last.
+        let holes = part.is_some_and(|(rows, cols)| {
+            let all = |(start, end): (u32, u32)| u64::from(end - start);
+            count < all(rows) * all(cols) * data.ty.dtype.size() as u64 && data.ty.dtype != ptoc_tensor::DType::Bool
+        });
+        let what = if holes { format!("some of {what}") } else { what };
         let bytes =
             format!("{count} of the bytes that are read, the first of them byte {:#x} of the tile", first(&u.bytes));
         let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
         let help =
             format!("write it before, or start with `{} = {zero}`, or read only the part that is written", data.name);
         let declared = "declared here; a tile starts without a value";
+        if data.hidden {
+            return self.made_by_the_compiler(u, &what, &bytes);
+        }
         if u.always || u.sure {
             return Diagnostic::error(codes::UNINITIALISED, u.span, format!("nothing has written {what}, read here"))
                 .with_label("reads what is unwritten")
                 .with_secondary(data.span, declared)
                 .with_note(format!("unwritten: {bytes}"))
+                .with_help(help);
+        }
+        if u.beyond {
+            let message = format!("nothing has written {what}, which may be read here");
+            return Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, message)
+                .with_label("reads it, if all that can be valid is")
+                .with_secondary(data.span, declared)
+                .with_note(format!("unwritten: {bytes}; the interpreter ends the run if they are read"))
                 .with_help(help);
         }
         let label = match u.empty_loop {
@@ -93,6 +121,15 @@ impl Report<'_> {
             .with_secondary(data.span, declared)
             .with_note(format!("perhaps unwritten: {bytes}; the interpreter ends the run if it is"))
             .with_help(help)
+    }
+
+    /// Scratch of the compiler's own that is read unwritten.
+    fn made_by_the_compiler(&self, u: &Unwritten, what: &str, bytes: &str) -> Diagnostic {
+        let message = format!("a bug of ptoc: {what}, which the compiler made, is read before it is written");
+        Diagnostic::error(codes::UNINITIALISED, u.span, message)
+            .with_label("the code for this reads it")
+            .with_note(format!("unwritten: {bytes}"))
+            .with_note("the program is not at fault: please report it")
     }
 
     // ---- overlap -------------------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ const FUEL: u32 = 200_000;
 /// Automatic tiles, each element for itself, of a kernel that is looked at.
 const STORAGES: usize = 10_000;
 
+/// Addresses of a tile that are told apart where it is not known which of them it has.
+const ADDRESSES: usize = 64;
+
 /// An element of a tile array; `None` if it is not known which.
 pub(super) type Element = Option<u32>;
 
@@ -48,6 +51,8 @@ pub(super) struct Unwritten {
     pub(super) sure: bool,
     /// Only a loop that does not run leaves them so.
     pub(super) empty_loop: bool,
+    /// They are read only where more is valid than need be.
+    pub(super) beyond: bool,
     /// The bytes of the visit that tells most, in the tile.
     pub(super) bytes: Vec<Bytes>,
     /// Rows and columns that it reads.
@@ -106,6 +111,10 @@ pub(super) struct Walk<'k> {
     unwritten: FxHashMap<(*const Stmt, Tile, Element), Unwritten>,
     /// Reads of [`Walk::unwritten`]'s kind that found everything written.
     clean: FxHashSet<(*const Stmt, Tile, Element)>,
+    /// Reads that may find something unwritten, or cannot be followed: the statement and the tile.
+    unproved: FxHashSet<(Span, Tile)>,
+    /// Reads that were looked at.
+    looked_at: FxHashSet<(Span, Tile)>,
     overlaps: Vec<Overlap>,
     /// Pairs of tiles of which one reads what the other wrote: they share bytes on purpose.
     aliases: FxHashSet<(Tile, Tile)>,
@@ -116,6 +125,8 @@ pub(super) struct Findings {
     pub(super) defs: Vec<DefInfo>,
     pub(super) unwritten: Vec<Unwritten>,
     pub(super) overlaps: Vec<Overlap>,
+    /// Statements with a tile that they read, of which every byte that they may read is sure to be written.
+    pub(super) proved: FxHashSet<(Span, Tile)>,
 }
 
 /// Where a window may be.
@@ -185,6 +196,8 @@ pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
         checked: None,
         unwritten: FxHashMap::default(),
         clean: FxHashSet::default(),
+        unproved: FxHashSet::default(),
+        looked_at: FxHashSet::default(),
         overlaps: Vec::new(),
         aliases: kernel.aliases.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect(),
     };
@@ -211,7 +224,8 @@ pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
         let by = walk.defs[(o.by.0 - FIRST_DEF) as usize].tile;
         !walk.aliases.contains(&(by.min(o.tile), by.max(o.tile)))
     });
-    Some(Findings { defs: walk.defs, unwritten, overlaps })
+    let proved = walk.looked_at.difference(&walk.unproved).copied().collect();
+    Some(Findings { defs: walk.defs, unwritten, overlaps, proved })
 }
 
 impl Findings {
@@ -308,7 +322,7 @@ impl<'k> Walk<'k> {
                     Some(true) => x,
                     Some(false) => y,
                     None if x == y => x,
-                    None => self.numbers.pure("select".into(), vec![c, x, y]),
+                    None => self.numbers.select(c, x, y),
                 }
             }
             Op::Convert { a, round, saturate, .. } => {
@@ -379,6 +393,7 @@ impl<'k> Walk<'k> {
         let data = &self.kernel.tiles[r.tile];
         let number = r.element.map_or(Num::known(0), |v| self.numbers.get(v));
         let element = number.constant().and_then(|n| u32::try_from(n).ok()).filter(|n| *n < data.count);
+        let elements = self.numbers.spread(number);
         let memory = data.ty.loc as usize;
         let somewhere = Start::Somewhere(r.tile.index() as u32, number);
         let own = data.addr == AddrKind::Auto;
@@ -389,18 +404,31 @@ impl<'k> Walk<'k> {
             }
             (AddrKind::Auto, None) => {
                 let first = self.own[r.tile];
-                ((first..first + data.count as usize).map(|s| (s, 0)).collect(), false, somewhere)
+                (
+                    (0..data.count).filter(|n| elements.has(i64::from(*n))).map(|n| (first + n as usize, 0)).collect(),
+                    false,
+                    somewhere,
+                )
             }
             (AddrKind::Fixed(at), Some(n)) => {
                 let base = at[n as usize];
                 (vec![(memory, base)], false, Start::At(memory, base))
             }
-            (AddrKind::Fixed(at), None) => (at.iter().map(|&base| (memory, base)).collect(), false, somewhere),
+            (AddrKind::Fixed(at), None) => {
+                let some = at.iter().enumerate().filter(|(n, _)| elements.has(*n as i64));
+                (some.map(|(_, &base)| (memory, base)).collect(), false, somewhere)
+            }
             (AddrKind::Dynamic, element) => {
                 let address = element.and_then(|n| state.bound.get(&(r.tile, n)).copied());
                 match address.map(|a| (a, a.constant().and_then(|n| u64::try_from(n).ok()))) {
                     Some((_, Some(base))) => (vec![(memory, base)], false, Start::At(memory, base)),
-                    Some((a, None)) => (vec![(memory, 0)], true, Start::Somewhere(r.tile.index() as u32, a)),
+                    Some((a, None)) => {
+                        let start = Start::Somewhere(r.tile.index() as u32, a);
+                        match self.numbers.spread(a).values(0, i64::MAX, ADDRESSES) {
+                            Some(all) => (all.into_iter().map(|at| (memory, at as u64)).collect(), false, start),
+                            None => (vec![(memory, 0)], true, start),
+                        }
+                    }
                     None => {
                         let unknown = self.numbers.symbol();
                         (vec![(memory, 0)], true, Start::Somewhere(r.tile.index() as u32, unknown))
@@ -420,16 +448,24 @@ impl<'k> Walk<'k> {
 
     fn read(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
         let places = self.places(state, r, part);
+        let (mut written, mut used) = (!places.anywhere, Vec::new());
         for (storage, ranges) in places.most() {
-            let mut used = Vec::new();
             state.storages[storage].visit(&ranges, &mut |_, set| {
                 let found = self.sets.get(set);
+                let unwritten = |e: &Entry| matches!(e.def, UNWRITTEN | EMPTY_LOOP) && self.visible(e, places.key);
+                written &= !found.iter().any(unwritten);
                 used.extend(
                     found.iter().filter(|e| e.def.0 >= FIRST_DEF && self.visible(e, places.key)).map(|e| e.def),
                 );
             });
-            for def in used {
-                self.defs[(def.0 - FIRST_DEF) as usize].used = true;
+        }
+        for def in used {
+            self.defs[(def.0 - FIRST_DEF) as usize].used = true;
+        }
+        if self.quiet == 0 {
+            self.looked_at.insert((stmt.span, r.tile));
+            if !written {
+                self.unproved.insert((stmt.span, r.tile));
             }
         }
         if !places.certain {
@@ -469,7 +505,17 @@ impl<'k> Walk<'k> {
                 () => {}
             }
         });
-        let hidden = self.kernel.tiles[r.tile].hidden;
+        // What is read where all is valid that can be, and nobody writes.
+        let mut beyond: Vec<Bytes> = Vec::new();
+        if never.is_empty() && perhaps.is_empty() {
+            state.storages[storage].visit(&shift(&places.extent.full, base), &mut |(start, end), set| {
+                let found = self.sets.get(set);
+                let mut seen = found.iter().filter(|e| self.visible(e, places.key)).peekable();
+                if seen.peek().is_some() && seen.all(|e| e.def == UNWRITTEN && !e.vague) {
+                    beyond.push((start - base, end - base));
+                }
+            });
+        }
         let checked = self.checked == Some(stmt.span);
         for (bytes, by, lost) in foreign {
             let other = self.defs[(by.0 - FIRST_DEF) as usize].tile;
@@ -487,15 +533,29 @@ impl<'k> Walk<'k> {
                 Some(_) => {}
             }
         }
-        let bad = !never.is_empty() || !perhaps.is_empty() || (!empty.is_empty() && !checked);
-        if bad && !hidden {
+        let bad = [&never, &perhaps, &beyond].iter().any(|b| !b.is_empty()) || (!empty.is_empty() && !checked);
+        let beyond_only = never.is_empty() && perhaps.is_empty() && !beyond.is_empty();
+        if bad {
             if self.quiet == 0 {
                 let sure = !never.is_empty() && !self.unsure;
                 let always = !never.is_empty();
-                let empty_loop = never.is_empty() && perhaps.is_empty();
-                let bytes = [never, perhaps, empty].into_iter().find(|b| !b.is_empty()).unwrap_or_default();
-                let (rows, cols) = (places.extent.rows, places.extent.cols);
-                let new = Unwritten { tile: r.tile, span: stmt.span, always, sure, empty_loop, bytes, rows, cols };
+                let empty_loop = never.is_empty() && perhaps.is_empty() && beyond.is_empty();
+                let bytes = [never, perhaps, beyond, empty].into_iter().find(|b| !b.is_empty()).unwrap_or_default();
+                let (rows, cols) = match beyond_only {
+                    true => places.extent.reach,
+                    false => (places.extent.rows, places.extent.cols),
+                };
+                let new = Unwritten {
+                    tile: r.tile,
+                    span: stmt.span,
+                    always,
+                    sure,
+                    empty_loop,
+                    beyond: beyond_only,
+                    bytes,
+                    rows,
+                    cols,
+                };
                 match self.unwritten.get_mut(&id) {
                     None => {
                         self.unwritten.insert(id, new);
@@ -511,7 +571,8 @@ impl<'k> Walk<'k> {
                 }
             }
             let sets = &mut self.sets;
-            Rc::make_mut(&mut state.storages[storage]).update(&ranges, &mut |set| sets.settled(set));
+            let reported = shift(if beyond_only { &places.extent.full } else { &places.extent.least }, base);
+            Rc::make_mut(&mut state.storages[storage]).update(&reported, &mut |set| sets.settled(set));
         } else if self.quiet == 0 {
             self.clean.insert(id);
         }
@@ -544,6 +605,12 @@ impl<'k> Walk<'k> {
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);
             contents.update(&ranges, &mut |set| sets.overlaid(set, def, key, placed, own, &owners));
+        }
+        if places.certain {
+            // Written anew, if anything is; and if nothing is, nothing is read there either.
+            let (storage, base) = places.all[0];
+            let ranges = shift(&places.extent.least, base);
+            Rc::make_mut(&mut state.storages[storage]).update(&ranges, &mut |set| sets.restored(set, own, &owners));
         }
     }
 

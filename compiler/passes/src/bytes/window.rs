@@ -9,6 +9,9 @@ use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
+/// Places of a window along an axis that are told apart.
+const ORIGINS: usize = 4096;
+
 /// A window, by number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Key(u32);
@@ -37,18 +40,32 @@ struct Axis {
 }
 
 impl Axis {
-    /// The rows or columns that may be touched, of so many.
-    fn most(self, of: u32) -> Range {
-        match (self.origin.constant(), self.valid.constant()) {
-            (Some(o), Some(n)) => clip(o, n, of),
-            (Some(o), None) => clip(o, i64::from(self.capacity), of),
-            _ => (0, of),
+    /// How many rows or columns it may touch.
+    fn length(self) -> i64 {
+        self.valid.constant().unwrap_or(i64::from(self.capacity))
+    }
+
+    /// The rows or columns that may be touched, of so many: in order, apart.
+    fn most(self, of: u32, numbers: &mut Numbers) -> Vec<Range> {
+        let length = self.length();
+        let origins = match self.origin.constant() {
+            Some(o) => Some(vec![o]),
+            None => numbers.spread(self.origin).values(1i64.saturating_sub(length), i64::from(of), ORIGINS),
+        };
+        let Some(origins) = origins else { return vec![(0, of)] };
+        let mut out: Vec<Range> = Vec::new();
+        for (start, end) in origins.into_iter().map(|o| clip(o, length, of)).filter(|(s, e)| s < e) {
+            match out.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => out.push((start, end)),
+            }
         }
+        out
     }
 
     /// Those that are touched where all is valid that can be; none if nobody knows where the window is.
     fn full(self, of: u32) -> Range {
-        if self.origin.constant().is_some() { self.most(of) } else { (0, 0) }
+        self.origin.constant().map_or((0, 0), |o| clip(o, self.length(), of))
     }
 
     /// Those that are sure to be touched, if anything of the window is.
@@ -152,11 +169,6 @@ impl Shape {
         }
         out
     }
-
-    /// Is a part of the tile less than whole bytes, so that only all of it is byte-exact?
-    fn coarse(&self, rows: Range, cols: Range) -> bool {
-        self.packed && (rows != (0, self.rows) || cols != (0, self.cols))
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -189,6 +201,8 @@ pub(super) struct Extent {
     /// Rows and columns of `least`: first, one past the last.
     pub(super) rows: Range,
     pub(super) cols: Range,
+    /// Those of `full`.
+    pub(super) reach: (Range, Range),
 }
 
 /// Which part of a window a statement touches.
@@ -217,6 +231,28 @@ impl Keys {
 
     fn rectangle(&mut self, shape: Shape, rows: Range, cols: Range) -> Rc<[Bytes]> {
         self.rectangles.entry((shape, rows, cols)).or_insert_with(|| shape.rectangle(rows, cols).into()).clone()
+    }
+
+    /// The bytes of some rows and columns.
+    fn rectangles(&mut self, shape: Shape, rows: &[Range], cols: &[Range]) -> Rc<[Bytes]> {
+        if let (&[rows], &[cols]) = (rows, cols) {
+            return self.rectangle(shape, rows, cols);
+        }
+        let mut all: Vec<Bytes> = Vec::new();
+        for &r in rows {
+            for &c in cols {
+                all.extend_from_slice(&self.rectangle(shape, r, c));
+            }
+        }
+        all.sort_unstable();
+        let mut out: Vec<Bytes> = Vec::new();
+        for (start, end) in all {
+            match out.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => out.push((start, end)),
+            }
+        }
+        out.into()
     }
 
     /// The window of an operand, and its bytes.
@@ -248,7 +284,7 @@ impl Keys {
         }
         let row = Axis { origin: row, valid: valid.0, capacity: capacity.0 };
         let col = Axis { origin: col, valid: valid.1, capacity: capacity.1 };
-        let (most_rows, most_cols) = (row.most(ty.rows), col.most(ty.cols));
+        let (most_rows, most_cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
         let nowhere = ((0, 0), (0, 0));
         let (rows, cols) = match part {
             Part::Some => nowhere,
@@ -258,14 +294,17 @@ impl Keys {
             Part::Some => nowhere,
             _ => (row.full(ty.rows), col.full(ty.cols)),
         };
-        let coarse = shape.coarse(most_rows, most_cols);
+        let whole = [(0, ty.rows)] == most_rows[..] && [(0, ty.cols)] == most_cols[..];
+        // A part of it is less than whole bytes, so that only all of it is byte-exact.
+        let coarse = shape.packed && !whole;
         let extent = Extent {
-            most: self.rectangle(shape, most_rows, most_cols),
+            most: self.rectangles(shape, &most_rows, &most_cols),
             full: self.rectangle(shape, full.0, full.1),
             least: if coarse { Rc::from([]) } else { self.rectangle(shape, rows, cols) },
             exact: row.exact() && col.exact() && !coarse && !matches!(part, Part::Some),
             rows,
             cols,
+            reach: full,
         };
         let window = Window { start, shape, row, col };
         let next = Key(self.all.len() as u32);

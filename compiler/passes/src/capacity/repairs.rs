@@ -131,7 +131,8 @@ impl<'k> Repairs<'k> {
                 None if parameter.launched => {
                     format!("it fits with `{name} = {value}` in place of {old} in this launch{with}{reach}")
                 }
-                None => format!("it fits with `-D {name}={value}` in place of {old}{with}{reach}"),
+                // It was given on the command line, where it may stand once.
+                None => format!("it fits with `-D {name}={value}` in place of `-D {name}={old}`{with}{reach}"),
             };
             let edits = parameter.place.map(|span| Edit { span, text: value.to_string() });
             out.push((trial.fits, Fix { message, edits: edits.into_iter().collect() }));

@@ -6,6 +6,7 @@ use crate::files::Outputs;
 use crate::io::Io;
 use crate::session::{Failed, Origin, Session, Waiting};
 use crate::{ERRORS, files};
+use clap::ValueEnum;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::{loops, tile};
 use ptoc_passes::PlacedKernel;
@@ -60,6 +61,8 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     if matches!(args.stage, Stage::Tokens | Stage::Ast) {
         return source_text(args, session);
     }
+    let stage = args.stage.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+    session.command = Some(args.compile.command(&format!("emit --stage {stage}"), &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let entry = match unit.entry(args.kernel.as_deref(), "emit") {
         Ok(entry) => entry,

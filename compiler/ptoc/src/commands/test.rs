@@ -268,6 +268,7 @@ fn run_line(
         return Err(errors(session, "does not compile"));
     }
     let Ok(mut arrays) = inputs else { return Err(errors(session, "inputs cannot be read")) };
+    session.watched = run.backends.iter().all(|(name, _)| *name == BackendName::Interp);
     let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
         return Err(errors(session, "does not compile"));
     };

@@ -162,3 +162,31 @@ fn wrong_calls() {
         "run ring.tile --backend interp --schedule late:3",
     ]));
 }
+
+/// A kernel with a hazard: refused where nobody watches, as by `check`; the interpreter shows what comes of it.
+#[test]
+fn hazards_keep_a_kernel_from_the_cpu() {
+    let s = sandbox();
+    for call in ["check race.tile", "emit race.tile --stage loop"] {
+        let told = s.run(call);
+        assert!(told.contains("exit 1") && told.contains("error[E056"), "{call}: {told}");
+    }
+    for backend in ["", "--backend cpu"] {
+        let told = s.run(&format!("run race.tile {backend} {CALL}"));
+        assert!(told.contains("exit 1") && told.contains("error[E056"), "{backend}: {told}");
+        assert!(!told.contains("warning[E056") && !told.contains("stdout"), "{backend}: {told}");
+    }
+    let note = "an error, but the interpreter runs the kernel";
+    let told = s.run(&format!("run race.tile --backend interp {CALL}"));
+    assert!(told.contains("warning[E056") && !told.contains("error[E056"), "{told}");
+    assert_eq!(told.matches(note).count(), 1, "{told}");
+    let told = s.run(&format!("run race.tile --backend interp --schedule late {CALL}"));
+    assert!(told.contains("exit 1") && told.contains("error[PA-112") && told.contains(note), "{told}");
+    // A `run:` line stands for what `ptoc run` does.
+    for (name, line) in [("cpu", "interp,cpu"), ("interp", "interp")] {
+        let text = fs::read_to_string(s.path().join("race.tile")).unwrap();
+        s.file(&format!("{name}.tile"), format!("// run: scale {line} R=40 C=1024 s=2.0 seed=1\n{text}"));
+        let told = s.run(&format!("test {name}.tile"));
+        assert_eq!(told.contains("does not compile"), name == "cpu", "{told}");
+    }
+}

@@ -108,6 +108,7 @@ fn print_source(args: &MemArgs, session: &mut Session, report: &mut Report, io: 
 }
 
 fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
+    session.command = Some(args.compile.command("mem", &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let entry = match unit.entry(args.kernel.as_deref(), "mem") {
         Ok(entry) => entry,

@@ -29,6 +29,7 @@ enum Style {
 
 /// The text, verified.
 pub(super) fn print(args: &MemArgs, session: &mut Session) -> Result<String, Failed> {
+    session.command = Some(args.compile.command("mem --source", &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let (maps, kernels) = maps(args, session, &unit)?;
     if session.diagnostics.has_errors() {

@@ -19,6 +19,7 @@ pub(super) fn trap_line(session: &mut Session, unit: &Unit, trap: &Trap) -> Resu
         return Err(errors(session, "does not compile"));
     }
     let Ok(mut arrays) = arrays else { return Err(errors(session, "inputs cannot be read")) };
+    session.watched = true;
     let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
         return Err(errors(session, "does not compile"));
     };
