@@ -3,11 +3,11 @@
 //! Points are the numbers of [`crate::liveness`], which is computed anew here: passes after placement insert statements.
 
 use crate::holding::{Holding, holding};
-use crate::liveness::{Interval, Liveness, LoopRange, Point, liveness};
+use crate::liveness::{Interval, Liveness, LoopRange, Point, for_each_point, liveness};
 use crate::placement::{self, Placement, footprint, pitch};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
 use ptoc_isa::{Loc, Target, TileType};
 use smol_str::SmolStr;
 
@@ -22,6 +22,11 @@ pub struct MemoryMap {
     pub target: SmolStr,
     /// Source of each point.
     pub points: Vec<Span>,
+    /// What each point was before the passes.
+    pub origins: Vec<Origin>,
+    /// The call in the kernel's own text that brought a point here, where it is in a function. For whoever knows the
+    /// source's scopes to fill in; empty otherwise.
+    pub calls: Vec<Option<Span>>,
     /// The loops.
     pub loops: Vec<LoopRange>,
     /// The memories that tiles live in, in the order of [`Loc::ALL`].
@@ -102,6 +107,29 @@ pub struct MappedTile {
     pub shares: Vec<usize>,
 }
 
+/// What a point is in the kernel as it was elaborated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The statement that defines this value.
+    Value(Value),
+    /// A statement of [`ptoc_ir::tile::Trail::statements`]: the next one of its span.
+    Listed,
+    /// A pass added it, or it is the end of a statement.
+    Other,
+}
+
+fn origins(kernel: &Kernel, points: usize) -> Vec<Origin> {
+    let mut out = vec![Origin::Other; points];
+    for_each_point(kernel, &mut |point, stmt| {
+        out[point as usize] = match stmt.op.def() {
+            Some(value) => Origin::Value(value),
+            None if Trail::lists(&stmt.op) => Origin::Listed,
+            None => Origin::Other,
+        };
+    });
+    out
+}
+
 impl MemoryMap {
     /// The map of `kernel` with the addresses of `placement`.
     pub fn new(kernel: &Kernel, placement: &Placement, target: &Target) -> MemoryMap {
@@ -112,6 +140,8 @@ impl MemoryMap {
             span: kernel.span,
             target: target.name.as_str().into(),
             memories: memories.collect(),
+            origins: origins(kernel, live.spans.len()),
+            calls: Vec::new(),
             points: live.spans,
             loops: live.loops,
         }

@@ -475,6 +475,38 @@ fn a_value_that_does_not_fit_is_named_as_it_was_given() {
     assert!(s.run("check big.tile -D X=64").contains("exit 0"));
 }
 
+/// Tiles of a function come once for each call: the map says of which.
+#[test]
+fn tiles_of_functions_name_their_call() {
+    let s = Sandbox::new();
+    s.file(
+        "soft.tile",
+        "\
+fn soft(x: Vec<f32, 16, 64>, y: Vec<f32, 16, 64>) {
+    let t = tile Vec<f32, 16, 64>;
+    TADDS(t, x, 1.0);
+    let u = tile Vec<f32, 16, 64>;
+    TMULS(u, t, 2.0);
+    TADD(y, u, t);
+}
+fn twice(x: Vec<f32, 16, 64>, y: Vec<f32, 16, 64>) {
+    soft(x, y);
+    soft(y, x);
+}
+kernel k(a: in f32[M, N], c: out f32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let x = tile Vec<f32, 16, 64>;
+    let y = tile Vec<f32, 16, 64>;
+    TLOAD(x.valid(i, j), a.tile(i, j));
+    soft(x, y);
+    twice(y, x);
+    TSTORE(c.tile(i, j), x.valid(i, j));
+}
+",
+    );
+    snapshot!(s.run("mem soft.tile"));
+}
+
 #[test]
 fn emit_shows_every_stage() {
     let s = Sandbox::new();

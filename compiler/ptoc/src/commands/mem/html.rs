@@ -101,7 +101,7 @@ fn card(out: &mut String, map: &MemoryMap, memory: &MappedMemory, id: &str, line
         share.min(100),
         memory.used,
         memory.capacity,
-        escape(&lines.show(lines.at(map, memory.peak_point)))
+        escape(&lines.place(map, memory.peak_point))
     )
     .ok();
 }

@@ -49,14 +49,38 @@ impl<'s> Lines<'s> {
         }
     }
 
-    /// `12-14`: first write to last read, or to the end of its life if nothing reads it.
+    /// The line of the call that brought a point into the kernel, if it is in a function.
+    pub fn call(&self, map: &MemoryMap, point: Point) -> Option<Line> {
+        map.calls.get(point as usize).copied().flatten().map(|span| self.of(span))
+    }
+
+    /// `12`, or `20 (12)` for line 12 of a function that line 20 calls.
+    pub fn place(&self, map: &MemoryMap, point: Point) -> String {
+        let line = self.show(self.at(map, point));
+        match self.call(map, point) {
+            Some(call) => format!("{} ({line})", self.show(call)),
+            None => line,
+        }
+    }
+
+    /// `12-14`: first write to last read, or to the end of its life if nothing reads it. `20 (12-14)` is in a function that
+    /// line 20 calls.
     pub fn life(&self, map: &MemoryMap, tile: &MappedTile) -> String {
         let Some(held) = tile.held else { return "unused".into() };
-        let first = self.at(map, tile.first_write.unwrap_or(held.start));
-        let last = self.at(map, tile.last_read.or(tile.first_write).unwrap_or(held.end));
+        let start = tile.first_write.unwrap_or(held.start);
+        let end = tile.last_read.or(tile.first_write).unwrap_or(held.end);
+        match (self.call(map, start), self.call(map, end)) {
+            (None, None) => self.range(map, start, end),
+            (Some(a), Some(b)) if a == b => format!("{} ({})", self.show(a), self.range(map, start, end)),
+            _ => format!("{} to {}", self.place(map, start), self.place(map, end)),
+        }
+    }
+
+    fn range(&self, map: &MemoryMap, start: Point, end: Point) -> String {
+        let (first, last) = (self.at(map, start), self.at(map, end));
         match (first == last, first.file == last.file && first.number > last.number) {
             (true, _) => self.show(first),
-            // Read in the next iteration of a loop, or in a function that stands above.
+            // Read in the next iteration of a loop.
             (_, true) => format!("{}, {}", self.show(first), self.show(last)),
             _ if first.file == last.file && first.file != self.home => {
                 format!("{}-{}", self.show(first), last.number)

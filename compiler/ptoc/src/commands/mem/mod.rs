@@ -1,5 +1,6 @@
 //! `ptoc mem`
 
+mod calls;
 mod html;
 mod json;
 pub(crate) mod lines;
@@ -122,10 +123,14 @@ fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
     let instances = instances(session, &unit, &entry, &bindings)?;
     let told = session.diagnostics.has_errors();
     let mut list = Vec::new();
-    for (instance, kernel, bindings) in instances {
-        let (map, found) = session.map(instance, &Origin { unit: &unit, kernel, bindings: &bindings });
+    for (mut instance, kernel, bindings) in instances {
+        let debug = std::mem::take(&mut instance.debug);
+        let (mut map, found) = session.map(instance, &Origin { unit: &unit, kernel, bindings: &bindings });
         // What lies past the end was said of its address.
         session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
+        if let Some(map) = &mut map {
+            map.calls = calls::of(map, &debug);
+        }
         list.extend(map);
     }
     if list.is_empty() {

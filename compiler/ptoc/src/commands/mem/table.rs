@@ -30,16 +30,29 @@ fn one(map: &MemoryMap, lines: &Lines<'_>, width: usize) -> String {
     let tiles = || map.memories.iter().flat_map(|m| &m.tiles);
     let mut legend = Vec::new();
     if tiles().any(|t| !t.live.is_empty()) {
-        legend.push("█ holds a value");
+        legend.push("█ holds a value".to_owned());
     }
     if tiles().any(|t| !t.dead.is_empty()) {
-        legend.push("░ holds bytes, but no value that is read any more");
+        legend.push("░ holds bytes, but no value that is read any more".to_owned());
     }
     if tiles().any(|t| t.hidden) {
-        legend.push("= a hidden tile, for the result of this expression");
+        legend.push("= a hidden tile, for the result of this expression".to_owned());
     }
     if tiles().any(|t| matches!(t.chosen, Chosen::Fixed | Chosen::Pinned)) {
-        legend.push("@ an address of the author's choosing");
+        legend.push("@ an address of the author's choosing".to_owned());
+    }
+    let called = |t: &MappedTile| {
+        let ends =
+            [t.first_write, t.last_read].into_iter().flatten().chain(t.held.iter().flat_map(|h| [h.start, h.end]));
+        ends.filter_map(|p| Some((p, lines.call(map, p)?))).next()
+    };
+    if let Some((point, call)) = tiles().find_map(called) {
+        let line = lines.show(lines.at(map, point));
+        legend.push(format!(
+            "{} ({line}) is line {line} of a function that line {} calls",
+            lines.show(call),
+            lines.show(call)
+        ));
     }
     for line in legend {
         writeln!(out, "{}{line}", if line.starts_with('█') { "\n" } else { "" }).ok();
@@ -55,7 +68,7 @@ fn section(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, width: usi
         _ => format!("{title}  {used} of {capacity} bytes used ({} %)", percent(*used, *capacity)),
     };
     if *peak > 0 {
-        write!(out, ", peak {peak} at line {}", lines.show(lines.at(map, memory.peak_point))).ok();
+        write!(out, ", peak {peak} at line {}", lines.place(map, memory.peak_point)).ok();
     }
     out.push('\n');
     if !memory.fits() && *capacity > 0 {
