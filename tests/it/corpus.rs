@@ -53,6 +53,11 @@ fn source_to_ir_of_all_programs() {
 }
 
 #[test]
+fn plan() {
+    replay(properties::plan, &["corpus/plan"], None);
+}
+
+#[test]
 fn plan_of_all_programs() {
     replay(properties::plan, &["language", "../examples", "corpus/exec_diff"], None);
 }

@@ -130,7 +130,7 @@ fn dram(root: &Path) {
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
-    for dir in ["tests/language", "examples", "tests/ui"] {
+    for dir in ["tests/language", "examples", "tests/ui", "tests/bytes", "tests/hazards"] {
         tile_files(&root.join(dir), &mut paths);
     }
     let mut texts: Vec<String> = paths.iter().map(|p| fs::read_to_string(p).expect("readable")).collect();
@@ -140,10 +140,11 @@ fn main() {
     for text in &texts {
         save("source_to_ir", text);
         save("exec_diff", text);
+        save("plan", text);
         irs(text);
     }
     dram(&root);
-    for target in ["source_to_ir", "exec_diff", "ir_text", "loop_text", "dram"] {
+    for target in ["source_to_ir", "exec_diff", "plan", "ir_text", "loop_text", "dram"] {
         dictionary(target, &saved(target), 3000);
     }
 }
