@@ -475,6 +475,30 @@ fn a_value_that_does_not_fit_is_named_as_it_was_given() {
     assert!(s.run("check big.tile -D X=64").contains("exit 0"));
 }
 
+/// Addresses that a remainder bounds are proved: nothing is left for the run to test.
+#[test]
+fn addresses_of_remainders_are_proved() {
+    let s = Sandbox::new();
+    for (address, unproved) in [
+        ("(k.index % 4) * 0x800", &[][..]),
+        ("0x100 + 0x800 * (k.index % 3)", &[]),
+        ("(k.index % 4) * 0x810", &["PA-1106"]),
+        ("(k.index % 400) * 0x800", &["PA-1107"]),
+        ("k.index * 0x800", &["PA-1107"]),
+    ] {
+        let text = format!(
+            "kernel k(a: in f32[M, 64], c: out f32[M, 64]) {{\n    let x = tile Vec<f32, 8, 64>;\n    for k in tiles(M, 8) {{\n        \
+             TASSIGN(x, {address});\n        TLOAD(x.valid(k, 64), a.tile(k, _));\n        TSTORE(c.tile(k, _), x.valid(k, 64));\n    \
+             }}\n}}\n"
+        );
+        s.file("turns.tile", text);
+        let told = s.run("check turns.tile");
+        for code in ["PA-1106", "PA-1107"] {
+            assert_eq!(told.contains(code), unproved.contains(&code), "{address}: {told}");
+        }
+    }
+}
+
 /// Tiles of a function come once for each call: the map says of which.
 #[test]
 fn tiles_of_functions_name_their_call() {

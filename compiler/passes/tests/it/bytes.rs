@@ -376,3 +376,42 @@ fn findings_are_those_of_the_interpreter() {
         assert!([refused, overlaps, destroyed, dead, clean].iter().all(|n| *n >= 20) && warned > 0, "{counts:?}");
     }
 }
+
+/// 127 of 128 rows are written, then all are read.
+const SHORT: &str = "\
+kernel \"copy\" target \"a2a3\"
+tensor g0 \"a\" in f32 [v0, v1]
+tensor g1 \"c\" out f32 [v0, v1]
+tile t0 \"x\" Vec<f32, 128, 64>
+label l0
+prologue {
+  v0: index = const 128
+  v1: index = const 64
+  v2: index = const 0
+  v3: index = const 1
+  v4: index = const 8192
+  v5: index = const 127
+}
+grid []
+body {
+  alloc t0
+  for l0 v6 \"r\": index in v2..v5 {
+    v7: index = mul v6, v1
+    tload t0[1x64 v3, v1 at v6, v2], g0[v7 + (v3, v1):(v3, v3)]
+  }
+  tstore g1[v2 + (v0, v1):(v1, v3)], t0[128x64 v0, v1]
+}
+";
+
+#[test]
+fn scratch_of_the_compiler_is_looked_at() {
+    let target = Target::builtin("a2a3").expect("built in");
+    let kernel = ptoc_ir::tile::text::parse(SHORT, ptoc_diagnostics::FileId(0)).expect("it parses");
+    for hidden in [false, true] {
+        let mut kernel = kernel.clone();
+        kernel.tiles.values_mut().for_each(|t| t.hidden = hidden);
+        let errors = place(kernel, target).expect_err("a row is unwritten");
+        let told: Vec<_> = errors.iter().map(|d| (d.code, d.message.contains("a bug of ptoc"))).collect();
+        assert_eq!(told, [(codes::UNINITIALISED, hidden)]);
+    }
+}
