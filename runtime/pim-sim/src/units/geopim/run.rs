@@ -255,8 +255,8 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         true
     }
 
-    /// Closes and refreshes all banks of a pseudo-channel.
-    fn refresh_all(&mut self, pc: usize, units: &[usize]) {
+    /// Closes and refreshes all banks of a pseudo-channel; the tick from which they can be used.
+    fn refresh_all(&mut self, pc: usize, units: &[usize]) -> u64 {
         let first = pc * self.config.org.banks_per_pc() as usize;
         let due = self.refresh.due[first];
         let gaps = &self.fixed.gaps;
@@ -278,31 +278,30 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         self.refreshes += 1;
         let per_pc = self.config.org.banks_per_pc() as usize;
         self.refresh.due[first..first + per_pc].iter_mut().for_each(|due| *due += self.refresh.interval);
+        until
     }
 
-    /// Closes the books, and the banks.
+    /// Closes the books, and the banks. Pseudo-channels that were done early, or had nothing to do, were refreshed meanwhile.
     fn report(mut self, start: u64) -> Report {
         let clock = self.fixed.clock;
-        let mut end = self.units.iter().map(|u| u.end(&clock)).max().unwrap_or(start);
-        let gaps = &self.fixed.gaps;
+        let ends: Vec<u64> = self.units.iter().map(|u| u.end(&clock)).collect();
+        let through = ends.iter().copied().max().unwrap_or(start);
+        let mut end = through;
         for pc in 0..self.shared.len() {
             let of_pc: Vec<usize> = (0..self.units.len()).filter(|n| self.pc(*n) == pc).collect();
+            let first = pc * self.config.org.banks_per_pc() as usize;
+            while self.refresh.mode == Refresh::AllBank && self.refresh.due[first] < through {
+                end = end.max(self.refresh_all(pc, &of_pc));
+            }
+            let gaps = &self.fixed.gaps;
             if of_pc.iter().any(|n| self.units[*n].bank.open.is_some()) {
                 let at = of_pc.iter().map(|n| self.units[*n].bank.earliest(gaps, Command::PreAb)).max().unwrap_or(0);
-                let at = at.max(of_pc.iter().map(|n| self.units[*n].end(&clock)).max().unwrap_or(0));
-                (self.sink)(issued(
-                    self.config,
-                    pc * self.config.org.banks_per_pc() as usize,
-                    at,
-                    Command::PreAb,
-                    0,
-                    0,
-                ));
+                let at = at.max(of_pc.iter().map(|n| ends[*n]).max().unwrap_or(0));
+                (self.sink)(issued(self.config, first, at, Command::PreAb, 0, 0));
                 end = end.max(at + gaps.own(Command::PreAb, Command::Act));
             }
         }
-        let units = self.jobs.iter().zip(self.units.drain(..)).map(|(job, mut unit)| {
-            let through = unit.end(&clock);
+        let units = self.jobs.iter().zip(self.units.drain(..)).zip(ends).map(|((job, mut unit), through)| {
             unit.ledger.wait(through, Label::Operand);
             unit.ledger.spend(end, Label::Idle);
             UnitReport {
