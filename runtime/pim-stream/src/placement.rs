@@ -132,7 +132,8 @@ const TABLE: u32 = 1 << 14;
 /// Where an array lies.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Placement {
-    /// Parts of each dimension, the lowest first; the extents of a dimension multiply to its extent.
+    /// Parts of each dimension, the lowest first. The extents of a dimension multiply to its extent, or to more: what is more is
+    /// room that no element takes, such as the rest of a last burst.
     pub dims: Vec<Vec<Leaf>>,
     /// Added to the row.
     pub row: u32,
@@ -153,7 +154,7 @@ pub struct Placed {
 impl Placement {
     /// Checks the placement of an array with these extents and bytes an element, and computes its addresses.
     ///
-    /// Errors: extents that do not multiply to the array's, coordinates outside the device, elements that would share a byte or
+    /// Errors: extents that multiply to less than the array's, coordinates outside the device, elements that would share a byte or
     /// cross a burst.
     pub fn resolve(&self, shape: &[u32], size: u32, g: &Geometry, unit: &UnitConfig) -> Result<Placed, String> {
         if self.dims.len() != shape.len() {
@@ -161,8 +162,9 @@ impl Placement {
         }
         for (n, (leaves, &extent)) in self.dims.iter().zip(shape).enumerate() {
             let product = leaves.iter().try_fold(1u64, |p, l| p.checked_mul(u64::from(l.extent)));
-            if product != Some(u64::from(extent)) {
-                let product = product.map_or("more than 2^64".to_owned(), |p| p.to_string());
+            // More than 2^64 are enough too, and lie outside of any device.
+            if product.is_some_and(|p| p < u64::from(extent)) {
+                let product = product.unwrap_or(0);
                 return Err(format!(
                     "the layout's extents of dimension {n} multiply to {product}, the array has {extent}"
                 ));

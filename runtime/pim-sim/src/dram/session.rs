@@ -170,6 +170,29 @@ impl Session {
         }
     }
 
+    /// Units with sequencers of their own have had the channel up to `end`: they found it closed and leave it so, and took its
+    /// refreshes. `due` is the next one: its tick and bank.
+    pub fn resume(&mut self, end: u64, due: (u64, usize), config: &Config, controller: &Controller) {
+        self.buses = self.buses.map(|free| free.max(end));
+        if controller.refresh != Refresh::Off {
+            self.refresh_due = due.0;
+        }
+        if controller.refresh == Refresh::PerBank {
+            let (together, _) = Controller::refresh_together(config);
+            self.refresh_bank = due.1 % (self.device.banks() / together);
+        }
+    }
+
+    /// Counts accesses of units: those that found their row open, their bank closed, another row open; reads and writes.
+    pub fn count_units(&mut self, [hits, misses, conflicts]: [u64; 3], [reads, writes]: [u64; 2]) {
+        let stats = &mut self.meter.stats;
+        stats.hits += hits;
+        stats.misses += misses;
+        stats.conflicts += conflicts;
+        stats.reads += reads;
+        stats.writes += writes;
+    }
+
     /// Takes all refreshes that are due before `until`, on a channel that has nothing else to do.
     pub fn idle(
         &mut self,

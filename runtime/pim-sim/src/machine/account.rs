@@ -18,6 +18,8 @@ pub enum Bucket {
     Faw,
     /// Refresh.
     Refresh,
+    /// Operands and results of units that fetch them themselves.
+    Operand,
     /// A fence waited.
     Fence,
     /// Modes changed, programs were written.
@@ -28,7 +30,7 @@ pub enum Bucket {
 
 impl Bucket {
     /// How many there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
     /// All, in their order.
     pub const ALL: [Bucket; Bucket::COUNT] = [
         Bucket::Compute,
@@ -36,6 +38,7 @@ impl Bucket {
         Bucket::Row,
         Bucket::Faw,
         Bucket::Refresh,
+        Bucket::Operand,
         Bucket::Fence,
         Bucket::Mode,
         Bucket::Idle,
@@ -43,7 +46,7 @@ impl Bucket {
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
-        ["compute", "column", "tRCD/tRP", "tFAW", "refresh", "fence", "mode switch", "idle"][self as usize]
+        ["compute", "column", "tRCD/tRP", "tFAW", "refresh", "operand", "fence", "mode switch", "idle"][self as usize]
     }
 
     /// The bucket of what held a column command back. `busy` is what the pseudo-channel did before.

@@ -1,6 +1,7 @@
 //! What a run leaves beside its results: counts by bank, energy, commands, and slices for a timeline.
 
 use super::account::Account;
+use super::geopim::UnitTime;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use ptoc_pim_stream::stream::Place;
@@ -59,6 +60,8 @@ pub struct Log {
     pub unit_steps: u64,
     /// Operations of lanes in them.
     pub lane_ops: u64,
+    /// What units with sequencers of their own did, execution by execution.
+    pub units: Vec<UnitTime>,
     /// Energy so far; background comes at the end.
     pub energy: Energy,
     /// Energy of units: accesses to their banks, and operations.
@@ -97,6 +100,7 @@ impl Log {
             bytes: Bytes::default(),
             unit_steps: 0,
             lane_ops: 0,
+            units: Vec::new(),
             energy: Energy::default(),
             unit_energy: [0.0; 2],
             trace: trace.then(|| vec![Vec::new(); org.channel as usize]),
@@ -167,6 +171,16 @@ impl Log {
             self.bytes.unit_moved += units * 32;
             self.unit_energy[0] += units as f64 * self.unit_model.access;
         }
+    }
+
+    /// A unit with a sequencer made so many accesses to its bank and operations of lanes.
+    pub fn worked(&mut self, bank: usize, accesses: u64, ops: u64) {
+        self.banks[bank].steps += accesses;
+        self.unit_steps += accesses;
+        self.lane_ops += ops;
+        self.bytes.unit_moved += accesses * 32;
+        self.unit_energy[0] += accesses as f64 * self.unit_model.access;
+        self.unit_energy[1] += ops as f64 * self.unit_model.operation;
     }
 
     /// A slice of the timeline; one that goes on from the last is joined to it.

@@ -2,11 +2,12 @@
 //! from what the simulated banks hold, and takes the time that the DRAM model says.
 //!
 //! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is the
-//! host's path through the controllers, [`hbm`] the units that column commands step, [`lanes`] the engine that issues commands in
+//! host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with sequencers of their own, [`lanes`] the engine that issues commands in
 //! order. [`account`] charges every tick of every pseudo-channel once.
 
 pub mod account;
 pub mod device;
+pub mod geopim;
 mod hbm;
 mod host;
 mod lanes;
@@ -35,8 +36,6 @@ pub enum Fail {
     Time,
     /// Too much memory.
     Size,
-    /// A step that no machine executes yet.
-    Missing,
 }
 
 /// Why a run stopped.
@@ -101,6 +100,8 @@ struct Machine<'s> {
     arrays: Vec<Option<Tensor>>,
     /// Units of HBM-PIM, by pseudo-channel.
     hbm: Vec<hbm::Units>,
+    /// What the driver has told GeoPIM's.
+    geopim: geopim::State,
 }
 
 /// Executes a stream that [`Stream::check`] accepts on the device of [`device::config`].
@@ -124,6 +125,7 @@ pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, option
             UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
             _ => Vec::new(),
         },
+        geopim: geopim::State::default(),
         config: config.clone(),
     };
     let mut now = 0;
@@ -163,10 +165,15 @@ impl Machine<'_> {
                 UnitConfig::HbmPim(unit) => return self.exec(n, place, e, &unit, start),
                 _ => Err(Stop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
             },
-            Action::Descriptor(_) | Action::Params(_) | Action::Driver(_) => Err(Stop::new(
-                Fail::Missing,
-                format!("units with a sequencer are not simulated yet: `{}`", step.action.name()),
-            )),
+            Action::Descriptor(d) => {
+                self.describe(d);
+                Ok(start)
+            }
+            Action::Params(p) => self.params(place, p, start),
+            Action::Driver(c) => match self.stream.unit {
+                UnitConfig::GeoPim(unit) => return self.drive(n, place, c, &unit, start),
+                _ => Err(Stop::new(Fail::Unit, "no unit of the stream takes a driver's commands".into())),
+            },
         }?;
         self.host_slices(n, place, start, end);
         Ok(end)

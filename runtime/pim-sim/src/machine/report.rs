@@ -1,10 +1,12 @@
 //! What a run took, as numbers and as JSON.
 
 use super::account::{Bucket, Buckets, Kind};
+use super::geopim::UnitTime;
 use super::log::{BankCount, Bytes, Log, Slice};
 use crate::dram::mapping::Mapping;
 use crate::dram::{Command, Config, Controller, Issued, Request, Session, simulate_channels};
 use crate::energy::Energy;
+use crate::units::geopim::Label;
 use ptoc_pim_stream::stream::{Place, Role, Stream};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -48,6 +50,8 @@ pub struct Report {
     pub unit_energy: [f64; 2],
     /// The host doing the same with the same memory: reading what the stream takes and writing what it gives.
     pub baseline: Baseline,
+    /// What units with sequencers of their own did, execution by execution.
+    pub units: Vec<UnitTime>,
     /// Files that places count.
     pub files: Vec<String>,
     /// Commands of each channel, if they were wanted.
@@ -98,6 +102,7 @@ impl Report {
             energy: log.energy,
             unit_energy: log.unit_energy,
             baseline: baseline(stream, config),
+            units: log.units,
             files: stream.files.clone(),
             trace: log.trace,
             slices: log.slices,
@@ -185,6 +190,7 @@ impl Report {
                        "act": b.act, "rd": b.rd, "wr": b.wr, "unit_steps": b.steps})
             })
             .collect();
+        let units: Vec<Value> = self.units.iter().map(|u| self.unit_json(u)).collect();
         let e = &self.energy;
         json!({
             "device": self.device,
@@ -210,6 +216,7 @@ impl Report {
             "kinds": kinds,
             "lines": lines,
             "per_unit": pchs,
+            "units": units,
             "per_bank": banks,
             "energy_pj": {
                 "activate": e.activate, "read": e.read, "write": e.write, "refresh": e.refresh,
@@ -222,6 +229,18 @@ impl Report {
                 "utilisation": self.baseline.utilisation,
             },
         })
+    }
+}
+
+impl Report {
+    /// A unit with a sequencer of its own.
+    fn unit_json(&self, u: &UnitTime) -> Value {
+        let [channel, pch, group, bank] = self.bank(u.bank);
+        let ticks: Map<String, Value> =
+            Label::ALL.iter().zip(u.ticks).map(|(l, t)| (l.name().to_owned(), json!(t))).collect();
+        json!({"channel": channel, "pseudochannel": pch, "bankgroup": group, "bank": bank, "attribution": ticks,
+               "queries": u.work[0], "samples": u.work[1], "tiles": u.work[2],
+               "map_reads": u.map[0], "map_hits": u.map[1], "scratchpad_hits": u.shared})
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Report {
     pub units: Vec<UnitReport>,
     /// All-bank refreshes, or per-bank ones.
     pub refreshes: u64,
+    /// The refresh that is due next: its tick, and the bank of its first pseudo-channel where banks take turns.
+    pub due: (u64, usize),
 }
 
 /// Runs the units of a channel from tick `start`, at which its banks are closed and may be activated. Commands go to `sink`
@@ -110,10 +112,10 @@ impl Refreshes {
             }
         };
         let interval = step * turns as u64;
-        // Turn number t is due at multiples of the interval, t steps later.
+        // Turn number t comes at (t + 1) steps, and again after a round, as the controllers have it.
         let first = |bank: usize| {
-            let offset = (bank % turns) as u64 * step;
-            (start.saturating_sub(offset) / interval + 1) * interval + offset
+            let offset = (bank % turns + 1) as u64 * step;
+            offset + start.saturating_sub(offset).div_ceil(interval) * interval
         };
         Refreshes { mode, interval, due: (0..banks).map(first).collect() }
     }
@@ -204,35 +206,30 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         Ok(())
     }
 
-    /// A unit that stands still: if banks are refreshed one by one, its bank is closed and waits for its turn.
+    /// A unit that stands still: if banks are refreshed one by one, its bank waits for its turn.
     fn stop_for_refresh(&mut self, n: usize) {
-        if self.refresh.mode != Refresh::PerBank {
-            return;
+        if self.refresh.mode == Refresh::PerBank {
+            let bank = &self.units[n].bank;
+            let first = if bank.open.is_some() { Command::PrePb } else { Command::RefPb };
+            self.queue.push(Reverse((bank.earliest(&self.fixed.gaps, first).max(self.due(n)), n)));
         }
-        let due = self.due(n);
-        let (config, bank, sink) = (self.config, self.jobs[n].bank, &mut *self.sink);
-        let unit = &mut self.units[n];
-        if unit.bank.open.is_some() {
-            let tick = unit.bank.earliest(&self.fixed.gaps, Command::PrePb).max(due);
-            unit.issue(Command::PrePb, 0, 0, tick, &mut |tick, command, row, column| {
-                sink(issued(config, bank, tick, command, row, column));
-            });
-        }
-        self.queue.push(Reverse((unit.bank.earliest(&self.fixed.gaps, Command::RefPb).max(due), n)));
     }
 
-    /// Refreshes the bank of one unit.
+    /// Closes and refreshes the bank of one unit.
     fn refresh_bank(&mut self, n: usize) {
-        let (pc, group) = (self.pc(n), self.group(n));
-        let (config, bank, gaps) = (self.config, self.jobs[n].bank, &self.fixed.gaps);
-        let ready = self.units[n].bank.earliest(gaps, Command::RefPb).max(self.due(n));
+        let (pc, group, due) = (self.pc(n), self.group(n), self.due(n));
+        let (config, bank, gaps, sink) = (self.config, self.jobs[n].bank, &self.fixed.gaps, &mut *self.sink);
+        let mut trace = |tick, command, row, column| sink(issued(config, bank, tick, command, row, column));
+        let unit = &mut self.units[n];
+        if unit.bank.open.is_some() {
+            let tick = unit.bank.earliest(gaps, Command::PrePb).max(due);
+            unit.issue(Command::PrePb, 0, 0, tick, &mut trace);
+        }
+        let ready = unit.bank.earliest(gaps, Command::RefPb).max(due);
         let tick = self.shared[pc].grant(gaps, Command::RefPb, group, ready);
         self.shared[pc].issue(gaps, Command::RefPb, group, tick);
-        let sink = &mut *self.sink;
-        self.units[n].issue(Command::RefPb, 0, 0, tick, &mut |tick, command, row, column| {
-            sink(issued(config, bank, tick, command, row, column));
-        });
-        self.units[n].refreshed(tick + gaps.own(Command::RefPb, Command::Act));
+        unit.issue(Command::RefPb, 0, 0, tick, &mut trace);
+        unit.refreshed(tick + gaps.own(Command::RefPb, Command::Act));
         self.refreshes += 1;
         self.refresh.due[bank] += self.refresh.interval;
     }
@@ -313,7 +310,9 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
                 ledger: unit.ledger,
             }
         });
-        Report { start, end, units: units.collect(), refreshes: self.refreshes }
+        let units = units.collect();
+        let due = self.refresh.due.iter().enumerate().map(|(bank, due)| (*due, bank)).min().unwrap_or((u64::MAX, 0));
+        Report { start, end, units, refreshes: self.refreshes, due }
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Counts {
     pub activations: u64,
     /// PREs of this unit alone.
     pub precharges: u64,
+    /// Cycles that the lanes computed.
+    pub cycles: u64,
 }
 
 /// A command that a unit gave its bank.
@@ -306,6 +308,7 @@ impl<'k> Unit<'k> {
                 self.ledger.wait(clock.tick(from), Label::Address);
                 self.first_product.get_or_insert(clock.tick(from));
                 self.lanes = from + self.group.cycles;
+                self.counts.cycles += self.group.cycles;
                 self.ledger.spend(clock.tick(self.lanes), Label::Compute);
                 self.ends.push_back(self.lanes);
                 if self.ends.len() > 2 {

@@ -1,0 +1,374 @@
+//! Units with sequencers of their own: descriptors, parameter entries, and the driver's commands.
+//!
+//! LOAD and READ say what the units and the host may rely on; they take no time of their own, because operands and results move by
+//! `params`, `write` and `read` steps. EXECUTE closes the banks, lets the units of every channel work, and ends when all are done
+//! and their banks are closed again.
+
+use super::account::Bucket;
+use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::log::{Log, Slice};
+use super::memory::Memory;
+use super::{Fail, Machine, Stop};
+use crate::dram::{Command, Issued, Refresh};
+use crate::units::geopim::{Banks, Border, Fault, Job, Kernel, Label, Map, MapPlace, Order, Report, UnitConfig, run};
+use ptoc_pim_stream::Geometry;
+use ptoc_pim_stream::driver::{self, Kind};
+use ptoc_pim_stream::register::{self, Parameters};
+use ptoc_pim_stream::stream::{self, BURST, Descriptor, LoopOrder, MapLayout, Params, Place};
+use ptoc_pim_stream::unit::GeoPim;
+use ptoc_tensor::Tensor;
+
+/// What the driver has told the units.
+#[derive(Debug, Default)]
+pub struct State {
+    descriptor: Option<Descriptor>,
+    /// Samples of a query in the entries that were packed last, and whether there are offsets.
+    packed: Option<(u16, bool)>,
+    /// Where a unit's entries are, after a LOAD.
+    loaded: Option<u64>,
+}
+
+/// What a unit did in its executions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitTime {
+    /// Number of its bank in the device.
+    pub bank: usize,
+    /// Ticks by [`Label`], in the order of [`Label::ALL`].
+    pub ticks: [u64; Label::COUNT],
+    /// Queries, samples and half buffers.
+    pub work: [u64; 3],
+    /// Accesses of the map, and those that found their row open.
+    pub map: [u64; 2],
+    /// Bursts from the scratchpad.
+    pub shared: u64,
+}
+
+/// The banks of a channel, for the units.
+struct View<'m> {
+    memory: &'m mut Memory,
+    homes: Vec<u64>,
+    full: bool,
+}
+
+impl Banks for View<'_> {
+    fn read(&self, bank: usize, burst: u64) -> [u8; BURST] {
+        self.memory.read(self.homes[bank] + burst * BURST as u64)
+    }
+
+    fn write(&mut self, bank: usize, burst: u64, bytes: &[u8; BURST]) {
+        self.full |= self.memory.write(self.homes[bank] + burst * BURST as u64, bytes).is_err();
+    }
+}
+
+/// Closes the banks of a pseudo-channel.
+struct Closing(bool);
+
+impl Source for Closing {
+    fn want(&self) -> Want {
+        if self.0 { Want::End } else { Want::Close }
+    }
+
+    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
+        self.0 = true;
+        Ok(Effect { bucket: Bucket::Row, place: Place::default(), host: false })
+    }
+}
+
+fn missing(what: &str) -> Stop {
+    Stop::new(Fail::Unit, format!("there is no {what} before it"))
+}
+
+impl Machine<'_> {
+    pub(super) fn describe(&mut self, d: &Descriptor) {
+        self.geopim.descriptor = Some(*d);
+    }
+
+    /// Packs an entry for every query of every unit, and writes them; entries behind a unit's last query are not valid.
+    pub(super) fn params(&mut self, place: Place, p: &Params, start: u64) -> Result<u64, Stop> {
+        let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
+        let g = self.geometry;
+        let geo = self.arrays[p.geo as usize].as_ref().map_or(&[][..], Tensor::bytes);
+        let half = |n: usize| geo.get(2 * n..2 * n + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
+        let queries = geo.len() / 8 / d.batch.max(1) as usize;
+        let units = (d.units / d.batch.max(1)) as usize;
+        let mut bursts = Vec::new();
+        let mut full = false;
+        for n in 0..d.units as usize {
+            let [channel, pch, bg, bank] = self.stream.unit.home(d.first_unit + n as u32, &g);
+            let home = g.address([channel, pch, bg, bank], 0, 0);
+            for i in 0..d.queries as usize {
+                let (batch, q) = (n / units, n % units * d.queries as usize + i);
+                let at = 4 * (batch * queries + q);
+                let entry = match q < queries {
+                    false => Parameters::default(),
+                    true => Parameters {
+                        // The register counts queries in 16 bits; the number is for who reads it.
+                        query: (batch * queries + q) as u16,
+                        samples: p.samples,
+                        current: 0,
+                        ref_x: half(at),
+                        ref_y: half(at + 1),
+                        stride_x: half(at + 2),
+                        stride_y: half(at + 3),
+                        weights: p.weights.0 + i as u64 * u64::from(p.weights.1),
+                        offsets: p.offsets.map_or(0, |(first, step)| first + i as u64 * u64::from(step)),
+                        valid: true,
+                        has_offsets: p.offsets.is_some(),
+                    },
+                };
+                let bytes = entry.encode().map_err(|e| Stop::new(Fail::Unit, format!("query {q}: {e}")))?;
+                let address = home + p.address + (i * register::SIZE) as u64;
+                full |= self.memory.write(address, &bytes).is_err();
+                bursts.push(address / BURST as u64);
+            }
+        }
+        if full {
+            return Err(Stop::new(Fail::Size, super::FULL.into()));
+        }
+        self.geopim.packed = Some((p.samples, p.offsets.is_some()));
+        self.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
+        self.serve(place, &bursts, true, start)
+    }
+
+    pub(super) fn drive(
+        &mut self,
+        step: usize,
+        place: Place,
+        c: &driver::Command,
+        unit: &GeoPim,
+        start: u64,
+    ) -> Result<u64, Stop> {
+        match c.kind {
+            Kind::Load => {
+                self.geopim.loaded = Some(c.params);
+                Ok(start)
+            }
+            Kind::Execute => self.execute(step, place, c, unit, start),
+            Kind::Read => Ok(start),
+        }
+    }
+
+    fn execute(
+        &mut self,
+        step: usize,
+        place: Place,
+        c: &driver::Command,
+        unit: &GeoPim,
+        start: u64,
+    ) -> Result<u64, Stop> {
+        let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
+        let params = self.geopim.loaded.ok_or_else(|| missing("LOAD"))?;
+        if let Some((samples, offsets)) = self.geopim.packed
+            && (u32::from(samples), offsets) != (c.samples, c.has_offsets)
+        {
+            let says = |offsets| if offsets { "with offsets" } else { "without offsets" };
+            return Err(Stop::new(
+                Fail::Unit,
+                format!(
+                    "EXECUTE asks for {} samples a query {}; the parameter entries have {samples} {}",
+                    c.samples,
+                    says(c.has_offsets),
+                    says(offsets)
+                ),
+            ));
+        }
+        let g = self.geometry;
+        let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); g.channel as usize];
+        let kernel = kernel(&d, unit);
+        for n in 0..d.units {
+            let [channel, pch, bg, bank] = self.stream.unit.home(d.first_unit + n, &g);
+            jobs[channel as usize].push(Job {
+                bank: ((pch * g.bg + bg) * g.bank + bank) as usize,
+                place: place_of(&d, n / (d.units / d.batch.max(1)), &kernel.map, &g),
+                queries: c.queries,
+                params,
+                output: c.output,
+            });
+        }
+        let mut end = start;
+        for (channel, jobs) in jobs.into_iter().enumerate() {
+            if !jobs.is_empty() {
+                end = end.max(self.execute_channel(step, place, channel, &kernel, jobs, start)?);
+            }
+        }
+        Ok(end)
+    }
+
+    fn execute_channel(
+        &mut self,
+        step: usize,
+        place: Place,
+        channel: usize,
+        kernel: &Kernel,
+        mut jobs: Vec<Job>,
+        start: u64,
+    ) -> Result<u64, Stop> {
+        let g = self.geometry;
+        let pcs = g.pch as usize;
+        let begin = self.close(channel, start)?;
+        let homes: Vec<u64> = (0..g.pch * g.banks_of_pch())
+            .map(|n| {
+                let (pch, in_pch) = (n / g.banks_of_pch(), n % g.banks_of_pch());
+                g.address([channel as u32, pch, in_pch / g.bank, in_pch % g.bank], 0, 0)
+            })
+            .collect();
+        let wanted = jobs.len();
+        if self.controller.refresh == Refresh::PerBank {
+            // Banks without work take their turns too.
+            let idle: Vec<usize> = (0..homes.len()).filter(|b| jobs.iter().all(|j| j.bank != *b)).collect();
+            let job = jobs[0].clone();
+            jobs.extend(idle.into_iter().map(|bank| Job { bank, queries: 0, ..job.clone() }));
+        }
+        let kernel = Kernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
+        let mut commands: Vec<Issued> = Vec::new();
+        let mut view = View { memory: &mut self.memory, homes, full: false };
+        let report = run(&self.config, self.controller.refresh, &kernel, &jobs, &mut view, begin, |i| commands.push(i));
+        let report = report.map_err(|f: Fault| Stop::new(Fail::Unit, f.to_string()))?;
+        if view.full {
+            return Err(Stop::new(Fail::Size, super::FULL.into()));
+        }
+        self.sessions[channel].resume(report.end, report.due, &self.config, &self.controller);
+        commands.sort_by_key(|i| i.tick);
+        for i in &commands {
+            self.log.issued(channel, i, 1, false);
+        }
+        self.charge(place, channel, wanted, &kernel, &report);
+        for pc in 0..pcs {
+            let pch = channel * pcs + pc;
+            self.log.slice(Slice { pch, start: report.start, end: report.end, step, place });
+        }
+        Ok(report.end)
+    }
+
+    /// Closes all banks of a channel; the tick from which they may be activated.
+    fn close(&mut self, channel: usize, start: u64) -> Result<u64, Stop> {
+        self.catch_up(channel, start)?;
+        let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing(false)).collect();
+        let mut on = Channel {
+            config: &self.config,
+            controller: &self.controller,
+            number: channel,
+            session: &mut self.sessions[channel],
+            memory: &mut self.memory,
+            log: &mut self.log,
+        };
+        let rules = Rules { act_weight: 1, fence_data: true };
+        let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn Source));
+        let closed = on.run(rules, start, sources)?;
+        let session = &self.sessions[channel];
+        let banks = (self.geometry.pch * self.geometry.banks_of_pch()) as usize;
+        Ok((0..banks).map(|b| session.earliest(Command::Act, b, closed)).max().unwrap_or(closed))
+    }
+
+    /// Do the banks of all jobs hold the same map in the same place? Then they may share what they have read.
+    fn replicated(&self, kernel: &Kernel, jobs: &[Job], homes: &[u64]) -> bool {
+        if kernel.unit.scratchpad_bytes == 0 {
+            return false;
+        }
+        let row = self.geometry.row_bytes();
+        let first = homes[jobs[0].bank];
+        let Map { width, height, .. } = kernel.map;
+        jobs.iter().all(|job| {
+            let corners = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+            corners.into_iter().all(|at| {
+                let row = job.place.burst(at, 0) * BURST as u64 / row * row;
+                self.memory.is_copy(first + row, homes[job.bank] + row)
+            })
+        })
+    }
+
+    /// Notes what the units did: counts, energy, and the time of every pseudo-channel, which is that of its slowest unit.
+    fn charge(&mut self, place: Place, channel: usize, units: usize, kernel: &Kernel, report: &Report) {
+        let per_pc = self.geometry.banks_of_pch() as usize;
+        let pcs = self.geometry.pch as usize;
+        let first = channel * pcs * per_pc;
+        for unit in &report.units[..units] {
+            let c = &unit.counts;
+            let accesses = c.map_reads + c.operand_reads + c.writes;
+            self.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
+            self.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
+            let ticks = Label::ALL.map(|l| unit.ledger.of(l));
+            self.log.units.push(UnitTime {
+                bank: first + unit.bank,
+                ticks,
+                work: [unit.states.queries, unit.states.samples, unit.states.tiles],
+                map: [c.map_reads, c.map_hits],
+                shared: c.shared,
+            });
+        }
+        for pc in 0..pcs {
+            let of_pc = report.units[..units].iter().filter(|u| u.bank / per_pc == pc);
+            let Some(slowest) = of_pc.max_by_key(|u| u.end) else { continue };
+            let mut at = report.start;
+            for label in Label::ALL {
+                at += slowest.ledger.of(label);
+                self.log.account.spend(channel * pcs + pc, at, bucket(label), place);
+            }
+        }
+    }
+}
+
+/// The bucket of a pseudo-channel's account.
+fn bucket(label: Label) -> Bucket {
+    match label {
+        Label::Compute => Bucket::Compute,
+        Label::Column | Label::Address => Bucket::Column,
+        Label::Row => Bucket::Row,
+        Label::Activate => Bucket::Faw,
+        Label::Refresh => Bucket::Refresh,
+        Label::Operand => Bucket::Operand,
+        Label::Idle => Bucket::Idle,
+    }
+}
+
+fn kernel(d: &Descriptor, unit: &GeoPim) -> Kernel {
+    Kernel {
+        unit: UnitConfig {
+            clock_khz: unit.clock_mhz.saturating_mul(1000),
+            lanes: unit.lanes,
+            tile_channels: d.tile_channels,
+            buffers: unit.buffers,
+            buffer_bytes: unit.buffer_bytes.saturating_mul(unit.buffers),
+            accumulators: unit.acc_regs,
+            entries: unit.param_entries,
+            address_cycles: unit.coordinate_cycles,
+            scratchpad_bytes: unit.scratchpad_bytes,
+            ..UnitConfig::default()
+        },
+        map: Map {
+            width: d.width,
+            height: d.height,
+            channels: d.channels,
+            base: 0,
+            border: match d.border {
+                stream::Border::Clamp => Border::Clamp,
+                stream::Border::Zero => Border::Zero,
+            },
+        },
+        fold: d.fold,
+        order: match d.order {
+            LoopOrder::Tile => Order::TileMajor,
+            LoopOrder::Neighbour => Order::NeighbourMajor,
+            LoopOrder::Outer => Order::TileOuter,
+        },
+        replicated: false,
+    }
+}
+
+/// Where the map of batch item `n` lies.
+fn place_of(d: &Descriptor, n: u32, map: &Map, g: &Geometry) -> MapPlace {
+    let row = g.row_bytes();
+    let pixels = u64::from(d.height) * u64::from(d.width);
+    let bytes = match d.map {
+        MapLayout::Pixels => (pixels * u64::from(d.channels) * 2).next_multiple_of(row),
+        MapLayout::Patches => pixels / 4 * row,
+    };
+    let origin = (d.feature + u64::from(n) * bytes) / BURST as u64;
+    match d.map {
+        MapLayout::Pixels => MapPlace::rows(map, origin),
+        MapLayout::Patches => MapPlace::patches(map, origin, u64::from(g.col)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
