@@ -1,7 +1,9 @@
 //! The body of a kernel as steps with jumps, and the scalars that matter to the order of pipes.
 
 use super::domain::{Num, gcd};
-use super::touch::{Touch, What, touches};
+use super::poly::{Poly, constant, poly};
+use super::touch::{Kind, Touch, What, touches};
+use super::whiles::{Driver, drivers};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, SyncOp, TensorId, Tile, Ty, Value, Var, pipe_of_op};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};
@@ -49,9 +51,9 @@ pub(super) enum Step {
 /// A loop.
 #[derive(Clone, Debug)]
 pub(super) struct Loop {
-    /// Counter, bounds; `None` for `while`.
-    pub(super) counted: Option<(Value, Value, Value)>,
-    /// Slot of the counter.
+    /// How it counts; `None`: a `while` that does not.
+    pub(super) counted: Option<Counted>,
+    /// Slot of the counter; of a `while` that of the counter's first value.
     pub(super) slot: usize,
     /// One past the last loop inside.
     pub(super) end: usize,
@@ -61,6 +63,19 @@ pub(super) struct Loop {
     pub(super) leave: usize,
     /// Iterations after which everything is as before.
     pub(super) period: i64,
+}
+
+/// A loop that counts by one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    /// The counter.
+    pub(super) index: Value,
+    /// First; `None`: what the variable is.
+    pub(super) lo: Option<Value>,
+    /// One past the last.
+    pub(super) hi: Value,
+    /// The variable that counts, in a `while`.
+    pub(super) var: Option<Var>,
 }
 
 /// A statement that matters.
@@ -78,15 +93,18 @@ pub(super) struct Site<'k> {
 }
 
 /// How a value comes about.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) enum Def {
-    /// The block's own, and not known: an argument, a dimension, the block's number. At least 0 if so.
+    /// Not known, and always the same: an argument, a dimension, the block's number, an element of a tensor that the kernel
+    /// only reads. At least 0 if so.
     Given(bool),
     Const(Num),
     Slot(usize),
     Unary(UnOp, Value),
     Binary(BinOp, Value, Value),
     Compare(CmpOp, Value, Value),
+    /// The first is at most the second and so much more.
+    AtMost(Value, Value, i64),
     Select(Value, Value, Value),
     Same(Value),
     /// Not followed.
@@ -101,7 +119,9 @@ pub(super) struct Code<'k> {
     pub(super) sites: Vec<Site<'k>>,
     pub(super) loops: Vec<Loop>,
     pub(super) defs: SecondaryMap<Value, Def>,
-    /// The loop in which a value is defined.
+    /// What a counter is less than: of loops and of the grid.
+    pub(super) bounds: FxHashMap<Value, Value>,
+    /// The innermost loop that a value changes with.
     pub(super) home: FxHashMap<Value, usize>,
     /// The values that slots hold.
     pub(super) slots: Vec<Option<Value>>,
@@ -124,6 +144,7 @@ impl<'k> Code<'k> {
                 sites: Vec::new(),
                 loops: Vec::new(),
                 defs: SecondaryMap::new(),
+                bounds: kernel.grid.iter().map(|g| (g.index, g.extent)).collect(),
                 home: FxHashMap::default(),
                 slots: Vec::new(),
                 counting: FxHashSet::default(),
@@ -132,6 +153,10 @@ impl<'k> Code<'k> {
                 read: FxHashMap::default(),
             },
             readers: FxHashMap::default(),
+            same: FxHashMap::default(),
+            loads: FxHashMap::default(),
+            fixed: kernel.tensors.keys().filter(|t| only_read(kernel, &kernel.body, *t)).collect(),
+            drivers: FxHashMap::default(),
             wanted: FxHashSet::default(),
             vars: FxHashSet::default(),
             around: Vec::new(),
@@ -145,11 +170,13 @@ impl<'k> Code<'k> {
         for scalar in &kernel.scalars {
             flat.code.defs[scalar.value] = Def::Given(false);
         }
+        flat.drivers = drivers(kernel);
         flat.define(&kernel.prologue);
         flat.define(&kernel.body);
         flat.want();
         flat.region(&kernel.body, 0);
         flat.code.steps.push(Step::End);
+        flat.homes();
         flat.code.numbers(&flat.wanted);
         flat.code
     }
@@ -173,6 +200,9 @@ impl<'k> Code<'k> {
                 }
                 Def::Binary(BinOp::And, a, b) => moduli
                     .extend([a, b].into_iter().filter_map(small).filter(|n| *n > 0 && (n + 1) & n == 0).map(|n| n + 1)),
+                Def::AtMost(a, b, n) if n.abs() <= SMALL && (self.counts(a, 0) || self.counts(b, 0)) => {
+                    self.told = self.told.max(n.abs() + 1);
+                }
                 Def::Binary(BinOp::Add | BinOp::Sub, a, b) | Def::Compare(_, a, b)
                     if self.counts(a, 0) || self.counts(b, 0) =>
                 {
@@ -200,7 +230,7 @@ impl<'k> Code<'k> {
     /// Is it the counter or the bound of a loop, or does it move along with one?
     fn counts(&self, v: Value, depth: u32) -> bool {
         let constant = matches!(self.defs[v], Def::Const(_));
-        if !constant && self.loops.iter().filter_map(|l| l.counted).any(|(index, _, hi)| v == index || v == hi) {
+        if !constant && self.loops.iter().filter_map(|l| l.counted).any(|c| v == c.index || v == self.root(c.hi)) {
             return true;
         }
         match self.defs[v] {
@@ -211,7 +241,15 @@ impl<'k> Code<'k> {
         }
     }
 
-    /// Is the value defined in loop `l` or in one inside of it?
+    /// The value that stands for all that are the same.
+    pub(super) fn root(&self, mut v: Value) -> Value {
+        while let Def::Same(a) = self.defs[v] {
+            v = a;
+        }
+        v
+    }
+
+    /// Does the value change with loop `l` or with one inside of it?
     pub(super) fn inside(&self, value: Value, l: usize) -> bool {
         self.home.get(&value).is_some_and(|&h| h >= l && h < self.loops[l].end)
     }
@@ -230,6 +268,13 @@ struct Flat<'k> {
     code: Code<'k>,
     /// The first value that is read from a tensor or a tile.
     readers: FxHashMap<(Option<TensorId>, Option<Tile>), Value>,
+    /// The first of the values that are computed alike.
+    same: FxHashMap<(Def, Ty), Value>,
+    /// The first that is read from one place of a tensor that nothing writes.
+    loads: FxHashMap<(TensorId, Value), Value>,
+    /// Tensors that nothing writes.
+    fixed: FxHashSet<TensorId>,
+    drivers: FxHashMap<Label, Driver>,
     wanted: FxHashSet<Value>,
     vars: FxHashSet<Var>,
     around: Vec<usize>,
@@ -239,36 +284,11 @@ struct Flat<'k> {
 }
 
 impl<'k> Flat<'k> {
-    /// Notes how values come about.
+    /// Notes how values come about. Operands are the first values that are the same.
     fn define(&mut self, region: &'k Region) {
-        let ints = |kernel: &Kernel, v: Value| matches!(kernel.values[v].ty, Ty::Index | Ty::BOOL);
         for stmt in region {
-            let kernel = self.code.kernel;
             if let Some(dst) = stmt.op.def() {
-                self.code.defs[dst] = match &stmt.op {
-                    Op::Const { value, .. } => match value.ty {
-                        Ty::Index => Def::Const(Num::of(value.bits as i64)),
-                        ty if ptoc_ir::scalar::is_int(ty) || ty == Ty::BOOL => {
-                            let n = i64::try_from(ptoc_ir::scalar::to_int(ty, value.bits));
-                            n.map_or(Def::Vague, |n| Def::Const(Num::of(n)))
-                        }
-                        _ => Def::Vague,
-                    },
-                    Op::Unary { op, a, .. } if ints(kernel, *a) => Def::Unary(*op, *a),
-                    Op::Binary { op, a, b, .. } if ints(kernel, *a) => Def::Binary(*op, *a, *b),
-                    Op::Compare { op, a, b, .. } if ptoc_ir::scalar::float(kernel.values[*a].ty).is_none() => {
-                        Def::Compare(*op, *a, *b)
-                    }
-                    Op::Select { cond, a, b, .. } if ints(kernel, *a) => Def::Select(*cond, *a, *b),
-                    Op::Convert { a, .. } if kernel.values[dst].ty == Ty::Index && narrow(kernel.values[*a].ty) => {
-                        Def::Same(*a)
-                    }
-                    op if op.is_pure() => Def::Vague,
-                    _ => {
-                        self.code.slots.push(Some(dst));
-                        Def::Slot(self.code.slots.len() - 1)
-                    }
-                };
+                self.define_value(dst, &stmt.op);
             }
             let place = match &stmt.op {
                 Op::Load { dst, tensor, .. } => Some((*dst, (Some(*tensor), None))),
@@ -279,12 +299,97 @@ impl<'k> Flat<'k> {
                 let first = *self.readers.entry(place).or_insert(dst);
                 self.code.read.insert(dst, first);
             }
-            if let Op::For(f) = &stmt.op {
-                self.code.slots.push(Some(f.index));
-                self.code.defs[f.index] = Def::Slot(self.code.slots.len() - 1);
+            match &stmt.op {
+                Op::For(f) => {
+                    self.code.slots.push(Some(f.index));
+                    self.code.defs[f.index] = Def::Slot(self.code.slots.len() - 1);
+                    self.code.bounds.insert(f.index, f.hi);
+                }
+                Op::While(w) => {
+                    if let Some(driver) = self.drivers.get(&w.label) {
+                        self.code.bounds.insert(driver.index, driver.hi);
+                        for &again in &driver.same {
+                            self.code.defs[again] = Def::Same(driver.index);
+                        }
+                    }
+                }
+                _ => {}
             }
             stmt.op.regions().for_each(|r| self.define(r));
         }
+    }
+
+    fn define_value(&mut self, dst: Value, op: &Op) {
+        if matches!(self.code.defs[dst], Def::Same(_)) {
+            return;
+        }
+        let kernel = self.code.kernel;
+        let ints = |v: Value| matches!(kernel.values[v].ty, Ty::Index | Ty::BOOL);
+        let root = |v: Value| self.code.root(v);
+        let def = match op {
+            Op::Const { value, .. } => match value.ty {
+                Ty::Index => Def::Const(Num::of(value.bits as i64)),
+                ty if ptoc_ir::scalar::is_int(ty) || ty == Ty::BOOL => {
+                    let n = i64::try_from(ptoc_ir::scalar::to_int(ty, value.bits));
+                    n.map_or(Def::Vague, |n| Def::Const(Num::of(n)))
+                }
+                _ => Def::Vague,
+            },
+            Op::Unary { op, a, .. } if ints(*a) => Def::Unary(*op, root(*a)),
+            Op::Binary { op, a, b, .. } if ints(*a) => {
+                let (a, b) = (root(*a), root(*b));
+                let either = matches!(op, BinOp::Add | BinOp::Mul | BinOp::Min | BinOp::Max);
+                // The constant, or else what was computed later, is the second.
+                let turn = either
+                    && (matches!(self.code.defs[a], Def::Const(_)), a)
+                        > (matches!(self.code.defs[b], Def::Const(_)), b);
+                if turn { Def::Binary(*op, b, a) } else { Def::Binary(*op, a, b) }
+            }
+            Op::Compare { op, a, b, .. } if ptoc_ir::scalar::float(kernel.values[*a].ty).is_none() => {
+                let (a, b) = (root(*a), root(*b));
+                let last = (*op == CmpOp::Eq && kernel.values[a].ty == Ty::Index).then(|| last_tile(&self.code, a, b));
+                last.flatten().unwrap_or(Def::Compare(*op, a, b))
+            }
+            Op::Select { cond, a, b, .. } if ints(*a) => Def::Select(root(*cond), root(*a), root(*b)),
+            Op::Convert { a, .. } if kernel.values[dst].ty == Ty::Index && narrow(kernel.values[*a].ty) => {
+                Def::Same(root(*a))
+            }
+            Op::Load { tensor, offset, .. } if self.fixed.contains(tensor) => {
+                let offset = root(*offset);
+                match self.loads.get(&(*tensor, offset)) {
+                    Some(&first) => Def::Same(first),
+                    None => {
+                        self.loads.insert((*tensor, offset), dst);
+                        Def::Given(unsigned(kernel.values[dst].ty))
+                    }
+                }
+            }
+            op if op.is_pure() => Def::Vague,
+            _ => {
+                self.code.slots.push(Some(dst));
+                Def::Slot(self.code.slots.len() - 1)
+            }
+        };
+        self.code.defs[dst] = match def {
+            Def::Unary(..) | Def::Binary(..) | Def::Compare(..) | Def::AtMost(..) | Def::Select(..) => {
+                match *self.same.entry((def, kernel.values[dst].ty)).or_insert(dst) {
+                    first if first == dst => def,
+                    first => Def::Same(first),
+                }
+            }
+            def => def,
+        };
+    }
+
+    /// What is computed changes with the loops of what it is computed from, and not with those around it.
+    fn homes(&mut self) {
+        let mut homes = Homes {
+            offsets: self.loads.iter().map(|((_, offset), v)| (*v, *offset)).collect(),
+            done: FxHashMap::default(),
+        };
+        let all = self.code.kernel.values.keys();
+        let found: Vec<_> = all.filter_map(|v| Some((v, homes.of(self, v)?))).collect();
+        self.code.home = found.into_iter().collect();
     }
 
     /// Which scalars decide something: who waits for whom, where an access is, which way control goes.
@@ -311,7 +416,7 @@ impl<'k> Flat<'k> {
             }
         }
         for (&var, values) in &found {
-            let counts = values.iter().all(|v| match self.code.defs[*v] {
+            let counts = values.iter().all(|v| match self.code.defs[self.code.root(*v)] {
                 Def::Const(_) => true,
                 Def::Binary(BinOp::Add | BinOp::Sub, a, b) => {
                     gets.get(&a) == Some(&var) && matches!(self.code.defs[b], Def::Const(_))
@@ -327,7 +432,7 @@ impl<'k> Flat<'k> {
     fn operands(&self, v: Value, out: &mut Vec<Value>) {
         match self.code.defs[v] {
             Def::Unary(_, a) | Def::Same(a) => out.push(a),
-            Def::Binary(_, a, b) | Def::Compare(_, a, b) => out.extend([a, b]),
+            Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) => out.extend([a, b]),
             Def::Select(c, a, b) => out.extend([c, a, b]),
             Def::Given(_) | Def::Const(_) | Def::Slot(_) | Def::Vague => {}
         }
@@ -392,7 +497,7 @@ impl<'k> Flat<'k> {
                 self.push(Step::Holds(*cond));
             }
             Op::For(f) => {
-                let counted = Some((f.index, f.lo, f.hi));
+                let counted = Some(Counted { index: f.index, lo: Some(f.lo), hi: f.hi, var: None });
                 let Def::Slot(slot) = self.code.defs[f.index] else { return };
                 self.repeat(f.label, counted, slot, |flat, id| {
                     flat.push(Step::Head(id));
@@ -402,7 +507,9 @@ impl<'k> Flat<'k> {
             Op::While(w) => {
                 let slot = self.code.slots.len();
                 self.code.slots.push(None);
-                self.repeat(w.label, None, slot, |flat, id| {
+                let driver = self.drivers.get(&w.label);
+                let counted = driver.map(|d| Counted { index: d.index, lo: None, hi: d.hi, var: Some(d.var) });
+                self.repeat(w.label, counted, slot, |flat, id| {
                     flat.push(Step::Head(id));
                     flat.region(&w.head, 0);
                     let branch = flat.push(Step::Branch(w.cond, usize::MAX));
@@ -454,6 +561,7 @@ impl<'k> Flat<'k> {
             Def::Compare(_, a, b) => {
                 [a, b].iter().any(|v| self.wanted.contains(v) && !matches!(self.code.defs[*v], Def::Const(_)))
             }
+            Def::Same(a) => self.decided_by_wanted(a),
             _ => false,
         }
     }
@@ -478,16 +586,10 @@ impl<'k> Flat<'k> {
         self.patch(&[over], end);
     }
 
-    fn repeat(
-        &mut self,
-        label: Label,
-        counted: Option<(Value, Value, Value)>,
-        slot: usize,
-        inside: impl FnOnce(&mut Self, usize),
-    ) {
+    fn repeat(&mut self, label: Label, counted: Option<Counted>, slot: usize, inside: impl FnOnce(&mut Self, usize)) {
         let id = self.code.loops.len();
-        if let Some((index, ..)) = counted {
-            self.code.home.insert(index, id);
+        if let Some(counted) = counted {
+            self.code.home.insert(counted.index, id);
         }
         self.code.loops.push(Loop { counted, slot, end: 0, head: 0, leave: 0, period: 1 });
         self.labels.push(Target { label, loop_id: Some(id), breaks: Vec::new(), continues: Vec::new() });
@@ -516,9 +618,82 @@ impl<'k> Flat<'k> {
     }
 }
 
+/// The innermost loop of each value.
+struct Homes {
+    /// Where loads read that are always the same.
+    offsets: FxHashMap<Value, Value>,
+    done: FxHashMap<Value, Option<usize>>,
+}
+
+impl Homes {
+    fn of(&mut self, flat: &Flat, v: Value) -> Option<usize> {
+        if let Some(&l) = self.done.get(&v) {
+            return l;
+        }
+        let mut operands = Vec::new();
+        let l = match flat.code.defs[v] {
+            Def::Slot(_) | Def::Vague => flat.code.home.get(&v).copied(),
+            def => {
+                match def {
+                    Def::Given(_) => operands.extend(self.offsets.get(&v)),
+                    _ => flat.operands(v, &mut operands),
+                }
+                // Of loops in one another the inner one has the greater number.
+                operands.into_iter().filter_map(|v| self.of(flat, v)).max()
+            }
+        };
+        self.done.insert(v, l);
+        l
+    }
+}
+
 /// An integer type all of whose values are `index` values.
 fn narrow(ty: Ty) -> bool {
     ptoc_ir::scalar::is_int(ty) && ptoc_ir::scalar::width(ty) <= 32 || ty == Ty::BOOL
+}
+
+/// Does nothing in the region write the tensor?
+fn only_read(kernel: &Kernel, region: &Region, tensor: TensorId) -> bool {
+    region.iter().all(|stmt| {
+        let mut touches = touches(kernel, stmt).into_iter();
+        let written = touches.any(|t| {
+            t.kind != Kind::Read
+                && matches!(t.what, What::View(g, ..) | What::Element(g, _) | What::Tensor(g) if g == tensor)
+        });
+        !written && stmt.op.regions().all(|r| only_read(kernel, r, tensor))
+    })
+}
+
+/// `j * k + min(d - j * k, k) == d`: is tile j the last one? As `j` is less than `bound = (d + k - 1) / k`, that is
+/// `bound <= j + 1`, which says how far it is from the end of its loop.
+fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
+    let tile = |end: Value, all: Value| {
+        let Def::Binary(BinOp::Add, p, q) = code.defs[end] else { return None };
+        [(p, q), (q, p)].into_iter().find_map(|(from, length)| {
+            let Def::Binary(BinOp::Min, rest, most) = code.defs[length] else { return None };
+            let most = constant(code, most)?;
+            // The end is the end of all if the rest is no more than a tile.
+            let left = poly(code, rest, 0)?;
+            let difference = poly(code, from, 0)?.add(left.clone())?.add(poly(code, all, 0)?.scaled(-1)?)?;
+            if difference.constant() != Some(0) {
+                return None;
+            }
+            left.terms.iter().find_map(|(symbols, k)| {
+                let (&[counter], k) = (&symbols[..], -k) else { return None };
+                let bound = code.root(*code.bounds.get(&counter).filter(|_| k > 0)?);
+                let Def::Binary(BinOp::Div, sum, by) = code.defs[bound] else { return None };
+                if constant(code, by) != Some(k) {
+                    return None;
+                }
+                // left <= most, where left + k * counter + e = sum: sum <= k * counter + most + e.
+                let whole = left.clone().add(Poly::symbol(counter).scaled(k)?)?;
+                let e = poly(code, sum, 0)?.add(whole.scaled(-1)?)?.constant()?;
+                let more = most.checked_add(e)?.checked_sub(k - 1)?;
+                (more.rem_euclid(k) == 0).then(|| Def::AtMost(bound, counter, more / k))
+            })
+        })
+    };
+    tile(a, b).or_else(|| tile(b, a))
 }
 
 fn unsigned(ty: Ty) -> bool {

@@ -2,10 +2,14 @@
 
 use super::find::{Fault, Finding};
 use super::order::{Record, What, Wrong};
+use super::phases::Change;
+use super::poly::Poly;
 use super::state::State;
 use super::touch::What as Place;
 use super::walk::{Then, Walk};
+use ptoc_ir::sync::MAX_BYTES;
 use ptoc_ir::tile::{SyncOp, Value};
+use std::cmp::Ordering;
 
 /// Loads whose sums are compared with a number of bytes.
 const LOADS: usize = 10;
@@ -14,7 +18,7 @@ impl Walk<'_> {
     pub(super) fn event(&mut self, state: &mut State, site: usize, op: SyncOp, element: u32) -> Then {
         let stream = self.stream(site);
         let record = Record {
-            what: What::Now(element),
+            what: What::Waited(element),
             site: site as u32,
             stream: stream as u8,
             known: 0,
@@ -53,6 +57,10 @@ impl Walk<'_> {
                         self.wrong(state, site, wrong, element);
                         Then::On
                     }
+                    Err(Wrong::UnknownBytes) => {
+                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)));
+                        Then::Stop
+                    }
                     Err(wrong) => {
                         self.wrong(state, site, wrong, element);
                         Then::Stop
@@ -61,26 +69,50 @@ impl Walk<'_> {
             }
             SyncOp::Arrive(_) | SyncOp::Expect(..) | SyncOp::ArriveExpect(..) | SyncOp::Complete(..) => {
                 let bytes = match op.value() {
-                    Some(v) => match state.value(self.code, v).constant() {
-                        Some(n) => Some(n),
-                        None => {
-                            self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)));
-                            return Then::Stop;
-                        }
+                    Some(v) => match self.bytes_of(state, v) {
+                        Some(p) => Some(p),
+                        None => return self.unknown(state, site, element),
                     },
                     None => None,
                 };
                 let arrives = matches!(op, SyncOp::Arrive(_) | SyncOp::ArriveExpect(..));
                 let (announced, came) = if matches!(op, SyncOp::Complete(..)) { (None, bytes) } else { (bytes, None) };
-                if let Some(said) = came {
+                if let Some(said) = came.as_ref().and_then(Poly::constant) {
                     self.moved(state, site, said, element);
                 }
-                for wrong in state.order.count(&self.carried, element, record, arrives, announced, came) {
+                // The order is looked at while it changes, and the scalars are not part of it.
+                let mut order = std::mem::take(&mut state.order);
+                let sign = |p: &Poly| p.sign(self.code, state);
+                let found = order.count(&self.carried, element, record, Change { arrives, announced, came }, &sign);
+                state.order = order;
+                for wrong in found {
+                    if matches!(wrong, Wrong::UnknownBytes) {
+                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)));
+                        return Then::Stop;
+                    }
                     self.wrong(state, site, wrong, element);
                 }
                 Then::On
             }
         }
+    }
+
+    /// A number of bytes that a barrier can count with: not negative, and not more than it counts to.
+    fn bytes_of(&self, state: &State, v: Value) -> Option<Poly> {
+        let p = Poly::of(self.code, state, v)?;
+        if p.constant().is_some() {
+            return Some(p);
+        }
+        match p.bounds(self.code, state) {
+            (Some(0..), Some(high)) if high <= MAX_BYTES => Some(p),
+            _ => None,
+        }
+    }
+
+    /// Nothing is proved beyond this.
+    fn unknown(&mut self, state: &State, site: usize, element: u32) -> Then {
+        self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)));
+        Then::Stop
     }
 
     /// A parity that is not known is 0 or 1.
@@ -102,10 +134,15 @@ impl Walk<'_> {
     }
 
     fn wrong(&mut self, state: &State, site: usize, wrong: Wrong, element: u32) {
+        // What comes too late is where it is told.
+        let site = if let Wrong::Unannounced { late, .. } = wrong { late as usize } else { site };
         let other = match &wrong {
-            Wrong::OnePhaseEarly(s) | Wrong::Overtaken(s) | Wrong::MixedPhases(s) | Wrong::EarlyArrival(s) => {
-                Some((*s, state.at.clone()))
-            }
+            Wrong::Unannounced { last, .. } => Some((*last, state.at.clone())),
+            Wrong::OnePhaseEarly(s)
+            | Wrong::Overtaken(s)
+            | Wrong::MixedPhases(s)
+            | Wrong::EarlyArrival(s)
+            | Wrong::Surplus(s) => Some((*s, state.at.clone())),
             _ => None,
         };
         let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
@@ -162,12 +199,17 @@ impl Walk<'_> {
             }
         }
         for (element, barrier) in state.order.barriers.iter().enumerate() {
-            let Some(b) = barrier.as_ref().filter(|b| b.state.bytes() != 0) else { continue };
+            let Some(b) = barrier else { continue };
             let element = element as u32;
-            let part = state.order.records.iter().rev().find(|r| r.what == What::Now(element));
+            let part = state.order.records.iter().rev().find(|r| matches!(r.what, What::Now(e, _) if e == element));
             let site = part.map_or(0, |r| r.site as usize);
-            let fault = Fault::BytesLeft { announced: b.announced, came: b.came };
-            self.found.add(Finding::plain(fault, true, site, state, Some(element)));
+            let fault = match b.outstanding().and_then(|p| p.sign(self.code, state)) {
+                Some(Ordering::Equal) => continue,
+                Some(_) => Fault::BytesLeft { announced: b.announced.constant(), came: b.came.constant() },
+                None => Fault::UnknownBytes,
+            };
+            let sure = !matches!(fault, Fault::UnknownBytes);
+            self.found.add(Finding::plain(fault, sure, site, state, Some(element)));
         }
     }
 }

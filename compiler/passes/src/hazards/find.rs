@@ -16,13 +16,15 @@ pub(super) enum Fault {
     /// A flag that is up at the end.
     LeftUp,
     /// A barrier that waits for bytes at the end: announced and come.
-    BytesLeft { announced: i64, came: i64 },
+    BytesLeft { announced: Option<i64>, came: Option<i64> },
     /// More or fewer bytes are said to have come than were moved.
     BytesMoved { said: i64, moved: Vec<i64> },
     /// Which element is meant is not known.
     UnknownElement,
     /// How many bytes, or which parity, is not known.
     UnknownNumber,
+    /// Whether as many bytes come as are announced is not known.
+    UnknownBytes,
 }
 
 impl Fault {
@@ -40,12 +42,16 @@ impl Fault {
                 Wrong::MixedPhases(_) => 7,
                 Wrong::EarlyArrival(_) => 8,
                 Wrong::TooManyBytes(_) => 9,
+                Wrong::Unannounced { .. } => 10,
+                Wrong::Surplus(_) => 11,
+                Wrong::UnknownBytes => 12,
             },
             Fault::LeftUp => 20,
             Fault::BytesLeft { .. } => 21,
             Fault::BytesMoved { .. } => 22,
             Fault::UnknownElement => 23,
             Fault::UnknownNumber => 24,
+            Fault::UnknownBytes => 25,
         }
     }
 }
@@ -63,7 +69,7 @@ pub(super) struct Finding {
     pub(super) at: Rc<[i64]>,
     /// The other site, and the iterations there.
     pub(super) other: Option<(u32, Rc<[i64]>)>,
-    /// The element of an event.
+    /// The element of an event; of a pair of accesses a flag that is up and would order them.
     pub(super) element: Option<u32>,
     /// Common bytes.
     pub(super) bytes: Option<(Loc, u64, u64)>,

@@ -7,78 +7,12 @@
 use super::bytes::Meet;
 use super::code::{Code, Def};
 use super::domain::{MAX, MIN, Num};
+use super::poly::{Poly, constant, poly};
 use ptoc_ir::tile::{TensorId, Value, ViewRef};
 use ptoc_isa::BinOp;
 
-/// Terms of a polynomial; more are not followed.
-const TERMS: usize = 12;
 /// Beyond this distance what was touched earlier is only known to be further away.
 const FAR: u32 = 6;
-
-/// A sum of products of scalars, plus an interval.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Poly {
-    /// Sorted scalars and their factor, sorted.
-    terms: Vec<(Vec<Value>, i64)>,
-    lo: i64,
-    hi: i64,
-}
-
-impl Poly {
-    fn number(n: i64) -> Poly {
-        Poly { terms: Vec::new(), lo: n, hi: n }
-    }
-
-    fn symbol(v: Value) -> Poly {
-        Poly { terms: vec![(vec![v], 1)], lo: 0, hi: 0 }
-    }
-
-    fn normal(mut self) -> Option<Poly> {
-        self.terms.sort();
-        let mut terms: Vec<(Vec<Value>, i64)> = Vec::new();
-        for (symbols, n) in std::mem::take(&mut self.terms) {
-            match terms.last_mut() {
-                Some(last) if last.0 == symbols => last.1 = last.1.checked_add(n)?,
-                _ => terms.push((symbols, n)),
-            }
-        }
-        terms.retain(|t| t.1 != 0);
-        self.terms = terms;
-        (self.terms.len() <= TERMS).then_some(self)
-    }
-
-    fn add(mut self, other: Poly) -> Option<Poly> {
-        self.terms.extend(other.terms);
-        (self.lo, self.hi) = (self.lo.checked_add(other.lo)?, self.hi.checked_add(other.hi)?);
-        self.normal()
-    }
-
-    fn scaled(mut self, n: i64) -> Option<Poly> {
-        for t in &mut self.terms {
-            t.1 = t.1.checked_mul(n)?;
-        }
-        let (a, b) = (self.lo.checked_mul(n)?, self.hi.checked_mul(n)?);
-        (self.lo, self.hi) = (a.min(b), a.max(b));
-        self.normal()
-    }
-
-    fn product(&self, other: &Poly) -> Option<Poly> {
-        let mut out = Poly::number(0);
-        for (symbols, n) in &self.terms {
-            let mut part = other.clone().scaled(*n)?;
-            for t in &mut part.terms {
-                t.0.extend(symbols);
-                t.0.sort();
-            }
-            if other.lo != 0 {
-                part.terms.push((symbols.clone(), part.lo));
-                (part.lo, part.hi) = (0, 0);
-            }
-            out = out.add(part)?;
-        }
-        out.add(other.clone().scaled(self.lo)?)
-    }
-}
 
 /// A part of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -211,7 +145,7 @@ impl Part {
     pub(super) fn aged(&self, code: &Code, l: usize) -> Part {
         let vague = Part { tensor: self.tensor, place: None };
         let Some(place) = &self.place else { return vague };
-        let counter = code.loops[l].counted.map(|c| c.0);
+        let counter = code.loops[l].counted.map(|c| c.index);
         let Some(row) = aged(code, l, counter, &place.row, place.age) else { return vague };
         let Some(col) = aged(code, l, counter, &place.col, place.age) else { return vague };
         let moved = row != place.row || col != place.col;
@@ -226,27 +160,6 @@ impl Part {
             Some(p) if !of(&p.row) && !of(&p.col) => self.clone(),
             _ => Part { tensor: self.tensor, place: None },
         }
-    }
-}
-
-fn constant(code: &Code, v: Value) -> Option<i64> {
-    match code.defs[v] {
-        Def::Const(n) => n.constant(),
-        _ => None,
-    }
-}
-
-/// How a value is computed; what is not a sum or product is a symbol.
-fn poly(code: &Code, v: Value, depth: u32) -> Option<Poly> {
-    if depth > 24 {
-        return None;
-    }
-    match code.defs[v] {
-        Def::Const(n) => n.constant().map(Poly::number),
-        Def::Binary(BinOp::Add, a, b) => poly(code, a, depth + 1)?.add(poly(code, b, depth + 1)?),
-        Def::Binary(BinOp::Sub, a, b) => poly(code, a, depth + 1)?.add(poly(code, b, depth + 1)?.scaled(-1)?),
-        Def::Binary(BinOp::Mul, a, b) => poly(code, a, depth + 1)?.product(&poly(code, b, depth + 1)?),
-        _ => Some(Poly::symbol(v)),
     }
 }
 

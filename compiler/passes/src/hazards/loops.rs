@@ -2,6 +2,7 @@
 //! `period * t + offset`, and it is the same again when a period has passed. Of a loop whose length is not known, each
 //! iteration may be the last; of one of known length, the last ones are walked one by one again.
 
+use super::code::Loop;
 use super::domain::{MAX, Num};
 use super::state::{Mode, State, core};
 use super::walk::{Then, Walk};
@@ -9,11 +10,26 @@ use cranelift_entity::EntityRef;
 use ptoc_isa::CmpOp;
 use std::rc::Rc;
 
+impl Loop {
+    /// The counter of a loop that counts.
+    fn counter<'s>(&self, state: &'s mut State) -> &'s mut Num {
+        match self.counted.and_then(|c| c.var) {
+            Some(var) => &mut state.vars[var.index()],
+            None => &mut state.slots[self.slot],
+        }
+    }
+}
+
 impl Walk<'_> {
     pub(super) fn enter(&mut self, state: &mut State, l: usize) -> Then {
         let this = &self.code.loops[l];
-        if let Some((_, lo, _)) = this.counted {
-            state.slots[this.slot] = state.value(self.code, lo);
+        if let Some(counted) = this.counted {
+            let first = match (counted.lo, counted.var) {
+                (Some(lo), _) => state.value(self.code, lo),
+                (None, Some(var)) => state.vars[var.index()],
+                (None, None) => Num::TOP,
+            };
+            state.slots[this.slot] = first;
         }
         state.modes[l] = Mode::First;
         state.iteration(l, |_| 0);
@@ -23,7 +39,9 @@ impl Walk<'_> {
     pub(super) fn next(&mut self, state: &mut State, l: usize) -> Then {
         // `continue` may come from inside of further loops, which it left on its way.
         let this = &self.code.loops[l];
-        state.slots[this.slot] = state.slots[this.slot].plus(1);
+        if this.counted.is_some_and(|c| c.var.is_none()) {
+            state.slots[this.slot] = state.slots[this.slot].plus(1);
+        }
         state.iteration(l, |n| n + 1);
         self.age(state, l, false);
         state.step = this.head;
@@ -33,12 +51,16 @@ impl Walk<'_> {
     pub(super) fn head(&mut self, state: &mut State, l: usize) -> Then {
         let this = &self.code.loops[l];
         state.forget(self.code, l);
-        let Some((_, lo, hi)) = this.counted else {
+        let Some(counted) = this.counted else {
             return if self.again(state) { Then::Stop } else { Then::On };
         };
         let (told, period) = (self.code.told, this.period);
-        let j = state.slots[this.slot];
-        let start = state.value(self.code, lo).constant();
+        let hi = counted.hi;
+        let j = *this.counter(state);
+        let start = match counted.lo {
+            Some(lo) => state.value(self.code, lo).constant(),
+            None => state.slots[this.slot].constant(),
+        };
         let length = state.value(self.code, hi).constant();
         if let (Mode::First, Some(start), Some(at)) = (state.modes[l], start, j.constant()) {
             let passed = at - start;
@@ -58,7 +80,7 @@ impl Walk<'_> {
         if self.again(state) {
             return Then::Stop;
         }
-        if let (Mode::General, Some(n), Some(offset)) = (state.modes[l], length, state.slots[this.slot].offset()) {
+        if let (Mode::General, Some(n), Some(offset)) = (state.modes[l], length, this.counter(state).offset()) {
             self.spawn_last(state, l, offset, n);
             return Then::On;
         }
@@ -70,7 +92,7 @@ impl Walk<'_> {
         let this = &self.code.loops[l];
         let (told, period) = (self.code.told, this.period);
         state.modes[l] = Mode::General;
-        state.slots[this.slot] = Num::moving(l, period, base, base);
+        *this.counter(state) = Num::moving(l, period, base, base);
         state.periods[l] = match length {
             // The last that still leaves `told` iterations after it.
             Some(n) => (n - told - 1 - base).div_euclid(period).max(1),
@@ -126,7 +148,7 @@ impl Walk<'_> {
     fn iterate(&mut self, state: &mut State, l: usize, hi: ptoc_ir::tile::Value) -> Then {
         let (code, told) = (self.code, self.code.told);
         let leave = code.loops[l].leave;
-        let j = state.slots[code.loops[l].slot];
+        let j = *code.loops[l].counter(state);
         let bound = state.value(code, hi);
         let rest = bound.add(j.neg());
         let exact = rest.base == 0 && (j.base == bound.base || (j.base == 0 && bound.base == 0));

@@ -21,15 +21,18 @@ mod find;
 mod global;
 mod loops;
 mod order;
+mod phases;
+mod poly;
 mod repair;
 mod report;
 mod state;
 mod text;
 mod touch;
 mod walk;
+mod whiles;
 
 use code::Code;
-use find::Finding;
+use find::{Fault, Finding};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
@@ -58,7 +61,12 @@ pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let mut mended: Vec<Finding> = Vec::new();
     let mut told: Vec<(u32, u32, u32)> = Vec::new();
+    let wrong = findings.iter().any(|f| f.sure);
     for finding in &findings {
+        // What is known to be wrong is to be mended first.
+        if wrong && !finding.sure && finding.fault.rank() == Fault::UNKNOWN {
+            continue;
+        }
         let gone = |m: &Finding| m.key() == finding.key();
         if out.len() >= TOLD || mended.iter().any(gone) || report::is_told(&walk, finding, &mut told) {
             continue;

@@ -5,8 +5,9 @@
 //! On a pipe that may start an instruction before the one before it is done there are two carriers: what has *started* on it
 //! is ordered after the first, what it *announces* after the second.
 
+use super::phases::Barrier;
+use super::poly::Poly;
 use super::touch::Kind;
-use ptoc_ir::sync::{BarrierFault, TransactionBarrier};
 use ptoc_ir::tile::{Event, EventKind, Kernel, RoleId};
 use ptoc_isa::{Pipe, Target};
 use std::rc::Rc;
@@ -85,16 +86,16 @@ impl Carried {
     }
 
     /// What is ordered after something that held `stream` back: its later work; behind the issuer all that it issues later.
-    fn held(&self, stream: usize) -> Carriers {
+    pub(super) fn held(&self, stream: usize) -> Carriers {
         let s = self.streams[stream];
         if s.pipe == Pipe::S { self.role(s.role) } else { s.done }
     }
 
-    fn of(&self, element: u32) -> Carriers {
+    pub(super) fn of(&self, element: u32) -> Carriers {
         self.carrier[element as usize]
     }
 
-    fn ended(&self, element: u32) -> Carriers {
+    pub(super) fn ended(&self, element: u32) -> Carriers {
         self.carrier[element as usize] << 1
     }
 }
@@ -110,8 +111,8 @@ pub(super) enum What {
     Older(u32),
     /// Took part in the last phase that ended.
     Before(u32),
-    /// Took part in its current phase.
-    Now(u32),
+    /// Took part in its current phase, as the step of that number.
+    Now(u32, u8),
     /// Waited for the phase that ended last, while the current one ran.
     Looked(u32),
 }
@@ -127,19 +128,8 @@ pub(super) struct Record {
     pub(super) at: Rc<[i64]>,
 }
 
-/// A transaction barrier.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Barrier {
-    pub(super) state: TransactionBarrier,
-    /// Bytes that were announced and that came, in this phase.
-    pub(super) announced: i64,
-    pub(super) came: i64,
-    /// The last operation was an arrival without bytes that ended a phase: its site and stream.
-    pub(super) early: Option<(u32, u8)>,
-}
-
 /// The order at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Order {
     pub(super) records: Vec<Record>,
     /// The flags that are up, and where each was set last.
@@ -157,7 +147,14 @@ pub(super) enum Wrong {
     /// Raises a flag whose last wait (site, when) may come later.
     Unordered(u32, Rc<[i64]>),
     /// A wait that never ends, for the phase that is not over.
-    Stuck { pending: u32, announced: i64, came: i64, completed: u64 },
+    Stuck {
+        pending: u32,
+        announced: Poly,
+        came: Poly,
+        completed: u64,
+        /// Nothing has taken part in the phase yet.
+        fresh: bool,
+    },
     /// The waiter may see the phase before; that part of it is not known to it.
     OnePhaseEarly(u32),
     /// The phase may end while that waiter still looks for the one before.
@@ -166,19 +163,20 @@ pub(super) enum Wrong {
     MixedPhases(u32),
     /// An arrival ended the phase before its bytes were announced.
     EarlyArrival(u32),
+    /// All arrivals of the phase may come before the bytes of `late` are announced; the last one in the program.
+    Unannounced { late: u32, last: u32 },
+    /// One arrival more than the phase takes; the last that it took.
+    Surplus(u32),
     /// More than a barrier counts.
     TooManyBytes(i64),
+    /// Whether the phase ends here depends on numbers of bytes that are not known.
+    UnknownBytes,
 }
 
 impl Order {
     pub(super) fn new(kernel: &Kernel, carried: &Carried) -> Order {
         let barrier = |event: Event| match kernel.events[event].kind {
-            EventKind::Barrier { arrivals } => TransactionBarrier::new(arrivals).ok().map(|state| Barrier {
-                state,
-                announced: 0,
-                came: 0,
-                early: None,
-            }),
+            EventKind::Barrier { arrivals } => Some(Barrier::new(arrivals)),
             EventKind::Flag => None,
         };
         Order {
@@ -215,12 +213,12 @@ impl Order {
     }
 
     /// Drops what everyone is ordered after.
-    fn forget(&mut self, carried: &Carried) {
+    pub(super) fn forget(&mut self, carried: &Carried) {
         self.records.retain(|r| !matches!(r.what, What::Access { .. }) || carried.starts & !r.known != 0);
     }
 
     /// Whoever knows one of `from` tells `to`.
-    fn tell(&mut self, from: Carriers, to: Carriers) {
+    pub(super) fn tell(&mut self, from: Carriers, to: Carriers) {
         for r in &mut self.records {
             if r.known & from != 0 {
                 r.known |= to;
@@ -288,117 +286,6 @@ impl Order {
         self.forget(carried);
     }
 
-    /// An arrival, an announcement or bytes: changes the barrier and says what is wrong with it.
-    pub(super) fn count(
-        &mut self,
-        carried: &Carried,
-        element: u32,
-        record: Record,
-        arrives: bool,
-        announced: Option<i64>,
-        came: Option<i64>,
-    ) -> Vec<Wrong> {
-        let s = carried.streams[record.stream as usize];
-        let mut wrong = Vec::new();
-        let Some(b) = self.barriers[element as usize].as_mut() else { return wrong };
-        if let Some((site, stream)) = b.early.take()
-            && announced.is_some()
-            && stream == record.stream
-        {
-            wrong.push(Wrong::EarlyArrival(site));
-        }
-        if let Some(part) = self.records.iter().find(|r| r.what == What::Before(element) && r.known & s.done == 0) {
-            wrong.push(Wrong::MixedPhases(part.site));
-        }
-        let plain = arrives && announced.is_none() && b.announced == 0;
-        b.announced += announced.unwrap_or(0);
-        b.came += came.unwrap_or(0);
-        let ended = match (arrives, announced, came) {
-            (true, Some(n), _) => b.state.arrive_and_expect(n),
-            (true, None, _) => Ok(b.state.arrive()),
-            (false, Some(n), _) => b.state.expect(n),
-            (false, None, Some(n)) => b.state.complete(n),
-            (false, None, None) => Ok(false),
-        };
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(BarrierFault::Bytes(n)) => {
-                wrong.push(Wrong::TooManyBytes(n));
-                false
-            }
-            Err(BarrierFault::Arrivals(_)) => false,
-        };
-        let (site, stream) = (record.site, record.stream);
-        if ended {
-            (b.announced, b.came) = (0, 0);
-            b.early = plain.then_some((site, stream));
-        }
-        self.tell(s.done, carried.of(element));
-        // Waits that this one is ordered after are safe: the phase cannot end without it.
-        self.records.retain(|r| !(r.what == What::Looked(element) && r.known & s.done != 0));
-        self.records.push(Record { what: What::Now(element), known: s.done | carried.of(element), ..record });
-        if ended {
-            if let Some(waiter) = self.records.iter().find(|r| r.what == What::Looked(element)) {
-                wrong.push(Wrong::Overtaken(waiter.site));
-            }
-            self.records.retain(|r| r.what != What::Older(element) && r.what != What::Looked(element));
-            let (now, ended) = (carried.of(element), carried.ended(element));
-            self.tell(now, ended);
-            for r in &mut self.records {
-                r.known &= !now;
-                if r.what == What::Before(element) {
-                    r.what = What::Older(element);
-                } else if r.what == What::Now(element) {
-                    r.what = What::Before(element);
-                }
-            }
-        }
-        wrong
-    }
-
-    /// Waits while the barrier is in the phase of `parity`. The first of the results is a wait that never ends.
-    pub(super) fn wait_phase(
-        &mut self,
-        carried: &Carried,
-        element: u32,
-        record: Record,
-        parity: u8,
-    ) -> Result<Option<Wrong>, Wrong> {
-        let s = carried.streams[record.stream as usize];
-        let Some(b) = self.barriers[element as usize].as_mut() else { return Ok(None) };
-        b.early = None;
-        if !b.state.try_wait(parity) {
-            return Err(Wrong::Stuck {
-                pending: b.state.pending(),
-                announced: b.announced,
-                came: b.came,
-                completed: b.state.completed(),
-            });
-        }
-        if b.state.completed() == 0 {
-            // A stage that nobody has filled yet; nothing is seen. The phase must not end before this looks.
-            let held = carried.held(record.stream as usize);
-            self.look(element, Record { what: What::Looked(element), known: held, ..record });
-            return Ok(None);
-        }
-        // Two phases ago the parity was the same: a waiter that does not know that the phase after that one has ended may
-        // get through too early.
-        let missed = self.records.iter().find(|r| r.what == What::Older(element) && r.known & s.start == 0);
-        let wrong = missed.map(|r| Wrong::OnePhaseEarly(r.site));
-        let held = carried.held(record.stream as usize);
-        self.tell(carried.ended(element), held);
-        self.look(element, Record { what: What::Looked(element), known: held, ..record });
-        self.forget(carried);
-        Ok(wrong)
-    }
-
-    fn look(&mut self, element: u32, record: Record) {
-        // A later wait of the same stream stands for the earlier ones.
-        let same = |r: &Record| r.what == What::Looked(element) && r.stream == record.stream;
-        self.records.retain(|r| !same(r));
-        self.records.push(record);
-    }
-
     /// What matters, as numbers: equal ones behave alike.
     pub(super) fn key(&self, out: &mut Vec<u64>) {
         let mut rows: Vec<[u64; 4]> = self
@@ -409,7 +296,7 @@ impl Order {
                     What::Access { area, kind } => (kind as u64, area),
                     What::Waited(e) => (8, e),
                     What::Before(e) => (9, e),
-                    What::Now(e) => (10, e),
+                    What::Now(e, step) => (16 + u64::from(step), e),
                     What::Looked(e) => (11, e),
                     What::Older(e) => (12, e),
                 };
@@ -425,10 +312,6 @@ impl Order {
         out.push(rows.len() as u64);
         out.extend(rows.into_iter().flatten());
         out.extend(self.up.iter().map(|u| u.map_or(0, |s| u64::from(s) + 1)));
-        for b in self.barriers.iter().flatten() {
-            out.push(u64::from(b.state.pending()) << 2 | b.state.completed().min(1) << 1 | u64::from(b.state.phase()));
-            out.extend([b.announced as u64, b.came as u64]);
-            out.push(b.early.map_or(0, |(s, t)| u64::from(s) << 8 | u64::from(t) | 1 << 40));
-        }
+        self.barriers.iter().flatten().for_each(|b| b.key(out));
     }
 }

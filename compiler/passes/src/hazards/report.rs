@@ -2,6 +2,7 @@
 
 use super::find::{Fault, Finding};
 use super::order::Wrong;
+use super::poly::Poly;
 use super::repair::{How, Repair, spelled};
 use super::text;
 use super::touch::{Kind, What as Place};
@@ -12,16 +13,19 @@ use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp, TileRef};
 use ptoc_isa::Loc;
 
 impl Fault {
+    /// The rank of what is not known.
+    pub(super) const UNKNOWN: u32 = 6;
+
     /// What is told first: pairs of accesses, then waits, then flags.
     pub(super) fn rank(&self) -> u32 {
         match self {
-            Fault::Order(Wrong::EarlyArrival(_)) => 0,
+            Fault::Order(Wrong::EarlyArrival(_) | Wrong::Unannounced { .. }) => 0,
             Fault::BytesMoved { .. } => 1,
             Fault::Race { .. } => 2,
             Fault::Order(Wrong::Down | Wrong::Stuck { .. }) => 3,
             Fault::Order(_) => 4,
             Fault::LeftUp | Fault::BytesLeft { .. } => 5,
-            Fault::UnknownElement | Fault::UnknownNumber => 6,
+            Fault::UnknownElement | Fault::UnknownNumber | Fault::UnknownBytes => Fault::UNKNOWN,
         }
     }
 }
@@ -50,9 +54,16 @@ pub(super) fn is_told(walk: &Walk, f: &Finding, told: &mut Vec<(u32, u32, u32)>)
             told.push((PIPES, pipes(p).min(pipes(q)), pipes(p).max(pipes(q))));
             (p, q, f.bytes.map_or(99, |b| b.0 as u32))
         }
-        // Where accesses have no order, phases have none either.
+        // Where accesses have no order, flags and phases have none either.
         (
-            Fault::Order(Wrong::Unordered(..) | Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_) | Wrong::MixedPhases(_)),
+            Fault::LeftUp
+            | Fault::Order(
+                Wrong::Up(_)
+                | Wrong::Unordered(..)
+                | Wrong::OnePhaseEarly(_)
+                | Wrong::Overtaken(_)
+                | Wrong::MixedPhases(_),
+            ),
             _,
         ) if f.element.is_some_and(|e| {
             let data = &walk.code.kernel.events[walk.carried.elements[e as usize].0];
@@ -74,7 +85,7 @@ pub(super) fn is_told(walk: &Walk, f: &Finding, told: &mut Vec<(u32, u32, u32)>)
             (1000, event, f.element.map_or(f.site, |_| 0))
         }
     };
-    if matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_))) {
+    if matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_) | Wrong::Unannounced { .. })) {
         told.push((EARLY, 0, 0));
     }
     let known = told.contains(&key);
@@ -215,7 +226,14 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
     } else {
         d = d.with_note("the two pipes run at the same time, and no flag orders these two");
     }
-    if repair.is_none() && f.sure {
+    let up = f.element.filter(|_| repair.is_none() && f.sure);
+    let author = |e: &u32| code.kernel.events[walk.carried.elements[*e as usize].0].purpose == Purpose::Author;
+    if let Some(up) = up.filter(author) {
+        let name = text::element(walk, up);
+        d = d.with_help(format!(
+            "{name} is set after {op_a}, and not waited for on this way: wait for it before {op_b}"
+        ));
+    } else if repair.is_none() && f.sure {
         d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b));
     }
     d
@@ -311,7 +329,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         Fault::Order(Wrong::Up(_)) => (
             codes::FLAG_RAISED_TWICE,
             match ring {
-                Some(d) => format!("{what} of `{}` gets a second `{word}` before anyone took the first", d.name),
+                Some(_) => format!("{what} gets a second `{word}` before anyone took the first"),
                 None => format!("{what} is set although it is still up: no `wait` has taken it down"),
             },
             format!("the second `{word}`"),
@@ -324,13 +342,20 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         Fault::LeftUp => (
             codes::SET_WITHOUT_WAIT,
             match ring {
-                Some(d) => format!("{what} of `{}` has a `{word}` that nobody takes", d.name),
+                Some(_) => format!("{what} has a `{word}` that nobody takes"),
                 None => format!("{what} is set, and no `wait` takes it down before the block ends"),
             },
             "stays up".to_owned(),
         ),
-        Fault::Order(Wrong::Stuck { pending, announced, came, completed }) => {
-            stuck(&what, *pending, *announced, *came, *completed)
+        Fault::Order(Wrong::Stuck { completed: 1.., fresh: true, .. }) => (
+            codes::BARRIER_DEADLOCK,
+            format!(
+                "`wait` for {what} never ends: it waits for the phase that has just begun, and nothing arrives in that"
+            ),
+            "waits for ever".to_owned(),
+        ),
+        Fault::Order(Wrong::Stuck { pending, announced, came, completed, .. }) => {
+            stuck(&what, *pending, (announced, came), *completed)
         }
         Fault::Order(Wrong::OnePhaseEarly(_)) => (
             codes::PHASE_AMBIGUOUS,
@@ -352,6 +377,16 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
             format!("the phase of {what} may end before its bytes are announced"),
             "the bytes are announced here, for the next phase".to_owned(),
         ),
+        Fault::Order(Wrong::Unannounced { .. }) => (
+            codes::EARLY_ARRIVAL,
+            format!("the phase of {what} may end before its bytes are announced"),
+            format!("this `{word}` may be late: the arrivals of the phase do not wait for it"),
+        ),
+        Fault::Order(Wrong::Surplus(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("one arrival too many at {what}: its phase has all of them, and waits for bytes"),
+            "one more arrives here".to_owned(),
+        ),
         Fault::Order(Wrong::TooManyBytes(n)) => (
             codes::BARRIER_BYTES,
             format!("{what} would have {n} bytes outstanding, and it counts up to {}", ptoc_ir::sync::MAX_BYTES),
@@ -359,7 +394,10 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         ),
         Fault::BytesLeft { announced, came } => (
             codes::BARRIER_BYTES,
-            format!("{announced} bytes are announced at {what}, and {came} come"),
+            match (announced, came) {
+                (Some(announced), Some(came)) => format!("{announced} bytes are announced at {what}, and {came} come"),
+                _ => format!("other bytes are announced at {what} than come"),
+            },
             "the last that counts for this phase".to_owned(),
         ),
         Fault::BytesMoved { said, moved } => {
@@ -375,6 +413,13 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
             format!("which element of {what} is meant is not known, so the order of pipes from here on is not proved"),
             "not followed beyond this".to_owned(),
         ),
+        Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes) => (
+            codes::ORDER_NOT_PROVED,
+            format!(
+                "whether as many bytes come at {what} as are announced is only known at run time, so its order is not proved"
+            ),
+            "the phase may end here, or not".to_owned(),
+        ),
         Fault::UnknownNumber => (
             codes::ORDER_NOT_PROVED,
             format!("the number here is only known at run time, so the order that {what} makes is not proved"),
@@ -385,7 +430,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
     let span = site.stmt.span;
     let mut d = if f.sure {
         Diagnostic::error(id, span, message)
-    } else if matches!(f.fault, Fault::UnknownElement | Fault::UnknownNumber) {
+    } else if f.fault.rank() == Fault::UNKNOWN {
         Diagnostic::warning(id, span, message)
     } else {
         Diagnostic::warning(codes::ORDER_NOT_PROVED, span, format!("not excluded: {message}"))
@@ -404,6 +449,8 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
                 format!("the wait of {x}; the set is that of {y}")
             }
             (Fault::Order(Wrong::Unordered(..)), _) => "the wait".to_owned(),
+            (Fault::Order(Wrong::Unannounced { .. }), _) => "the phase may end here, or before".to_owned(),
+            (Fault::Order(Wrong::Surplus(_)), _) => "the last that the phase takes".to_owned(),
             (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase, no bytes being announced".to_owned(),
             (Fault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
             _ => "part of the phase before".to_owned(),
@@ -414,6 +461,11 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         d = d.with_secondary(data.span, declared(data));
     }
     d = why(walk, d, f, data, ring.is_some());
+    if matches!(f.fault, Fault::LeftUp | Fault::Order(Wrong::Down | Wrong::Up(_) | Wrong::Stuck { .. }))
+        && let Some(when) = text::when(walk, f)
+    {
+        d = d.with_note(when);
+    }
     if repair.is_none() {
         d = help(walk, d, f, data);
     }
@@ -448,14 +500,15 @@ fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, Str
     (codes::WAIT_WITHOUT_SET, message, format!("{who} waits here for ever"))
 }
 
-fn stuck(what: &str, pending: u32, announced: i64, came: i64, completed: u64) -> (Code, String, String) {
+fn stuck(what: &str, pending: u32, (announced, came): (&Poly, &Poly), completed: u64) -> (Code, String, String) {
     let label = "waits for ever".to_owned();
     if announced != came {
-        let message = format!(
-            "`wait` for {what} never ends: {announced} bytes are announced, {came} have come{}",
-            if pending > 0 { format!(", and {pending} arrivals are missing") } else { String::new() }
-        );
-        return (codes::BARRIER_DEADLOCK, message, label);
+        let bytes = match (announced.constant(), came.constant()) {
+            (Some(announced), Some(came)) => format!("{announced} bytes are announced, {came} have come"),
+            _ => "other bytes are announced than have come".to_owned(),
+        };
+        let missing = if pending > 0 { format!(", and {pending} arrivals are missing") } else { String::new() };
+        return (codes::BARRIER_DEADLOCK, format!("`wait` for {what} never ends: {bytes}{missing}"), label);
     }
     let message = match completed {
         0 => format!("`wait` for {what} never ends: its first phase needs {pending} more {}", arrivals(pending)),
@@ -480,8 +533,14 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
         Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
             d.with_note("nothing in the kernel arrives at it")
         }
+        Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => {
+            d.with_note(format!("the phase before it has ended, so the barrier is in a phase of parity {}", completed & 1))
+        }
         Fault::Order(Wrong::Stuck { .. }) if starts(f) => d.with_note(
             "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
+        ),
+        Fault::Order(Wrong::Unannounced { .. }) => d.with_note(
+            "no byte is pending before the announcement: if the arrivals come first, the phase ends without its bytes",
         ),
         Fault::Order(Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_)) => {
             d.with_note("a wait sees the parity of the phase only: after two phases it is as before")
@@ -497,7 +556,11 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
 /// Is it the first iteration, before anybody arrived?
 fn starts(f: &Finding) -> bool {
     let first = f.at.iter().all(|n| *n == 0);
-    matches!(f.fault, Fault::Order(Wrong::Stuck { completed: 0, announced: 0, came: 0, .. })) && first
+    let fresh = |p: &Poly| p.constant() == Some(0);
+    match &f.fault {
+        Fault::Order(Wrong::Stuck { completed: 0, announced, came, .. }) => first && fresh(announced) && fresh(came),
+        _ => false,
+    }
 }
 
 fn none_arrives(walk: &Walk, f: &Finding) -> bool {
@@ -535,6 +598,14 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
         (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
             "let {from} wait for {to} in between (an event the other way), or use an array of events and take them in turn"
         )),
+        (Fault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
+        (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
+            let parity = completed & 1;
+            d.with_help(format!(
+                "parity {} waits for the phase before, which is over; to wait for this one, `arrive({one})` on {from} first",
+                1 - parity
+            ))
+        }
         (Fault::Order(Wrong::Stuck { .. }), _) if starts(f) => {
             d.with_help("start with phase 1, or arrive before the first wait".to_owned())
         }
@@ -555,6 +626,16 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
         }
         (Fault::Order(Wrong::EarlyArrival(_)), _) => {
             d.with_help("announce before the arrival, or both in one step: `arrive_and_expect`".to_owned())
+        }
+        (Fault::Order(Wrong::Unannounced { .. }), _) => d.with_help(
+            "let the role that arrives announce the bytes too, in one step: `arrive_and_expect`; or let it wait until they are announced"
+                .to_owned(),
+        ),
+        (Fault::Order(Wrong::Surplus(_)), _) => {
+            let ptoc_ir::tile::EventKind::Barrier { arrivals } = data.kind else { return d };
+            d.with_help(format!(
+                "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for this one"
+            ))
         }
         (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
             d.with_help("announce as many bytes as the loads move".to_owned())

@@ -148,6 +148,7 @@ impl State {
     }
 
     fn evaluate(&self, code: &Code, v: Value, memo: &mut FxHashMap<Value, Num>) -> Num {
+        let v = code.root(v);
         if let Some(n) = self.assumption(v) {
             return n;
         }
@@ -183,6 +184,10 @@ impl State {
                     None => Num::BIT,
                 }
             }
+            Def::AtMost(a, b, c) => {
+                let (x, y) = (get(a), get(b).plus(c));
+                Num::compare(CmpOp::Le, x, y, &self.periods).map_or(Num::BIT, Num::bit)
+            }
             Def::Select(c, a, b) => {
                 let (x, y) = (get(a), get(b));
                 match get(c).constant() {
@@ -199,6 +204,7 @@ impl State {
 
     /// From here on `v` is `n`. False: that cannot be.
     pub(super) fn assume(&mut self, code: &Code, v: Value, n: Num) -> bool {
+        let v = code.root(v);
         if n.empty() {
             return false;
         }
@@ -237,39 +243,41 @@ impl State {
 
     /// From here on the condition has this value. False: it cannot.
     pub(super) fn decide(&mut self, code: &Code, cond: Value, holds: bool) -> bool {
-        match code.defs[cond] {
-            Def::Unary(UnOp::Not, a) => self.decide(code, a, !holds),
-            Def::Binary(BinOp::And, a, b) if holds => self.decide(code, a, true) && self.decide(code, b, true),
-            Def::Binary(BinOp::Or, a, b) if !holds => self.decide(code, a, false) && self.decide(code, b, false),
-            Def::Compare(op, a, b) => {
-                let op = if holds { op } else { opposite(op) };
-                let (x, y) = (self.value(code, a), self.value(code, b));
-                if let Some(is) = Num::compare(op, x, y, &self.periods) {
-                    return is;
-                }
-                let mut refine = |v: Value, op: CmpOp, bound: Num| {
-                    let (core, c) = core(code, v);
-                    let old = self.value(code, core);
-                    let narrow = old.limited(op, bound.plus(-c));
-                    // `!=` of the inside of a range says nothing that a range could say.
-                    (old.constant().is_none() && (narrow != old || narrow.empty()))
-                        .then(|| self.assume(code, core, narrow))
-                };
-                let said = match (x.offset(), y.offset()) {
-                    (_, Some(_)) => refine(a, op, y),
-                    (Some(_), _) => refine(b, mirrored(op), x),
-                    _ => None,
-                };
-                match said {
-                    Some(possible) => possible,
-                    None => self.assume(code, cond, Num::bit(holds)),
-                }
+        let cond = code.root(cond);
+        let compare = match code.defs[cond] {
+            Def::Unary(UnOp::Not, a) => return self.decide(code, a, !holds),
+            Def::Binary(BinOp::And, a, b) if holds => return self.decide(code, a, true) && self.decide(code, b, true),
+            Def::Binary(BinOp::Or, a, b) if !holds => {
+                return self.decide(code, a, false) && self.decide(code, b, false);
             }
-            _ => match self.value(code, cond).constant() {
+            Def::Compare(op, a, b) => Some((op, a, b, 0)),
+            Def::AtMost(a, b, c) => Some((CmpOp::Le, a, b, c)),
+            _ => None,
+        };
+        let Some((op, a, b, more)) = compare else {
+            return match self.value(code, cond).constant() {
                 Some(n) => (n != 0) == holds,
                 None => self.assume(code, cond, Num::bit(holds)),
-            },
+            };
+        };
+        let op = if holds { op } else { opposite(op) };
+        let (x, y) = (self.value(code, a), self.value(code, b).plus(more));
+        if let Some(is) = Num::compare(op, x, y, &self.periods) {
+            return is;
         }
+        let mut refine = |v: Value, op: CmpOp, bound: Num| {
+            let (core, c) = core(code, v);
+            let old = self.value(code, core);
+            let narrow = old.limited(op, bound.plus(-c));
+            // `!=` of the inside of a range says nothing that a range could say.
+            (old.constant().is_none() && (narrow != old || narrow.empty())).then(|| self.assume(code, core, narrow))
+        };
+        let said = match (x.offset(), y.offset()) {
+            (_, Some(_)) => refine(a, op, y),
+            (Some(_), _) => refine(b, mirrored(op), x.plus(-more)),
+            _ => None,
+        };
+        said.unwrap_or_else(|| self.assume(code, cond, Num::bit(holds)))
     }
 }
 
@@ -279,6 +287,7 @@ fn words(n: &Num) -> [u64; 6] {
 
 /// `v` without a constant that is added, and that constant.
 pub(super) fn core(code: &Code, v: Value) -> (Value, i64) {
+    let v = code.root(v);
     let constant = |v: Value| match code.defs[v] {
         Def::Const(n) => n.constant(),
         _ => None,
@@ -315,7 +324,7 @@ pub(super) fn sources(code: &Code, v: Value, out: &mut Vec<Value>, depth: u32) {
         Def::Const(_) => {}
         Def::Given(_) | Def::Slot(_) | Def::Vague => out.push(code.read.get(&v).copied().unwrap_or(v)),
         Def::Unary(_, a) | Def::Same(a) => go(a),
-        Def::Binary(_, a, b) | Def::Compare(_, a, b) => {
+        Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) => {
             go(a);
             go(b);
         }

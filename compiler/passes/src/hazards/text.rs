@@ -1,6 +1,7 @@
 //! How messages call things.
 
 use super::code::{Code, Def};
+use super::find::{Fault, Finding};
 use super::walk::Walk;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{EventData, EventRef, Kernel, Op, Purpose, SyncOp, TileRef, Value};
@@ -98,7 +99,7 @@ pub(super) fn iterations(
     let l = apart.or(common.last().copied())?;
     let distance = second.1[l] - first.1[l];
     let name = match walk.code.loops[l].counted {
-        Some((index, ..)) => walk.code.kernel.values[index].name.as_ref().map(|n| n.to_string()),
+        Some(c) => walk.code.kernel.values[c.index].name.as_ref().map(|n| n.to_string()),
         None => None,
     };
     let name = name.unwrap_or_else(|| "n".to_owned());
@@ -108,6 +109,57 @@ pub(super) fn iterations(
         d => format!("iteration {name} - {}", -d),
     };
     Some((format!("iteration {name}"), later, distance))
+}
+
+/// The iteration in which something is found, as a run of the kernel would meet it; after loops, how long they were.
+pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
+    let code = walk.code;
+    let site = &code.sites[f.site as usize];
+    let name = |l: usize| {
+        let named = code.loops[l].counted.and_then(|c| code.kernel.values[c.index].name.as_ref());
+        named.map_or("its loop".to_owned(), |n| format!("`{n}`"))
+    };
+    let at_end = matches!(f.fault, Fault::LeftUp);
+    if let Some(&l) = site.loops.last().filter(|_| !at_end) {
+        let outer: Vec<String> = site
+            .loops
+            .iter()
+            .rev()
+            .skip(1)
+            .filter(|o| f.at[**o] > 0)
+            .map(|o| format!(" of the {} of {}", ordinal(f.at[*o]), name(*o)))
+            .collect();
+        return Some(format!("in the {} iteration of {}{}", ordinal(f.at[l]), name(l), outer.concat()));
+    }
+    // The loops that have gone on with this event: what is left depends on how long they were.
+    let event = walk.carried.elements[f.element? as usize].0;
+    let mut loops: Vec<usize> = Vec::new();
+    for s in &code.sites[..] {
+        let own = matches!(&s.stmt.op, Op::Sync(op) if op.event().is_some_and(|e| e.event == event));
+        if own && let Some(&l) = s.loops.first().filter(|l| !loops.contains(l)) {
+            loops.push(l);
+        }
+    }
+    let known =
+        |l: &usize| code.loops[*l].counted.is_some_and(|c| !matches!(code.defs[code.root(c.hi)], Def::Const(_)));
+    let &[l] = &loops.into_iter().filter(known).collect::<Vec<_>>()[..] else { return None };
+    Some(format!(
+        "when {} has {}",
+        name(l),
+        if f.at[l] == 1 { "1 iteration".to_owned() } else { format!("{} iterations", f.at[l]) }
+    ))
+}
+
+/// `1st`, of 0.
+fn ordinal(n: i64) -> String {
+    let n = n + 1;
+    let ending = match (n % 10, n % 100) {
+        (1, k) if k != 11 => "st",
+        (2, k) if k != 12 => "nd",
+        (3, k) if k != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
 }
 
 /// The span of a statement.

@@ -5,6 +5,7 @@ use super::code::{Code, Step};
 use super::find::{Fault, Finding, Findings};
 use super::global::Part;
 use super::order::{Carried, Order, Record, What};
+use super::poly::Poly;
 use super::state::State;
 use super::touch::{Kind, What as Place};
 use ptoc_ir::tile::{AddrKind, EventRef, Kernel, Op, SyncOp, Tile, TileRef, Value};
@@ -293,6 +294,12 @@ impl<'k> Walk<'k> {
             for (k, meet) in conflicts {
                 let Some(r) = state.order.unordered(&self.carried, stream).nth(k) else { continue };
                 let What::Access { area: other, kind: was } = r.what else { continue };
+                // A flag that is up and would order the two, if it were waited for.
+                let pipe = self.carried.streams[stream].pipe;
+                let up = (0..state.order.up.len() as u32).find(|&e| {
+                    let to = code.kernel.events[self.carried.elements[e as usize].0].to;
+                    state.order.is_up(e) && r.known & self.carried.of(e) != 0 && to == pipe
+                });
                 let finding = Finding {
                     fault: Fault::Race { first: was, second: kind, touch: n },
                     sure: meet == Meet::Yes && !state.unsure,
@@ -300,7 +307,7 @@ impl<'k> Walk<'k> {
                     site: site as u32,
                     at: state.at.clone(),
                     other: Some((r.site, r.at.clone())),
-                    element: None,
+                    element: up,
                     bytes: self.areas.common(other, area),
                 };
                 self.found.add(finding);
@@ -406,6 +413,8 @@ impl<'k> Walk<'k> {
         if changed {
             state.order.unite();
         }
+        let gone = |p: &Poly| p.symbols().any(|v| code.inside(v, l));
+        state.order.barriers.iter_mut().flatten().for_each(|b| b.lose(&gone));
     }
 
     fn sync(&mut self, state: &mut State, site: usize, op: SyncOp, step: usize) -> Then {
