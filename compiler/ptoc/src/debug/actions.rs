@@ -62,6 +62,7 @@ impl Debugger {
             "list" => self.list(stop, rest, console)?,
             "print" => console.write(&print(stop.look, rest)?),
             "tiles" => console.write(&tiles(stop)),
+            "events" => console.write(&stop.look.events.text(stop.look, &|span| stop.program.place(span))),
             "quit" => self.end(),
             _ => console.write(&help(rest)?),
         }

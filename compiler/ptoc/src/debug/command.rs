@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Commands with what they do, in the order of `help`. A prefix that fits one of them is enough; the letters in
 /// [`SHORT`] mean what they mean in other debuggers.
-pub const COMMANDS: [(&str, &str, &str); 18] = [
+pub const COMMANDS: [(&str, &str, &str); 19] = [
     ("break", "LINE | FILE:LINE | NAME [if EXPR]", "stop there: a line, a kernel, a function, an instruction (TLOAD)"),
     ("watch", "NAME | NAME[r, c]", "stop when an element changes"),
     ("delete", "[N]", "remove breakpoint or watchpoint N, or all"),
@@ -20,6 +20,7 @@ pub const COMMANDS: [(&str, &str, &str); 18] = [
     ("list", "[LINE | NAME]", "show source around here, or around LINE, or of a kernel or function"),
     ("print", "EXPR | NAME[0:4, 0:8]", "show a tile, a window of a tensor, a slice of one, a scalar, a block"),
     ("tiles", "", "show the tiles that are live: memory, address, valid shape, how much is written"),
+    ("events", "", "show which flags are up, the phase of barriers, the slots of rings"),
     ("help", "[COMMAND]", "show this"),
     ("quit", "", "end the run; nothing is written"),
     ("backtrace", "", "the same as where"),

@@ -9,6 +9,7 @@ pub mod breakpoints;
 pub mod command;
 pub mod condition;
 pub mod debugger;
+pub mod events;
 pub mod names;
 pub mod numbers;
 pub mod points;

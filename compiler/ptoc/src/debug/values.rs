@@ -1,6 +1,7 @@
 //! What names hold while a kernel is stopped, as text.
 
 use super::command::{Slice, pick};
+use super::events::Events;
 use super::names::{Viewpoint, find};
 use super::numbers::{Cell, Limits, array, number};
 use ptoc_analysis::debug::{DebugInfo, TensorWindow, TileWindow, What};
@@ -31,6 +32,8 @@ pub struct Look<'a> {
     pub placement: &'a Placement,
     /// Shapes of tiles.
     pub shapes: &'a Shapes,
+    /// Flags and barriers.
+    pub events: &'a Events,
     /// From where names are seen.
     pub from: Viewpoint,
 }

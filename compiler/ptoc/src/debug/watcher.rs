@@ -2,6 +2,7 @@
 //! print.
 
 use super::debugger::Debugger;
+use super::events::Events;
 use super::names::Viewpoint;
 use super::points::{Point, Points};
 use super::print_tile::Prints;
@@ -134,6 +135,7 @@ impl<'p> Onlookers<'_, 'p> {
             console: &mut *self.console,
             prints: &mut *self.prints,
             shapes: Shapes::default(),
+            events: Events::default(),
         }
     }
 }
@@ -152,6 +154,8 @@ pub struct Watcher<'w, 'p> {
     pub prints: &'w mut Prints,
     /// Valid shapes.
     pub shapes: Shapes,
+    /// Flags and barriers.
+    pub events: Events,
 }
 
 impl Watcher<'_, '_> {
@@ -182,7 +186,7 @@ impl Watcher<'_, '_> {
     fn look<'l>(
         program: &'l Program<'_>,
         launch: usize,
-        shapes: &'l Shapes,
+        (shapes, events): (&'l Shapes, &'l Events),
         state: State<'l>,
         point: usize,
         after: bool,
@@ -192,13 +196,14 @@ impl Watcher<'_, '_> {
         let span = program.span(p).unwrap_or_default();
         let at = if after { span.after() } else { span };
         let from = Viewpoint { scope: p.scope, at };
-        Look { state, debug: &step.debug, placement: &step.placement, shapes, from }
+        Look { state, debug: &step.debug, placement: &step.placement, shapes, events, from }
     }
 }
 
 impl Observer for Watcher<'_, '_> {
     fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
         self.shapes = Shapes::default();
+        self.events.begin();
         match &mut self.debugger {
             Some(debugger) => debugger.block(self.program, self.launch, state),
             None => ControlFlow::Continue(()),
@@ -210,16 +215,17 @@ impl Observer for Watcher<'_, '_> {
         else {
             return ControlFlow::Continue(());
         };
-        let look = Self::look(self.program, self.launch, &self.shapes, *state, point, false);
+        let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, false);
         debugger.before(self.program, self.launch, point, &look, self.console)
     }
 
     fn after(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
         self.update(state, stmt);
+        self.events.after(state, stmt);
         let Some(point) = self.program.launches[self.launch].points.find(stmt) else {
             return ControlFlow::Continue(());
         };
-        let look = Self::look(self.program, self.launch, &self.shapes, *state, point, true);
+        let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, true);
         self.prints.after(self.program, self.launch, point, &look);
         let text = self.prints.take();
         if !text.is_empty() {
@@ -235,7 +241,7 @@ impl Observer for Watcher<'_, '_> {
         if let Some(debugger) = &mut self.debugger
             && let Some(point) = debugger.last_point()
         {
-            let look = Self::look(self.program, self.launch, &self.shapes, *state, point, false);
+            let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, false);
             debugger.trapped(self.program, self.launch, point, trap, &look, self.console);
         }
     }

@@ -318,6 +318,56 @@ fn quitting_writes_nothing() {
     assert!(Path::new(&path).exists());
 }
 
+/// A flag that is waited for in vain, phases of a barrier, slots of a ring.
+#[test]
+fn events_of_manual_kernels() {
+    insta::assert_snapshot!(session(
+        "run events.tile phases --step -D M=8 -D N=48 --random 1",
+        "events
+         break 17
+         continue
+         events
+         step
+         events
+         step
+         step
+         events
+         continue 2
+         events
+         step 4
+         events
+         continue"
+    ));
+    insta::assert_snapshot!(session(
+        "run events.tile slots --step -D M=8 -D N=48 --random 1",
+        "break 34
+         continue
+         events
+         step
+         events
+         break 37
+         continue
+         events
+         step
+         events
+         continue 2
+         events
+         quit"
+    ));
+    insta::assert_snapshot!(session(
+        "run events.tile more --step -D extra=4 --random 1",
+        "break 53
+         continue
+         events
+         quit"
+    ));
+    insta::assert_snapshot!(session(
+        "run straight.tile --step -D M=18 -D N=70 --random 1",
+        "events
+         quit"
+    ));
+}
+
 /// Calls without input.
 fn calls(list: &[&str]) -> String {
     let mut text = String::new();
