@@ -1,6 +1,6 @@
 //! Quality and speed of the packing, on problems whose best solution is known.
 //!
-//! `cargo run --release -p ptoc-passes --example packing [INSTANCES]`
+//! `cargo run --release -p ptoc-passes --example packing [INSTANCES [FIRST_SEED]]`
 
 #[path = "../tests/it/cuts.rs"]
 mod cuts;
@@ -9,23 +9,16 @@ use cuts::{cut, instance};
 use ptoc_passes::pack::Effort;
 use std::time::Instant;
 
+/// First seed of the instances that were kept apart: nothing in the packer was chosen by them.
+const HELD_OUT: u64 = 10_000;
+
 fn main() {
     let count: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(200);
-    let mut rows = Vec::new();
-    for seed in 0..count {
-        let c = instance(seed);
-        let begin = milliseconds();
-        let solution = c.problem.solve(Effort::Much);
-        rows.push((c.excess(&solution), c.problem.rects.len(), milliseconds() - begin, seed));
-    }
     println!("tiles      instances  optimal  median %   worst %    worst ms");
-    for (lo, hi) in [(0, 12), (13, 30), (31, 100), (101, 300), (301, 1000)] {
-        line(&format!("{lo}..{hi}"), rows.iter().filter(|r| (lo..=hi).contains(&r.1)).copied().collect());
-    }
-    line("all", rows.clone());
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (excess, tiles, _, seed) in rows.iter().take(5).filter(|r| r.0 > 0.0) {
-        println!("seed {seed}: {tiles} tiles, {excess:.2} %");
+    let held_out = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(HELD_OUT);
+    for first in [0, held_out] {
+        println!("seeds from {first}");
+        set(first, count);
     }
     let large = (0..20).map(|seed| {
         let c = cut(seed, 1000);
@@ -39,6 +32,25 @@ fn main() {
         (c.excess(&c.problem.solve(Effort::Much)), c.problem.rects.len(), ms, seed)
     });
     line("1000", large.collect());
+}
+
+/// Instances with these seeds.
+fn set(first: u64, count: u64) {
+    let mut rows = Vec::new();
+    for seed in first..first + count {
+        let c = instance(seed);
+        let begin = milliseconds();
+        let solution = c.problem.solve(Effort::Much);
+        rows.push((c.excess(&solution), c.problem.rects.len(), milliseconds() - begin, seed));
+    }
+    for (lo, hi) in [(0, 12), (13, 30), (31, 100), (101, 300), (301, 1000)] {
+        line(&format!("{lo}..{hi}"), rows.iter().filter(|r| (lo..=hi).contains(&r.1)).copied().collect());
+    }
+    line("all", rows.clone());
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (excess, tiles, _, seed) in rows.iter().take(5).filter(|r| r.0 > 0.0) {
+        println!("seed {seed}: {tiles} tiles, {excess:.2} %");
+    }
 }
 
 /// What this thread has computed so far, where the system tells (Linux); else the time of day.

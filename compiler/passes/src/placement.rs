@@ -103,14 +103,17 @@ pub fn plan_with(
             continue;
         }
         let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &parents);
-        // Whole cache lines are kinder to the CPU, where there is room for it.
+        // Whole cache lines are kinder to the CPU, where they cost no bytes.
         let kind = if space.mirrored { space.align } else { space.align.max(64) };
         let (mut bases, mut needed) = space.pack(kind, Effort::Little);
-        // What fits need not be better. What does not fit deserves a long search, if any packing might do.
-        if needed > space.capacity && space.align != kind {
-            (bases, needed) = space.pack(space.align, Effort::Little);
-        }
         let (peak, peak_point) = space.peak(live);
+        if space.align != kind && needed > peak {
+            let (plain, less) = space.pack(space.align, Effort::Little);
+            if less < needed {
+                (bases, needed) = (plain, less);
+            }
+        }
+        // What fits need not be better. What does not fit deserves a long search, if any packing might do.
         if needed > space.capacity && peak <= space.capacity {
             (bases, needed) = space.pack(space.align, Effort::Much);
         }

@@ -3,62 +3,70 @@
 //! Three patterns leave no gap: one after another with the same size; side by side with the same life; and five in a
 //! pinwheel. Wherever a packing without gaps can be cut from side to side again and again, joining leads back to one
 //! block. Which of many candidates belong together cannot always be seen ([`super::join`] takes the surest first), so
-//! the doubtful blocks are taken apart again and again, and joined otherwise.
+//! the doubtful blocks of some times are taken apart again and again, and joined otherwise. Few blocks that are partly wrong
+//! are packed much better than the many that are certainly right, so both are tried.
 
 use super::join::Joining;
-use super::{Best, Box, Budget, Units, fit};
+use super::{Best, Box, Budget, Obstacle, Units, fit, skyline};
 
-/// A block is packed when it has become so much better than the last one that was packed.
-const BETTER: f64 = 1.02;
+/// How often joining gives way to packing what has been joined so far.
+const ROUNDS: u64 = 3;
 
-/// Joins, packs the blocks and unpacks them, until `reserve` of the budget is left.
+/// At most so many times, of those that have to do with each other, at which blocks are taken apart at once.
+const TIMES: usize = 3;
+
+/// What part of the budget is for the blocks that were joined without doubt.
+const SURE: u64 = 14;
+
+/// Joins, and packs the blocks by the skyline in between, until `reserve` of the budget is left.
 pub(super) fn search(units: &Units, best: &mut Best, budget: &mut Budget, reserve: u64) {
     let mut now = Joined::new(units);
     let all = now.active.len();
     let mut joining = Joining::new(units.columns);
+    let (last, reserve) = (reserve, reserve + budget.left / SURE);
     joining.join(&mut now, 0.0, budget, reserve);
+    // Without doubts, all that was joined is sure.
+    let sure = joining.sure().unwrap_or_else(|| now.clone());
     if now.active.len() * 20 > all * 19 {
         return;
     }
-    try_out(units, &now, best, budget);
-    let (mut worth, mut shown) = (now.worth(), now.worth());
     let mut next = now.clone();
-    while budget.left > reserve && !best.done() && now.active.len() > 1 {
-        let part = [0.1, 0.3, 0.6, 1.0][budget.below(4)];
-        let doubt = [1.0, 3.0, 6.0, 10.0, 20.0][budget.below(5)];
-        next.copy(&now);
-        next.ruin(part, doubt, budget);
-        joining.join(&mut next, 4.0, budget, reserve);
-        let better = next.worth();
-        if better < worth {
-            continue;
+    let mut worth = now.worth();
+    let round = budget.left.saturating_sub(reserve) / ROUNDS;
+    for to_come in (0..ROUNDS).rev() {
+        let end = reserve + round * to_come;
+        while budget.left > end + round / 2 && now.active.len() > 1 {
+            next.copy(&now);
+            let doubt = [1.0, 3.0, 6.0, 10.0, 20.0][budget.below(5)];
+            next.ruin(doubt, budget);
+            joining.join(&mut next, 4.0, budget, end + round / 4);
+            let better = next.worth();
+            // Joining that was broken off has left what it had taken apart.
+            if better < worth || budget.left <= end + round / 4 {
+                continue;
+            }
+            std::mem::swap(&mut now, &mut next);
+            worth = better;
+            if now.blocks.len() > 4 * all {
+                now.compact(all);
+            }
         }
-        std::mem::swap(&mut now, &mut next);
-        worth = better;
-        if now.blocks.len() > 4 * all {
-            now.compact(all);
-        }
-        if worth > BETTER * shown {
-            shown = worth;
-            try_out(units, &now, best, budget);
+        fill(units, &now, best, budget, end);
+        if best.done() {
+            return;
         }
     }
-    if worth > shown && !best.done() {
-        try_out(units, &now, best, budget);
-    }
+    fill(units, &sure, best, budget, last);
 }
 
-/// Packs the blocks and lets their parts fall.
-fn try_out(units: &Units, joined: &Joined, best: &mut Best, budget: &mut Budget) {
+/// Packs the blocks by the skyline until `reserve` of the budget is left, and lets their parts fall.
+fn fill(units: &Units, joined: &Joined, best: &mut Best, budget: &mut Budget, reserve: u64) {
     let small = joined.units(units);
     let mut inner = Best { offsets: Vec::new(), extent: u64::MAX, bound: best.bound };
-    fit::orders(&small, &mut inner);
-    let n = small.boxes.len() as u64;
-    budget.spend(n * n);
-    let mut climbing = Budget { left: budget.left / 40, random: budget.next() };
-    budget.left -= climbing.left;
-    fit::climb(&small, &mut inner, &mut climbing);
-    budget.left += climbing.left;
+    skyline::search(&small, &mut inner, budget, reserve);
+    if inner.offsets.is_empty() {
+        return;
+    }
     let (offsets, steps) = fit::settle(units, joined.unpack(units.boxes.len(), &inner.offsets));
     budget.spend(steps);
     let extent = units.extent(&offsets);
@@ -85,6 +93,8 @@ pub(super) struct Joined {
     pub blocks: Vec<Block>,
     /// Those that are part of no other.
     pub active: Vec<u32>,
+    /// Active ones of which it is not known what they fit with.
+    pub fresh: Vec<u32>,
     /// What blocks are made of, in the order of the blocks, and how far above their bases.
     parts: Vec<(u32, u64)>,
 }
@@ -101,13 +111,15 @@ impl Joined {
             active: true,
         };
         let blocks: Vec<Block> = units.boxes.iter().map(block).collect();
-        Joined { active: (0..blocks.len() as u32).collect(), blocks, parts: Vec::new() }
+        let active: Vec<u32> = (0..blocks.len() as u32).collect();
+        Joined { fresh: active.clone(), active, blocks, parts: Vec::new() }
     }
 
     fn copy(&mut self, from: &Joined) {
         self.blocks.clone_from(&from.blocks);
         self.active.clone_from(&from.active);
         self.parts.clone_from(&from.parts);
+        self.fresh.clone_from(&from.fresh);
     }
 
     /// A new block of these parts.
@@ -119,17 +131,35 @@ impl Joined {
         (self.blocks.len() - 1) as u32
     }
 
+    /// Finds those that are part of no other.
+    pub(super) fn find_active(&mut self) {
+        self.active.clear();
+        self.active.extend((0..self.blocks.len() as u32).filter(|&i| self.blocks[i as usize].active));
+    }
+
     fn parts(&self, i: u32) -> &[(u32, u64)] {
         let b = &self.blocks[i as usize];
         &self.parts[b.first as usize..(b.first + b.count) as usize]
     }
 
+    /// The active blocks as a problem, with no more columns than they need.
     fn units(&self, of: &Units) -> Units {
+        let blocks = self.active.iter().map(|&i| &self.blocks[i as usize]);
+        let mut name = vec![0u32; of.columns as usize + 1];
+        let edges = blocks.flat_map(|b| [b.left, b.right]).chain(of.obstacles.iter().flat_map(|o| [o.left, o.right]));
+        edges.for_each(|c| name[c as usize] = 1);
+        let mut columns = 0;
+        for n in &mut name {
+            columns += std::mem::replace(n, columns);
+        }
+        let name = |c: u32| name[c as usize];
         let boxes = self.active.iter().map(|&i| {
             let b = &self.blocks[i as usize];
-            Box { rect: i as usize, left: b.left, right: b.right, size: b.size }
+            Box { rect: i as usize, left: name(b.left), right: name(b.right), size: b.size }
         });
-        Units { boxes: boxes.collect(), obstacles: of.obstacles.clone(), ..*of }
+        let obstacles = of.obstacles.iter().map(|o| Obstacle { left: name(o.left), right: name(o.right), ..*o });
+        let (boxes, obstacles) = (boxes.collect(), obstacles.collect());
+        Units { boxes, obstacles, columns: columns.saturating_sub(1), ..*of }
     }
 
     /// Offsets of the problem's own, of which there are `n`, given those of the active blocks.
@@ -155,20 +185,19 @@ impl Joined {
         self.active.iter().map(|i| (area(i) / all).powi(2)).sum()
     }
 
-    /// Takes a part of the blocks apart, down to what was joined without doubt.
-    fn ruin(&mut self, part: f32, doubt: f32, budget: &mut Budget) {
-        let mut stack: Vec<u32> = Vec::new();
-        let mut left = Vec::with_capacity(self.active.len());
-        for &i in &self.active {
-            match budget.unit() > part {
-                true => left.push(i),
-                false => stack.push(i),
-            }
+    /// Takes some blocks apart, down to what was joined with less doubt.
+    fn ruin(&mut self, doubt: f32, budget: &mut Budget) {
+        let chosen = if budget.below(8) == 0 { self.anywhere(budget) } else { self.together(budget) };
+        let (mut stack, mut left) = (Vec::new(), Vec::new());
+        for (&i, chosen) in self.active.iter().zip(chosen) {
+            if chosen { &mut stack } else { &mut left }.push(i);
         }
+        self.fresh.clear();
         while let Some(i) = stack.pop() {
             let b = self.blocks[i as usize];
             if b.count == 0 || b.sure >= doubt {
                 left.push(i);
+                self.fresh.push(i);
                 continue;
             }
             self.blocks[i as usize].active = false;
@@ -178,8 +207,37 @@ impl Joined {
             self.blocks[i as usize].active = true;
         }
         left.sort_unstable();
+        self.fresh.sort_unstable();
         budget.spend(self.blocks.len() as u64 / 8);
         self.active = left;
+    }
+
+    /// Chooses active blocks by chance.
+    fn anywhere(&self, budget: &mut Budget) -> Vec<bool> {
+        let part = [0.1, 0.3, 0.6, 1.0][budget.below(4)];
+        self.active.iter().map(|_| budget.unit() <= part).collect()
+    }
+
+    /// Chooses the active blocks that begin or end at some times, each time one at which a chosen block does.
+    fn together(&self, budget: &mut Budget) -> Vec<bool> {
+        let n = self.active.len();
+        let mut chosen = vec![false; n];
+        let mut list: Vec<u32> = Vec::new();
+        let mut from = self.active[budget.below(n)];
+        for _ in 0..=budget.below(TIMES) {
+            let b = &self.blocks[from as usize];
+            let time = if budget.below(2) == 0 { b.left } else { b.right };
+            for (&i, chosen) in self.active.iter().zip(&mut chosen) {
+                let b = &self.blocks[i as usize];
+                if !*chosen && (b.left == time || b.right == time) {
+                    *chosen = true;
+                    list.push(i);
+                }
+            }
+            budget.spend(n as u64 / 4);
+            from = list[budget.below(list.len())];
+        }
+        chosen
     }
 
     /// Forgets the blocks that were taken apart; the problem's own `n` stay where they are.
@@ -191,7 +249,7 @@ impl Joined {
             used[i as usize] = true;
             stack.extend(self.parts(i).iter().map(|p| p.0));
         }
-        let old = std::mem::replace(self, Joined { blocks: Vec::new(), active: Vec::new(), parts: Vec::new() });
+        let old = std::mem::take(self);
         let mut name = vec![0u32; old.blocks.len()];
         for i in (0..old.blocks.len()).filter(|&i| used[i]) {
             let b = old.blocks[i];

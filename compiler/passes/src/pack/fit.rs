@@ -17,7 +17,7 @@ pub(super) fn orders(units: &Units, best: &mut Best) {
             4 => order.sort_by_key(|&i| (Reverse(boxes[i].right), i)),
             _ => order.sort_by_key(|&i| (Reverse(boxes[i].width()), Reverse(boxes[i].size), i)),
         }
-        let (offsets, _) = first_fit(units, &order);
+        let Some((offsets, _)) = first_fit(units, &order, best.extent) else { continue };
         let extent = units.extent(&offsets);
         best.offer(offsets, extent);
         if best.done() {
@@ -26,8 +26,8 @@ pub(super) fn orders(units: &Units, best: &mut Best) {
     }
 }
 
-/// The offsets, and how many steps that took.
-pub(super) fn first_fit(units: &Units, order: &[usize]) -> (Vec<u64>, u64) {
+/// The offsets, and how many steps that took; nothing if something does not end below `limit`.
+fn first_fit(units: &Units, order: &[usize], limit: u64) -> Option<(Vec<u64>, u64)> {
     let mut offsets = vec![0; units.boxes.len()];
     // Bottom, top, left, right of what is placed, by the bottom.
     let mut placed: Vec<(u64, u64, u32, u32)> =
@@ -45,11 +45,15 @@ pub(super) fn first_fit(units: &Units, order: &[usize]) -> (Vec<u64>, u64) {
                 base = base.max(top);
             }
         }
+        let top = base.saturating_add(b.size);
+        if top >= limit && limit < u64::MAX {
+            return None;
+        }
         offsets[i] = base;
         let at = placed.partition_point(|p| p.0 <= base);
-        placed.insert(at, (base, base.saturating_add(b.size), b.left, b.right));
+        placed.insert(at, (base, top, b.left, b.right));
     }
-    (offsets, steps)
+    Some((offsets, steps))
 }
 
 /// Lets everything fall into the gaps below it: first fit from the bottom up. No offset grows, because what was lower
@@ -57,7 +61,8 @@ pub(super) fn first_fit(units: &Units, order: &[usize]) -> (Vec<u64>, u64) {
 pub(super) fn settle(units: &Units, offsets: Vec<u64>) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|&i| (offsets[i], i));
-    first_fit(units, &order)
+    // There is no limit.
+    first_fit(units, &order, u64::MAX).unwrap_or_default()
 }
 
 /// Hill climbing over orders: a rectangle that reaches above the bound goes before one that is below it.
@@ -79,7 +84,7 @@ pub(super) fn climb(units: &Units, best: &mut Best, budget: &mut Budget) {
             let (a, b) = (budget.below(n), budget.below(n));
             order.swap(a, b);
         }
-        let (next, steps) = first_fit(units, &order);
+        let (next, steps) = first_fit(units, &order, u64::MAX).unwrap_or_default();
         budget.spend(steps + 8 * n as u64);
         let reached = units.extent(&next);
         // Sideways and, now and then, a little downhill.

@@ -60,6 +60,8 @@ type Entry = (u32, u64);
 /// The work of joining; what it needs is kept from one time to the next.
 pub(super) struct Joining {
     state: Joined,
+    /// What it was when first something doubtful was to be done.
+    sure: Option<Joined>,
     active: usize,
     /// Active blocks by the column where they begin, and by the one where they have ended.
     begin: Vec<Vec<Entry>>,
@@ -83,6 +85,7 @@ impl Joining {
         let columns = columns as usize + 1;
         Joining {
             state: Joined::default(),
+            sure: None,
             active: 0,
             begin: vec![Vec::new(); columns],
             end: vec![Vec::new(); columns],
@@ -103,16 +106,20 @@ impl Joining {
         self.begin.iter_mut().chain(&mut self.end).for_each(Vec::clear);
         self.moves.clear();
         self.doubtful.clear();
-        self.steps = self.begin.len() as u64 / 2;
+        self.steps = self.begin.len() as u64 / 4;
         let start = std::mem::take(&mut self.state.active);
         for &i in &start {
             self.enter(i);
         }
-        for &i in &start {
+        let limit = budget.left.saturating_sub(reserve);
+        for i in std::mem::take(&mut self.state.fresh) {
+            if self.steps >= limit {
+                break;
+            }
             self.look(i, budget);
         }
-        let limit = budget.left.saturating_sub(reserve);
-        let mut since = 1;
+        // Everything is to be tried once before anything doubtful is done.
+        let mut since = self.active;
         while self.steps < limit {
             let Some(m) = self.moves.pop() else {
                 if since > self.active / 8 {
@@ -121,6 +128,9 @@ impl Joining {
                     self.moves.extend(self.doubtful.drain(..));
                 } else {
                     let Some(m) = self.surest_doubtful() else { break };
+                    if self.sure.is_none() {
+                        self.sure = Some(self.state.clone());
+                    }
                     self.make(m.what, m.sure, budget);
                     since += 1;
                 }
@@ -140,9 +150,15 @@ impl Joining {
             }
         }
         budget.spend(self.steps);
-        let active = (0..self.state.blocks.len() as u32).filter(|&i| self.state.blocks[i as usize].active);
-        self.state.active = active.collect();
+        self.state.find_active();
         std::mem::swap(&mut self.state, blocks);
+    }
+
+    /// The blocks that were joined without doubt, at the first time, if there was any doubt.
+    pub(super) fn sure(&mut self) -> Option<Joined> {
+        let mut sure = self.sure.take()?;
+        sure.find_active();
+        Some(sure)
     }
 
     fn surest_doubtful(&mut self) -> Option<Move> {
@@ -166,19 +182,19 @@ impl Joining {
 
     fn enter(&mut self, i: u32) {
         let b = &self.state.blocks[i as usize];
-        self.begin[b.left as usize].push((i, b.size));
-        self.end[b.right as usize].push((i, b.size));
+        insert(&mut self.begin[b.left as usize], (i, b.size));
+        insert(&mut self.end[b.right as usize], (i, b.size));
         self.active += 1;
         self.magnitudes[magnitude(b.size)] += 1;
-        self.steps += 20;
+        self.steps += 6;
     }
 
     fn retire(&mut self, i: u32) {
         let b = &mut self.state.blocks[i as usize];
         b.active = false;
         let (left, right, size) = (b.left as usize, b.right as usize, b.size);
-        self.begin[left].retain(|e| e.0 != i);
-        self.end[right].retain(|e| e.0 != i);
+        remove(&mut self.begin[left], (i, size));
+        remove(&mut self.end[right], (i, size));
         self.active -= 1;
         self.magnitudes[magnitude(size)] -= 1;
         self.steps += 10;
@@ -214,9 +230,11 @@ impl Joining {
         for after in [true, false] {
             let side = if after { &self.begin[right as usize] } else { &self.end[left as usize] };
             list.clear();
-            list.extend(side.iter().filter(|e| e.1 == size).map(|e| (0, 0, e.0)));
+            let from = side.partition_point(|e| e.1 < size);
+            let equals = side[from..].iter().take_while(|e| e.1 == size).take(CROWD);
+            list.extend(equals.map(|e| (0, 0, e.0)));
             let accidents = equal * side.len() as f32;
-            self.steps += 4 + side.len() as u64;
+            self.steps += 6;
             for &(_, _, j) in &list {
                 let what = if after { What::InTurn(i, j) } else { What::InTurn(j, i) };
                 self.note(accidents, what, budget);
@@ -274,14 +292,14 @@ impl Joining {
         let neighbours = self.end[left].len() + self.begin[right].len();
         let n = self.active.max(1) as f32;
         let mut accidents = (self.begin[left].len() * self.end[right].len()) as f32 / n;
-        let equal = |these: &[Entry]| these.iter().any(|e| e.1 == both);
+        let equal = |these: &[Entry]| these.get(these.partition_point(|e| e.1 < both)).is_some_and(|e| e.1 == both);
         if supported || equal(&self.end[left]) || equal(&self.begin[right]) {
             let pairs = (twins * (twins + 1)) as f32 / 2.0;
             accidents = accidents.min(1.0) * (self.density(both) * neighbours as f32 * pairs).min(1.0);
         } else {
             accidents *= twins as f32;
         }
-        self.steps += neighbours as u64 / 2;
+        self.steps += 4;
         self.note(accidents, What::Beside(i, j), budget);
     }
 
@@ -320,12 +338,12 @@ impl Joining {
                 self.state.blocks[k as usize].active = false;
             }
             let new = self.state.push(left, right, size, 0.0, &[]);
-            self.begin[left as usize].push((new, size));
-            self.end[right as usize].push((new, size));
+            insert(&mut self.begin[left as usize], (new, size));
+            insert(&mut self.end[right as usize], (new, size));
             self.found.clear();
             self.wheels_with(new);
-            self.begin[left as usize].pop();
-            self.end[right as usize].pop();
+            remove(&mut self.begin[left as usize], (new, size));
+            remove(&mut self.end[right as usize], (new, size));
             self.state.blocks.pop();
             for k in [i, j] {
                 self.state.blocks[k as usize].active = true;
@@ -357,66 +375,113 @@ impl Joining {
         self.look(new, budget);
     }
 
-    /// Finds the pinwheels that `i` is part of.
+    /// Finds the pinwheels that `i` is part of. In a pinwheel around a middle `e` lie: `a` below it and before `b`, `b`
+    /// after it and below `c`, `c` above it and after `d`, `d` before it and above `a`. So at the right edge of the middle
+    /// `b` is as large as `a` and `e` together, and at its left edge `d` is as large as `c` and `e`.
     fn wheels_with(&mut self, i: u32) {
-        let Block { left, right, .. } = self.state.blocks[i as usize];
-        let (left, right, one) = (left as usize, right as usize, [(i, self.size(i))]);
+        let Block { left, right, size, .. } = self.state.blocks[i as usize];
+        let (ended, begun) = (&self.end[left as usize], &self.begin[left as usize]);
+        let (ends, begins) = (&self.end[right as usize], &self.begin[right as usize]);
         let mut found = std::mem::take(&mut self.found);
-        let mut steps = 0;
-        self.around(i, [None; 4], &mut steps, &mut found);
-        let roles = [(&self.end[right], 0), (&self.end[left], 1), (&self.begin[left], 2), (&self.begin[right], 3)];
-        for (middles, role) in roles {
-            let mut given = [None; 4];
-            given[role] = Some(&one[..]);
-            for e in middles.iter().filter(|e| e.0 != i) {
-                self.around(e.0, given, &mut steps, &mut found);
-            }
-        }
-        self.steps += steps;
+        let mut work = (ended.len() + begun.len() + ends.len() + begins.len()) as u64 / 2 + 6;
+        // In the middle.
+        differ(begins, ends, size, &mut |b, a| self.left_half(a, b, i, &mut work, &mut found));
+        // Below, above, after and before.
+        differ(begins, ends, size, &mut |b, e| self.left_half(i, b, e, &mut work, &mut found));
+        differ(ended, begun, size, &mut |d, e| self.right_half(i, d, e, &mut work, &mut found));
+        add_up(ended, size, &mut |a, e| self.left_half(a, i, e, &mut work, &mut found));
+        add_up(begins, size, &mut |c, e| self.right_half(c, i, e, &mut work, &mut found));
+        self.steps += work;
         self.found = found;
     }
 
-    /// Finds what lies around a middle `e`: `a` below it and before `b`, `b` after it and below `c`, `c` above it and
-    /// after `d`, `d` before it and above `a`. At most one of them may be given.
-    fn around(&self, e: u32, given: [Option<&[Entry]>; 4], steps: &mut u64, found: &mut Vec<(f32, [u32; 5])>) {
-        let middle = &self.state.blocks[e as usize];
-        if !middle.active {
+    /// What lies below and after a middle is known: finds what lies above and before it.
+    fn left_half(&self, a: u32, b: u32, e: u32, work: &mut u64, found: &mut Vec<(f32, [u32; 5])>) {
+        let [below, after, middle] = [a, b, e].map(|i| &self.state.blocks[i as usize]);
+        if !(below.active && after.active && middle.active) || a == e || below.left >= middle.left {
             return;
         }
-        let [a, b, c, d] = given;
-        let (left, right, size) = (middle.left as usize, middle.right as usize, middle.size);
-        let lower = a.is_some() || b.is_some();
-        let (a, b) = (a.unwrap_or(&self.end[right]), b.unwrap_or(&self.begin[right]));
-        let (c, d) = (c.unwrap_or(&self.begin[left]), d.unwrap_or(&self.end[left]));
-        // The pair that has one given comes first, because it rarely fits. In both, the left one ends and the right one
-        // begins at an edge of the middle, and the difference of their sizes is that of the middle.
-        let here = |i: u32| self.state.blocks[i as usize].active;
-        let pairs = |wide: &[Entry], narrow: &[Entry], steps: &mut u64, f: &mut dyn FnMut(u32, u32, &mut u64)| {
-            *steps += 1 + (wide.len() * narrow.len()) as u64 / 4;
-            for w in wide.iter().filter(|w| w.1 > size) {
-                for n in narrow {
-                    if n.1 == w.1 - size && n.0 != e && here(w.0) && here(n.0) {
-                        f(w.0, n.0, steps);
-                    }
-                }
+        let (ended, begun) = (&self.end[middle.left as usize], &self.begin[middle.left as usize]);
+        *work += 2 + (ended.len() + begun.len()) as u64 / 4;
+        differ(ended, begun, middle.size, &mut |d, c| {
+            let [before, above] = [d, c].map(|i| &self.state.blocks[i as usize]);
+            let fits = before.left == below.left && above.right == after.right;
+            if fits && before.active && above.active && c != e {
+                found.push((self.accidents(before, after, middle, [below.left, after.right]), [a, b, c, d, e]));
             }
-        };
-        let mut all = |a: u32, b: u32, c: u32, d: u32| {
-            let [a1, b1, c1, d1] = [a, b, c, d].map(|i| &self.state.blocks[i as usize]);
-            if a1.left == d1.left && b1.right == c1.right && a1.left < middle.left && b1.right > middle.right {
-                let n = (self.end[left].len() * self.begin[left].len()) as f32;
-                let m = (self.end[right].len() * self.begin[right].len()) as f32;
-                let ends = (self.begin[a1.left as usize].len() * self.end[b1.right as usize].len()) as f32;
-                let active = self.active as f32;
-                let sizes = self.density(d1.size) * self.density(b1.size);
-                found.push((n * m * sizes * (ends / active / active).min(1.0), [a, b, c, d, e]));
-            }
-        };
-        if lower {
-            pairs(b, a, steps, &mut |b, a, steps| pairs(d, c, steps, &mut |d, c, _| all(a, b, c, d)));
-        } else {
-            pairs(d, c, steps, &mut |d, c, steps| pairs(b, a, steps, &mut |b, a, _| all(a, b, c, d)));
+        });
+    }
+
+    /// What lies above and before a middle is known: finds what lies below and after it.
+    fn right_half(&self, c: u32, d: u32, e: u32, work: &mut u64, found: &mut Vec<(f32, [u32; 5])>) {
+        let [above, before, middle] = [c, d, e].map(|i| &self.state.blocks[i as usize]);
+        if !(above.active && before.active && middle.active) || c == e || above.right <= middle.right {
+            return;
         }
+        let (ends, begins) = (&self.end[middle.right as usize], &self.begin[middle.right as usize]);
+        *work += 2 + (ends.len() + begins.len()) as u64 / 4;
+        differ(begins, ends, middle.size, &mut |b, a| {
+            let [after, below] = [b, a].map(|i| &self.state.blocks[i as usize]);
+            let fits = before.left == below.left && above.right == after.right;
+            if fits && after.active && below.active && a != e {
+                found.push((self.accidents(before, after, middle, [below.left, after.right]), [a, b, c, d, e]));
+            }
+        });
+    }
+
+    /// How many such pinwheels are to be expected by accident.
+    fn accidents(&self, before: &Block, after: &Block, middle: &Block, [from, to]: [u32; 2]) -> f32 {
+        let (left, right) = (middle.left as usize, middle.right as usize);
+        let n = (self.end[left].len() * self.begin[left].len()) as f32;
+        let m = (self.end[right].len() * self.begin[right].len()) as f32;
+        let ends = (self.begin[from as usize].len() * self.end[to as usize].len()) as f32;
+        let active = self.active as f32;
+        n * m * self.density(before.size) * self.density(after.size) * (ends / active / active).min(1.0)
+    }
+}
+
+/// All pairs of which the first is by `size` larger than the second. Both lists are ordered by size.
+fn differ(large: &[Entry], small: &[Entry], size: u64, f: &mut impl FnMut(u32, u32)) {
+    let mut from = 0;
+    let Some(most) = small.last().map(|s| s.1.saturating_add(size)) else { return };
+    for l in large {
+        let Some(rest) = l.1.checked_sub(size) else { continue };
+        if l.1 > most {
+            return;
+        }
+        while small[from].1 < rest {
+            from += 1;
+        }
+        for s in small[from..].iter().take_while(|s| s.1 == rest) {
+            f(l.0, s.0);
+        }
+    }
+}
+
+/// All pairs, in both orders, that are together as large as `size`.
+fn add_up(list: &[Entry], size: u64, f: &mut impl FnMut(u32, u32)) {
+    let mut to = list.len();
+    for l in list {
+        let Some(rest) = size.checked_sub(l.1) else { return };
+        while to > 0 && list[to - 1].1 > rest {
+            to -= 1;
+        }
+        for s in list[..to].iter().rev().take_while(|s| s.1 == rest) {
+            f(l.0, s.0);
+        }
+    }
+}
+
+/// Adds to a list that is ordered by size.
+fn insert(list: &mut Vec<Entry>, entry: Entry) {
+    let at = list.partition_point(|e| (e.1, e.0) < (entry.1, entry.0));
+    list.insert(at, entry);
+}
+
+fn remove(list: &mut Vec<Entry>, entry: Entry) {
+    let at = list.partition_point(|e| (e.1, e.0) < (entry.1, entry.0));
+    if list.get(at) == Some(&entry) {
+        list.remove(at);
     }
 }
 

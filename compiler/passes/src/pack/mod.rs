@@ -6,8 +6,9 @@
 //!
 //! 1. first fit in several orders ([`fit`]);
 //! 2. up to [`EXACT`] rectangles: exhaustive search ([`exact`]), whose answer is final;
-//! 3. rectangles that fit together without a gap are joined to larger ones ([`blocks`]);
-//! 4. a skyline that is filled from below by the rectangles that close it best, with weights that change ([`skyline`]);
+//! 3. rectangles that fit together without a gap are joined to larger ones ([`blocks`]), and these fill a skyline from
+//!    below, what closes it best first, with weights that change ([`skyline`]);
+//! 4. the skyline filled with the rectangles themselves, where little could be joined;
 //! 5. first fit again, in the order of the best packing with what sticks out of it moved forward ([`fit::climb`]).
 //!
 //! All but the first spend a budget that is counted in elementary steps and not in time, so that equal problems have
@@ -85,9 +86,11 @@ impl Problem {
         }
         if !best.done() && !optimal {
             let mut budget = Budget::new(units.boxes.len(), effort);
-            let reserve = budget.left / 20;
-            blocks::search(&units, &mut best, &mut budget, reserve);
-            skyline::search(&units, &mut best, &mut budget);
+            let all = budget.left;
+            blocks::search(&units, &mut best, &mut budget, all / 32);
+            if !best.done() {
+                skyline::search(&units, &mut best, &mut budget, all / 50);
+            }
             fit::climb(&units, &mut best, &mut budget);
         }
         let mut offsets: Vec<u64> = self.rects.iter().map(|r| r.fixed.unwrap_or(0)).collect();

@@ -3,6 +3,10 @@
 //!
 //! What closes best is a matter of weights: flush with a wall of the stretch, level with what stands there, long, large.
 //! The weights change from pass to pass.
+//!
+//! When a stretch rises, nothing that waits fits between its walls, so what lies below is lost for good. As much may be
+//! lost in a column as a target leaves beside what lives there: a pass that loses more has failed, at once. The next one repeats
+//! the beginning of the pass that came furthest, up to some point, and goes on otherwise.
 
 use super::{Best, Budget, Obstacle, Units, fit};
 
@@ -29,24 +33,36 @@ const USUAL: [Weights; 4] = [
     Weights { flush: 0.5, level: 0.2, length: 0.5, size: 1.0, noise: 0.0 },
 ];
 
-/// Passes with changing weights, for three quarters of the budget.
-pub(super) fn search(units: &Units, best: &mut Best, budget: &mut Budget) {
-    let reserve = budget.left / 4;
-    let mut pass = 0;
+/// Fruitless passes after which the pass that came furthest is forgotten, and the target eased.
+const PATIENCE: u32 = 30;
+
+/// Passes with changing weights until `reserve` of the budget is left.
+pub(super) fn search(units: &Units, best: &mut Best, budget: &mut Budget, reserve: u64) {
+    let mut fill = Fill::new(units);
     let mut base = USUAL[0];
-    while budget.left > reserve && !best.done() {
-        let weights = match USUAL.get(pass) {
-            Some(w) => *w,
-            None => vary(base, budget),
-        };
-        let offsets = fill(units, &weights, budget);
-        let (offsets, steps) = fit::settle(units, offsets);
-        budget.spend(steps);
-        let extent = units.extent(&offsets);
-        if best.offer(offsets, extent) {
-            base = weights;
+    for weights in USUAL {
+        if budget.left <= reserve || best.done() {
+            return;
         }
-        pass += 1;
+        fill.start(best.extent - 1);
+        if fill.go_on(&weights, budget) {
+            base = weights;
+            fill.offer(best, budget);
+        }
+    }
+    let mut ease = 0;
+    while budget.left > reserve && !best.done() {
+        // Aim low first, then lower and lower.
+        let gap = best.extent - best.bound;
+        let target = match ease {
+            0 => best.bound + gap / 2,
+            1 => best.bound + gap / 4 * 3,
+            2 => best.bound + (gap - gap / 10),
+            _ => best.extent - 1,
+        }
+        .min(best.extent - 1);
+        let done = fill.aim(target, &mut base, best, budget, reserve);
+        ease = if done { 0 } else { (ease + 1) % 4 };
     }
 }
 
@@ -65,67 +81,211 @@ struct Stretch {
     height: u64,
 }
 
+/// A box that waits.
+#[derive(Clone, Copy)]
+struct Item {
+    of: u32,
+    right: u32,
+    size: u64,
+}
+
+/// Instead of a box: the stretch rose.
+const RISE: u32 = u32::MAX;
+
 struct Fill<'a> {
     units: &'a Units,
     sky: Vec<Stretch>,
-    /// Boxes that are not placed, by the column where they begin.
-    waiting: Vec<Vec<u32>>,
+    /// Boxes by the column where they begin; of each column's, the first `count` wait.
+    items: Vec<Item>,
+    first: Vec<u32>,
+    count: Vec<u32>,
+    /// What may still be lost, a column.
+    slack: Vec<u64>,
     largest: f32,
+    /// Of what is placed.
+    offsets: Vec<u64>,
+    /// Boxes in the order of their placing, and rises.
+    trail: Vec<u32>,
+    /// Area of what is placed.
+    area: f64,
+    /// How many boxes wait.
+    left: usize,
+    /// As all is before a pass; what lives in each column.
+    all_items: Vec<Item>,
+    all_count: Vec<u32>,
+    total: Vec<u64>,
 }
 
-fn fill(units: &Units, weights: &Weights, budget: &mut Budget) -> Vec<u64> {
-    let mut waiting = vec![Vec::new(); units.columns as usize];
-    for (i, b) in units.boxes.iter().enumerate() {
-        waiting[b.left as usize].push(i as u32);
-    }
-    let largest = units.boxes.iter().map(|b| b.size).max().unwrap_or(1).max(1) as f32;
-    let sky = vec![Stretch { left: 0, right: units.columns, height: 0 }];
-    let mut this = Fill { units, sky, waiting, largest };
-    let mut offsets = vec![0; units.boxes.len()];
-    let mut left = units.boxes.len();
-    while left > 0 {
-        budget.spend(this.sky.len() as u64 / 4);
-        let Some(k) = (0..this.sky.len()).min_by_key(|&k| (this.sky[k].height, k)) else { break };
-        match this.choose(k, weights, budget) {
-            Some(i) => {
-                let b = &units.boxes[i as usize];
-                offsets[i as usize] = this.sky[k].height;
-                this.waiting[b.left as usize].retain(|w| *w != i);
-                let height = this.sky[k].height.saturating_add(b.size);
-                this.raise(k, Stretch { left: b.left, right: b.right, height });
-                left -= 1;
+impl<'a> Fill<'a> {
+    fn new(units: &'a Units) -> Fill<'a> {
+        let columns = units.columns as usize;
+        let mut order: Vec<u32> = (0..units.boxes.len() as u32).collect();
+        order.sort_by_key(|&i| (units.boxes[i as usize].left, i));
+        let (mut first, mut all_count, mut total) = (vec![0; columns], vec![0; columns], vec![0u64; columns]);
+        let mut all_items = Vec::with_capacity(order.len());
+        for &of in &order {
+            let b = &units.boxes[of as usize];
+            if all_count[b.left as usize] == 0 {
+                first[b.left as usize] = all_items.len() as u32;
             }
-            None => {
-                let stretch = this.sky[k];
-                let height = this.next_level(k);
-                this.raise(k, Stretch { height, ..stretch });
-            }
+            all_count[b.left as usize] += 1;
+            all_items.push(Item { of, right: b.right, size: b.size });
+            total[b.left as usize..b.right as usize].iter_mut().for_each(|t| *t = t.saturating_add(b.size));
+        }
+        Fill {
+            units,
+            sky: Vec::new(),
+            items: Vec::new(),
+            first,
+            count: Vec::new(),
+            slack: Vec::new(),
+            largest: units.boxes.iter().map(|b| b.size).max().unwrap_or(1).max(1) as f32,
+            offsets: vec![0; order.len()],
+            trail: Vec::new(),
+            area: 0.0,
+            left: 0,
+            all_items,
+            all_count,
+            total,
         }
     }
-    offsets
-}
 
-impl Fill<'_> {
+    /// Nothing is placed, and all is to end below `target`.
+    fn start(&mut self, target: u64) {
+        self.sky.clear();
+        self.sky.push(Stretch { left: 0, right: self.units.columns, height: 0 });
+        self.items.clone_from(&self.all_items);
+        self.count.clone_from(&self.all_count);
+        self.slack.clear();
+        let free = !self.units.obstacles.is_empty();
+        self.slack.extend(self.total.iter().map(|t| if free { u64::MAX } else { target.saturating_sub(*t) }));
+        self.trail.clear();
+        (self.area, self.left) = (0.0, self.units.boxes.len());
+    }
+
+    fn offer(&self, best: &mut Best, budget: &mut Budget) {
+        let mut offsets = self.offsets.clone();
+        if !self.units.obstacles.is_empty() {
+            let (settled, steps) = fit::settle(self.units, offsets);
+            offsets = settled;
+            budget.spend(steps);
+        }
+        let extent = self.units.extent(&offsets);
+        best.offer(offsets, extent);
+    }
+
+    /// Passes until one ends below `target`; false if patience or the budget ends.
+    fn aim(&mut self, target: u64, base: &mut Weights, best: &mut Best, budget: &mut Budget, reserve: u64) -> bool {
+        let mut elite: Vec<u32> = Vec::new();
+        let mut reached = 0.0;
+        let mut idle = 0;
+        while budget.left > reserve && idle < PATIENCE {
+            let weights = if idle == 0 && elite.is_empty() { *base } else { vary(*base, budget) };
+            self.start(target);
+            let keep = match elite.len() {
+                0 => 0,
+                n => {
+                    let back = budget.unit();
+                    n - ((n as f32 * back * back) as usize).min(n)
+                }
+            };
+            budget.spend(self.all_items.len() as u64 / 2 + self.slack.len() as u64 / 4);
+            for &step in &elite[..keep] {
+                let Some(k) = self.lowest(budget) else { break };
+                if !self.step(k, step) {
+                    break;
+                }
+            }
+            let done = self.go_on(&weights, budget);
+            if done {
+                self.offer(best, budget);
+                *base = weights;
+                return true;
+            }
+            if self.area > reached {
+                reached = self.area;
+                std::mem::swap(&mut elite, &mut self.trail);
+                idle = 0;
+            } else {
+                idle += 1;
+            }
+        }
+        false
+    }
+
+    fn lowest(&self, budget: &mut Budget) -> Option<usize> {
+        budget.spend(self.sky.len() as u64 / 4);
+        (0..self.sky.len()).min_by_key(|&k| (self.sky[k].height, k))
+    }
+
+    /// Fills until all is placed (true) or too much is lost.
+    fn go_on(&mut self, weights: &Weights, budget: &mut Budget) -> bool {
+        while self.left > 0 {
+            let Some(k) = self.lowest(budget) else { break };
+            let step = self.choose(k, weights, budget).unwrap_or(RISE);
+            if !self.step(k, step) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Places a box on stretch `k`, or lets it rise; false if too much is lost.
+    fn step(&mut self, k: usize, step: u32) -> bool {
+        let s = self.sky[k];
+        if step == RISE {
+            let height = self.next_level(k);
+            let lost = height - s.height;
+            for slack in &mut self.slack[s.left as usize..s.right as usize] {
+                match slack.checked_sub(lost) {
+                    Some(less) => *slack = less,
+                    None => return false,
+                }
+            }
+            self.raise(k, Stretch { height, ..s });
+        } else {
+            let b = self.units.boxes[step as usize];
+            self.offsets[step as usize] = s.height;
+            let first = self.first[b.left as usize] as usize;
+            let count = &mut self.count[b.left as usize];
+            let these = &mut self.items[first..first + *count as usize];
+            if let Some(at) = these.iter().position(|w| w.of == step) {
+                these.swap(at, *count as usize - 1);
+                *count -= 1;
+            }
+            self.area += b.size as f64 * b.width() as f64;
+            self.left -= 1;
+            self.raise(k, Stretch { left: b.left, right: b.right, height: s.height.saturating_add(b.size) });
+        }
+        self.trail.push(step);
+        true
+    }
+
     /// The waiting box that fits into stretch `k` and is worth most.
     fn choose(&self, k: usize, weights: &Weights, budget: &mut Budget) -> Option<u32> {
         let s = self.sky[k];
-        let span = (s.right - s.left) as f32;
+        let span = 1.0 / (s.right - s.left) as f32;
+        let largest = 1.0 / self.largest;
         let wall = |k: Option<&Stretch>| k.map(|s| s.height);
         let walls = (wall(k.checked_sub(1).and_then(|k| self.sky.get(k))), wall(self.sky.get(k + 1)));
         let mut best: Option<(f32, u32)> = None;
         let mut steps = u64::from(s.right - s.left) / 4;
         for column in s.left..s.right {
-            let waiting = &self.waiting[column as usize];
-            steps += 2 * waiting.len() as u64;
-            for &i in waiting {
-                let b = &self.units.boxes[i as usize];
+            let count = self.count[column as usize] as usize;
+            if count == 0 {
+                continue;
+            }
+            let first = self.first[column as usize] as usize;
+            steps += 2 * count as u64;
+            for b in &self.items[first..first + count] {
                 let top = s.height.saturating_add(b.size);
-                if b.right > s.right || self.blocked(b.left, b.right, s.height, top) {
+                if b.right > s.right || self.blocked(column, b.right, s.height, top) {
                     continue;
                 }
                 steps += 4;
-                let mut worth = weights.length * b.width() as f32 / span + weights.size * b.size as f32 / self.largest;
-                if b.left == s.left {
+                let mut worth =
+                    weights.length * (b.right - column) as f32 * span + weights.size * b.size as f32 * largest;
+                if column == s.left {
                     worth += weights.flush;
                     worth += if walls.0 == Some(top) { weights.level } else { 0.0 };
                 }
@@ -137,7 +297,7 @@ impl Fill<'_> {
                     worth += weights.noise * budget.unit();
                 }
                 if best.is_none_or(|(w, _)| worth > w) {
-                    best = Some((worth, i));
+                    best = Some((worth, b.of));
                 }
             }
         }

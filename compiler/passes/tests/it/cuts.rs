@@ -54,7 +54,7 @@ pub fn instance(seed: u64) -> Cut {
 pub fn cut(seed: u64, count: usize) -> Cut {
     let mut r = Random(seed ^ 0xc0ffee);
     let times = match r.within(0, 2) {
-        0 => 4 + count as u64 / 2,
+        0 => 4 + count as u64 / 4,
         1 => 4 + count as u64,
         _ => 10 + 8 * count as u64,
     };
@@ -70,17 +70,12 @@ pub fn cut(seed: u64, count: usize) -> Cut {
             true => (0..pieces.len()).max_by_key(|&k| (area(&pieces[k]), k)).unwrap_or(0),
             false => r.within(0, pieces.len() as u64 - 1) as usize,
         };
-        // Dust is not cut further.
-        if !even && area(&pieces[k]) * 2 * (count as u64) < times * units {
-            idle += 1;
-            continue;
-        }
         let p = pieces.swap_remove(k);
         let before = pieces.len();
         if pinwheels > 0 && r.within(1, 2) <= pinwheels && before + 5 <= count {
-            pinwheel(p, even, &mut r, &mut pieces);
+            pinwheel(p, &mut r, &mut pieces);
         } else {
-            guillotine(p, even, &mut r, &mut pieces);
+            guillotine(p, &mut r, &mut pieces);
         }
         idle = if pieces.len() == before + 1 { idle + 1 } else { 0 };
     }
@@ -93,33 +88,29 @@ pub fn cut(seed: u64, count: usize) -> Cut {
     Cut { problem: Problem { align: ALIGN, free: 0, rects }, bytes: units * ALIGN }
 }
 
-fn guillotine((l, r, b, t): Piece, even: bool, random: &mut Random, out: &mut Vec<Piece>) {
+fn guillotine((l, r, b, t): Piece, random: &mut Random, out: &mut Vec<Piece>) {
     let (wide, high) = (r - l >= 2, t - b >= 2);
     let across_time = match (wide, high) {
         (false, false) => return out.push((l, r, b, t)),
         (wide, true) => wide && random.within(0, 1) == 0,
         _ => true,
     };
-    let (from, to) = if across_time { (l, r) } else { (b, t) };
-    // Not near an edge, if the pieces are to be of like size.
-    let margin = if even { (to - from) / 4 } else { 0 }.max(1);
-    let at = random.within(from + margin, to - margin);
     if across_time {
+        let at = random.within(l + 1, r - 1);
         out.extend([(l, at, b, t), (at, r, b, t)]);
     } else {
+        let at = random.within(b + 1, t - 1);
         out.extend([(l, r, b, at), (l, r, at, t)]);
     }
 }
 
-fn pinwheel((l, r, b, t): Piece, even: bool, random: &mut Random, out: &mut Vec<Piece>) {
+fn pinwheel((l, r, b, t): Piece, random: &mut Random, out: &mut Vec<Piece>) {
     if r - l < 3 || t - b < 3 {
-        return guillotine((l, r, b, t), even, random, out);
+        return guillotine((l, r, b, t), random, out);
     }
-    let mut two = |from: u64, to: u64| {
-        let margin = if even { (to - from) / 5 } else { 0 }.max(1);
-        let first = random.within(from + margin, to - margin - 1);
-        (first, random.within(first + 1, (to - margin).max(first + 1)))
-    };
-    let ((x1, x2), (y1, y2)) = (two(l, r), two(b, t));
+    let x1 = random.within(l + 1, r - 2);
+    let x2 = random.within(x1 + 1, r - 1);
+    let y1 = random.within(b + 1, t - 2);
+    let y2 = random.within(y1 + 1, t - 1);
     out.extend([(l, x2, b, y1), (x2, r, b, y2), (x1, r, y2, t), (l, x1, y1, t), (x1, x2, y1, y2)]);
 }

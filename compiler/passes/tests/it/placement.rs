@@ -55,6 +55,21 @@ fn a_chain_of_operations_takes_one_slot() {
     assert_eq!(offsets(&k.finish(), a5()), [[0], [0], [0], [2048]]);
 }
 
+/// Whole cache lines would put the second tile at 64.
+#[test]
+fn whole_cache_lines_cost_no_bytes() {
+    let mut k = K::new("small");
+    k.b.begin_body();
+    let t: Vec<Tile> = (0..2).map(|n| k.place(&format!("t{n}"), f32s(1, 8), AddrKind::Auto, 1, 1)).collect();
+    fill(&mut k, t[0]);
+    fill(&mut k, t[1]);
+    op(&mut k, "TADD", &[t[0], t[0], t[1]]);
+    let kernel = k.finish();
+    let plan = plan(&kernel, a5()).unwrap();
+    let memory = plan.memory(Loc::Vec).unwrap();
+    assert_eq!((memory.extent, memory.peak), (64, 64));
+}
+
 /// Flags say when a tile may be read and written; that its bytes belong to another tile they do not know.
 #[test]
 fn a_kernel_that_orders_its_pipes_shares_no_bytes() {
