@@ -85,11 +85,10 @@ pub enum Command {
     Layout(LayoutArgs),
     /// Serve a trace of requests on a DRAM device, to the tick
     Dram(Box<DramArgs>),
+    /// Execute a command stream on a memory with units in it: results, time, energy
+    Sim(SimArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Not yet.
-    #[command(hide = true)]
-    Sim(LaterArgs),
     /// Not yet.
     #[command(hide = true)]
     Bench(LaterArgs),
@@ -379,6 +378,36 @@ pub struct LayoutArgs {
     /// List the operations
     #[arg(long, conflicts_with_all = ["expr", "svg", "json", "batch"])]
     pub list: bool,
+}
+
+/// `ptoc sim`
+#[derive(Args, Debug)]
+#[command(after_help = "Streams are described in spec/stream.md.")]
+pub struct SimArgs {
+    /// A command stream, text or binary
+    #[arg(value_name = "STREAM.pim", value_hint = ValueHint::FilePath)]
+    pub stream: PathBuf,
+    /// A DRAM device in place of the stream's: a preset (see `ptoc dram --presets`), or a TOML or JSON file
+    #[arg(long, value_name = "C")]
+    pub config: Option<String>,
+    /// Read an array that the stream takes
+    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Write an array that the stream gives
+    #[arg(long = "out", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub output: Vec<(String, PathBuf)>,
+    /// Print where the time and the energy went
+    #[arg(long, conflicts_with = "json")]
+    pub stats: bool,
+    /// Print the same as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the timeline as Chrome trace events, which Perfetto opens: a track for each bank and unit
+    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Form of the diagnostics on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
 }
 
 /// `ptoc dram`

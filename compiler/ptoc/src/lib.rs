@@ -84,7 +84,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Completions(args) => commands::completions(args.shell, io),
         Command::Mem(args) => commands::mem::mem(args, io),
         Command::Layout(args) => commands::layout::layout(args, io),
-        Command::Sim(_) => commands::not_yet("sim", "the simulator of processing in memory", io),
+        Command::Sim(args) => commands::sim::sim(args, io),
         Command::Dram(args) => commands::dram::dram(args, io),
         Command::Bench(_) => commands::not_yet("bench", "benchmarks of kernels", io),
         Command::Fmt(_) => commands::not_yet("fmt", "the formatter", io),

@@ -4,6 +4,7 @@ mod debug;
 mod dram;
 mod layout;
 mod pipes;
+mod sim;
 mod tensors;
 
 use ptoc_tensor::{DType, Tensor, npy};

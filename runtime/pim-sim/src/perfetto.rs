@@ -12,20 +12,55 @@ const DATA: usize = 1;
 const REFRESH: usize = 2;
 const FIRST_BANK: usize = 3;
 
+/// A track beside those of the commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// The pseudo-channel of the device, counted through, whose process has it; `None` for a process of its own.
+    pub pch: Option<usize>,
+    /// Its name.
+    pub name: String,
+    /// First tick, end, name. Slices do not overlap.
+    pub slices: Vec<(u64, u64, String)>,
+}
+
 /// Writes the trace of a device: `channels` has the commands of each channel, sorted by tick.
 pub fn write(out: &mut dyn Write, config: &Config, channels: &[&[Issued]]) -> fmt::Result {
+    write_with(out, config, channels, &[])
+}
+
+/// The same with further tracks.
+pub fn write_with(out: &mut dyn Write, config: &Config, channels: &[&[Issued]], tracks: &[Track]) -> fmt::Result {
     let mut events = Events { out, config, first: true };
     events.out.write_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     for (channel, trace) in channels.iter().enumerate() {
         for pc in 0..config.org.pseudochannel {
-            let process = channel * config.org.pseudochannel as usize + pc as usize + 1;
-            if trace.iter().any(|c| u32::from(c.address.pc) == pc) {
-                events.names(process, channel, pc)?;
-                events.pseudo_channel(process, trace.iter().filter(|c| u32::from(c.address.pc) == pc))?;
+            let pch = channel * config.org.pseudochannel as usize + pc as usize;
+            let mut own = tracks.iter().filter(|t| t.pch == Some(pch)).peekable();
+            if own.peek().is_some() || trace.iter().any(|c| u32::from(c.address.pc) == pc) {
+                events.names(pch + 1, channel, pc)?;
+                events.pseudo_channel(pch + 1, trace.iter().filter(|c| u32::from(c.address.pc) == pc))?;
+            }
+            let first = FIRST_BANK + config.org.banks_per_pc() as usize;
+            for (n, track) in own.enumerate() {
+                events.track(pch + 1, first + n, track)?;
             }
         }
     }
+    let last = channels.len() * config.org.pseudochannel as usize + 1;
+    let mut others = tracks.iter().filter(|t| t.pch.is_none()).peekable();
+    if others.peek().is_some() {
+        events.name("process_name", last, 0, format_args!("stream"))?;
+    }
+    for (n, track) in others.enumerate() {
+        events.track(last, n + 1, track)?;
+    }
     events.out.write_str("\n]}\n")
+}
+
+/// The text within quotes of JSON.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 struct Events<'a> {
@@ -68,6 +103,13 @@ impl Events<'_> {
             self.name("thread_name", process, thread, format_args!("bank group {group} bank {bank}"))?;
         }
         Ok(())
+    }
+
+    fn track(&mut self, process: usize, thread: usize, track: &Track) -> fmt::Result {
+        self.name("thread_name", process, thread, format_args!("{}", escaped(&track.name)))?;
+        track.slices.iter().try_for_each(|(from, to, name)| {
+            self.slice(process, thread, (*from, *to), format_args!("{}", escaped(name)))
+        })
     }
 
     /// Nanoseconds of a tick.

@@ -1,7 +1,7 @@
 //! `ptoc dram`
 
 mod check;
-mod input;
+pub(super) mod input;
 mod report;
 
 use super::show;
@@ -238,7 +238,7 @@ fn shown(path: &Path) -> String {
 
 impl Inputs {
     /// Shows what was found.
-    fn flush(&mut self, format: MessageFormat, io: &mut Io<'_>) -> Counts {
+    pub(in crate::commands) fn flush(&mut self, format: MessageFormat, io: &mut Io<'_>) -> Counts {
         let found = std::mem::take(&mut self.found);
         io.report(found, &self.sources, format)
     }

@@ -9,6 +9,7 @@ pub mod mem;
 mod order;
 pub mod preview;
 pub mod run;
+pub mod sim;
 pub mod targets;
 pub mod test;
 

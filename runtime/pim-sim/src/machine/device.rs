@@ -53,11 +53,19 @@ pub fn config(device: &stream::Device) -> Result<Config, DeviceError> {
             return wrong(format!("{path}{}", e.message), e.help.clone());
         }
     };
-    if config.org.burst_bytes() as usize != stream::BURST {
-        let message = format!("a burst of this device has {} bytes; streams have 32", config.org.burst_bytes());
-        return wrong(message, String::new());
-    }
+    fits(&config)?;
     Ok(config)
+}
+
+/// Can streams be for such a device?
+pub fn fits(config: &Config) -> Result<(), DeviceError> {
+    match config.org.burst_bytes() as usize {
+        stream::BURST => Ok(()),
+        n => Err(DeviceError {
+            message: format!("a burst of this device has {n} bytes; streams have {}", stream::BURST),
+            help: String::new(),
+        }),
+    }
 }
 
 /// Its counts.

@@ -130,32 +130,18 @@ impl Machine<'_> {
         self.serve(place, &bursts, true, start)
     }
 
-    pub(super) fn drive(
-        &mut self,
-        step: usize,
-        place: Place,
-        c: &driver::Command,
-        unit: &GeoPim,
-        start: u64,
-    ) -> Result<u64, Stop> {
+    pub(super) fn drive(&mut self, place: Place, c: &driver::Command, unit: &GeoPim, start: u64) -> Result<u64, Stop> {
         match c.kind {
             Kind::Load => {
                 self.geopim.loaded = Some(c.params);
                 Ok(start)
             }
-            Kind::Execute => self.execute(step, place, c, unit, start),
+            Kind::Execute => self.execute(place, c, unit, start),
             Kind::Read => Ok(start),
         }
     }
 
-    fn execute(
-        &mut self,
-        step: usize,
-        place: Place,
-        c: &driver::Command,
-        unit: &GeoPim,
-        start: u64,
-    ) -> Result<u64, Stop> {
+    fn execute(&mut self, place: Place, c: &driver::Command, unit: &GeoPim, start: u64) -> Result<u64, Stop> {
         let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
         let params = self.geopim.loaded.ok_or_else(|| missing("LOAD"))?;
         if let Some((samples, offsets)) = self.geopim.packed
@@ -188,7 +174,7 @@ impl Machine<'_> {
         let mut end = start;
         for (channel, jobs) in jobs.into_iter().enumerate() {
             if !jobs.is_empty() {
-                end = end.max(self.execute_channel(step, place, channel, &kernel, jobs, start)?);
+                end = end.max(self.execute_channel(place, channel, &kernel, jobs, start)?);
             }
         }
         Ok(end)
@@ -196,7 +182,6 @@ impl Machine<'_> {
 
     fn execute_channel(
         &mut self,
-        step: usize,
         place: Place,
         channel: usize,
         kernel: &Kernel,
@@ -233,9 +218,16 @@ impl Machine<'_> {
             self.log.issued(channel, i, 1, false);
         }
         self.charge(place, channel, wanted, &kernel, &report);
-        for pc in 0..pcs {
-            let pch = channel * pcs + pc;
-            self.log.slice(Slice { pch, start: report.start, end: report.end, step, place });
+        let per_pc = g.banks_of_pch() as usize;
+        for unit in &report.units[..wanted] {
+            self.log.slice(Slice {
+                pch: channel * pcs + unit.bank / per_pc,
+                unit: Some(channel * pcs * per_pc + unit.bank),
+                start: report.start,
+                end: unit.end,
+                bucket: Bucket::Compute,
+                place,
+            });
         }
         Ok(report.end)
     }

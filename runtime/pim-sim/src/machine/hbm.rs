@@ -6,7 +6,7 @@
 
 use super::account::Bucket;
 use super::lanes::{Channel, Effect, Rules, Source, Want};
-use super::log::{Log, Slice};
+use super::log::Log;
 use super::memory::Memory;
 use super::{Fail, Machine, Stop};
 use crate::units::hbm_pim::{Access, Control, Fault, Mode, ModeMachine, Step, Unit};
@@ -33,7 +33,7 @@ impl Units {
 
 impl Machine<'_> {
     /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
-    pub(super) fn exec(&mut self, step: usize, place: Place, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, Stop> {
+    pub(super) fn exec(&mut self, place: Place, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, Stop> {
         let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
         let mut end = start;
         let mut rest = &e.pchs[..];
@@ -72,10 +72,6 @@ impl Machine<'_> {
             };
             let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn Source));
             let done = channel.run(rules, start, sources)?;
-            for lane in &lanes {
-                let pch = number * per_channel + lane.home[1] as usize;
-                self.log.slice(Slice { pch, start, end: done, step, place });
-            }
             end = end.max(done);
         }
         Ok(end)
@@ -181,9 +177,9 @@ impl ExecLane<'_> {
         }
         let Some(instruction) = executed else { return Ok(false) };
         let g = self.g;
-        let number = ((self.home[0] * g.pch + self.home[1]) * g.banks_of_pch() + bank) as usize;
+        let first = ((self.home[0] * g.pch + self.home[1]) * g.banks_of_pch() + odd) as usize;
         let (ops, access) = cost(&instruction);
-        log.stepped(number, self.units.units.len() as u64, ops, access);
+        log.stepped((0..self.units.units.len()).map(|n| first + 2 * n), ops, access);
         Ok(true)
     }
 

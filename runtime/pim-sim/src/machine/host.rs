@@ -5,7 +5,7 @@
 
 use super::account::{Bucket, Event};
 use super::lanes::{Channel, Effect, Rules, Source, Want};
-use super::log::{Log, Slice};
+use super::log::Log;
 use super::memory::Memory;
 use super::{Fail, Machine, Stop};
 use crate::dram::{Address, Request};
@@ -300,12 +300,5 @@ impl Machine<'_> {
         self.sessions[number]
             .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false))
             .map_err(|e| Stop::new(Fail::Time, e.to_string()))
-    }
-
-    /// A slice for every pseudo-channel that a host step used.
-    pub(super) fn host_slices(&mut self, step: usize, place: Place, start: u64, end: u64) {
-        if self.log.slices.is_some() {
-            self.log.slice(Slice { pch: usize::MAX, start, end, step, place });
-        }
     }
 }

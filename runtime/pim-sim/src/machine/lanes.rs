@@ -5,7 +5,7 @@
 //! Refreshes that are due go before everything else.
 
 use super::account::{Bucket, Event};
-use super::log::Log;
+use super::log::{Log, Slice};
 use super::memory::Memory;
 use super::{Fail, Stop};
 use crate::dram::{Address, Command, Config, Controller, Issued, Refresh, Session};
@@ -246,6 +246,8 @@ impl Channel<'_> {
             effect.host || !write && effect.bucket != Bucket::Compute,
         );
         let pch = self.number * self.config.org.pseudochannel as usize + lane.pc;
+        let busy = tick + if wide { long } else { short };
+        self.log.slice(Slice { pch, unit: None, start: tick, end: busy, bucket: effect.bucket, place: effect.place });
         let wait = match effect.bucket {
             Bucket::Mode => Bucket::Mode,
             _ if std::mem::take(&mut lane.weighed) => Bucket::Faw,
@@ -253,14 +255,7 @@ impl Channel<'_> {
         };
         self.log.account.column(
             pch,
-            Event {
-                tick,
-                wait,
-                fence: lane.fence,
-                busy: (tick + if wide { long } else { short }, effect.bucket),
-                data_end,
-                place: effect.place,
-            },
+            Event { tick, wait, fence: lane.fence, busy: (busy, effect.bucket), data_end, place: effect.place },
         );
         Ok(())
     }

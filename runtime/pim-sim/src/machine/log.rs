@@ -1,12 +1,12 @@
 //! What a run leaves beside its results: counts by bank, energy, commands, and slices for a timeline.
 
-use super::account::Account;
+use super::account::{Account, Bucket};
 use super::geopim::UnitTime;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use ptoc_pim_stream::stream::Place;
 
-/// What happened in one bank.
+/// What happened in one bank. Commands for many banks count at the one that they address, steps at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BankCount {
     /// Rows opened.
@@ -15,7 +15,7 @@ pub struct BankCount {
     pub rd: u64,
     /// Bursts written.
     pub wr: u64,
-    /// Steps of the bank's unit by commands to it.
+    /// Steps of the bank's unit by commands that it took.
     pub steps: u64,
 }
 
@@ -35,12 +35,14 @@ pub struct Bytes {
 pub struct Slice {
     /// Pseudo-channel of the device, counted through.
     pub pch: usize,
+    /// The bank of the unit, counted through; `None` for all units of the pseudo-channel, which take commands together.
+    pub unit: Option<usize>,
     /// From this tick.
     pub start: u64,
     /// To this one.
     pub end: u64,
-    /// The step.
-    pub step: usize,
+    /// What was done.
+    pub bucket: Bucket,
     /// The line.
     pub place: Place,
 }
@@ -70,6 +72,8 @@ pub struct Log {
     pub trace: Option<Vec<Vec<Issued>>>,
     /// The units' timeline, if it is wanted.
     pub slices: Option<Vec<Slice>>,
+    /// The last slice of each pseudo-channel.
+    last_slice: Vec<usize>,
     model: Model,
     unit_model: UnitModel,
     banks_of_pch: usize,
@@ -105,6 +109,7 @@ impl Log {
             unit_energy: [0.0; 2],
             trace: trace.then(|| vec![Vec::new(); org.channel as usize]),
             slices: trace.then(Vec::new),
+            last_slice: vec![usize::MAX; pchs],
             model,
             unit_model: UnitModel::of(config),
             banks_of_pch,
@@ -161,9 +166,14 @@ impl Log {
         }
     }
 
-    /// Units of a pseudo-channel made a step: so many of them, with so many lane operations each, and maybe an access to the bank.
-    pub fn stepped(&mut self, bank: usize, units: u64, ops: u64, access: bool) {
-        self.banks[bank].steps += 1;
+    /// The units of a pseudo-channel made a step by a command for these banks, one of each: so many lane operations in every unit,
+    /// and maybe an access to its bank.
+    pub fn stepped(&mut self, banks: impl Iterator<Item = usize>, ops: u64, access: bool) {
+        let mut units = 0;
+        for bank in banks {
+            self.banks[bank].steps += 1;
+            units += 1;
+        }
         self.unit_steps += units;
         self.lane_ops += units * ops;
         self.unit_energy[1] += (units * ops) as f64 * self.unit_model.operation;
@@ -183,13 +193,22 @@ impl Log {
         self.unit_energy[1] += ops as f64 * self.unit_model.operation;
     }
 
-    /// A slice of the timeline; one that goes on from the last is joined to it.
+    /// A slice of the timeline; one that goes on from the last of its pseudo-channel is joined to it, and cuts it off otherwise.
     pub fn slice(&mut self, slice: Slice) {
         let Some(slices) = &mut self.slices else { return };
-        match slices.iter_mut().rev().take(64).find(|s| s.pch == slice.pch) {
-            Some(s) if s.step == slice.step && s.place == slice.place => s.end = s.end.max(slice.end),
-            _ => slices.push(slice),
+        if slice.unit.is_some() {
+            return slices.push(slice);
         }
+        let last = &mut self.last_slice[slice.pch];
+        if let Some(s) = slices.get_mut(*last) {
+            s.end = s.end.min(slice.start.max(s.start));
+            if s.bucket == slice.bucket && s.place == slice.place && s.end == slice.start {
+                s.end = slice.end;
+                return;
+            }
+        }
+        *last = slices.len();
+        slices.push(slice);
     }
 
     /// The end of the run: standby.

@@ -2,8 +2,8 @@
 //! from what the simulated banks hold, and takes the time that the DRAM model says.
 //!
 //! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is the
-//! host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with sequencers of their own, [`lanes`] the engine that issues commands in
-//! order. [`account`] charges every tick of every pseudo-channel once.
+//! host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with sequencers of
+//! their own, [`lanes`] the engine that issues commands in order. [`account`] charges every tick of every pseudo-channel once.
 
 pub mod account;
 pub mod device;
@@ -156,13 +156,13 @@ impl Machine<'_> {
         let step = &self.stream.steps[n];
         let place = step.place;
         self.log.account.begin(step.action.name());
-        let end = match &step.action {
+        match &step.action {
             Action::Write(t) => self.write(place, t, start),
             Action::Read(t) => self.read(place, t, start),
             Action::Move { tensor, from, to } => self.shift(place, *tensor, [from, to], start),
             Action::Relayout(r) => self.relayout(place, r, start),
             Action::Exec(e) => match self.stream.unit {
-                UnitConfig::HbmPim(unit) => return self.exec(n, place, e, &unit, start),
+                UnitConfig::HbmPim(unit) => self.exec(place, e, &unit, start),
                 _ => Err(Stop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
             },
             Action::Descriptor(d) => {
@@ -171,12 +171,10 @@ impl Machine<'_> {
             }
             Action::Params(p) => self.params(place, p, start),
             Action::Driver(c) => match self.stream.unit {
-                UnitConfig::GeoPim(unit) => return self.drive(n, place, c, &unit, start),
+                UnitConfig::GeoPim(unit) => self.drive(place, c, &unit, start),
                 _ => Err(Stop::new(Fail::Unit, "no unit of the stream takes a driver's commands".into())),
             },
-        }?;
-        self.host_slices(n, place, start, end);
-        Ok(end)
+        }
     }
 }
 

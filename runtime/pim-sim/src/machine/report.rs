@@ -6,6 +6,7 @@ use super::log::{BankCount, Bytes, Log, Slice};
 use crate::dram::mapping::Mapping;
 use crate::dram::{Command, Config, Controller, Issued, Request, Session, simulate_channels};
 use crate::energy::Energy;
+use crate::perfetto::Track;
 use crate::units::geopim::Label;
 use ptoc_pim_stream::stream::{Place, Role, Stream};
 use serde_json::{Map, Value, json};
@@ -56,8 +57,10 @@ pub struct Report {
     pub files: Vec<String>,
     /// Commands of each channel, if they were wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
-    /// The timeline, if it was wanted. The pseudo-channel of the host's steps is `usize::MAX`.
+    /// What column commands in order did, if it was wanted.
     pub slices: Option<Vec<Slice>>,
+    /// The name of each step.
+    names: Vec<(&'static str, Place)>,
 }
 
 /// The host's arrays streamed once through the same memory, interleaved over channels, pseudo-channels and bank groups. A bound:
@@ -106,7 +109,45 @@ impl Report {
             files: stream.files.clone(),
             trace: log.trace,
             slices: log.slices,
+            names: stream.steps.iter().map(|s| (s.action.name(), s.place)).collect(),
         }
+    }
+
+    /// The timeline: steps, and the units of each pseudo-channel, which work in lock step.
+    pub fn tracks(&self) -> Vec<Track> {
+        let steps = self.steps.iter().zip(&self.names);
+        let slices = steps.map(|((from, to), (name, place))| {
+            let place = if place.file == 0 { String::new() } else { format!(" {}", self.place(*place)) };
+            (*from, *to, format!("{name}{place}"))
+        });
+        let mut tracks = vec![Track { pch: None, name: "steps".into(), slices: slices.collect() }];
+        let per_pch = (self.shape[1] * self.shape[2]) as usize;
+        let named = |s: &Slice| {
+            let place = if s.place.file == 0 { String::new() } else { format!(" {}", self.place(s.place)) };
+            (s.start, s.end, format!("{}{place}", s.bucket.name()))
+        };
+        let mut own: BTreeMap<(usize, Option<usize>), Vec<_>> = BTreeMap::new();
+        for s in self.slices.iter().flatten() {
+            own.entry((s.pch, s.unit)).or_default().push(named(s));
+        }
+        for ((pch, unit), slices) in own {
+            match unit {
+                Some(bank) => {
+                    let [.., group, bank] = self.bank(bank);
+                    tracks.push(Track {
+                        pch: Some(pch),
+                        name: format!("unit of bank group {group} bank {bank}"),
+                        slices,
+                    });
+                }
+                None if self.unit == "hbm-pim" => (0..per_pch / 2).for_each(|unit| {
+                    tracks.push(Track { pch: Some(pch), name: format!("unit {unit}"), slices: slices.clone() });
+                }),
+                // Broadcasts.
+                None => tracks.push(Track { pch: Some(pch), name: "all banks".into(), slices }),
+            }
+        }
+        tracks
     }
 
     /// Nanoseconds of all steps.

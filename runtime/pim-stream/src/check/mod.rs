@@ -166,6 +166,11 @@ impl Checker<'_> {
 
     /// Parameters of the units that no unit could have.
     fn unit(&mut self) {
+        let (per_unit, banks) = (self.stream.unit.banks(), self.g.bank);
+        if per_unit > 0 && !banks.is_multiple_of(per_unit) {
+            let message = format!("a unit serves {per_unit} banks of a group; the device has {banks} in each");
+            self.note(Site::Unit, fault(FaultKind::Unit, message));
+        }
         for ((name, _), value) in self.stream.unit.names().iter().zip(self.stream.unit.values()) {
             let (least, most) = match *name {
                 "clock_mhz" => (1, 100_000),

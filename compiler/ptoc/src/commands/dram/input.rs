@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Texts that were read, and what was found in them.
 #[derive(Default)]
-pub(super) struct Inputs {
+pub(in crate::commands) struct Inputs {
     pub sources: SourceMap,
     pub found: Diagnostics,
     /// The file of the configuration; a preset has none that the user could see.
@@ -143,7 +143,7 @@ impl Inputs {
 }
 
 /// A mistake with its place.
-pub(super) fn located(code: Code, file: FileId, e: &InputError) -> Diagnostic {
+pub(in crate::commands) fn located(code: Code, file: FileId, e: &InputError) -> Diagnostic {
     let message = match e.path.is_empty() {
         true => e.message.clone(),
         false => format!("`{}`: {}", e.path, e.message),

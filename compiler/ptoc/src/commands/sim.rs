@@ -1,0 +1,282 @@
+//! `ptoc sim`
+
+mod report;
+
+use super::dram::input::Inputs;
+use crate::args::SimArgs;
+use crate::files::{Outputs, read_array, read_bytes};
+use crate::io::{Io, list};
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes, suggest};
+use ptoc_pim_sim::check as rules;
+use ptoc_pim_sim::dram::{Config, Issued};
+use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
+use ptoc_pim_sim::perfetto;
+use ptoc_pim_stream::binary::MAGIC;
+use ptoc_pim_stream::stream::{Refresh, Role, TensorDecl};
+use ptoc_pim_stream::text::Parsed;
+use ptoc_pim_stream::{Fault, FaultKind, Site, Stream};
+use ptoc_tensor::{Tensor, npy};
+use std::ops::Range;
+
+/// A stream and, if it was read as text, where its parts stand.
+struct Source {
+    name: String,
+    stream: Stream,
+    text: Option<(FileId, Parsed)>,
+}
+
+/// Executes a stream.
+pub fn sim(args: &SimArgs, io: &mut Io<'_>) -> u8 {
+    let mut inputs = Inputs::default();
+    if let Err(d) = simulate(args, &mut inputs, io) {
+        inputs.found.push(d);
+    }
+    match inputs.flush(args.message_format, io).errors {
+        0 => DONE,
+        _ => ERRORS,
+    }
+}
+
+/// What is wrong with more than one thing is in `inputs.found` then.
+fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), Diagnostic> {
+    let source = read(args, inputs)?;
+    let Some(config) = config(args, &source, inputs)? else { return Ok(()) };
+    if inputs.energy(&config).is_none() {
+        return Ok(());
+    }
+    let faults = source.stream.check(&device::geometry(&config));
+    if !faults.is_empty() {
+        for fault in &faults {
+            let d = source.fault(fault);
+            inputs.found.push(d);
+        }
+        return Ok(());
+    }
+    // Places are taken before the work, so that what cannot be written is told at once.
+    let mut outputs = Outputs::new();
+    let mut arrays = Vec::new();
+    for (n, (name, path)) in args.output.iter().enumerate() {
+        let number = array(&source.stream, "--out", &args.output[..n], name)?;
+        arrays.push((number, outputs.plan(path)?));
+    }
+    let trace = args.trace.as_deref().map(|path| outputs.plan(path)).transpose()?;
+    let given = given(args, &source)?;
+    let options = Options { trace: trace.is_some() };
+    let outcome = machine::run(&source.stream, &config, given, options).map_err(|stop| source.stop(&stop))?;
+    for (number, place) in arrays {
+        if let Some(tensor) = &outcome.outputs[number] {
+            outputs.write(place, &npy::write(tensor))?;
+        }
+    }
+    if let Some(place) = trace {
+        outputs.write(place, timeline(&source, &config, &outcome)?.as_bytes())?;
+    }
+    outputs.commit()?;
+    let text = match (args.json, args.stats) {
+        (true, _) => format!("{}\n", outcome.report.json()),
+        (_, true) => report::text(&source.name, &outcome.report),
+        _ => report::summary(&source.name, &outcome.report),
+    };
+    io.print(&text);
+    Ok(())
+}
+
+fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
+    let name = args.stream.display().to_string();
+    let bytes = read_bytes(&args.stream, "stream", ".pim")?;
+    if bytes.first() == Some(&MAGIC[0]) {
+        let stream = Stream::decode(&bytes).map_err(|e| {
+            let message = format!("stream `{name}`, byte {}: {}", e.offset, e.message);
+            Diagnostic::global(codes::STREAM_BINARY, message).with_help("write the file again with what made it")
+        })?;
+        return Ok(Source { name, stream, text: None });
+    }
+    drop(bytes);
+    let file = inputs.text(&args.stream, "stream", ".pim")?;
+    match Stream::parse(inputs.sources.text(file)) {
+        Ok(parsed) => Ok(Source { name, stream: parsed.stream.clone(), text: Some((file, parsed)) }),
+        Err(e) => {
+            let d = Diagnostic::error(codes::STREAM_TEXT, span(file, &e.bytes), e.message);
+            Err(if e.help.is_empty() { d } else { d.with_help(e.help) })
+        }
+    }
+}
+
+/// The device: that of `--config`, or the stream's. `None` if a file was refused.
+fn config(args: &SimArgs, source: &Source, inputs: &mut Inputs) -> Result<Option<Config>, Diagnostic> {
+    let found = match &args.config {
+        Some(name) => match inputs.config(name)? {
+            Some(config) => device::fits(&config).map(|()| config),
+            None => return Ok(None),
+        },
+        None => device::config(&source.stream.device),
+    };
+    found.map(Some).map_err(|e| {
+        let d = match (&source.text, &args.config) {
+            (Some((file, parsed)), None) => {
+                Diagnostic::error(codes::STREAM_DEVICE, span(*file, &parsed.device), e.message)
+            }
+            _ => Diagnostic::global(codes::STREAM_DEVICE, e.message),
+        };
+        if e.help.is_empty() { d } else { d.with_help(e.help) }
+    })
+}
+
+/// The number of the array that a flag names.
+fn array(
+    stream: &Stream,
+    flag: &str,
+    before: &[(String, std::path::PathBuf)],
+    name: &str,
+) -> Result<usize, Diagnostic> {
+    let wanted = |t: &TensorDecl| match flag {
+        "--in" => matches!(t.role, Role::In | Role::InOut),
+        _ => matches!(t.role, Role::Out | Role::InOut),
+    };
+    let usable = || stream.tensors.iter().filter(|t| wanted(t)).map(|t| t.name.as_str());
+    let wrong = |message: String| Diagnostic::global(codes::UNKNOWN_ARGUMENT, message);
+    if before.iter().any(|(other, _)| other == name) {
+        return Err(wrong(format!("{flag} {name}: given twice")).with_help("give it once"));
+    }
+    let number = stream.tensors.iter().position(|t| t.name == name);
+    if let Some(n) = number.filter(|n| wanted(&stream.tensors[*n])) {
+        return Ok(n);
+    }
+    let what = if flag == "--in" { "takes" } else { "gives" };
+    let message = match number {
+        None => format!("{flag} {name}: the stream has no array `{name}`"),
+        Some(n) => {
+            format!("{flag} {name}: `{name}` is {}, which the stream never {what}", stream.tensors[n].role.name())
+        }
+    };
+    let d = wrong(message).with_note(format!("it {what} {}", list(usable())));
+    Err(match suggest(name, usable()) {
+        Some(near) if number.is_none() => d.with_help(format!("did you mean `{flag} {near}=..`?")),
+        _ => d,
+    })
+}
+
+/// The arrays of the call, by number.
+fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnostic> {
+    let stream = &source.stream;
+    let mut out: Vec<Option<Tensor>> = vec![None; stream.tensors.len()];
+    for (n, (name, path)) in args.input.iter().enumerate() {
+        let number = array(stream, "--in", &args.input[..n], name)?;
+        let (decl, tensor) = (&stream.tensors[number], read_array(path)?);
+        let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
+        if tensor.dtype() != decl.dtype || tensor.shape() != shape {
+            let message = format!(
+                "the stream takes `{name}` as {}{shape:?}, and `{}` holds {}{:?}",
+                decl.dtype,
+                path.display(),
+                tensor.dtype(),
+                tensor.shape()
+            );
+            return Err(source.at(codes::SIM_ARRAY, Some(Site::Tensor(number)), message));
+        }
+        out[number] = Some(tensor);
+    }
+    let taken =
+        stream.tensors.iter().zip(&out).filter(|(t, a)| matches!(t.role, Role::In | Role::InOut) && a.is_none());
+    let missing: Vec<&str> = taken.map(|(t, _)| t.name.as_str()).collect();
+    match missing.first() {
+        None => Ok(out),
+        Some(first) => {
+            let message = format!(
+                "the stream takes {}, and {} not given",
+                list(missing.iter().copied()),
+                if missing.len() == 1 { "it is" } else { "they are" }
+            );
+            Err(Diagnostic::global(codes::SIM_ARRAY, message).with_help(format!("add `--in {first}=FILE.npy`")))
+        }
+    }
+}
+
+/// The timeline; its commands are held to the rules once more.
+fn timeline(source: &Source, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
+    let report = &outcome.report;
+    let channels: Vec<&[Issued]> = report.trace.iter().flatten().map(|c| &c[..]).collect();
+    let options = rules::Options { refresh: source.stream.device.refresh != Refresh::Off, ..Default::default() };
+    // Units with sequencers of their own use no buses of the pseudo-channel.
+    let broken = match source.stream.unit.is_autonomous() {
+        true => rules::check_autonomous,
+        false => rules::check,
+    };
+    for (channel, trace) in channels.iter().enumerate() {
+        if let Some(violation) = broken(config, trace, options).first() {
+            let message = format!("the simulator broke a rule in channel {channel}: {violation}");
+            return Err(Diagnostic::global(codes::SIM_SELF_CHECK, message)
+                .with_help("this is an error in ptoc; please report it with the stream and the configuration"));
+        }
+    }
+    let mut out = String::new();
+    perfetto::write_with(&mut out, config, &channels, &report.tracks()).expect("a string takes everything");
+    Ok(out)
+}
+
+impl Source {
+    /// A diagnostic about a part of the stream: with its line, or, of a binary one, with the number of the part.
+    fn at(&self, code: Code, site: Option<Site>, message: String) -> Diagnostic {
+        let Some((file, parsed)) = &self.text else {
+            let place = match site {
+                None => String::new(),
+                Some(Site::Unit) => ", units".into(),
+                Some(Site::Tensor(n)) => format!(", array `{}`", self.stream.tensors[n].name),
+                Some(Site::Step(n)) => format!(", step {} ({})", n + 1, self.stream.steps[n].action.name()),
+                Some(Site::Op(n, op)) => format!(", step {} (exec), operation {}", n + 1, op + 1),
+            };
+            return Diagnostic::global(code, format!("stream `{}`{place}: {message}", self.name));
+        };
+        let bytes = match site {
+            None => None,
+            Some(Site::Unit) => Some(&parsed.unit),
+            Some(Site::Tensor(n)) => parsed.tensors.get(n),
+            Some(Site::Step(n)) => parsed.steps.get(n),
+            Some(Site::Op(n, op)) => parsed.ops.get(n).and_then(|ops| ops.get(op)),
+        };
+        match bytes {
+            Some(bytes) => Diagnostic::error(code, span(*file, bytes), message),
+            None => Diagnostic::global(code, format!("stream `{}`: {message}", self.name)),
+        }
+    }
+
+    fn fault(&self, fault: &Fault) -> Diagnostic {
+        let code = match fault.kind {
+            FaultKind::Array => codes::STREAM_ARRAY,
+            FaultKind::Place => codes::STREAM_PLACE,
+            FaultKind::Command => codes::STREAM_COMMAND,
+            FaultKind::Order => codes::STREAM_ORDER,
+            FaultKind::Program => codes::STREAM_PROGRAM,
+            FaultKind::Unit => codes::STREAM_UNIT,
+        };
+        let d = self.at(code, Some(fault.site), fault.message.clone());
+        if fault.help.is_empty() { d } else { d.with_help(&fault.help) }
+    }
+
+    fn stop(&self, stop: &Stop) -> Diagnostic {
+        let (code, help) = match stop.kind {
+            Fail::Array => (codes::SIM_ARRAY, ""),
+            Fail::Unit => (codes::SIM_UNIT, ""),
+            Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
+            Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
+        };
+        let site = match (stop.step, stop.op, stop.tensor) {
+            (Some(step), Some(op), _) => Some(Site::Op(step, op)),
+            (Some(step), None, _) => Some(Site::Step(step)),
+            (None, _, tensor) => tensor.map(Site::Tensor),
+        };
+        let mut d = self.at(code, site, stop.message.clone());
+        if let Some(place) = stop.step.map(|n| self.stream.steps[n].place).filter(|p| p.file != 0)
+            && let Some(file) = self.stream.files.get(place.file as usize - 1)
+        {
+            d = d.with_note(format!("the step comes from {file}:{}", place.line));
+        }
+        if help.is_empty() { d } else { d.with_help(help) }
+    }
+}
+
+/// Texts are at most 4 GiB.
+fn span(file: FileId, bytes: &Range<usize>) -> Span {
+    Span::new(file, bytes.start as u32, bytes.end as u32)
+}

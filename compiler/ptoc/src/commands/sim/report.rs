@@ -1,0 +1,126 @@
+//! What a simulation has to say as text.
+
+use crate::io::plural;
+use ptoc_pim_sim::dram::Command;
+use ptoc_pim_sim::machine::account::{Bucket, Buckets};
+use ptoc_pim_sim::machine::report::Report;
+use std::fmt::Write as _;
+
+/// Lines of the source, and banks, that are shown.
+const SHOWN: usize = 16;
+
+/// One line.
+pub(super) fn summary(name: &str, r: &Report) -> String {
+    let steps = plural(r.steps.len(), "step");
+    format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.ticks, r.ns() / 1000.0)
+}
+
+fn percent(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+}
+
+/// Shares of time, without those that are 0.
+fn shares(buckets: &Buckets) -> String {
+    let whole: u64 = buckets.iter().sum();
+    let parts: Vec<String> = Bucket::ALL
+        .iter()
+        .map(|b| (b.name(), buckets[*b as usize]))
+        .filter(|(_, ticks)| *ticks > 0)
+        .map(|(name, ticks)| format!("{name} {:.1} %", percent(ticks as f64, whole as f64)))
+        .collect();
+    if parts.is_empty() { "nothing".into() } else { parts.join(", ") }
+}
+
+/// The whole report.
+pub(super) fn text(name: &str, r: &Report) -> String {
+    let mut out = summary(name, r);
+    out.push('\n');
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "{name:<16} {text}");
+    };
+    if let (Some(mhz), Some(cycles)) = (r.unit_mhz, r.unit_cycles()) {
+        line("units", format!("{}, {mhz} MHz: {cycles:.0} cycles in that time", r.unit));
+        let [steps, ops] = r.unit_work;
+        line("", format!("{steps} unit steps, {ops} lane operations"));
+    }
+    let b = &r.bytes;
+    line(
+        "bytes",
+        format!(
+            "host path {} moved, {} useful ({:.1} %); units {}",
+            b.host_moved,
+            b.host_useful,
+            percent(b.host_useful as f64, b.host_moved as f64),
+            b.unit_moved
+        ),
+    );
+    let [hits, misses, conflicts] = r.rows;
+    let all = (hits + misses + conflicts) as f64;
+    line("rows", format!("{hits} hits ({:.1} %), {misses} misses, {conflicts} conflicts", percent(hits as f64, all)));
+    let commands: Vec<String> = Command::ALL
+        .iter()
+        .filter(|c| r.commands[**c as usize] > 0)
+        .map(|c| format!("{} {}", c.name(), r.commands[*c as usize]))
+        .collect();
+    line("commands", if commands.is_empty() { "none".into() } else { commands.join(", ") });
+    let e = &r.energy;
+    let total = r.picojoules();
+    let parts = [
+        ("activate", e.activate),
+        ("read", e.read),
+        ("write", e.write),
+        ("refresh", e.refresh),
+        ("background", e.background),
+        ("unit accesses", r.unit_energy[0]),
+        ("unit operations", r.unit_energy[1]),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, pj)| *pj > 0.0)
+        .map(|(name, pj)| format!("{name} {:.1} %", percent(*pj, total)))
+        .collect();
+    line("energy", format!("{:.3} nJ: {}", total / 1000.0, parts.join(", ")));
+    let base = &r.baseline;
+    line(
+        "host baseline",
+        format!(
+            "{} bytes of arrays streamed by the host: {} cycles, data buses used {:.1} %",
+            base.bytes,
+            base.ticks,
+            100.0 * base.utilisation
+        ),
+    );
+    line("time", shares(&r.total()));
+    for (kind, k) in &r.kinds {
+        line(
+            &format!("  {kind}"),
+            format!("{}, {} cycles: {}", plural(k.steps as usize, "step"), k.ticks, shares(&k.buckets)),
+        );
+    }
+    let mut lines: Vec<_> = r.lines.iter().filter(|(p, _)| p.file != 0).collect();
+    lines.sort_by_key(|(p, b)| (std::cmp::Reverse(b.iter().sum::<u64>()), **p));
+    for (place, buckets) in lines.iter().take(SHOWN) {
+        let ticks: u64 = buckets.iter().sum();
+        line(&format!("  {}", r.place(**place)), format!("{ticks} pseudo-channel cycles: {}", shares(buckets)));
+    }
+    if lines.len() > SHOWN {
+        line("", format!("and {} more", plural(lines.len() - SHOWN, "line")));
+    }
+    for (n, buckets) in r.pchs.iter().enumerate().filter(|(_, b)| b[Bucket::Compute as usize] > 0).take(SHOWN) {
+        let per = r.shape[0] as usize;
+        line(&format!("  units {}.{}", n / per, n % per), shares(buckets));
+    }
+    let mut banks: Vec<_> = r.banks.iter().enumerate().filter(|(_, b)| b.rd + b.wr > 0).collect();
+    banks.sort_by_key(|(n, b)| (std::cmp::Reverse(b.rd + b.wr), *n));
+    for (n, b) in banks.iter().take(SHOWN) {
+        let [channel, pch, group, bank] = r.bank(*n);
+        line(
+            &format!("  bank {channel}.{pch}.{group}.{bank}"),
+            format!("ACT {}, RD {}, WR {}, unit steps {}", b.act, b.rd, b.wr, b.steps),
+        );
+    }
+    if banks.len() > SHOWN {
+        line("", format!("and {} more; `--json` has all", plural(banks.len() - SHOWN, "bank")));
+    }
+    out
+}

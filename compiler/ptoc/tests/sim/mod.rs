@@ -1,0 +1,158 @@
+//! `ptoc sim`: results, reports, and what is wrong with streams and arrays.
+
+use super::Sandbox;
+use ptoc_pim_stream::Stream;
+use ptoc_tensor::{DType, npy, random, scalar};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+macro_rules! snapshot {
+    ($text:expr) => {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!($text));
+    };
+}
+
+/// The hand-written sum of `tests/pim`, its arrays, and its binary form.
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pim/add.pim.txt");
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    s.file("add.pim", Stream::parse(&text).unwrap().stream.encode().unwrap());
+    s.file("add.pim.txt", text);
+    for (name, seed) in [("x", 1), ("y", 2)] {
+        let tensor = random(DType::F16, &[2048], seed, name).unwrap();
+        s.file(&format!("{name}.npy"), npy::write(&tensor));
+    }
+    s
+}
+
+const ARRAYS: &str = "--in x=x.npy --in y=y.npy";
+
+/// The golden example: the sum of each pair, rounded to f16 once.
+#[test]
+fn a_sum_by_hand() {
+    let s = sandbox();
+    for stream in ["add.pim.txt", "add.pim"] {
+        let said = s.run(&format!("sim {stream} {ARRAYS} --out z=z.npy"));
+        assert!(said.contains("exit 0") && !said.contains("stderr"), "{said}");
+        let [x, y, z] = ["x.npy", "y.npy", "z.npy"].map(|n| s.read(n));
+        for i in 0..2048 {
+            let [a, b] = [&x, &y].map(|t| scalar::f16_to_f32(t.get_bits(i) as u16));
+            assert_eq!(z.get_bits(i), u64::from(scalar::f16_from_f32(a + b)), "element {i}: {a} + {b}");
+        }
+    }
+}
+
+#[test]
+fn reports() {
+    let s = sandbox();
+    snapshot!(s.runs(&[
+        &format!("sim add.pim {ARRAYS}"),
+        &format!("sim add.pim.txt {ARRAYS} --stats"),
+        &format!("sim add.pim.txt {ARRAYS} --stats --config hbm2_2000"),
+    ]));
+    let json: Value =
+        serde_json::from_str(s.run(&format!("sim add.pim {ARRAYS} --json")).split("stdout\n").nth(1).unwrap()).unwrap();
+    let sum: u64 = json["attribution"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+    assert_eq!(sum, 2 * json["cycles"].as_u64().unwrap());
+    assert_eq!(json["lane_operations"], 2048);
+    assert_eq!(json["per_bank"].as_array().unwrap().len(), 16);
+}
+
+/// A track for each bank and unit; everything on it is well formed and in order.
+#[test]
+fn timelines() {
+    let s = sandbox();
+    let said = s.run(&format!("sim add.pim {ARRAYS} --trace t.json"));
+    assert!(said.contains("exit 0"), "{said}");
+    let json: Value = serde_json::from_str(&fs::read_to_string(s.path().join("t.json")).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let names: Vec<&str> =
+        events.iter().filter(|e| e["name"] == "thread_name").map(|e| e["args"]["name"].as_str().unwrap()).collect();
+    for wanted in ["steps", "unit 0", "unit 7", "bank group 3 bank 3", "data bus"] {
+        assert!(names.contains(&wanted), "{wanted} in {names:?}");
+    }
+    for name in ["exec add.tile:5", "compute add.tile:6", "mode switch add.tile:5", "read add.tile:7", "row 48"] {
+        assert!(events.iter().any(|e| e["name"] == name), "{name}");
+    }
+}
+
+#[test]
+fn mistakes_of_streams() {
+    let s = sandbox();
+    let text = fs::read_to_string(s.path().join("add.pim.txt")).unwrap();
+    for (name, from, to) in [
+        ("form", "from 1:3", "from 1"),
+        ("device", "hbm2_samsung_pim refresh", "hbm2_samsung refresh"),
+        ("timing", "channel=1", "nRFC=99999999"),
+        ("role", "tensor z f16[2048] out", "tensor z f16[2048] temp"),
+        ("place", "row=32 from", "row=16384 from"),
+        ("order", "  wr 0 1 0x1fff 31 0x00\n", ""),
+        ("program", "wr 0 0 48 0 x8 unit", "wr 0 0 48 0 x8 0x00"),
+        ("unit", "act_weight=1", "act_weight=17"),
+        ("burst", "rd 0 1 16 0 x8", "rd 0 4 16 0 x8"),
+        ("fault", "FILL GRF_A[0], EVEN_BANK; ADD", "FILL GRF_A[0], ODD_BANK; ADD"),
+        ("refresh", "refresh=off channel=1", "refresh=all nREFI=100 nRFC=5000"),
+        ("kind", "unit hbm-pim clock_mhz=250 act_weight=1 fence_data=1", "unit geopim"),
+    ] {
+        assert!(text.contains(from), "{name}");
+        s.file(&format!("{name}.txt"), text.replace(from, to));
+    }
+    let driver = "driver load params=0x40 weights=0x80 offsets=0x1000000000000";
+    s.file("driver.txt", text.replace("unit hbm-pim clock_mhz=250 act_weight=1 fence_data=1", "unit geopim") + driver);
+    let binary = fs::read(s.path().join("add.pim")).unwrap();
+    s.file("cut.pim", &binary[..200]);
+    let broken = Stream::parse(&text.replace("rd 0 1 16 0 x8", "rd 0 4 16 0 x8")).unwrap().stream;
+    s.file("burst.pim", broken.encode().unwrap());
+    s.file("none.pim", "");
+    s.file("latin.pim", b"pim-stream 1\ndevice \xff\n");
+    let calls: Vec<String> = "form device timing role place order program unit burst fault refresh kind driver"
+        .split(' ')
+        .map(|n| format!("{n}.txt"))
+        .chain(["cut.pim", "burst.pim", "none.pim", "latin.pim", "nothing.pim"].map(String::from))
+        .map(|name| format!("sim {name} {ARRAYS} --out z=z.npy"))
+        .collect();
+    snapshot!(s.runs(&calls.iter().map(String::as_str).collect::<Vec<_>>()));
+    // Nothing is half written.
+    assert!(!s.path().join("z.npy").exists());
+}
+
+#[test]
+fn mistakes_of_calls() {
+    let s = sandbox();
+    s.array("short.npy", DType::F16, &[2047]);
+    s.file("no.toml", "[org]\n");
+    snapshot!(s.runs(&[
+        "sim add.pim",
+        "sim add.pim --in x=x.npy",
+        "sim add.pim.txt --in x=short.npy --in y=y.npy",
+        "sim add.pim --in x=short.npy --in y=y.npy",
+        &format!("sim add.pim {ARRAYS} --in x=x.npy"),
+        &format!("sim add.pim {ARRAYS} --in w=x.npy"),
+        &format!("sim add.pim {ARRAYS} --out x=z.npy"),
+        &format!("sim add.pim {ARRAYS} --out zz=z.npy"),
+        &format!("sim add.pim {ARRAYS} --out z=none/z.npy"),
+        &format!("sim add.pim {ARRAYS} --config hbm2_200"),
+        &format!("sim add.pim {ARRAYS} --config no.toml"),
+        "sim",
+    ]));
+    assert!(!s.path().join("z.npy").exists());
+}
+
+/// Damaged binary streams are told, or are other streams; nothing panics.
+#[test]
+fn damaged_streams() {
+    let s = sandbox();
+    let binary = fs::read(s.path().join("add.pim")).unwrap();
+    for n in (8..binary.len()).step_by(37) {
+        let mut bytes = binary.clone();
+        bytes[n] ^= 1 << (n % 8);
+        s.file("damaged.pim", bytes);
+        let said = s.run(&format!("sim damaged.pim {ARRAYS}"));
+        assert!(said.contains("exit 0") || said.contains("exit 1"), "{n}: {said}");
+        assert!(!said.contains("panicked"), "{n}: {said}");
+    }
+}
