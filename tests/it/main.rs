@@ -9,6 +9,7 @@ mod golden;
 mod hazards;
 mod inserted;
 mod layouts;
+mod limits;
 mod memory;
 mod minimal;
 mod mutation;

@@ -7,6 +7,7 @@ use super::state::{Bits, State, Up, join};
 use super::tree::{Act, Block, Elem, FlagId, LoopId, Node, Sync, Tree};
 use ptoc_ir::tile::Label;
 use ptoc_isa::Pipe;
+use rustc_hash::FxHashSet;
 
 /// Two things that are not ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +86,33 @@ pub(super) fn needs(tree: &Tree) -> Vec<Bits> {
     needs
 }
 
+/// How many pairs of statements on different pipes need an order: one before the other, or in an iteration before the other's.
+pub(super) fn pairs(tree: &Tree, needs: &[Bits], block: &Block) -> usize {
+    fn leaves(node: &Node) -> Vec<usize> {
+        let mut found = Vec::new();
+        node.visit(&mut |n| found.extend(if let Node::Leaf { leaf, .. } = n { Some(*leaf) } else { None }));
+        found
+    }
+    let mut again: FxHashSet<(usize, usize)> = FxHashSet::default();
+    for node in block {
+        node.visit(&mut |n| {
+            if matches!(n, Node::For { .. } | Node::While { .. }) {
+                let inside = leaves(n);
+                again.extend(inside.iter().flat_map(|&a| inside.iter().map(move |&b| (a, b))));
+            }
+        });
+    }
+    let none = Bits::none(tree.events.len());
+    let mut found: FxHashSet<(usize, usize)> = FxHashSet::default();
+    for (later, need) in needs.iter().enumerate() {
+        let b = tree.events[later].leaf;
+        let sources = need.beyond(&none).map(|earlier| tree.events[earlier].leaf);
+        let other = sources.filter(|&a| tree.leaves[a].pipe != tree.leaves[b].pipe);
+        found.extend(other.filter(|&a| a < b || again.contains(&(a, b))).map(|a| (a, b)));
+    }
+    found.len()
+}
+
 pub(super) struct Flow<'t> {
     pub tree: &'t Tree,
     needs: &'t [Bits],
@@ -97,6 +125,9 @@ pub(super) struct Flow<'t> {
     /// The loop whose statements count as those of the block.
     level: Option<LoopId>,
     pub found: Vec<Violation>,
+    /// Work done, in machine words that were gone over: a statement costs one for each pipe and flag, a copy or a join of
+    /// states all of their bits.
+    pub cost: u64,
 }
 
 struct Exit {
@@ -118,6 +149,7 @@ impl<'t> Flow<'t> {
             head: false,
             level: None,
             found: Vec::new(),
+            cost: 0,
         }
     }
 
@@ -126,7 +158,7 @@ impl<'t> Flow<'t> {
     }
 
     /// All violations of a block that is run once, from nothing.
-    pub fn block_alone(mut self, block: &Block) -> Vec<Violation> {
+    pub fn block_alone(&mut self, block: &Block) {
         self.record = true;
         let mut state = Some(self.fresh());
         for (n, node) in block.iter().enumerate() {
@@ -143,22 +175,43 @@ impl<'t> Flow<'t> {
                 self.violate(self.numbers.events + first, to, Sink::Protocol(flag));
             }
         }
-        self.found
     }
 
     /// All violations of a loop that is run once, with its own flags raised before.
-    pub fn loop_alone(mut self, node: &Node) -> Vec<Violation> {
-        let (Node::For { lp, .. } | Node::While { lp, .. }) = node else { return Vec::new() };
-        let mut state = self.fresh();
-        for (flag, data) in self.tree.flags.iter().enumerate().filter(|(_, f)| f.ring == Some(*lp) && f.same.is_none())
-        {
-            let first = self.numbers.flags[flag];
-            state.flags[first..first + data.count as usize].iter_mut().for_each(|f| f.up = Up::Yes);
-        }
+    pub fn loop_alone(&mut self, node: &Node) {
+        let (Node::For { lp, .. } | Node::While { lp, .. }) = node else { return };
+        let state = self.raised(*lp);
         self.record = true;
         self.level = Some(*lp);
         self.node(node, Some(state));
-        self.found
+    }
+
+    /// All violations of one iteration by itself, of each phase.
+    pub fn iteration_alone(&mut self, node: &Node) {
+        let (Node::For { lp, .. } | Node::While { lp, .. }) = node else { return };
+        self.record = true;
+        for phase in 0..self.tree.loops[*lp].phases {
+            self.phase[*lp] = phase;
+            self.exits.push(Exit { label: self.tree.loops[*lp].label, out: None, again: None });
+            let mut state = Some(self.raised(*lp));
+            for (n, block) in node.blocks().enumerate() {
+                self.head = n == 0 && matches!(node, Node::While { .. });
+                state = self.block(block, state, true);
+            }
+            self.head = false;
+            self.exits.pop();
+        }
+        self.phase[*lp] = 0;
+    }
+
+    /// Nothing has happened but that the flags which a loop carries are raised.
+    fn raised(&self, lp: LoopId) -> State {
+        let mut state = self.fresh();
+        for (flag, data) in self.tree.flags.iter().enumerate().filter(|(_, f)| f.ring == Some(lp) && f.same.is_none()) {
+            let first = self.numbers.flags[flag];
+            state.flags[first..first + data.count as usize].iter_mut().for_each(|f| f.up = Up::Yes);
+        }
+        state
     }
 
     /// Goes over one statement; with `record` takes note of violations.
@@ -179,6 +232,11 @@ impl<'t> Flow<'t> {
 
     fn node(&mut self, node: &Node, state: Option<State>) -> Option<State> {
         let mut state = state?;
+        let sets = (14 + self.numbers.elements) as u64;
+        self.cost += match node {
+            Node::Leaf { .. } | Node::Sync(_) => sets,
+            _ => sets * (self.numbers.all() as u64 / 64 + 1),
+        };
         match node {
             Node::Leaf { leaf, .. } => {
                 self.leaf(*leaf, &mut state);

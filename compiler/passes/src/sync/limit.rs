@@ -90,6 +90,9 @@ impl Placer<'_> {
 
     /// Keeps a change if nothing is missing with it.
     fn attempt(&mut self, block: &mut Block, change: impl FnOnce(&mut Self, &mut Block) -> bool) -> bool {
+        if !self.affordable() {
+            return false;
+        }
         let (old, flags) = (block.clone(), self.tree.flags.clone());
         if change(self, block) && self.check(block).is_empty() {
             return true;

@@ -43,6 +43,13 @@ pub struct Report {
     pub fallbacks: Vec<Fallback>,
     /// Pairs that are still not ordered. A mistake of this pass, if there is any.
     pub missing: usize,
+    /// Pairs of statements on different pipes, the first before the second on some way, that need an order: so many flags it
+    /// would take to give one to each, not counting those that say when a flag may be raised again.
+    pub pairs: usize,
+    /// What the analyses cost, in machine words gone over.
+    pub cost: u64,
+    /// Not all was tried that could have made it less, as that would have cost too much.
+    pub untried: bool,
 }
 
 /// `kernel`, which is physical and automatic, with its pipes ordered for `target`. Any other is returned as it is.
@@ -58,12 +65,20 @@ pub fn insert_and_report(kernel: Kernel, target: &Target) -> (Kernel, Report) {
     let (tree, block) = tree::Tree::new(&kernel, target);
     let mut placer = place::Placer::new(&kernel, tree);
     let mut block = placer.solve(block);
+    if !placer.check(&block).is_empty() {
+        let (tree, fresh) = tree::Tree::new(&kernel, target);
+        placer = place::Placer::new(&kernel, tree);
+        block = placer.meet_everywhere(fresh);
+    }
+    let placing = placer.spent.replace(0);
     let mut dropped = placer.drop_surplus(&block);
     if placer.limit(&mut block, target.pipes.flags) {
         // What makes do with fewer flags orders more than it replaces.
         dropped += placer.drop_surplus(&block);
     }
     let missing = placer.check(&block).len();
+    let pairs = flow::pairs(&placer.tree, &placer.needs, &block);
+    let (cost, untried) = (placing + placer.spent.get(), !placer.affordable());
     let place::Placer { tree, fallbacks, .. } = placer;
     let live = tree.flags.iter().filter(|f| !f.dead && f.same.is_none());
     let report = Report {
@@ -72,6 +87,9 @@ pub fn insert_and_report(kernel: Kernel, target: &Target) -> (Kernel, Report) {
         dropped,
         fallbacks: fallbacks.into_iter().filter(|(b, _)| !tree.barriers[*b].dead).map(|(_, f)| f).collect(),
         missing,
+        pairs,
+        cost,
+        untried,
     };
     (emit::emit(kernel, &tree, &block), report)
 }

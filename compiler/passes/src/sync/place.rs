@@ -16,6 +16,7 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Pipe;
 use smol_str::SmolStr;
+use std::cell::Cell;
 
 /// Order by a barrier of all pipes, as flags do not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(super) struct Placer<'k> {
     pub needs: Vec<Bits>,
     /// With the number of the barrier.
     pub fallbacks: Vec<(usize, Fallback)>,
+    /// What the analyses of the whole program and of its loops have cost so far: see [`Flow::cost`].
+    pub spent: Cell<u64>,
 }
 
 /// What orders a violation's two sides, in terms of a block.
@@ -45,7 +48,7 @@ struct Edge {
 impl<'k> Placer<'k> {
     pub fn new(kernel: &'k Kernel, tree: Tree) -> Placer<'k> {
         let needs = needs(&tree);
-        Placer { kernel, tree, needs, fallbacks: Vec::new() }
+        Placer { kernel, tree, needs, fallbacks: Vec::new(), spent: Cell::new(0) }
     }
 
     /// Orders everything inside `block`.
@@ -76,7 +79,15 @@ impl<'k> Placer<'k> {
 
     /// All violations of the finished program.
     pub fn check(&self, block: &Block) -> Vec<Violation> {
-        Flow::new(&self.tree, &self.needs).block_alone(block)
+        self.watch(|f| f.block_alone(block))
+    }
+
+    /// Runs an analysis, and counts what it cost.
+    fn watch(&self, run: impl FnOnce(&mut Flow<'_>)) -> Vec<Violation> {
+        let mut flow = Flow::new(&self.tree, &self.needs);
+        run(&mut flow);
+        self.spent.set(self.spent.get() + flow.cost);
+        flow.found
     }
 
     /// The pipe of an event, or of a flag's wait.
@@ -127,6 +138,7 @@ impl<'k> Placer<'k> {
                 flow.numbers = numbers.clone();
                 flow.top = j;
                 flow.step(node, Some(now.clone()), true);
+                self.spent.set(self.spent.get() + flow.cost);
                 let found = flow.found;
                 let edge = |v: &Violation| {
                     let source = (0..j).rev().find(|&i| inside[i].has(v.source))?;
@@ -174,10 +186,12 @@ impl<'k> Placer<'k> {
 
     /// Around a loop whose body is in order.
     fn carried(&mut self, lp: LoopId, node: &mut Node) {
-        let size = self.size(node);
-        // Each step orders a pair for good; should one not, all pipes meet.
-        for step in 0.. {
-            let found = Flow::new(&self.tree, &self.needs).loop_alone(node);
+        // Each step orders a pair for good, and what it adds asks for at most one flag back. Should it go on for longer than
+        // that takes, or cost too much, nothing of it is kept, and all pipes meet once in each iteration.
+        let most = 8 + 2 * self.size(node);
+        let before = (node.clone(), self.tree.flags.clone(), self.tree.barriers.len(), self.fallbacks.len());
+        for step in 0..=most {
+            let found = self.watch(|f| f.loop_alone(node));
             let numbers = super::flow::Numbers::new(&self.tree);
             let body = match &*node {
                 Node::For { body, .. } | Node::While { body, .. } => body,
@@ -190,15 +204,27 @@ impl<'k> Placer<'k> {
                 let source = (0..body.len()).rev().find(|&i| inside[i].has(v.source))?;
                 (!v.head).then(|| Edge { source, from: self.pipe_of(v.source), violation: *v })
             };
-            let edges: Vec<(u32, Edge)> =
-                found.iter().filter_map(|v| Some((self.distance(lp, v, &numbers), edge(v)?))).collect();
+            // Those that one iteration has by itself: what was taken out around an inner loop ordered more than the next round.
+            let own = self.watch(|f| f.iteration_alone(node));
+            let distance = |e: &Edge| match e.source < e.violation.top && own.contains(&e.violation) {
+                true => 0,
+                false => self.distance(lp, &e.violation, &numbers),
+            };
+            let edges: Vec<(u32, Edge)> = found.iter().filter_map(edge).map(|e| (distance(&e), e)).collect();
             let placed = edges.len() == found.len();
             let protocol = found.iter().any(|v| matches!(v.sink, Sink::Protocol(_)));
-            if step > 8 + 4 * size || !placed || protocol || self.tree.loops[lp].jumps {
-                let reason = match (placed, self.tree.loops[lp].jumps) {
-                    (_, true) => "an iteration may end early, so that a flag may not be raised",
-                    (false, _) => "the condition of a loop is part of it",
-                    _ => "flags would be raised twice",
+            if step == most || protocol || !self.affordable() {
+                let (old, flags, barriers, fallbacks) = before;
+                (*node, self.tree.flags) = (old, flags);
+                self.tree.barriers.truncate(barriers);
+                self.fallbacks.truncate(fallbacks);
+                self.meet_first(node);
+                return;
+            }
+            if !placed || self.tree.loops[lp].jumps {
+                let reason = match self.tree.loops[lp].jumps {
+                    true => "an iteration may end early, so that a flag may not be raised",
+                    false => "the condition of a loop is part of it",
                 };
                 self.meet(node, &first, reason);
                 continue;
@@ -211,10 +237,13 @@ impl<'k> Placer<'k> {
             let flags = access.clone().filter(|(_, e)| e.from != e.violation.pipe);
             let order = |(d, e): &&(u32, Edge)| (*d, e.violation.top, std::cmp::Reverse(e.source));
             if let Some((d, e)) = flags.min_by_key(order) {
-                let phases = self.tree.loops[lp].phases;
+                let (own, phases) = (*d == 0, self.tree.loops[lp].phases);
                 let d = (1..=*d).rev().find(|m| phases.is_multiple_of(*m)).unwrap_or(1);
                 let (source, from, v) = (e.source, e.from, e.violation);
-                self.ring(lp, node, (source, from), &v, d);
+                match own {
+                    true => self.within(node, (source, from), &v),
+                    false => self.ring(lp, node, (source, from), &v, d),
+                }
                 continue;
             }
             if let Some((_, e)) = access.clone().next() {
@@ -227,7 +256,11 @@ impl<'k> Placer<'k> {
             let Some(f) = reuse(&v) else { return };
             let data = &self.tree.flags[f];
             let phases = self.tree.loops[lp].phases;
-            if phases > 1 && data.count == 1 && data.phase.is_none() && data.ring.is_none() {
+            if data.ring == Some(lp) && source < v.top {
+                // The wait and the set of one iteration, in this order: once the second knows of the first, so it does of all
+                // before. What says so may not be carried itself: two flags that both start raised hold nothing back.
+                self.within(node, (source, from), &v);
+            } else if phases > 1 && data.count == 1 && data.phase.is_none() && data.ring.is_none() {
                 // A flag for each iteration that is under way.
                 self.tree.flags[f].count = phases;
                 self.tree.flags[f].phase = Some(lp);
@@ -273,6 +306,44 @@ impl<'k> Placer<'k> {
         body.insert(sink, Node::Sync(Sync { anchor: before, act: Act::Wait(flag, Elem::Phase), span }));
     }
 
+    /// A flag from one statement of a body to a later one.
+    fn within(&mut self, node: &mut Node, (source, from): (usize, Pipe), v: &Violation) {
+        let (Node::For { body, .. } | Node::While { body, .. }) = &*node else { return };
+        let span = anchor_span(&self.tree, &body[v.top]);
+        let (before, after) = (self.before(body, v.top), self.after(body, source));
+        let flag = self.flag(from, v.pipe, v, span);
+        let (Node::For { body, .. } | Node::While { body, .. }) = node else { return };
+        body.insert(v.top, Node::Sync(Sync { anchor: before, act: Act::Wait(flag, Elem::Phase), span }));
+        body.insert(source + 1, Node::Sync(Sync { anchor: after, act: Act::Set(flag, Elem::Phase), span }));
+    }
+
+    /// All pipes meet at the start of each iteration.
+    fn meet_first(&mut self, node: &mut Node) {
+        let act = self.barrier(None);
+        let (Node::For { lp, .. } | Node::While { lp, .. }) = &*node else { return };
+        let span = self.tree.loops[*lp].span;
+        let (Node::For { body: first, .. } | Node::While { head: first, .. }) = node else { return };
+        first.insert(0, Node::Sync(Sync { anchor: Anchor::Before(0), act, span }));
+        let reason = "no flags were found that order the iterations of this loop";
+        self.fallbacks.push((self.tree.barriers.len() - 1, Fallback { span, reason }));
+    }
+
+    /// All pipes meet before every statement, whatever it needs.
+    pub fn meet_everywhere(&mut self, block: Block) -> Block {
+        let mut out = Block::with_capacity(2 * block.len());
+        for mut node in block {
+            if let Node::Leaf { at, leaf } = node {
+                let (act, span) = (self.barrier(None), self.tree.leaves[leaf].span);
+                out.push(Node::Sync(Sync { anchor: Anchor::Before(at), act, span }));
+                let reason = "no order by flags was found";
+                self.fallbacks.push((self.tree.barriers.len() - 1, Fallback { span, reason }));
+            }
+            node.blocks_mut().for_each(|b| *b = self.meet_everywhere(std::mem::take(b)));
+            out.push(node);
+        }
+        out
+    }
+
     /// All pipes meet before the second side of a violation.
     fn meet(&mut self, node: &mut Node, v: &Violation, reason: &'static str) {
         let span = self.insert_barrier(node, v, None);
@@ -292,19 +363,25 @@ impl<'k> Placer<'k> {
         span
     }
 
-    /// Takes a flag's raising before and its waiting after an inner loop out of the body of the outer one. The first sets
-    /// then stand before the outer loop.
+    /// Takes a flag's raising before and its waiting after an inner loop out of the body of the outer one, also out of a
+    /// branch: where it is not taken, the flag stays raised. The first sets then stand before the outer loop.
     fn hoist(&mut self, f: FlagId, node: &mut Node) -> bool {
+        fn hoist(block: &mut Block, end: &dyn Fn(&Node) -> bool, ends: usize) -> bool {
+            if block.iter().any(end) {
+                // A jump may leave the loop and not its end.
+                let all = block.iter().filter(|n| end(n)).count() == ends;
+                block.retain(|n| !(all && end(n)));
+                return all;
+            }
+            let plain = |n: &&mut Node| matches!(n, Node::If { .. } | Node::Scope { .. });
+            block.iter_mut().filter(plain).flat_map(Node::blocks_mut).any(|b| hoist(b, end, ends))
+        }
         let (Node::For { body, .. } | Node::While { body, .. }) = node else { return false };
         let end = |n: &Node| match n {
             Node::Sync(s) => matches!(s.act, Act::Set(g, Elem::Fixed(_)) | Act::Wait(g, Elem::Fixed(_)) if g == f),
             _ => false,
         };
-        if body.iter().filter(|n| end(n)).count() != 2 * self.tree.flags[f].count as usize {
-            return false;
-        }
-        body.retain(|n| !end(n));
-        true
+        hoist(body, &end, 2 * self.tree.flags[f].count as usize)
     }
 
     pub fn barrier(&mut self, pipe: Option<Pipe>) -> Act {

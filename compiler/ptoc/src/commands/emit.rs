@@ -100,6 +100,9 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                     let line = session.sources.position(f.span.file, f.span.start).line;
                     let _ = writeln!(out, "# line {line}: all pipes meet, as {}", f.reason);
                 }
+                if report.untried {
+                    out.push_str("# not all was tried that could make this less\n");
+                }
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
