@@ -1,9 +1,6 @@
-//! Inserted synchronisation: complete, and without effect on results. That it is minimal: `minimal`.
+//! Inserted synchronisation: complete, in every program and run. That it is minimal: `minimal`; that it has no effect on results: `orders`.
 
-use crate::engine::difference;
-use ptoc::launch::{Backend, CompiledPlan, RunOptions, Schedule};
 use ptoc_diagnostics::FileId;
-use ptoc_ir::interp::Order;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Event, Kernel, Op, Stmt, SyncMode, SyncOp};
@@ -73,35 +70,6 @@ fn no_access_of_a_run_comes_too_early() {
     }
     println!("{count} runs, {unordered} of them unordered without");
     assert!(count > 60 && 3 * unordered > 2 * count, "only {count}, {unordered} unordered");
-}
-
-#[test]
-fn every_order_gives_the_same_bits() {
-    let mut count = 0;
-    for path in files() {
-        for mut run in runs(&path) {
-            if run.plan.steps.iter().any(|s| s.kernel.sync != SyncMode::Auto) {
-                continue;
-            }
-            let mut results = |order: Option<Order>| {
-                let mut after = run.before.clone();
-                let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("it compiles");
-                let options =
-                    RunOptions { schedule: Schedule { order, insert: true, time: false }, ..RunOptions::default() };
-                let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None);
-                assert!(done.is_ok(), "{} in order {order:?}: {:?}", run.name, run.session.diagnostics);
-                after
-            };
-            let want = results(None);
-            // What happens before what does not depend on the order, so one a run finds a race.
-            let order = if count % 2 == 0 { Order::Late } else { Order::Random(count) };
-            let got = results(Some(order));
-            let mut pairs = want.iter().zip(&got);
-            assert_eq!(pairs.find_map(|(w, g)| difference(w, g)), None, "{} in order {order:?}", run.name);
-            count += 1;
-        }
-    }
-    assert!(count > 60, "only {count} runs");
 }
 
 /// Against a flag for each pair of statements that need an order: no kernel takes more.

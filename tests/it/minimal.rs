@@ -8,8 +8,12 @@ use ptoc_passes::physical;
 use ptoc_passes::sync::insert;
 use ptoc_tests::programs::{files, kernels};
 
-/// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. Of attention the search
-/// cannot follow all ways, and says so; its runs are watched by the interpreter.
+/// Kernels of which the search says that there are more ways than it follows (W0262), so that it can say neither that nothing is
+/// missing (their runs are watched by the interpreter, in `orders` and `inserted`) nor that nothing is surplus.
+const UNDECIDED: &[&str] = &["attention"];
+
+/// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. One `set` or `wait` alone is
+/// not left out: its partner would never end, or be left over, whatever the flag is good for.
 #[test]
 fn nothing_is_missing_and_nothing_surplus() {
     let (mut count, mut items, mut undecided) = (0, 0, 0);
@@ -21,7 +25,9 @@ fn nothing_is_missing_and_nothing_surplus() {
             }
             let made = insert(physical(&k.placed.kernel, &k.placed.placement, &k.target), &k.target);
             let said = check(&made, &k.target);
-            if made.name == "attention" && said.iter().all(|d| d.code == codes::HAZARDS_UNDECIDED) {
+            let listed = UNDECIDED.contains(&&*made.name);
+            if listed && !said.is_empty() && said.iter().all(|d| d.code == codes::HAZARDS_UNDECIDED) {
+                println!("{}: {}", k.name, said[0].message);
                 undecided += 1;
                 continue;
             }
