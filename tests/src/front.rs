@@ -155,6 +155,17 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
             all.extend(outcome.diagnostics);
             if let Some(instance) = outcome.result {
                 pipeline(instance.kernel, id, &bindings, &mut all);
+                // What may be absent is given, too.
+                let mut given = bindings.clone();
+                if let ItemKind::Kernel(k) = &modules.item(id).kind {
+                    given.given =
+                        k.params.iter().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect();
+                }
+                if !given.given.is_empty() {
+                    let outcome = instantiate(&modules, id, target, &given);
+                    all.extend(outcome.diagnostics);
+                    outcome.result.into_iter().for_each(|i| pipeline(i.kernel, id, &given, &mut all));
+                }
             }
         }
     }

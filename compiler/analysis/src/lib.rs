@@ -37,6 +37,8 @@ pub struct Bindings {
     pub dims: IndexMap<Name, i64>,
     /// Dimensions that are constants throughout.
     pub fixed: IndexMap<Name, i64>,
+    /// Tensor arguments with `= none` that are given; all others of that kind are absent.
+    pub given: Vec<Name>,
     /// Static parameters that a program gives to a kernel.
     pub(crate) statics: IndexMap<Name, value::Val>,
     /// Where it gives them.

@@ -5,6 +5,7 @@ use crate::modules::ItemId;
 pub use crate::window::{Leaf, Lookup, Mode, Pattern, Quantity, View, Window};
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
 use ptoc_isa::{InstrId, Pipe, TileType};
+use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
 use std::rc::Rc;
 
@@ -69,6 +70,8 @@ pub enum Val {
     Hole,
     /// `none`
     Nothing,
+    /// An argument that the launch does not give (`= none`), or what is taken from it.
+    Absent(Name),
 }
 
 /// An event as written.
@@ -270,6 +273,7 @@ impl Val {
             Val::Ring(_) => "a ring",
             Val::Hole => "`_`",
             Val::Nothing => "`none`",
+            Val::Absent(_) => "an absent argument",
         }
     }
 }

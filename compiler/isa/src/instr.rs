@@ -51,6 +51,9 @@ pub enum Sem {
     MatmulBias,
     /// d[i, j] = table[idx[i, j]] element of the view read as one flat row-major list; sources: view, index tile.
     Gather,
+    /// Samples of a map between its pixels, weighted and summed (geopim): d is 1 x c; sources are views: the map (h, w, c),
+    /// the line (4), the weights (s), and offsets (s, 2), which may be absent.
+    Sample,
 }
 
 /// The part an operand plays.
@@ -126,6 +129,8 @@ pub enum ShapeRule {
     Matmul,
     /// d and idx have one valid shape; the view is free.
     Gather,
+    /// d is 1 x c; the views have 3, 1, 1 and 2 modes.
+    Sample,
 }
 
 /// Which dtypes each target admits.
@@ -161,6 +166,8 @@ pub enum DTypeRule {
     Move,
     /// Data of any dtype; index tile i32 or u32.
     Gather,
+    /// d is f32, the views are f16.
+    Sample,
     /// Any dtype that the target has.
     Any,
 }
@@ -213,6 +220,8 @@ pub struct Instr {
     pub sem: Sem,
     /// Operands in source order, destination first.
     pub operands: &'static [OperandSpec],
+    /// So many of them, at the end, may be left out.
+    pub optional: usize,
     /// What may be said beside the operands, after them.
     pub modes: &'static [Mode],
     /// May the scalar stand before the tile? The operation is then `scalar op tile`.
@@ -242,7 +251,9 @@ pub struct InstrId(pub u16);
 impl Instr {
     /// How it is written, as in `TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)`; what may be left out is in brackets.
     pub fn usage(&self) -> String {
-        let mut parts: Vec<String> = self.operands.iter().map(|o| o.name.to_owned()).collect();
+        let must = self.operands.len() - self.optional;
+        let name = |(k, o): (usize, &OperandSpec)| if k < must { o.name.to_owned() } else { format!("[{}]", o.name) };
+        let mut parts: Vec<String> = self.operands.iter().enumerate().map(name).collect();
         parts.extend(self.modes.iter().map(|m| {
             let words = m.words.join(" | ");
             if m.optional { format!("[{words}]") } else { words }

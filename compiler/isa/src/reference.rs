@@ -233,6 +233,7 @@ fn shape(rule: ShapeRule) -> &'static str {
         ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::Gather => "`dst` and `idx` have one valid shape",
+        ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
     }
 }
 
@@ -269,6 +270,7 @@ fn dtypes(out: &mut String, row: &Instr) {
         DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
         DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
         DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
+        DTypeRule::Sample => out.push_str("* Dtypes: `dst` is f32, all windows are f16.\n"),
         DTypeRule::Any => out.push_str("* Dtypes: any.\n"),
     }
 }

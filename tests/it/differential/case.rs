@@ -266,6 +266,7 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         Sem::Store => moves(target, id, |rule| rule.to == Place::Gm),
         Sem::Move => moves(target, id, |rule| rule.from != Place::Gm && rule.to != Place::Gm),
         Sem::Gather => gathers(target, &label),
+        Sem::Sample => Vec::new(),
         Sem::Binary(_)
         | Sem::Unary(_)
         | Sem::RowReduce(_)

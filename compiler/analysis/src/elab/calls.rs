@@ -639,6 +639,15 @@ impl Elab<'_> {
                 Ok(Val::Tile(t))
             }
             (_, Val::View(v)) => Ok(Val::View(v)),
+            (_, v) if super::statics::is_layout(ret) => match v {
+                Val::Algebra(a) if matches!(*a, ptoc_layout::Value::Layout(_) | ptoc_layout::Value::Composed(_)) => {
+                    Ok(Val::Algebra(a))
+                }
+                v => {
+                    let message = format!("the function returns {}, and declares a layout", v.describe());
+                    self.bad_return(f, ret, message)
+                }
+            },
             (_, v) => {
                 let ty = self.scalar_type(ret)?;
                 match v {

@@ -197,6 +197,10 @@ impl Elab<'_> {
                     Err(v) => v.diagnostic(span),
                     Ok(_) => Diagnostic::error(codes::NO_MOVE_PATH, span, format!("no way from {from} to {to}")),
                 };
+                let d = match self.b.kernel().host {
+                    true => d.with_note("the host runs this kernel, and has Vec alone"),
+                    false => d,
+                };
                 self.report(d)
             }
         }

@@ -49,6 +49,9 @@ impl Elab<'_> {
             ExprKind::Unary(op, a) => self.unary(*op, a, dest, e.span),
             ExprKind::Binary(BinaryOp::And, a, b) => self.logic(true, a, b, dest, e.span),
             ExprKind::Binary(BinaryOp::Or, a, b) => self.logic(false, a, b, dest, e.span),
+            ExprKind::Binary(op @ (BinaryOp::Eq | BinaryOp::Ne), a, b) if self.is_none(a) || self.is_none(b) => {
+                self.compare_none(*op, if self.is_none(a) { b } else { a })
+            }
             ExprKind::Binary(op, a, b) => {
                 let (x, y) = (self.expr(a), self.expr(b));
                 let (x, y) = (x?, y?);
@@ -100,6 +103,7 @@ impl Elab<'_> {
     pub fn name(&mut self, n: &Name, span: Span) -> R<Val> {
         match self.env.get(n) {
             Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
+            Some((Binding::Let(Val::Absent(_)), at)) => return self.absent_used(n, span, at),
             Some((Binding::Let(v), _)) => return Ok(v.clone()),
             Some((Binding::Var(var, _), _)) => {
                 let var = *var;
@@ -230,7 +234,11 @@ impl Elab<'_> {
                         .with_help("use `.start`, `.index`, `.len` or `.end`");
                     return self.report(d);
                 }
-                Val::Nothing => return self.not_yet(at, "optional arguments (`none`)"),
+                Val::Nothing => {
+                    let d = Diagnostic::error(codes::UNDEFINED_OPERATION, at, "`none` has no value")
+                        .with_help("whether an argument was given is `x == none`, `x != none`");
+                    return self.report(d);
+                }
                 _ => {}
             }
         }

@@ -56,6 +56,9 @@ impl Elab<'_> {
         if instr.sem == Sem::Assign {
             return self.tassign(args, span);
         }
+        if instr.sem == Sem::Sample {
+            return self.sample(id, args, span, name_span);
+        }
         let mut attrs = InstAttrs::default();
         let mut operands = Vec::new();
         let mut words = Vec::new();
@@ -598,6 +601,8 @@ impl Elab<'_> {
             }
             ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
             ShapeRule::Matmul => Some(self.matmul_shapes(instr.sem, ops, &mut shapes, span)?),
+            // `Elab::sample` has its own way.
+            ShapeRule::Sample => return Err(Reported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
         };
         if let (Some(d), Opnd::Tile(t, at)) = (dst, &ops[0]) {

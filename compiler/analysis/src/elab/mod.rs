@@ -3,6 +3,7 @@
 //! Static things are evaluated ([`crate::value::Val`]), scalars and tiles become IR, functions are inlined. An error is
 //! reported once and turns into [`Val::Poison`] or [`Reported`]; what uses it stays silent.
 
+mod absent;
 mod asserts;
 mod assign;
 mod calls;
@@ -28,6 +29,7 @@ mod pins;
 mod place;
 mod program;
 mod recast;
+mod sample;
 mod scalars;
 mod signature;
 mod size_names;

@@ -247,13 +247,17 @@ impl Elab<'_> {
                 continue;
             }
             let have = have.map_or("too many".to_string(), |n| n.to_string());
-            let leaves = place.dims[k].iter().map(|l| l.extent.to_string()).collect::<Vec<_>>().join(" x ");
+            let leaves: Vec<String> = place.dims[k].iter().map(|l| l.extent.to_string()).collect();
+            let label = match &leaves[..] {
+                [_] => format!("mode {k} has {have}"),
+                leaves => format!("mode {k}: {} = {have}", leaves.join(" x ")),
+            };
             let d = Diagnostic::error(
                 codes::PLACE_SIZE,
                 of.span,
                 format!("mode {k} of {} has {want}, its placement has {have}", of.what),
             )
-            .with_label(format!("mode {k}: {leaves} = {have}"))
+            .with_label(label)
             .with_help("the extents of a placement are those of what it places; say with `where` what must divide");
             return self.report(d);
         }
@@ -302,11 +306,14 @@ impl Elab<'_> {
             if last < i128::from(range) {
                 continue;
             }
-            let terms: Vec<String> = place
-                .leaves()
-                .filter(|l| l.coord == Some(coord))
-                .map(|l| format!("{} * {}", l.extent - 1, l.stride))
-                .collect();
+            // A channel is so many pseudo-channels further.
+            let weight = |c: Option<Coord>| match c {
+                c if c == Some(coord) => Some(1),
+                Some(Coord::Channel) if coord == Coord::Pch => Some(i64::from(device.pseudo_channels)),
+                _ => None,
+            };
+            let term = |l: &PlaceLeaf| Some(format!("{} * {}", l.extent - 1, l.stride * weight(l.coord)?));
+            let terms: Vec<String> = place.leaves().filter_map(term).collect();
             let of_what = match coord {
                 Coord::Channel | Coord::Pch | Coord::Unit => "has",
                 Coord::Bg => "has in a pseudo-channel",

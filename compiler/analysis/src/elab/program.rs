@@ -80,6 +80,8 @@ struct Parts {
     steps: Vec<ProgramStep>,
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
     written: Vec<TensorSource>,
+    /// A launch was refused: who writes what is not known any more.
+    failed: bool,
 }
 
 /// Elaborates the program `id` and every kernel that it launches.
@@ -185,7 +187,11 @@ impl Elab<'_> {
                 Ok(())
             }
             StmtKind::Let { .. } | StmtKind::LetTuple { .. } | StmtKind::Const(_) => self.stmt(s),
-            StmtKind::Expr(e) => self.launch(e, parts),
+            StmtKind::Expr(e) => {
+                let launched = self.launch(e, parts);
+                parts.failed |= launched.is_err();
+                launched
+            }
             StmtKind::Error => Err(Reported),
             _ => {
                 let d =
@@ -312,7 +318,7 @@ impl Elab<'_> {
             };
             match slot {
                 Some(s) if s < given.len() && given[s].is_none() => {
-                    given[s] = Some((self.expr(&a.value)?, a.value.span))
+                    given[s] = Some((self.maybe_absent(&a.value)?, a.value.span))
                 }
                 _ => return self.kernel_arity(k, args.len(), e.span),
             }
@@ -327,7 +333,15 @@ impl Elab<'_> {
                         return self.aliasing(p, *at, &source.1);
                     }
                     self.bind_dims(id, p, view, *at, &mut bindings)?;
+                    if p.default.is_some() {
+                        bindings.given.push(p.name.name.clone());
+                    }
                     sources.push((source.0, *at, view.dtype));
+                }
+                (true, Some((Val::Absent(_) | Val::Nothing, _)) | None) if p.default.is_some() => {}
+                (true, Some((Val::Absent(name), at))) => {
+                    let declared = self.env.get(name).map_or(*at, |(_, s)| s);
+                    return self.absent_used(name, *at, declared);
                 }
                 (true, Some((other, at))) => {
                     let message = format!("`{}` is a tensor, this is {}", p.name.name, other.describe());
@@ -363,7 +377,7 @@ impl Elab<'_> {
             }
         }
         for (t, (source, at, _)) in instance.tensors.iter().zip(&sources) {
-            if t.dir != TensorDir::Out && !parts.written.contains(source) {
+            if t.dir != TensorDir::Out && !parts.failed && !parts.written.contains(source) {
                 let name = parts.sources.iter().find(|s| s.1 == *source).map_or("?".into(), |s| s.3.clone());
                 let d = Diagnostic::error(
                     codes::TENSOR_UNWRITTEN,

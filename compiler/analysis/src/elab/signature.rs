@@ -100,9 +100,14 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
             e.explain(instance.is_err());
             let waits = std::mem::take(&mut e.waits);
             let mut diagnostics = std::mem::take(&mut e.diags);
+            // Placement needs a whole kernel, and a store of a few registers is too small for a tile without it.
+            if target.is_pim() && (instance.is_err() || !waits.is_empty()) {
+                let kernel = instance.as_ref().map_or(e.b.kernel(), |i| &i.kernel);
+                diagnostics.extend(too_large(kernel, target));
+            }
             let errors = diagnostics.iter().any(Diagnostic::is_error);
             if !errors && !waits.is_empty() {
-                diagnostics.push(waiting(&modules.item(id).kind, &waits));
+                diagnostics.push(waiting(&modules.item(id).kind, &waits, target));
             }
             let instance = if errors || !waits.is_empty() { None } else { instance.ok() };
             return Outcome { result: instance, diagnostics, waits: waits.into_iter().map(|w| w.0).collect() };
@@ -113,7 +118,15 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
     }
 }
 
-fn waiting(item: &ItemKind, waits: &[(Name, Span)]) -> Diagnostic {
+/// Tiles of the author's that are larger than their memory.
+fn too_large(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
+    let tiles = kernel.tiles.values().filter(|t| !t.hidden);
+    tiles
+        .filter_map(|t| Some(ptoc_isa::check_size(target, t.ty)?.diagnostic(&format!("tile `{}`", t.name), t.span)))
+        .collect()
+}
+
+fn waiting(item: &ItemKind, waits: &[(Name, Span)], target: &Target) -> Diagnostic {
     let name = match item {
         ItemKind::Kernel(k) | ItemKind::Program(k) => k.name.name.clone(),
         _ => "?".into(),
@@ -123,7 +136,10 @@ fn waiting(item: &ItemKind, waits: &[(Name, Span)]) -> Diagnostic {
     Diagnostic::note(
         codes::DEPENDS_ON_DIMENSION,
         waits[0].1,
-        format!("`{name}` was not checked beyond here: tile sizes depend on {list}"),
+        format!(
+            "`{name}` was not checked beyond here: {} {list}",
+            if target.is_pim() { "where data and blocks are depends on" } else { "tile sizes depend on" }
+        ),
     )
     .with_label("needs a number")
     .with_help(format!("give it: `{defs}`"))
@@ -233,8 +249,16 @@ impl<'a> Elab<'a> {
         self.where_dimensions(k);
         let mut tensors = Vec::new();
         for p in k.params.iter().filter(|p| is_tensor(&p.ty)) {
-            match self.tensor_argument(p) {
-                Ok(t) => tensors.push(t),
+            let argument = self.is_absent(p).and_then(|absent| match absent {
+                false => self.tensor_argument(p).map(Some),
+                true => {
+                    let name = p.name.name.clone();
+                    self.env.define(name.clone(), Binding::Let(Val::Absent(name)), p.name.span);
+                    Ok(None)
+                }
+            });
+            match argument {
+                Ok(t) => tensors.extend(t),
                 Err(_) => {
                     failed = true;
                     self.env.define(p.name.name.clone(), Binding::Let(Val::Poison), p.name.span);
@@ -339,9 +363,6 @@ impl<'a> Elab<'a> {
     }
 
     fn tensor_argument(&mut self, p: &Param) -> R<TensorArg> {
-        if let Some(d) = &p.default {
-            return self.not_yet(d.span, "optional tensor arguments");
-        }
         let Some((dir, _)) = p.dir else {
             let d = Diagnostic::error(
                 codes::BAD_PARAMETER_TYPE,
@@ -418,7 +439,7 @@ impl<'a> Elab<'a> {
             dtype,
             dir,
             shape: shape.clone(),
-            optional: false,
+            optional: p.default.is_some(),
             place: None,
             disjoint: false,
             span: p.name.span,

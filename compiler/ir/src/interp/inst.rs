@@ -13,16 +13,16 @@ use ptoc_tensor::DType;
 type Step<T = ()> = Result<T, Trap>;
 
 /// A view with its numbers.
-struct View<'k> {
-    at: &'k ViewRef,
+pub(super) struct View<'k> {
+    pub at: &'k ViewRef,
     offset: i64,
-    shape: Vec<i64>,
+    pub shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
 impl View<'_> {
     /// Element number of a multi-index; arithmetic that overflows lands outside every tensor.
-    fn element(&self, index: &[i64]) -> i64 {
+    pub fn element(&self, index: &[i64]) -> i64 {
         let steps = index.iter().zip(&self.strides).map(|(&i, &s)| i128::from(i) * i128::from(s));
         i64::try_from(i128::from(self.offset) + steps.sum::<i128>()).unwrap_or(-1)
     }
@@ -55,6 +55,17 @@ impl<'k> Machine<'k, '_> {
             (Sem::Gather, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx)]) => {
                 self.gather(d, v, idx, inst.attrs.oob.unwrap_or(Oob::Undefined))
             }
+            (
+                Sem::Sample,
+                [Operand::Tile(d), Operand::View(map), Operand::View(line), Operand::View(weights), offs @ ..],
+            ) => {
+                let offsets = match offs {
+                    [Operand::View(v)] => Some(v),
+                    [] => None,
+                    _ => return self.malformed(row.name),
+                };
+                self.sample(d, [map, line, weights], offsets, &inst.attrs)
+            }
             (Sem::Expand, [Operand::Tile(d), Operand::Scalar(s)]) => {
                 let (w, bits) = (self.window(d)?, self.get(*s));
                 self.put(&w, |_, _| bits)
@@ -86,7 +97,7 @@ impl<'k> Machine<'k, '_> {
         }
     }
 
-    fn malformed<T>(&self, name: &str) -> Step<T> {
+    pub(super) fn malformed<T>(&self, name: &str) -> Step<T> {
         self.trap(codes::TRAP_INVALID_IR, format!("{name} has operands that it cannot have"))
     }
 
@@ -196,7 +207,7 @@ impl<'k> Machine<'k, '_> {
         Ok(Matrix { dtype: w.slot.ty.dtype, rows: w.rows, cols: w.cols, bits })
     }
 
-    fn put(&mut self, w: &Window, element: impl Fn(usize, usize) -> u64) -> Step {
+    pub(super) fn put(&mut self, w: &Window, element: impl Fn(usize, usize) -> u64) -> Step {
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
             for j in 0..w.cols {
@@ -208,7 +219,7 @@ impl<'k> Machine<'k, '_> {
 
     // ---- global memory -------------------------------------------------------------------------------------------
 
-    fn view(&self, at: &'k ViewRef) -> View<'k> {
+    pub(super) fn view(&self, at: &'k ViewRef) -> View<'k> {
         let numbers = |values: &[Value]| values.iter().map(|&v| self.index(v)).collect();
         View { at, offset: self.index(at.offset), shape: numbers(&at.shape), strides: numbers(&at.strides) }
     }

@@ -26,6 +26,7 @@ mod matrix;
 mod nest;
 mod observe;
 mod pipes;
+mod sample;
 mod tensors;
 mod tiles;
 mod traffic;

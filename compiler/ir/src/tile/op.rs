@@ -179,8 +179,10 @@ pub struct InstAttrs {
     pub saturate: Option<bool>,
     /// Scalar forms: the scalar is the left operand.
     pub reversed: bool,
-    /// MGATHER.
+    /// MGATHER; the border of TSAMPLE (Clamp or Zero).
     pub oob: Option<Oob>,
+    /// TSAMPLE: is attention multiplied into the weights of the four pixels?
+    pub fold: Option<bool>,
     /// TSTORE adds instead of overwriting.
     pub atomic_add: bool,
 }

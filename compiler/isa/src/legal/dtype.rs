@@ -131,6 +131,12 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             }
             (!equal_acc).then_some(DTypeProblem::Mixed)
         }
+        DTypeRule::Sample => {
+            let wrong = given.iter().enumerate().find(|(k, d)| **d != if *k == 0 { DType::F32 } else { DType::F16 });
+            let (k, d) = wrong?;
+            let allowed = vec![if k == 0 { DType::F32 } else { DType::F16 }];
+            Some(unsupported(target, allowed, *d))
+        }
         DTypeRule::Gather => {
             let &[d, table, idx] = given else { return None };
             if let Some(bad) = [d, table].into_iter().find(|x| *x == DType::Bool || !target.has_dtype(*x)) {

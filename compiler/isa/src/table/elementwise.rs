@@ -19,6 +19,7 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::Expand,
     operands: &[dst(VEC), src("a", VEC)],
+    optional: 0,
     modes: &[],
     scalar_first: false,
     shape: ShapeRule::Same,

@@ -11,6 +11,7 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::Move,
     operands: &[],
+    optional: 0,
     modes: &[],
     scalar_first: false,
     shape: ShapeRule::Same,

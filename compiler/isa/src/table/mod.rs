@@ -6,6 +6,7 @@ mod matrix;
 mod memory;
 mod names;
 mod reduce;
+mod unit;
 
 pub use names::{Lookup, NOT_YET, find};
 
@@ -14,7 +15,7 @@ use crate::{Instr, InstrId, Loc, OperandKind, OperandSpec, Role};
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 4] = [memory::ROWS, elementwise::ROWS, reduce::ROWS, matrix::ROWS];
+const GROUPS: [&[Instr]; 5] = [memory::ROWS, elementwise::ROWS, reduce::ROWS, matrix::ROWS, unit::ROWS];
 
 const ROWS: [Instr; row_count()] = {
     let mut rows = [memory::ROWS[0]; row_count()];

@@ -11,6 +11,7 @@ const BASE: Instr = Instr {
     name: "",
     sem: Sem::RowExpand,
     operands: &[dst(VEC), src("a", VEC)],
+    optional: 0,
     modes: &[],
     scalar_first: false,
     shape: ShapeRule::Same,

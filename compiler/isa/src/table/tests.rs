@@ -21,7 +21,7 @@ fn every_required_instruction_is_there() {
                   TMINS TANDS TORS TXORS TSHLS TSHRS TEXPANDS TABS TNEG TNOT TRELU TEXP TLOG TSQRT TRSQRT TRECIP TCVT TCMP TSEL TROWSUM TROWMAX \
                   TROWMIN TCOLSUM TCOLMAX TCOLMIN TROWEXPAND TROWEXPANDADD TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV \
                   TROWEXPANDMAX TROWEXPANDMIN TCOLEXPAND TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL TCOLEXPANDDIV \
-                  TCOLEXPANDMAX TCOLEXPANDMIN TTRANS TMATMUL TMATMUL_ACC TMATMUL_BIAS MGATHER";
+                  TCOLEXPANDMAX TCOLEXPANDMIN TTRANS TMATMUL TMATMUL_ACC TMATMUL_BIAS MGATHER TSAMPLE";
     let wanted: HashSet<&str> = wanted.split_whitespace().collect();
     let have: HashSet<&str> = TABLE.iter().map(|i| i.name).collect();
     assert_eq!(have, wanted);
@@ -45,6 +45,7 @@ fn expected(sem: Sem) -> (usize, ShapeRule) {
         Sem::Matmul => (3, ShapeRule::Matmul),
         Sem::MatmulAcc | Sem::MatmulBias => (4, ShapeRule::Matmul),
         Sem::Gather => (3, ShapeRule::Gather),
+        Sem::Sample => (5, ShapeRule::Sample),
     }
 }
 
@@ -58,6 +59,10 @@ fn usage_shows_the_modes() {
         "TCVT(dst, a, [Rint | Round | Floor | Ceil | Trunc | Odd], [saturate = true | saturate = false])"
     );
     assert_eq!(usage("MGATHER"), "MGATHER(dst, table, idx, [Undefined | Clamp | Wrap | Zero])");
+    assert_eq!(
+        usage("TSAMPLE"),
+        "TSAMPLE(dst, map, geo, attn, [offs], [fold = true | fold = false], [border = Clamp | border = Zero])"
+    );
     assert_eq!(usage("TSTORE"), "TSTORE(view, a, [atomic = true])");
     assert_eq!(usage("TDIVS"), "TDIVS(dst, a, scalar) or TDIVS(dst, scalar, a)");
 }
@@ -78,7 +83,12 @@ fn operands_agree_with_meaning() {
         }
         let has = |kind: OperandKind| row.operands.iter().any(|o| o.kind == kind);
         assert_eq!(has(OperandKind::Scalar), matches!(row.sem, Sem::BinaryScalar(_) | Sem::Expand), "{}", row.name);
-        assert_eq!(has(OperandKind::View), matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather), "{}", row.name);
+        assert_eq!(
+            has(OperandKind::View),
+            matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather | Sem::Sample),
+            "{}",
+            row.name
+        );
         assert_eq!(has(OperandKind::Address), row.sem == Sem::Assign, "{}", row.name);
         assert_eq!(
             row.dtypes == DTypeRule::Move,
@@ -112,6 +122,7 @@ fn every_meaning_is_an_instruction_once() {
         Sem::MatmulAcc,
         Sem::MatmulBias,
         Sem::Gather,
+        Sem::Sample,
     ];
     use BinOp::*;
     all.extend([Add, Sub, Mul, Div, Max, Min, And, Or, Xor, Shl, Shr].map(Sem::Binary));

@@ -69,6 +69,8 @@ impl Lower<'_> {
             Sem::Matmul => self.matmul(&o.tile(0)?, None, None, &o.tile(1)?, &o.tile(2)?),
             Sem::MatmulAcc => self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, &o.tile(2)?, &o.tile(3)?),
             Sem::MatmulBias => self.matmul(&o.tile(0)?, None, Some(&o.tile(3)?), &o.tile(1)?, &o.tile(2)?),
+            // Kernels for units in memory are not lowered to loops.
+            Sem::Sample => return None,
             Sem::Gather => self.gather(&o.tile(0)?, o.view(1)?, &o.tile(2)?, &inst.attrs),
         }
         Some(())

@@ -124,7 +124,17 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
         }
         return Checked::Whole(maps);
     }
-    match session.instantiate(unit, entry.id, &bindings, Waiting::IsNote) {
+    // What the launch may leave out is absent here; then everything is given, and what is new is said.
+    let optional: Vec<Name> = entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect();
+    let first = session.instantiate(unit, entry.id, &bindings, Waiting::IsNote);
+    if first.is_some() && !optional.is_empty() {
+        let mut given = bindings.clone();
+        given.given = optional;
+        if let Some(instance) = session.instantiate(unit, entry.id, &given, Waiting::IsNote) {
+            prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &given });
+        }
+    }
+    match first {
         Some(instance) => {
             unproved(&instance.kernel, session);
             let map = prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &bindings });

@@ -152,7 +152,8 @@ fn from_definitions(session: &mut Session, unit: &Unit, entry: &Entry<'_>, bound
 fn missing_inputs(session: &mut Session, entry: &Entry<'_>, arrays: &Arrays) -> bool {
     let missing: Vec<&Param> = entry
         .tensors()
-        .filter(|p| p.dir.is_some_and(|(dir, _)| dir != Dir::Out) && !arrays.contains_key(p.name.name.as_str()))
+        .filter(|p| p.default.is_none() && p.dir.is_some_and(|(dir, _)| dir != Dir::Out))
+        .filter(|p| !arrays.contains_key(p.name.name.as_str()))
         .collect();
     for param in &missing {
         let name = &param.name.name;

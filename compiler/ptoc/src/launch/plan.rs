@@ -111,6 +111,7 @@ impl Plan {
         let dims = bind_dimensions(session, unit, entry, arrays, random)?;
         let mut bindings = session.bindings(entry, unit)?;
         bindings.dims = dims.clone();
+        bindings.given = arrays.keys().map(Name::new).collect();
         let bounds = Bounds::of(entry, &dims);
         let mut plan = if entry.program {
             Plan::program(session, unit, entry, &bindings, arrays)?

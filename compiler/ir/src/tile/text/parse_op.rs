@@ -319,6 +319,8 @@ impl<'t> Parser<'t> {
                 match mode {
                     "sat" => attrs.saturate = Some(true),
                     "nosat" => attrs.saturate = Some(false),
+                    "fold" => attrs.fold = Some(true),
+                    "nofold" => attrs.fold = Some(false),
                     "rev" => attrs.reversed = true,
                     "atomic" => attrs.atomic_add = true,
                     _ => return self.unknown(place, format!("`{mode}` is no mode of an instruction")),

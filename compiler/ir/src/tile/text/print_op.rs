@@ -210,6 +210,7 @@ impl Printer<'_> {
             a.saturate.map(|x| if x { "sat" } else { "nosat" }),
             a.reversed.then_some("rev"),
             a.oob.map(|x| x.name()),
+            a.fold.map(|x| if x { "fold" } else { "nofold" }),
             a.atomic_add.then_some("atomic"),
         ];
         for name in names.into_iter().flatten() {

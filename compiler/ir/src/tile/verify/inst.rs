@@ -49,7 +49,8 @@ impl Verifier<'_> {
             ("a rounding mode", a.round.is_some(), row.sem == Sem::Convert, true),
             ("saturation", a.saturate.is_some(), row.sem == Sem::Convert, false),
             ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
-            ("an out-of-bounds mode", a.oob.is_some(), row.sem == Sem::Gather, true),
+            ("an out-of-bounds mode", a.oob.is_some(), matches!(row.sem, Sem::Gather | Sem::Sample), true),
+            ("folding", a.fold.is_some(), row.sem == Sem::Sample, true),
             ("atomic addition", a.atomic_add, row.sem == Sem::Store, false),
         ];
         for (what, has, may, must) in rules {
@@ -63,7 +64,7 @@ impl Verifier<'_> {
 
     /// Number, kinds, locations and the operands themselves. False if the rest cannot be checked.
     fn operands(&mut self, row: &Instr, operands: &[Operand]) -> bool {
-        if operands.len() != row.operands.len() {
+        if !(row.operands.len() - row.optional..=row.operands.len()).contains(&operands.len()) {
             let (want, have) = (row.operands.len(), operands.len());
             self.error(codes::IR_OPERANDS, format!("{} has {want} operands, {have} are given", row.name));
             return false;
@@ -129,6 +130,7 @@ impl Verifier<'_> {
             Sem::Convert => d != DType::Bool && rest[0] != Ty::BOOL,
             Sem::Compare => d == DType::Bool && rest[0] == rest[1],
             Sem::Select => rest[0] == Ty::BOOL && all(&rest[1..], d),
+            Sem::Sample => d == DType::F32 && all(rest, DType::F16),
             Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
                 rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
@@ -185,6 +187,7 @@ impl Verifier<'_> {
             ShapeRule::ColExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.1, last.1) && one(last.0),
             ShapeRule::Transpose => equal(d, (last.1, last.0)),
             ShapeRule::Matmul => return self.matmul(row, operands),
+            ShapeRule::Sample => self.sample(operands),
             ShapeRule::Gather => match (&operands[0], &operands[2]) {
                 (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
                 _ => true,
@@ -193,6 +196,29 @@ impl Verifier<'_> {
         if !ok {
             let list: Vec<_> = shapes.iter().map(|(r, c)| format!("{r} x {c}")).collect();
             self.error(codes::IR_SHAPE, format!("{} cannot have operands of {}", row.name, list.join(", ")));
+        }
+    }
+
+    /// d is 1 x c; map h x w x c, line 4, weights s, offsets s x 2.
+    fn sample(&self, operands: &[Operand]) -> bool {
+        let two = |v: Value| self.scopes.index(v) == Some(2);
+        match operands {
+            [Operand::Tile(d), Operand::View(map), Operand::View(line), Operand::View(weights), offsets @ ..] => {
+                let ranks = (map.shape.len(), line.shape.len(), weights.shape.len()) == (3, 1, 1);
+                let moved = match offsets {
+                    [] => true,
+                    [Operand::View(o), ..] => {
+                        ranks && o.shape.len() == 2 && self.same(o.shape[0], weights.shape[0]) && two(o.shape[1])
+                    }
+                    _ => false,
+                };
+                ranks
+                    && moved
+                    && self.scopes.index(d.valid.0) == Some(1)
+                    && self.same(d.valid.1, map.shape[2])
+                    && self.scopes.index(line.shape[0]) == Some(4)
+            }
+            _ => false,
         }
     }
 

@@ -117,6 +117,7 @@ impl Generator {
             .collect();
         let scratch = (0..self.r.below(3).saturating_sub(1)).map(|_| self.tile_ref()).collect();
         let attrs = InstAttrs {
+            fold: [None, Some(true), Some(false)][self.r.below(3)],
             cmp: [None, Some(*self.r.pick(CmpOp::ALL))][self.r.below(2)],
             round: [None, Some(*self.r.pick(RoundMode::ALL))][self.r.below(2)],
             saturate: [None, Some(true), Some(false)][self.r.below(3)],
