@@ -1,6 +1,7 @@
 //! Tests of the DRAM half: golden data, properties, texts.
 
 mod checker;
+mod claims;
 mod config;
 mod energy;
 mod engine_rules;
