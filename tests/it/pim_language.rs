@@ -4,16 +4,19 @@
 use crate::engine::command;
 use ptoc::defs::Definition;
 use ptoc::launch::{Array, Arrays, Backend, CompiledPlan, Plan, RunOptions};
-use ptoc::session::Session;
+use ptoc::session::{Session, Unit};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::{Coord, Kernel};
 use ptoc_tensor::{DType, Tensor};
 use std::path::{Path, PathBuf};
 
+fn language_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("language").join(name)
+}
+
 fn language(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("language").join(name);
-    std::fs::read_to_string(path).expect("a program of the language")
+    std::fs::read_to_string(language_path(name)).expect("a program of the language")
 }
 
 /// `ptoc test` of the programs with the interpreter alone.
@@ -41,12 +44,26 @@ struct Compiled {
 }
 
 fn compile(text: &str, kernel: &str, target: &str, defs: &[(&str, String)], arrays: &Arrays) -> Compiled {
+    let mut session = session(target, defs);
+    let unit = session.load_text(Path::new("tests/language/kernel.tile"), text.to_owned());
+    planned(session, &unit, kernel, arrays)
+}
+
+fn compile_at(path: &Path, kernel: &str, target: &str, defs: &[(&str, String)]) -> Compiled {
+    let mut session = session(target, defs);
+    let unit = session.load(path).expect("it can be read");
+    planned(session, &unit, kernel, &Arrays::new())
+}
+
+fn session(target: &str, defs: &[(&str, String)]) -> Session {
     let definitions: Vec<Definition> =
         defs.iter().map(|(n, v)| Definition { name: (*n).to_owned(), value: v.clone() }).collect();
-    let mut session = Session::new(target, &definitions).expect("built in");
-    let unit = session.load_text(Path::new("tests/language/kernel.tile"), text.to_owned());
+    Session::new(target, &definitions).expect("built in")
+}
+
+fn planned(mut session: Session, unit: &Unit, kernel: &str, arrays: &Arrays) -> Compiled {
     let entry = unit.entry(Some(kernel), "run").expect("it is there");
-    let plan = Plan::new(&mut session, &unit, &entry, arrays, true);
+    let plan = Plan::new(&mut session, unit, &entry, arrays, true);
     let said: Vec<String> = session.diagnostics.iter().map(|d| d.message.clone()).collect();
     Compiled { session, plan: plan.unwrap_or_else(|_| panic!("{said:?}")) }
 }
@@ -231,4 +248,21 @@ fn absent_arguments() {
     assert_eq!(result("twice", &[("a", 1.0), ("b", 10.0)]), 21.0);
     assert_eq!(result("once", &[("a", 1.0)]), 8.0);
     assert_eq!(result("once", &[("a", 1.0), ("b", 10.0)]), 17.0);
+}
+
+/// What one launch of a program knows of its tensors, all of them know.
+#[test]
+fn programs_keep_one_place() {
+    let dims = [("B", "1"), ("H", "8"), ("W", "8"), ("C", "128"), ("Q", "8"), ("S", "16")];
+    let dims: Vec<(&str, String)> = dims.iter().map(|(n, v)| (*n, (*v).to_owned())).collect();
+    let compiled = compile_at(&language_path("geo_sample.tile"), "sample", "geopim", &dims);
+    let [relayout, sample] = &compiled.plan.steps[..] else { panic!("two launches") };
+    let place = |kernel: &Kernel, name: &str| {
+        kernel.tensors.values().find(|t| t.name == name).and_then(|t| t.place.as_ref()).map(ToString::to_string)
+    };
+    assert!(relayout.kernel.host && !sample.kernel.host);
+    assert!(place(&relayout.kernel, "y").is_some());
+    assert_eq!(place(&relayout.kernel, "y"), place(&sample.kernel, "feat"));
+    assert_eq!(compiled.plan.locals[0].place.as_ref().map(ToString::to_string), place(&sample.kernel, "feat"));
+    assert_eq!(place(&relayout.kernel, "x"), None);
 }

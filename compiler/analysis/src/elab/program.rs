@@ -8,7 +8,7 @@ use crate::modules::{ItemId, Modules};
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{TensorDir, TensorId};
+use ptoc_ir::tile::{Placement, TensorDir, TensorId};
 use ptoc_isa::Target;
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
@@ -25,7 +25,7 @@ pub struct ProgramTensor {
     /// Every element's first value, as bits; `None`: written before it is read.
     pub fill: Option<u64>,
     /// Where it is in the memory of a PIM target.
-    pub place: Option<ptoc_ir::tile::Placement>,
+    pub place: Option<Placement>,
     /// The declaration.
     pub span: Span,
 }
@@ -80,6 +80,8 @@ struct Parts {
     steps: Vec<ProgramStep>,
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
     written: Vec<TensorSource>,
+    /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
+    places: Vec<(TensorSource, Placement, Span)>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
 }
@@ -140,6 +142,9 @@ impl Elab<'_> {
         let mut parts = Parts::default();
         for (i, t) in tensors.iter().enumerate() {
             parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
+            if let Some(place) = &self.b.kernel().tensors[t.id].place {
+                parts.places.push((TensorSource::Arg(i), place.clone(), t.span));
+            }
             if t.dir != TensorDir::Out {
                 parts.written.push(TensorSource::Arg(i));
             }
@@ -165,6 +170,7 @@ impl Elab<'_> {
                 return self.report(d);
             }
         }
+        Self::spread_places(&mut parts);
         let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         Ok(ProgramInstance {
             name: k.name.name.clone(),
@@ -253,6 +259,9 @@ impl Elab<'_> {
             parts.written.push(TensorSource::Local(parts.locals.len()));
         }
         let place = self.b.kernel().tensors[id].place.clone();
+        if let Some(place) = &place {
+            parts.places.push((TensorSource::Local(parts.locals.len()), place.clone(), n.span));
+        }
         parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, place, span: n.span });
         Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
     }
@@ -363,7 +372,7 @@ impl Elab<'_> {
         }
         let outcome = instantiate(self.modules, id, self.target, &bindings);
         self.diags.extend(outcome.diagnostics);
-        let instance = outcome.result.ok_or(Reported)?;
+        let mut instance = outcome.result.ok_or(Reported)?;
         self.all_bound(&instance, &bindings, e.span)?;
         for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
             if t.dtype != *dtype {
@@ -390,11 +399,58 @@ impl Elab<'_> {
                 return self.report(d);
             }
         }
+        self.launch_places(&mut instance, &sources, parts)?;
         let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
         parts.written.extend(writes.map(|(_, (source, ..))| *source));
         let tensors = sources.into_iter().map(|(s, ..)| s).collect();
         parts.steps.push(ProgramStep { instance, kernel: id, bindings, tensors, scalars, span: e.span });
         Ok(())
+    }
+
+    /// A tensor is in one place in the whole program: what a parameter says must be that, what it leaves open becomes it.
+    fn launch_places(
+        &mut self,
+        instance: &mut Instance,
+        sources: &[(TensorSource, Span, DType)],
+        parts: &mut Parts,
+    ) -> R<()> {
+        for (t, (source, at, _)) in instance.tensors.iter().zip(sources) {
+            let wanted = instance.kernel.tensors[t.id].place.clone();
+            let known = parts.places.iter().find(|p| p.0 == *source);
+            match (wanted, known) {
+                (Some(wanted), None) => parts.places.push((*source, wanted, *at)),
+                (Some(wanted), Some((_, known, said))) if wanted.normal() != known.normal() => {
+                    let d = Diagnostic::error(
+                        codes::PLACE_DIFFERS,
+                        *at,
+                        format!("`{}` of `{}` is placed otherwise than this tensor", t.name, instance.kernel.name),
+                    )
+                    .with_label("another placement")
+                    .with_secondary(*said, "placed here")
+                    .with_note(format!("the parameter is at {wanted}, the tensor at {known}"))
+                    .with_help(
+                        "declare a tensor with the parameter's placement, and launch a kernel that copies into it",
+                    );
+                    return self.report(d);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Every launch knows where its tensors are, also if a later one says so.
+    fn spread_places(parts: &mut Parts) {
+        let Parts { places, steps, locals, .. } = parts;
+        let place_of = |source| places.iter().find(|p| p.0 == source).map(|p| p.1.clone());
+        for step in steps {
+            for (t, source) in step.instance.tensors.iter().zip(&step.tensors) {
+                step.instance.kernel.tensors[t.id].place = place_of(*source);
+            }
+        }
+        for (k, local) in locals.iter_mut().enumerate() {
+            local.place = place_of(TensorSource::Local(k));
+        }
     }
 
     fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> R<(TensorSource, Name)> {

@@ -91,6 +91,26 @@ impl Placement {
         out
     }
 
+    /// The same places with as few leaves as possible; equal for equal placements that differ in how they are written.
+    #[must_use]
+    pub fn normal(&self) -> Placement {
+        let one = |dim: &Vec<PlaceLeaf>| {
+            let mut out: Vec<PlaceLeaf> = Vec::new();
+            for leaf in dim.iter().filter(|l| l.extent != 1) {
+                match out.last_mut() {
+                    Some(last)
+                        if last.coord == leaf.coord && last.extent.checked_mul(last.stride) == Some(leaf.stride) =>
+                    {
+                        last.extent = last.extent.saturating_mul(leaf.extent);
+                    }
+                    _ => out.push(*leaf),
+                }
+            }
+            out
+        };
+        Placement { dims: self.dims.iter().map(one).collect(), replicated: self.replicated }
+    }
+
     /// All leaves, dimension by dimension.
     pub fn leaves(&self) -> impl Iterator<Item = &PlaceLeaf> {
         self.dims.iter().flatten()
@@ -167,6 +187,11 @@ mod tests {
         assert_eq!((p.reach(Coord::Row), p.reach(Coord::Col), p.reach(Coord::Byte)), (Some(15), Some(31), Some(30)));
         assert_eq!((p.reach(Coord::Bank), p.names(Coord::Bank)), (Some(0), false));
         assert_eq!(p.shape(), Some(vec![8, 8, 128]));
+        let more =
+            vec![leaf(1, Coord::Bank, 3), leaf(4, Coord::Byte, 2), leaf(4, Coord::Byte, 8), leaf(8, Coord::Col, 1)];
+        let other = Placement { dims: vec![p.dims[0].clone(), p.dims[1].clone(), more], replicated: true };
+        assert!(other != p && other.normal() == p.normal());
+        assert!(Placement { replicated: false, ..other }.normal() != p.normal());
         assert_eq!(p.to_string(), "[(2:16@col, 4:4@row), (2:8@col, 4:1@row), (16:2@byte, 8:1@col)] over unit");
     }
 }

@@ -263,3 +263,55 @@ fn equal_constants_are_equal_lengths() {
     let text = text.replace("t10[16x64 v9, v3], t0[16x64 v9, v3]", "t10[16x64 v9, v22], t0[16x64 v9, v3]");
     assert_eq!(errors(&text), []);
 }
+
+/// A kernel for units in memory.
+const PLACED: &str = r#"
+kernel "k" target "geopim"
+on [(2:1@unit, 3:0)]
+tensor g0 "map" in f16 [v0, v0, v1] at [(8:8@row), (8:1@row), (16:2@byte, 2:1@col)] over unit
+tensor g1 "geo" in f16 [v2]
+tensor g2 "attn" in f16 [v3]
+tensor g3 "offs" in f16 [v3, v4]
+tile t0 "acc" Vec<f32, 1, 32>
+prologue {
+  v0: index = const 8
+  v1: index = const 32
+  v2: index = const 4
+  v3: index = const 16
+  v4: index = const 2
+  v5: index = const 0
+  v6: index = const 1
+  v7: index = const 6
+  v8: index = const 256
+}
+grid [v9: index "i" < v7]
+body {
+  alloc t0
+  tsample.clamp.fold t0[1x32 v6, v1], g0[v5 + (v0, v0, v1):(v8, v1, v6)], g1[v5 + (v2):(v6)], g2[v5 + (v3):(v6)], g3[v5 + (v3, v4):(v4, v6)]
+}
+"#;
+
+#[test]
+fn placements_and_samples() {
+    assert_eq!(errors(PLACED), []);
+    let change = |from: &str, to: &str, codes: &[&str]| {
+        assert!(PLACED.contains(from), "{from}");
+        let found: Vec<_> = errors(&PLACED.replacen(from, to, 1)).iter().map(|e| e.code.as_str()).collect();
+        assert_eq!(found, codes, "{from} -> {to}");
+    };
+    change(", (8:1@row), (16", ", (16", &["E0815"]);
+    change("(8:1@row)", "(4:1@row)", &["E0815"]);
+    change("(8:1@row)", "(8:1@bank)", &["E0815"]);
+    change("over unit", "", &[]);
+    change("[(2:1@unit, 3:0)]", "[(2:1@unit)]", &["E0815"]);
+    change("2:1@unit", "2:1@row", &["E0815"]);
+    change("3:0)]", "3:0)] over unit", &["E0815"]);
+    change(", g3[v5 + (v3, v4):(v4, v6)]", "", &[]);
+    change(", g2[v5 + (v3):(v6)], g3[v5 + (v3, v4):(v4, v6)]", "", &["E0809"]);
+    change("g3[v5 + (v3, v4):(v4, v6)]", "g3[v5 + (v2, v4):(v4, v6)]", &["E0811"]);
+    change("g1[v5 + (v2):(v6)]", "g1[v5 + (v3):(v6)]", &["E0811"]);
+    change("(v0, v0, v1):(v8, v1, v6)", "(v0, v1):(v1, v6)", &["E0811"]);
+    change("\"geo\" in f16", "\"geo\" in f32", &["E0810"]);
+    change(".clamp", "", &["E0817"]);
+    change(".fold", "", &["E0817"]);
+}
