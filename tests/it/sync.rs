@@ -296,7 +296,8 @@ fn pipes() -> String {
             row.1.push(text);
         }
     };
-    for id in InstrId::all() {
+    // Pipes are those of PTO's targets, and a unit in memory has none.
+    for id in InstrId::all().filter(|id| id.get().sem != ptoc_isa::Sem::Sample) {
         let i = id.get();
         match i.pipe {
             PipeRule::Store | PipeRule::Move => {}

@@ -532,6 +532,25 @@ kernel k(a: in f32[M, N], c: out f32[M, N]) {
     snapshot!(s.run("mem soft.tile"));
 }
 
+/// Kernels for units in memory: which backends run them, and what has no meaning there.
+#[test]
+fn targets_with_units() {
+    let s = Sandbox::new();
+    s.file(
+        "unit.tile",
+        "kernel k(a: in f16[32, 16] at (32, 16):(1@row, 2@byte), c: out f16[32, 16])\n    ensures c[i, j] == a[i, j] + a[i, j]\n{\n    grid (i in tiles(32, 8)) on 4:1@unit;\n    let x = GrfA(a.tile(i, _));\n    TSTORE(c.tile(i, _), x + Bank(a.tile(i, _)));\n}\n",
+    );
+    snapshot!(s.runs(&[
+        "check unit.tile --target hbm-pim",
+        "run unit.tile --target hbm-pim --backend interp --random 1 --verify --json",
+        "run unit.tile --target hbm-pim --backend cpu",
+        "run add.tile --backend pim",
+        "emit unit.tile --stage asm --target hbm-pim",
+        "mem unit.tile --source --target hbm-pim",
+        "check unit.tile",
+    ]));
+}
+
 #[test]
 fn emit_shows_every_stage() {
     let s = Sandbox::new();

@@ -30,6 +30,11 @@ enum Style {
 /// The text, verified.
 pub(super) fn print(args: &MemArgs, session: &mut Session) -> Result<String, Failed> {
     session.command = Some(args.compile.command("mem --source", &args.file, args.kernel.as_deref()));
+    if session.target.is_pim() {
+        let message = format!("--source writes addresses, and the stores of {} have none", session.target.name);
+        return session
+            .fail(Diagnostic::global(codes::ASSIGN_IN_UNIT, message).with_help("`ptoc mem` without it shows them"));
+    }
     let unit = session.load_code(&args.file)?;
     let (maps, kernels) = maps(args, session, &unit)?;
     if session.diagnostics.has_errors() {
