@@ -86,3 +86,13 @@ fn exec_diff_of_all_programs() {
 fn dram() {
     replay(properties::dram, &["corpus/dram"], None);
 }
+
+#[test]
+fn streams() {
+    replay(properties::stream, &["corpus/stream", "corpus/machine", "pim"], None);
+}
+
+#[test]
+fn machine() {
+    replay(properties::machine, &["corpus/machine", "pim"], None);
+}

@@ -9,6 +9,7 @@ pub mod front;
 mod ir;
 mod loops;
 mod plan;
+mod stream;
 
 pub use dram::dram;
 pub use exec::exec_diff;
@@ -16,6 +17,7 @@ pub use front::source_to_ir;
 pub use ir::ir_text;
 pub use loops::loop_text;
 pub use plan::plan;
+pub use stream::{machine, stream};
 
 /// A number that depends on all of the input: it picks dimensions and data, so that a finding is one file.
 fn hash(bytes: &[u8]) -> u64 {
