@@ -93,8 +93,9 @@ fn irs(text: &str) {
                 }
                 let Some(instance) = outcome.result else { continue };
                 save("ir_text", &print(&instance.kernel, Spans::Omit));
-                if let Ok(prepared) = ptoc_passes::pipeline(instance.kernel, target) {
-                    save("loop_text", &loops::text::print(&prepared.module, false));
+                let prepared = ptoc_passes::pipeline(instance.kernel, target).ok();
+                if let Some(module) = prepared.as_ref().and_then(|p| p.module.as_ref()) {
+                    save("loop_text", &loops::text::print(module, false));
                 }
                 break;
             }

@@ -249,6 +249,11 @@ impl Device {
         }
     }
 
+    /// Ticks between per-bank refreshes of a pseudo-channel.
+    pub(super) fn refresh_spacing(&self) -> u64 {
+        self.refresh_spacing
+    }
+
     /// Banks of the channel, over all pseudo-channels.
     pub fn banks(&self) -> usize {
         self.open_row.len()

@@ -183,6 +183,21 @@ impl Session {
         }
     }
 
+    /// Learns of commands that others issued, sorted by tick: what is issued next keeps its distance from them. They are not
+    /// counted. Of those that are too old to matter only the rows that they opened and closed are taken.
+    pub fn replay(&mut self, config: &Config, commands: &[Issued]) {
+        let Some(last) = commands.last() else { return };
+        let longest = config.constraints.iter().map(|c| u64::try_from(c.gap).unwrap_or(0)).max().unwrap_or(0);
+        // A window of four activations reaches back further than its length if they are rare; then it holds nobody.
+        let old = last.tick.saturating_sub(longest + self.device.refresh_spacing());
+        for i in commands {
+            let rows = matches!(i.command, Command::Act | Command::PrePb | Command::PreAb);
+            if i.tick >= old || rows {
+                self.device.issue(i.command, Session::bank_index(config, i.address), i.address.row, i.tick);
+            }
+        }
+    }
+
     /// Counts accesses of units: those that found their row open, their bank closed, another row open; reads and writes.
     pub fn count_units(&mut self, [hits, misses, conflicts]: [u64; 3], [reads, writes]: [u64; 2]) {
         let stats = &mut self.meter.stats;

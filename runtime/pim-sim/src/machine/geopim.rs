@@ -214,6 +214,7 @@ impl Machine<'_> {
         }
         self.sessions[channel].resume(report.end, report.due, &self.config, &self.controller);
         commands.sort_by_key(|i| i.tick);
+        self.sessions[channel].replay(&self.config, &commands);
         for i in &commands {
             self.log.issued(channel, i, 1, false);
         }
