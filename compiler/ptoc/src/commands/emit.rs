@@ -15,7 +15,6 @@ use std::fmt::Write as _;
 /// Shows what a stage makes of a kernel.
 pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
     let later = match args.stage {
-        Stage::Pim => Some(("pim", "the command stream for processing in memory")),
         Stage::Pto => Some(("pto", "output as PTO C++")),
         _ => None,
     };
@@ -106,6 +105,10 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
+            Stage::Pim => match crate::launch::pim::emit(session, &prepared.placed.kernel) {
+                Ok(text) => out.push_str(&text),
+                Err(d) => return session.fail(*d),
+            },
             Stage::Loop => match &prepared.module {
                 Some(module) => out.push_str(&loops::text::print(module, false)),
                 None => return session.fail(crate::launch::wrong_backend(&session.target, "cpu")),

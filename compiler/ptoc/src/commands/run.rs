@@ -6,7 +6,7 @@ use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Argument, Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs,
+    Argument, Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, pim,
     read_arrays, verify, wrong_backend,
 };
 use crate::session::{Entry, Failed, Session, Unit};
@@ -55,10 +55,7 @@ fn choose(args: &RunArgs, target: &Target) -> Result<Backend, Box<Diagnostic>> {
             match name {
                 name if !target.backends().contains(&name) => Err(wrong_backend(target, name).into()),
                 "cpu" => Ok(Backend::Cpu),
-                _ => {
-                    let d = Diagnostic::global(codes::NOT_YET, "ptoc does not have the backend `pim` yet");
-                    Err(d.with_help("use `--backend interp`").into())
-                }
+                _ => Ok(Backend::Pim),
             }
         }
     }
@@ -120,7 +117,7 @@ impl Runner<'_, '_> {
             insert: args.schedule.is_some() || args.stats,
             time: args.stats || args.json || args.trace.is_some(),
         };
-        let options = RunOptions { threads: args.threads, schedule };
+        let options = RunOptions { threads: args.threads, schedule, trace: args.trace.is_some() };
         let outcome = match (args.step, &args.print_tile[..]) {
             (false, []) => {
                 let io = &mut *self.io;
@@ -143,7 +140,7 @@ impl Runner<'_, '_> {
         let compared = self.compare(&plan, &files, &tensors);
         verified.extend(compared.0);
         comparison = comparison.and(compared.1);
-        self.write(&plan, &mut files, &tensors, &outcome.timed)?;
+        self.write(&plan, &mut files, &tensors, &outcome)?;
         let wrote: Vec<(String, String)> =
             args.output.iter().map(|(name, path)| (name.clone(), path.display().to_string())).collect();
         if let Err(d) = files.outputs.commit() {
@@ -155,8 +152,10 @@ impl Runner<'_, '_> {
         if args.json {
             self.print_json(&plan, &tensors, stats);
         } else {
-            stats.remove("pipes");
-            self.print_human(&plan, &tensors, &verified, &wrote, (&stats, &outcome.timed));
+            for name in ["pipes", "launches", "per_bank"] {
+                stats.remove(name);
+            }
+            self.print_human(&plan, &tensors, &verified, &wrote, (&stats, &outcome.timed, &outcome.simulated));
         }
         comparison
     }
@@ -280,7 +279,7 @@ impl Runner<'_, '_> {
         (held, result)
     }
 
-    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor], timed: &[Timed]) -> Result<(), Failed> {
+    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor], outcome: &Outcome) -> Result<(), Failed> {
         let begin = self.session.clock.now();
         for (n, name) in &files.arrays {
             let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
@@ -291,8 +290,21 @@ impl Runner<'_, '_> {
         self.session.clock.phase("write arrays", begin);
         if let Some(n) = files.trace {
             let sources = &self.session.sources;
-            let blocks = timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
-            if let Err(d) = files.outputs.write(n, self.session.clock.chrome_trace(blocks).as_bytes()) {
+            let blocks = outcome.timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
+            let text = match &outcome.simulated[..] {
+                [] => self.session.clock.chrome_trace(blocks),
+                [one] => match &one.timeline {
+                    Ok(text) => text.clone(),
+                    Err(d) => return self.session.fail(d.clone()),
+                },
+                several => {
+                    let message =
+                        format!("ptoc does not write the timelines of {} launches into one file yet", several.len());
+                    let d = Diagnostic::global(codes::NOT_YET, message);
+                    return self.session.fail(d.with_help("trace a kernel of the program by itself"));
+                }
+            };
+            if let Err(d) = files.outputs.write(n, text.as_bytes()) {
                 return self.session.fail(d);
             }
         }
@@ -318,7 +330,7 @@ impl Runner<'_, '_> {
         tensors: &[Tensor],
         verified: &[Verified],
         wrote: &[(String, String)],
-        (stats, timed): (&Map<String, Value>, &[Timed]),
+        (stats, timed, simulated): (&Map<String, Value>, &[Timed], &[pim::Simulated]),
     ) {
         let mut text = String::new();
         for (a, t) in plan.arguments.iter().zip(tensors).filter(|(a, _)| a.is_output()) {
@@ -366,6 +378,9 @@ impl Runner<'_, '_> {
             }
             for t in timed {
                 text.push_str(&t.text(&self.session.sources));
+            }
+            for s in simulated {
+                let _ = write!(text, "\n{}", super::sim::report::text(&s.name, &s.report));
             }
             if self.backend == Backend::Cpu {
                 text.push_str("pipes            by the target's model of time, with `--backend interp`\n");

@@ -1,6 +1,6 @@
 //! `ptoc sim`
 
-mod report;
+pub(crate) mod report;
 
 use super::dram::input::Inputs;
 use crate::args::SimArgs;
@@ -70,7 +70,7 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         }
     }
     if let Some(place) = trace {
-        outputs.write(place, timeline(&source, &config, &outcome)?.as_bytes())?;
+        outputs.write(place, timeline(&source.stream, &config, &outcome)?.as_bytes())?;
     }
     outputs.commit()?;
     let text = match (args.json, args.stats) {
@@ -194,12 +194,12 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
 }
 
 /// The timeline; its commands are held to the rules once more.
-fn timeline(source: &Source, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
+pub(crate) fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
     let report = &outcome.report;
     let channels: Vec<&[Issued]> = report.trace.iter().flatten().map(|c| &c[..]).collect();
-    let options = rules::Options { refresh: source.stream.device.refresh != Refresh::Off, ..Default::default() };
+    let options = rules::Options { refresh: stream.device.refresh != Refresh::Off, ..Default::default() };
     // Units with sequencers of their own use no buses of the pseudo-channel.
-    let broken = match source.stream.unit.is_autonomous() {
+    let broken = match stream.unit.is_autonomous() {
         true => rules::check_autonomous,
         false => rules::check,
     };

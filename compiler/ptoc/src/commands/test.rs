@@ -281,7 +281,7 @@ fn run_line(
         let backend = match name {
             BackendName::Interp => Backend::Interp,
             BackendName::Cpu => Backend::Cpu,
-            BackendName::Pim => return Err("ptoc does not have the backend `pim` yet".to_owned().into()),
+            BackendName::Pim => Backend::Pim,
         };
         let what = |what: &str| format!("{}: {what}", backend.name());
         let Ok(compiled) = CompiledPlan::new(session, &plan, backend) else {

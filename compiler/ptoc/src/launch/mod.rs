@@ -5,6 +5,7 @@
 mod arrays;
 mod bind;
 mod compare;
+pub mod pim;
 mod pipes;
 mod plan;
 mod random;

@@ -1,5 +1,6 @@
 //! Running a plan: on the interpreter, or compiled on this machine.
 
+use super::pim;
 use super::pipes::{self, Schedule, Timed};
 use super::plan::{Plan, Step};
 use crate::debug::Onlookers;
@@ -22,6 +23,8 @@ pub enum Backend {
     Interp,
     /// Machine code.
     Cpu,
+    /// Command streams, executed by the simulator of units in memory.
+    Pim,
 }
 
 impl Backend {
@@ -30,6 +33,7 @@ impl Backend {
         match self {
             Backend::Interp => "interp",
             Backend::Cpu => "cpu",
+            Backend::Pim => "pim",
         }
     }
 }
@@ -41,6 +45,8 @@ pub struct RunOptions {
     pub threads: usize,
     /// Pipes, on the interpreter.
     pub schedule: Schedule,
+    /// Keeps every command of the memory, for a timeline.
+    pub trace: bool,
 }
 
 /// A plan with machine code, if the backend wants some.
@@ -48,6 +54,8 @@ pub struct CompiledPlan<'p> {
     plan: &'p Plan,
     backend: Backend,
     kernels: Vec<ptoc_cpu::CompiledKernel>,
+    /// One a launch; `None` for those of the host.
+    streams: Vec<Option<pim::Compiled>>,
 }
 
 /// What a run gives beside the tensors.
@@ -59,6 +67,8 @@ pub struct Outcome {
     pub stats: Map<String, Value>,
     /// What the model of time says, by launch.
     pub timed: Vec<Timed>,
+    /// What the simulator of units in memory says, by launch that they ran.
+    pub simulated: Vec<pim::Simulated>,
     /// Whoever looked on has ended the run: there are no results.
     pub stopped: bool,
 }
@@ -82,7 +92,19 @@ impl<'p> CompiledPlan<'p> {
                 }
             }
         }
-        Ok(CompiledPlan { plan, backend, kernels })
+        let mut streams = Vec::new();
+        if backend == Backend::Pim {
+            for step in &plan.steps {
+                let begin = session.clock.now();
+                let compiled = if step.kernel.host { Ok(None) } else { pim::compile(session, step).map(Some) };
+                session.clock.phase("command stream", begin);
+                match compiled {
+                    Ok(stream) => streams.push(stream),
+                    Err(d) => return session.fail(*d),
+                }
+            }
+        }
+        Ok(CompiledPlan { plan, backend, kernels, streams })
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
@@ -119,7 +141,20 @@ impl<'p> CompiledPlan<'p> {
             session.clock.phase("lay out arrays", begin);
             let begin = session.clock.now();
             let result = match self.backend {
-                Backend::Interp => {
+                Backend::Pim if let Some(Some(stream)) = self.streams.get(i) => {
+                    let arrays = step.tensors.iter().map(|source| used.get(*source).clone()).collect();
+                    pim::run(&step.kernel, stream, arrays, options.trace).map(|(simulated, outputs)| {
+                        total.simulated.push(simulated);
+                        for (source, output) in step.tensors.iter().zip(outputs) {
+                            if let Some(output) = output {
+                                *used.get(*source) = output;
+                            }
+                        }
+                        Ending::Done
+                    })
+                }
+                // Kernels of the host run where their numbers are defined.
+                Backend::Interp | Backend::Pim => {
                     let mut watcher = onlookers.as_mut().map(|o| o.watcher(i));
                     let observer = watcher.as_mut().map(|w| w as &mut dyn Observer);
                     let mut print = |line: &str| print(line);
@@ -136,7 +171,9 @@ impl<'p> CompiledPlan<'p> {
             session.clock.phase("lay out arrays", begin);
             match result {
                 Ok(Ending::Done) => {}
-                Ok(Ending::Stopped) => return Ok(Outcome { run_time, stats, timed: total.timed, stopped: true }),
+                Ok(Ending::Stopped) => {
+                    return Ok(Outcome { run_time, stats, timed: total.timed, simulated: Vec::new(), stopped: true });
+                }
                 Err(d) => return session.fail(*d),
             }
         }
@@ -149,6 +186,7 @@ impl<'p> CompiledPlan<'p> {
                 stats.insert("code_bytes".into(), json!(self.kernels.iter().map(|k| k.code_size()).sum::<usize>()));
                 stats.insert("arena_bytes".into(), json!(self.kernels.iter().map(|k| k.arena()).max().unwrap_or(0)));
             }
+            Backend::Pim => pim::stats(&total.simulated, &mut stats),
             Backend::Interp => {
                 let counts = &total.counts;
                 stats.insert("steps".into(), json!(counts.steps));
@@ -159,7 +197,7 @@ impl<'p> CompiledPlan<'p> {
                 pipes::stats(&total.timed, &session.sources, &mut stats);
             }
         }
-        Ok(Outcome { run_time, stats, timed: total.timed, stopped: false })
+        Ok(Outcome { run_time, stats, timed: total.timed, simulated: total.simulated, stopped: false })
     }
 }
 
@@ -177,6 +215,7 @@ enum Ending {
 struct Total {
     counts: interp::Stats,
     timed: Vec<Timed>,
+    simulated: Vec<pim::Simulated>,
 }
 
 /// Bytes that the interpreter may hold.

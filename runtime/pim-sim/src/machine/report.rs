@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The numbers of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The device's name.
     pub device: String,

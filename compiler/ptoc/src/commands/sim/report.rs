@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const SHOWN: usize = 16;
 
 /// One line.
-pub(super) fn summary(name: &str, r: &Report) -> String {
+pub(crate) fn summary(name: &str, r: &Report) -> String {
     let steps = plural(r.steps.len(), "step");
     format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.ticks, r.ns() / 1000.0)
 }
@@ -32,7 +32,7 @@ fn shares(buckets: &Buckets) -> String {
 }
 
 /// The whole report.
-pub(super) fn text(name: &str, r: &Report) -> String {
+pub(crate) fn text(name: &str, r: &Report) -> String {
     let mut out = summary(name, r);
     out.push('\n');
     let mut line = |name: &str, text: String| {

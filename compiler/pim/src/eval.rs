@@ -1,0 +1,210 @@
+//! Blocks, carried out as far as indices go: loops and conditions are followed, tile instructions are handed out.
+
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::interp::Trap;
+use ptoc_ir::scalar;
+use ptoc_ir::tile::{Inst, Kernel, Op, Region, Stmt, Ty, Value, ViewRef};
+
+/// A window of a tensor with its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Number of the tensor.
+    pub tensor: u32,
+    /// The first element.
+    pub offset: i64,
+    /// Extents.
+    pub shape: Vec<i64>,
+    /// Elements from index to index.
+    pub strides: Vec<i64>,
+}
+
+/// Who takes the instructions of a block.
+pub trait Visitor {
+    /// An instruction of the block with these coordinates. Scalars and windows are asked of `numbers`.
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
+    /// Any other statement that touches tiles or tensors.
+    fn other(&mut self, stmt: &Stmt, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
+}
+
+/// The scalars of a block.
+pub struct Numbers<'k> {
+    kernel: &'k Kernel,
+    values: Vec<u64>,
+    vars: Vec<u64>,
+}
+
+/// How a region was left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Break(ptoc_ir::tile::Label),
+    Continue(ptoc_ir::tile::Label),
+    Leave(ptoc_ir::tile::Label),
+}
+
+/// Statements of one block that are followed; more is a kernel that is not meant for units.
+const STEPS: u64 = 1 << 24;
+
+impl<'k> Numbers<'k> {
+    /// Those of a launch, before any block.
+    pub fn new(kernel: &'k Kernel, values: &[u64]) -> Numbers<'k> {
+        let mut all = values.to_vec();
+        all.resize(kernel.values.len(), 0);
+        Numbers { kernel, values: all, vars: vec![0; kernel.vars.len()] }
+    }
+
+    /// Bits of a scalar.
+    pub fn bits(&self, v: Value) -> u64 {
+        self.values[v.as_u32() as usize]
+    }
+
+    /// An index.
+    pub fn index(&self, v: Value) -> i64 {
+        self.bits(v) as i64
+    }
+
+    /// A window.
+    pub fn window(&self, view: &ViewRef) -> Window {
+        Window {
+            tensor: view.tensor.as_u32(),
+            offset: self.index(view.offset),
+            shape: view.shape.iter().map(|v| self.index(*v)).collect(),
+            strides: view.strides.iter().map(|v| self.index(*v)).collect(),
+        }
+    }
+
+    /// Extents of the grid.
+    pub fn grid(&self) -> Vec<i64> {
+        self.kernel.grid.iter().map(|d| self.index(d.extent).max(0)).collect()
+    }
+
+    /// Goes through the block with these coordinates.
+    pub fn block(&mut self, at: &[i64], visitor: &mut dyn Visitor) -> Result<(), Box<Diagnostic>> {
+        let kernel = self.kernel;
+        for (dim, i) in kernel.grid.iter().zip(at) {
+            self.set(dim.index, *i as u64);
+        }
+        let mut fuel = STEPS;
+        self.region(&kernel.body, visitor, &mut fuel).map(|_| ())
+    }
+
+    fn set(&mut self, v: Value, bits: u64) {
+        self.values[v.as_u32() as usize] = bits;
+    }
+
+    fn ty(&self, v: Value) -> Ty {
+        self.kernel.values[v].ty
+    }
+
+    fn region(&mut self, region: &Region, visitor: &mut dyn Visitor, fuel: &mut u64) -> Result<Flow, Box<Diagnostic>> {
+        for stmt in region {
+            *fuel = fuel.checked_sub(1).ok_or_else(|| endless(stmt.span))?;
+            let flow = self.stmt(stmt, visitor, fuel)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor, fuel: &mut u64) -> Result<Flow, Box<Diagnostic>> {
+        match &stmt.op {
+            Op::Const { dst, value } => self.set(*dst, value.bits),
+            Op::Unary { dst, op, a } => {
+                let bits = scalar::unary(*op, self.ty(*a), self.bits(*a));
+                self.set(*dst, bits.ok_or_else(|| unknown(stmt.span))?);
+            }
+            Op::Binary { dst, op, a, b } => {
+                let bits = scalar::binary(*op, self.ty(*a), self.bits(*a), self.bits(*b));
+                self.set(*dst, bits.ok_or_else(|| unknown(stmt.span))?);
+            }
+            Op::Compare { dst, op, a, b } => {
+                let holds = scalar::compare(*op, self.ty(*a), self.bits(*a), self.bits(*b));
+                self.set(*dst, u64::from(holds));
+            }
+            Op::Select { dst, cond, a, b } => {
+                let bits = self.bits(if self.bits(*cond) != 0 { *a } else { *b });
+                self.set(*dst, bits);
+            }
+            Op::Convert { dst, a, round, saturate } => {
+                let bits = scalar::convert(self.ty(*a), self.ty(*dst), self.bits(*a), *round, *saturate);
+                self.set(*dst, bits);
+            }
+            Op::Bitcast { dst, a } => self.set(*dst, self.bits(*a)),
+            Op::Get { dst, var } => self.set(*dst, self.vars[var.as_u32() as usize]),
+            Op::Set { var, value } => self.vars[var.as_u32() as usize] = self.bits(*value),
+            Op::Check { cond, check, args } if self.bits(*cond) == 0 => {
+                let shown: Vec<String> = args.iter().map(|a| scalar::display(self.ty(*a), self.bits(*a))).collect();
+                return Err(Box::new(failed(self.kernel, *check, &shown)));
+            }
+            Op::Check { .. } => {}
+            Op::Alloc { .. } => {}
+            Op::Inst(inst) => visitor.inst(inst, stmt.span, self)?,
+            Op::For(f) => {
+                for i in self.index(f.lo)..self.index(f.hi) {
+                    self.set(f.index, i as u64);
+                    match self.region(&f.body, visitor, fuel)? {
+                        Flow::Break(l) if l == f.label => break,
+                        Flow::Continue(l) if l == f.label => {}
+                        Flow::On => {}
+                        other => return Ok(other),
+                    }
+                }
+            }
+            Op::If(i) => return self.region(if self.bits(i.cond) != 0 { &i.then } else { &i.els }, visitor, fuel),
+            Op::While(w) => loop {
+                let flow = self.region(&w.head, visitor, fuel)?;
+                if flow != Flow::On {
+                    return Ok(flow);
+                }
+                if self.bits(w.cond) == 0 {
+                    break;
+                }
+                match self.region(&w.body, visitor, fuel)? {
+                    Flow::Break(l) if l == w.label => break,
+                    Flow::Continue(l) if l == w.label => {}
+                    Flow::On => {}
+                    other => return Ok(other),
+                }
+            },
+            Op::Scope(s) => match self.region(&s.body, visitor, fuel)? {
+                Flow::Leave(l) if l == s.label => {}
+                other => return Ok(other),
+            },
+            Op::Break(l) => return Ok(Flow::Break(*l)),
+            Op::Continue(l) => return Ok(Flow::Continue(*l)),
+            Op::Leave(l) => return Ok(Flow::Leave(*l)),
+            _ => visitor.other(stmt, self)?,
+        }
+        Ok(Flow::On)
+    }
+}
+
+/// A check that does not hold, told as the interpreter does.
+fn failed(kernel: &Kernel, check: ptoc_ir::tile::CheckId, shown: &[String]) -> Diagnostic {
+    let data = &kernel.checks[check];
+    let fill = |text: &str| {
+        let mut out = text.to_owned();
+        for (n, value) in shown.iter().enumerate() {
+            out = out.replace(&format!("{{{n}}}"), value);
+        }
+        out
+    };
+    let mut d = Trap::new(data.code, data.span, fill(&data.message)).to_diagnostic();
+    if let Some(help) = &data.help {
+        d = d.with_help(fill(help));
+    }
+    d
+}
+
+fn endless(span: Span) -> Box<Diagnostic> {
+    let message = format!("a block of more than {STEPS} statements is no work for a unit in memory");
+    Box::new(
+        Diagnostic::error(codes::UNIT_CANNOT, span, message)
+            .with_help("give the block less work, or mark the kernel `#[on(host)]`"),
+    )
+}
+
+fn unknown(span: Span) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error(codes::UNIT_CANNOT, span, "this is computed by no operation of scalars"))
+}

@@ -1,0 +1,106 @@
+//! Placements that the compiler chooses, and those of the author as streams write them.
+
+use ptoc_ir::tile::{Coord as IrCoord, Placement as IrPlacement};
+use ptoc_pim_stream::Placement;
+use ptoc_pim_stream::placement::{Coord, Leaf};
+
+/// A part of a dimension.
+pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
+    Leaf { extent, coord, stride }
+}
+
+/// The author's placement, from a row on. `None`: a number does not fit.
+pub fn of_author(p: &IrPlacement, row: u32, pseudo_channels: u32) -> Option<Placement> {
+    let mut dims = Vec::new();
+    for dim in &p.dims {
+        let mut leaves = Vec::new();
+        for l in dim {
+            let extent = u32::try_from(l.extent).ok()?;
+            let stride = u32::try_from(l.stride).ok()?;
+            let coord = match l.coord {
+                // A part that moves nowhere.
+                None => {
+                    leaves.push(leaf(extent, Coord::Byte, 0));
+                    continue;
+                }
+                Some(IrCoord::Channel) => Coord::Channel,
+                // Pseudo-channels are counted through all channels: within one as long as they stay below its number.
+                Some(IrCoord::Pch) if extent.saturating_sub(1).saturating_mul(stride) < pseudo_channels => Coord::Pch,
+                Some(IrCoord::Pch) if stride % pseudo_channels == 0 => {
+                    leaves.push(leaf(extent, Coord::Channel, stride / pseudo_channels));
+                    continue;
+                }
+                Some(IrCoord::Pch) if stride == 1 => {
+                    leaves.push(leaf(pseudo_channels, Coord::Pch, 1));
+                    leaves.push(leaf(extent.div_ceil(pseudo_channels), Coord::Channel, 1));
+                    continue;
+                }
+                Some(IrCoord::Pch) => return None,
+                Some(IrCoord::Bg) => Coord::Bg,
+                Some(IrCoord::Bank) => Coord::Bank,
+                Some(IrCoord::Row) => Coord::Row,
+                Some(IrCoord::Col) => Coord::Col,
+                Some(IrCoord::Byte) => Coord::Byte,
+                Some(IrCoord::Unit) => Coord::Unit,
+            };
+            leaves.push(leaf(extent, coord, stride));
+        }
+        dims.push(leaves);
+    }
+    Some(Placement { dims, row, replicated: p.replicated })
+}
+
+/// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts the slots; a row
+/// has `row` bursts. `None` if slots would cross from row to row unevenly.
+pub fn slots(count: u32, size: u32, row: u32) -> Option<Vec<Leaf>> {
+    let fits = (row / size.max(1)).max(1);
+    if size > row {
+        return size.is_multiple_of(row).then(|| vec![leaf(count, Coord::Row, size / row)]);
+    }
+    if count <= fits {
+        return Some(vec![leaf(count, Coord::Col, size)]);
+    }
+    (row.is_multiple_of(size) && count.is_multiple_of(fits))
+        .then(|| vec![leaf(fits, Coord::Col, size), leaf(count / fits, Coord::Row, 1)])
+}
+
+/// Bursts of one slot: `per` elements of `bytes` in a burst, then along the row, then rows.
+pub fn within(extent: u32, per: u32, bytes: u32, row: u32) -> Vec<Leaf> {
+    let bursts = extent.div_ceil(per);
+    let mut out = vec![leaf(per, Coord::Byte, bytes), leaf(bursts.min(row), Coord::Col, 1)];
+    if bursts > row {
+        out.push(leaf(bursts.div_ceil(row), Coord::Row, 1));
+    }
+    out
+}
+
+/// A size of slots from `least` bursts on that [`slots`] can lay out: the least itself, a power of two, or whole rows.
+pub fn slot_size(count: u32, least: u32, row: u32) -> u32 {
+    let candidates = [least, least.next_power_of_two(), least.next_multiple_of(row)];
+    candidates.into_iter().find(|s| slots(count, *s, row).is_some()).unwrap_or(least.next_multiple_of(row))
+}
+
+/// Rows that `count` slots of `size` bursts take.
+pub fn rows(count: u32, size: u32, row: u32) -> u32 {
+    (u64::from(count) * u64::from(size)).div_ceil(u64::from(row)).max(1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_in_rows_of_32() {
+        assert_eq!(slots(4, 8, 32).unwrap(), [leaf(4, Coord::Col, 8)]);
+        assert_eq!(slots(8, 8, 32).unwrap(), [leaf(4, Coord::Col, 8), leaf(2, Coord::Row, 1)]);
+        assert_eq!(slots(6, 8, 32), None);
+        assert_eq!(slots(3, 10, 32).unwrap(), [leaf(3, Coord::Col, 10)]);
+        assert_eq!(slots(5, 64, 32).unwrap(), [leaf(5, Coord::Row, 2)]);
+        assert_eq!(
+            (slot_size(4, 5, 32), slot_size(8, 5, 32), slot_size(6, 8, 32), slot_size(2, 40, 32)),
+            (5, 8, 32, 64)
+        );
+        assert_eq!(within(20, 16, 2, 32), [leaf(16, Coord::Byte, 2), leaf(2, Coord::Col, 1)]);
+        assert_eq!((rows(8, 8, 32), rows(3, 10, 32)), (2, 1));
+    }
+}
