@@ -78,6 +78,9 @@ fn checked(kernel: &Kernel, stream: &Stream) -> Result<Compiled, Box<Diagnostic>
 
 /// The text of a kernel's stream, for `emit --stage pim`.
 pub fn emit(session: &Session, kernel: &Kernel) -> Result<String, Box<Diagnostic>> {
+    if !session.target.is_pim() {
+        return Err(Box::new(super::wrong_backend(&session.target, "pim")));
+    }
     let scalars = vec![None; kernel.scalars.len()];
     let values = interp::prologue(kernel, &[], &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
     let stream = stream(session, kernel, &values)?;

@@ -94,6 +94,10 @@ impl<'p> CompiledPlan<'p> {
         }
         let mut streams = Vec::new();
         if backend == Backend::Pim {
+            if !session.target.is_pim() {
+                let d = super::wrong_backend(&session.target, backend.name());
+                return session.fail(d);
+            }
             for step in &plan.steps {
                 let begin = session.clock.now();
                 let compiled = if step.kernel.host { Ok(None) } else { pim::compile(session, step).map(Some) };
