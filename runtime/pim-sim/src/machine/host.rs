@@ -1,7 +1,7 @@
 //! The host's path: bursts through the FR-FCFS controllers of all channels.
 //!
-//! The host gathers elements into bursts in the order in which their first elements come, and asks for each burst once. Bytes of
-//! a burst that hold no element are masked when it is written.
+//! The host gathers elements into bursts and asks for each burst once, row by row and in a row column by column over all banks: it
+//! has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it is written.
 
 use super::account::{Bucket, Event};
 use super::lanes::{Channel, Effect, Rules, Source, Want};
@@ -15,7 +15,7 @@ use ptoc_pim_stream::{Geometry, Placement};
 use ptoc_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
-/// Bursts by channel, each once, in the order of their first elements.
+/// Bursts, each once, in the order of their first elements.
 #[derive(Default)]
 struct Bursts {
     seen: FxHashSet<u64>,
@@ -183,6 +183,10 @@ impl Machine<'_> {
         for burst in bursts {
             let (channel, address) = locate(&self.geometry, *burst);
             requests[channel].push(Request { address, write });
+        }
+        for own in &mut requests {
+            // All banks open one row, and successive bursts go to other pseudo-channels and bank groups.
+            own.sort_by_key(|Request { address: a, .. }| (a.row, a.column, a.bank, a.bankgroup, a.pc));
         }
         self.log.bytes.host_moved += bursts.len() as u64 * BURST as u64;
         let t = &self.config.timing;
