@@ -42,7 +42,11 @@ fn programs_give_the_same_bits_in_every_order() {
                 let options = RunOptions { schedule, ..RunOptions::default() };
                 match compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None) {
                     Err(_) => failed(&run, Some(order)),
-                    Ok(outcome) => assert_eq!(outcome.timed.len(), run.plan.steps.len(), "{}", run.name),
+                    // Units in memory have no pipes to time.
+                    Ok(outcome) => {
+                        let timed = if run.session.target.is_pim() { 0 } else { run.plan.steps.len() };
+                        assert_eq!(outcome.timed.len(), timed, "{}", run.name);
+                    }
                 }
                 assert!(plain == after, "{} {order:?}: other bits", run.name);
             }

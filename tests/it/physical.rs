@@ -50,8 +50,9 @@ fn physical_kernels_compute_the_same() {
             };
             let want = results(&mut run);
             for step in &mut run.plan.steps {
-                let plan = placement::plan(&step.kernel, &run.session.target).expect("it was placed before");
-                step.kernel = physical(&step.kernel, &plan, &run.session.target);
+                let target = ptoc_passes::memories::seen_by(&step.kernel, &run.session.target).into_owned();
+                let plan = placement::plan(&step.kernel, &target).expect("it was placed before");
+                step.kernel = physical(&step.kernel, &plan, &target);
                 sound(&step.kernel, &run.name);
             }
             let got = results(&mut run);
