@@ -16,6 +16,7 @@ mod mutation;
 mod orders;
 mod pages;
 mod physical;
+mod pim_backend;
 mod pim_language;
 mod plan_source;
 mod plans;

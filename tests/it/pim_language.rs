@@ -19,9 +19,9 @@ fn language(name: &str) -> String {
     std::fs::read_to_string(language_path(name)).expect("a program of the language")
 }
 
-/// `ptoc test` of the programs with the interpreter alone.
+/// `ptoc test` of the programs.
 #[test]
-fn test_lines_hold_on_the_interpreter() {
+fn test_lines_hold() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pim_language");
     std::fs::create_dir_all(&folder).expect("a folder for tests");
     std::fs::write(folder.join("rearrange.tile"), language("rearrange.tile").replace("// run:", "//"))
@@ -29,7 +29,9 @@ fn test_lines_hold_on_the_interpreter() {
     for name in ["geo_sample.tile", "hbm_gemv.tile"] {
         let text = language(name);
         assert!(text.contains("  pim,interp  "), "{name} names both backends");
-        std::fs::write(folder.join(name), text.replace("  pim,interp  ", "  interp  ")).expect("written");
+        // HBM-PIM's units have no backend yet.
+        let backends = if name == "hbm_gemv.tile" { "  interp  " } else { "  pim,interp  " };
+        std::fs::write(folder.join(name), text.replace("  pim,interp  ", backends)).expect("written");
         let file = folder.join(name);
         let outcome = command(&["test".as_ref(), file.as_os_str()]);
         let lines = text.lines().filter(|l| l.starts_with("// run:") || l.starts_with("// check:")).count();

@@ -6,7 +6,7 @@
 
 use crate::Lines;
 use crate::eval::{Numbers, Visitor, Window};
-use crate::place::{leaf, of_author, rows, slot_size, slots, within};
+use crate::place::{last_slots, leaf, of_author, rows, slot_size, slots, within};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Coord as IrCoord, Inst, Kernel, Op, Operand, Stmt, TensorDir, Tile};
 use ptoc_isa::{Oob, RoundMode, Sem, Target, UnitKind, lookup};
@@ -322,7 +322,15 @@ impl<'k> Plan<'k> {
         let author = data.and_then(|t| t.place.as_ref());
         let Some(author) = author else {
             self.layout = if patches { MapLayout::Patches } else { MapLayout::Pixels };
-            self.map = self.chosen_map();
+            let Some(map) = self.chosen_map() else {
+                let message = format!(
+                    "a map of {h} x {w} pixels of {} bytes is neither 2 x 2 patches in rows of {} bytes nor whole rows of pixels",
+                    2 * c,
+                    32 * row
+                );
+                return refuse(codes::UNIT_MAP, self.first.span, message, "pad height and width to even numbers");
+            };
+            self.map = map;
             self.map_rows = self.batch * self.item_rows(self.layout);
             return Ok(());
         };
@@ -355,8 +363,8 @@ impl<'k> Plan<'k> {
         Ok(())
     }
 
-    /// The map in patches or pixels, as a placement.
-    fn chosen_map(&self) -> Placement {
+    /// The map in patches or pixels, as a placement; `None` if lines of pixels end inside of rows.
+    fn chosen_map(&self) -> Option<Placement> {
         let [h, w, c] = self.size;
         let (pixel, row) = (c / 16, self.row());
         let channels = within(c, 16, 2, row);
@@ -369,17 +377,13 @@ impl<'k> Plan<'k> {
                 channels,
             ],
             MapLayout::Pixels => {
-                let x = slots(w, pixel, row);
-                let line = rows(w, pixel, row);
-                let y = match &x {
-                    Some(_) if u64::from(w) * u64::from(pixel) < u64::from(row) => slots(h, w * pixel, row),
-                    _ => Some(vec![leaf(h, Coord::Row, line)]),
-                };
-                vec![vec![item], y.unwrap_or_default(), x.unwrap_or_default(), channels]
+                let x = slots(w, pixel, row)?;
+                let line = w.checked_mul(pixel)?;
+                vec![vec![item], last_slots(h, line, row)?, x, channels]
             }
         };
         let rank = self.shapes[self.first.map.tensor as usize].len();
-        Placement { dims: dims[4 - rank.min(4)..].to_vec(), row: 0, replicated: true }
+        Some(Placement { dims: dims[4 - rank.min(4)..].to_vec(), row: 0, replicated: true })
     }
 
     /// An operand or result of `extent` elements a query in slots: its placement from `row` on, and bytes from slot to slot.

@@ -64,6 +64,12 @@ pub fn slots(count: u32, size: u32, row: u32) -> Option<Vec<Leaf>> {
         .then(|| vec![leaf(fits, Coord::Col, size), leaf(count / fits, Coord::Row, 1)])
 }
 
+/// The same where the last row may be filled in part: nothing comes behind.
+pub fn last_slots(count: u32, size: u32, row: u32) -> Option<Vec<Leaf>> {
+    let fits = (row / size.max(1)).max(1);
+    slots(count, size, row).or_else(|| slots(count.next_multiple_of(fits), size, row))
+}
+
 /// Bursts of one slot: `per` elements of `bytes` in a burst, then along the row, then rows.
 pub fn within(extent: u32, per: u32, bytes: u32, row: u32) -> Vec<Leaf> {
     let bursts = extent.div_ceil(per);
@@ -94,6 +100,8 @@ mod tests {
         assert_eq!(slots(4, 8, 32).unwrap(), [leaf(4, Coord::Col, 8)]);
         assert_eq!(slots(8, 8, 32).unwrap(), [leaf(4, Coord::Col, 8), leaf(2, Coord::Row, 1)]);
         assert_eq!(slots(6, 8, 32), None);
+        assert_eq!(last_slots(6, 8, 32).unwrap(), [leaf(4, Coord::Col, 8), leaf(2, Coord::Row, 1)]);
+        assert_eq!(last_slots(6, 10, 32), None);
         assert_eq!(slots(3, 10, 32).unwrap(), [leaf(3, Coord::Col, 10)]);
         assert_eq!(slots(5, 64, 32).unwrap(), [leaf(5, Coord::Row, 2)]);
         assert_eq!(
