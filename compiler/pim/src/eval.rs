@@ -3,7 +3,7 @@
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::interp::Trap;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Inst, Kernel, Op, Region, Stmt, Ty, Value, ViewRef};
+use ptoc_ir::tile::{Inst, Kernel, Op, Region, Stmt, Tile, Ty, Value, ViewRef};
 
 /// A window of a tensor with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +22,24 @@ pub struct Window {
 pub trait Visitor {
     /// An instruction of the block with these coordinates. Scalars and windows are asked of `numbers`.
     fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
+    /// A tile's life begins.
+    fn alloc(&mut self, _: Tile, _: Span) -> Result<(), Box<Diagnostic>> {
+        Ok(())
+    }
+
     /// Any other statement that touches tiles or tensors.
     fn other(&mut self, stmt: &Stmt, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
 }
 
-/// The scalars of a block.
+/// The scalars of a block. One that comes from a tensor or a tile has no value here: it may be computed with, but nothing may
+/// depend on it. The units have no branches on data, and no addresses from data.
 pub struct Numbers<'k> {
     kernel: &'k Kernel,
     values: Vec<u64>,
     vars: Vec<u64>,
+    /// Where the data was read on which a value depends.
+    data: Vec<Option<Span>>,
+    data_vars: Vec<Option<Span>>,
 }
 
 /// How a region was left.
@@ -50,7 +59,37 @@ impl<'k> Numbers<'k> {
     pub fn new(kernel: &'k Kernel, values: &[u64]) -> Numbers<'k> {
         let mut all = values.to_vec();
         all.resize(kernel.values.len(), 0);
-        Numbers { kernel, values: all, vars: vec![0; kernel.vars.len()] }
+        let (data, vars) = (vec![None; all.len()], kernel.vars.len());
+        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars] }
+    }
+
+    /// Where the data was read on which a scalar depends.
+    pub fn data(&self, v: Value) -> Option<Span> {
+        self.data[v.as_u32() as usize]
+    }
+
+    /// The bits of a scalar on which something depends at `span`; an error if it depends on data.
+    pub fn known(&self, v: Value, span: Span) -> Result<u64, Box<Diagnostic>> {
+        match self.data(v) {
+            None => Ok(self.bits(v)),
+            Some(read) => Err(Box::new(
+                Diagnostic::error(codes::UNIT_DECISION, span, "what the unit does would depend on data")
+                    .with_label("depends on a number that is read while the units run")
+                    .with_secondary(read, "read here")
+                    .with_note("the units' programs are fixed before they start: they have no branches and no addresses from data")
+                    .with_help("let the host run this kernel: `#[on(host)]`"),
+            )),
+        }
+    }
+
+    /// An index on which something depends at `span`.
+    pub fn known_index(&self, v: Value, span: Span) -> Result<i64, Box<Diagnostic>> {
+        self.known(v, span).map(|bits| bits as i64)
+    }
+
+    /// Of the operands, the first that depends on data makes the result depend on it.
+    fn depends(&mut self, dst: Value, on: &[Value]) {
+        self.data[dst.as_u32() as usize] = on.iter().find_map(|v| self.data(*v));
     }
 
     /// Bits of a scalar.
@@ -84,6 +123,8 @@ impl<'k> Numbers<'k> {
         for (dim, i) in kernel.grid.iter().zip(at) {
             self.set(dim.index, *i as u64);
         }
+        self.vars.fill(0);
+        self.data_vars.fill(None);
         let mut fuel = STEPS;
         self.region(&kernel.body, visitor, &mut fuel).map(|_| ())
     }
@@ -109,6 +150,14 @@ impl<'k> Numbers<'k> {
 
     fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor, fuel: &mut u64) -> Result<Flow, Box<Diagnostic>> {
         match &stmt.op {
+            Op::Unary { dst, a, .. } | Op::Convert { dst, a, .. } | Op::Bitcast { dst, a } => self.depends(*dst, &[*a]),
+            Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => self.depends(*dst, &[*a, *b]),
+            Op::Select { dst, cond, a, b } => self.depends(*dst, &[*cond, *a, *b]),
+            Op::Get { dst, var } => self.data[dst.as_u32() as usize] = self.data_vars[var.as_u32() as usize],
+            Op::Set { var, value } => self.data_vars[var.as_u32() as usize] = self.data(*value),
+            _ => {}
+        }
+        match &stmt.op {
             Op::Const { dst, value } => self.set(*dst, value.bits),
             Op::Unary { dst, op, a } => {
                 let bits = scalar::unary(*op, self.ty(*a), self.bits(*a));
@@ -133,15 +182,22 @@ impl<'k> Numbers<'k> {
             Op::Bitcast { dst, a } => self.set(*dst, self.bits(*a)),
             Op::Get { dst, var } => self.set(*dst, self.vars[var.as_u32() as usize]),
             Op::Set { var, value } => self.vars[var.as_u32() as usize] = self.bits(*value),
-            Op::Check { cond, check, args } if self.bits(*cond) == 0 => {
+            Op::Check { cond, check, args } if self.known(*cond, stmt.span)? == 0 => {
                 let shown: Vec<String> = args.iter().map(|a| scalar::display(self.ty(*a), self.bits(*a))).collect();
                 return Err(Box::new(failed(self.kernel, *check, &shown)));
             }
             Op::Check { .. } => {}
-            Op::Alloc { .. } => {}
+            Op::Alloc { tile } => visitor.alloc(*tile, stmt.span)?,
+            // One statement after another there is nothing to order.
+            Op::Sync(_) => {}
+            Op::Load { dst, .. } | Op::TileGet { dst, .. } | Op::Atomic { dst, .. } => {
+                visitor.other(stmt, self)?;
+                self.set(*dst, 0);
+                self.data[dst.as_u32() as usize] = Some(stmt.span);
+            }
             Op::Inst(inst) => visitor.inst(inst, stmt.span, self)?,
             Op::For(f) => {
-                for i in self.index(f.lo)..self.index(f.hi) {
+                for i in self.known(f.lo, stmt.span)? as i64..self.known(f.hi, stmt.span)? as i64 {
                     self.set(f.index, i as u64);
                     match self.region(&f.body, visitor, fuel)? {
                         Flow::Break(l) if l == f.label => break,
@@ -151,13 +207,15 @@ impl<'k> Numbers<'k> {
                     }
                 }
             }
-            Op::If(i) => return self.region(if self.bits(i.cond) != 0 { &i.then } else { &i.els }, visitor, fuel),
+            Op::If(i) => {
+                return self.region(if self.known(i.cond, stmt.span)? != 0 { &i.then } else { &i.els }, visitor, fuel);
+            }
             Op::While(w) => loop {
                 let flow = self.region(&w.head, visitor, fuel)?;
                 if flow != Flow::On {
                     return Ok(flow);
                 }
-                if self.bits(w.cond) == 0 {
+                if self.known(w.cond, stmt.span)? == 0 {
                     break;
                 }
                 match self.region(&w.body, visitor, fuel)? {

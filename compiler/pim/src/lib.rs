@@ -2,12 +2,13 @@
 //!
 //! All sizes are known, so a kernel is not translated but carried out in part: [`eval`] goes through every block, computes indices, and
 //! hands each tile instruction with the elements that it touches to whoever knows the unit. [`geopim`] makes of them queries for the
-//! units' address generators. What a unit cannot do is an error that says who could.
+//! units' address generators, [`hbm`] programs and column commands for units that commands step. What a unit cannot do is an error that says who could.
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
 pub mod eval;
 pub mod geopim;
+pub mod hbm;
 mod place;
 
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -26,13 +27,7 @@ pub type Lines<'l> = &'l dyn Fn(Span) -> Place;
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Box<Diagnostic>> {
     match target.unit.map(|u| u.kind) {
         Some(UnitKind::GeoPim(_)) => geopim::compile(kernel, values, target, lines),
-        Some(UnitKind::HbmPim(_)) => {
-            let message = "ptoc does not compile kernels for HBM-PIM's units yet";
-            Err(Box::new(
-                Diagnostic::error(codes::NOT_YET, kernel.span, message)
-                    .with_help("use `--backend interp`, which computes what they would; `ptoc sim` runs streams that are written by hand"),
-            ))
-        }
+        Some(UnitKind::HbmPim(_)) => hbm::compile(kernel, values, target, lines),
         None => {
             let message = format!("`{}` has no units in memory", target.name);
             Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, kernel.span, message)))

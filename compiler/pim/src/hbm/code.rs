@@ -1,0 +1,453 @@
+//! Stores of expressions to instructions of the unit. A few stores at a time (a strip) are computed from their operands on, in the
+//! order of the source, in the sixteen vector registers.
+//!
+//! A product that is used once, by a sum whose other operand is used once, becomes a MAC: product and sum are rounded each, as in
+//! the source. A burst that is used once is read by the operation itself. Registers are chosen so that eight operations on
+//! successive columns use successive registers, which makes them one instruction ([`super::program`]).
+
+use super::node::{BankBurst, Node, NodeId, Nodes};
+use super::trace::Store;
+use ptoc_diagnostics::Span;
+use ptoc_pim_stream::crf::{Alu, Instruction, Operand, Place as File};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Vectors of each register file.
+pub const REGISTERS: usize = 8;
+
+/// What the host writes to a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bring {
+    /// Bytes of an array.
+    Array(u32, u64),
+    /// One f16 in all lanes.
+    Lanes(u16),
+}
+
+/// A step of the units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The host writes a vector register of all units.
+    Bring {
+        /// GRF_B, not GRF_A.
+        file_b: bool,
+        /// Which.
+        index: u8,
+        /// What.
+        what: Bring,
+        /// For whom.
+        span: Span,
+    },
+    /// The host writes the scalars: all products' are the first, all sums' the second.
+    Scalars(u16, u16, Span),
+    /// An instruction with registers, and its column command.
+    Step {
+        /// What.
+        instruction: Instruction,
+        /// A write command.
+        write: bool,
+        /// Its address.
+        at: BankBurst,
+        /// For whom.
+        span: Span,
+    },
+}
+
+/// Why a strip cannot be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// So many values are live at once, here.
+    Registers(usize, Span),
+    /// A burst was overwritten before it was needed here.
+    Stale(Span),
+}
+
+/// How strips are cut and operands brought.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Stores of a strip.
+    pub stores: usize,
+    /// The host brings vectors when the source loads them, not when they are needed.
+    pub early: bool,
+}
+
+impl Choice {
+    /// What is tried, in this order, for a block of so many stores.
+    pub fn all(stores: usize) -> Vec<Choice> {
+        let mut sizes = vec![8, 4, 2, 1];
+        if stores > 8 {
+            sizes.push(stores);
+        }
+        sizes.into_iter().flat_map(|stores| [true, false].map(|early| Choice { stores, early })).collect()
+    }
+}
+
+/// Registers and scalars between strips.
+pub struct Coder<'n> {
+    nodes: &'n Nodes,
+    /// Where each live value is.
+    at: FxHashMap<NodeId, Operand>,
+    free: [[bool; REGISTERS]; 2],
+    scalars: (Option<u16>, Option<u16>),
+    /// Uses that are still to come.
+    uses: FxHashMap<NodeId, usize>,
+    prefer: FxHashMap<NodeId, (u8, u8)>,
+    fused: FxHashSet<NodeId>,
+    /// Any burst, for commands that only step.
+    last: BankBurst,
+    events: Vec<Event>,
+}
+
+type Tried<T = ()> = Result<T, Trouble>;
+
+/// Events of each strip of a round's stores.
+pub fn round(
+    nodes: &Nodes,
+    stores: &[Store],
+    versions: &FxHashMap<BankBurst, u32>,
+    scalars: &mut (Option<u16>, Option<u16>),
+    choice: Choice,
+) -> Tried<Vec<Vec<Event>>> {
+    let mut out = Vec::new();
+    let mut overwritten: FxHashSet<BankBurst> = FxHashSet::default();
+    for strip in stores.chunks(choice.stores.max(1)) {
+        let mut coder = Coder {
+            nodes,
+            at: FxHashMap::default(),
+            free: [[true; REGISTERS]; 2],
+            scalars: *scalars,
+            uses: FxHashMap::default(),
+            prefer: FxHashMap::default(),
+            fused: FxHashSet::default(),
+            last: strip[0].at,
+            events: Vec::new(),
+        };
+        let order = coder.closure(strip);
+        for &id in &order {
+            if let Node::Bank { at, version } = nodes.get(id)
+                && (overwritten.contains(&at) || versions.get(&at).copied().unwrap_or(0) != version)
+            {
+                return Err(Trouble::Stale(nodes.span(id)));
+            }
+        }
+        coder.preferences(strip, &order);
+        coder.strip(strip, &order, choice.early)?;
+        *scalars = coder.scalars;
+        out.push(coder.events);
+        overwritten.extend(strip.iter().map(|s| s.at));
+    }
+    Ok(out)
+}
+
+impl Coder<'_> {
+    /// What the stores need, operands first, and how often each is used.
+    fn closure(&mut self, strip: &[Store]) -> Vec<NodeId> {
+        let mut stack: Vec<NodeId> = strip.iter().map(|s| s.node).collect();
+        stack.iter().for_each(|id| *self.uses.entry(*id).or_default() += 1);
+        let mut seen: FxHashSet<NodeId> = stack.iter().copied().collect();
+        let mut order = Vec::new();
+        let mut work: Vec<NodeId> = seen.iter().copied().collect();
+        stack.clear();
+        while let Some(id) = work.pop() {
+            order.push(id);
+            for o in self.nodes.get(id).operands() {
+                *self.uses.entry(o).or_default() += 1;
+                if seen.insert(o) {
+                    work.push(o);
+                }
+            }
+        }
+        order.sort_unstable();
+        // Products that become part of a MAC.
+        for &id in &order {
+            if let Node::Add(a, b) = self.nodes.get(id)
+                && let Some((_, product)) = self.mac(a, b)
+            {
+                self.fused.insert(product);
+            }
+        }
+        order
+    }
+
+    /// Sum and product of an addition that is a MAC.
+    fn mac(&self, a: NodeId, b: NodeId) -> Option<(NodeId, NodeId)> {
+        let once = |n: NodeId| self.uses.get(&n) == Some(&1);
+        // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought; the other one is the
+        // bank's. All else is faster as eight products and eight sums.
+        let read = |n: NodeId| once(n) && self.is_bank(n);
+        let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. });
+        let product = |n: NodeId| match self.nodes.get(n) {
+            Node::Mul(p, q) => (read(p) && host(q)) || (read(q) && host(p)),
+            Node::MulScalar(p, _) => read(p),
+            _ => false,
+        };
+        // A constant is brought for each use, so it need not stay.
+        let start = |n: NodeId| once(n) || matches!(self.nodes.get(n), Node::Const(_));
+        match (product(a) && once(a) && start(b), product(b) && once(b) && start(a)) {
+            _ if a == b => None,
+            (_, true) => Some((a, b)),
+            (true, false) => Some((b, a)),
+            _ => None,
+        }
+    }
+
+    /// Which register each value would like: that of the column where it goes to or comes from.
+    fn preferences(&mut self, strip: &[Store], order: &[NodeId]) {
+        for s in strip {
+            self.prefer.entry(s.node).or_insert((1, (s.at.col % 8) as u8));
+        }
+        for &id in order.iter().rev() {
+            let node = self.nodes.get(id);
+            let own = self.prefer.get(&id).copied();
+            let sum = match node {
+                Node::Add(a, b) => self.mac(a, b).map(|(sum, _)| sum),
+                _ => None,
+            };
+            for o in node.operands() {
+                let wanted = match self.nodes.get(o) {
+                    // Accumulators are in GRF_B.
+                    Node::Bank { at, .. } if sum == Some(o) => Some((1, (at.col % 8) as u8)),
+                    _ if sum == Some(o) => own.map(|p| (1, p.1)),
+                    Node::Bank { at, .. } => Some((0, (at.col % 8) as u8)),
+                    Node::Host { file_b, .. } => {
+                        let beside = node.operands().find_map(|n| match self.nodes.get(n) {
+                            Node::Bank { at, .. } => Some(at),
+                            _ => None,
+                        });
+                        let index = match (beside, self.fused.contains(&id)) {
+                            // GRF_A of a MAC with automatic indices.
+                            (Some(at), true) => Some(((at.row & 1) << 2 | at.col >> 3 & 3) as u8),
+                            (Some(at), false) => Some((at.col % 8) as u8),
+                            _ => own.map(|p| p.1),
+                        };
+                        index.map(|i| (u8::from(file_b), i))
+                    }
+                    _ => own,
+                };
+                if let Some(wanted) = wanted {
+                    self.prefer.entry(o).or_insert(wanted);
+                }
+            }
+        }
+    }
+
+    fn strip(&mut self, strip: &[Store], order: &[NodeId], early: bool) -> Tried {
+        for &id in order {
+            let span = self.nodes.span(id);
+            match self.nodes.get(id) {
+                Node::Bank { .. } => {}
+                Node::Const(_) => {}
+                Node::Host { .. } if !early => {}
+                Node::Host { .. } => {
+                    self.value(id, span)?;
+                }
+                _ if self.fused.contains(&id) => {}
+                // A relu that is only stored is part of the store.
+                Node::Relu(a) if self.uses[&id] == 1 && strip.iter().any(|s| s.node == id) && !self.is_bank(a) => {}
+                _ => self.compute(id, span)?,
+            }
+        }
+        for s in strip {
+            self.store(s)?;
+        }
+        Ok(())
+    }
+
+    fn is_bank(&self, id: NodeId) -> bool {
+        matches!(self.nodes.get(id), Node::Bank { .. })
+    }
+
+    fn store(&mut self, s: &Store) -> Tried {
+        let (from, relu) = match self.nodes.get(s.node) {
+            Node::Relu(a) if !self.at.contains_key(&s.node) => (a, true),
+            _ => (s.node, false),
+        };
+        let a = self.value(from, s.span)?;
+        let place = if s.at.odd == 1 { File::OddBank } else { File::EvenBank };
+        let dst = Operand { place, index: 0 };
+        let instruction = Instruction::Alu { op: Alu::Mov, dst, a, b: None, auto: false, relu };
+        self.events.push(Event::Step { instruction, write: true, at: s.at, span: s.span });
+        self.last = s.at;
+        if relu {
+            self.used(s.node);
+        }
+        self.used(from);
+        Ok(())
+    }
+
+    /// A use is over.
+    fn used(&mut self, id: NodeId) {
+        let left = self.uses.entry(id).or_insert(1);
+        *left -= 1;
+        if *left == 0
+            && let Some(o) = self.at.remove(&id)
+        {
+            self.free[usize::from(o.place == File::GrfB)][usize::from(o.index)] = true;
+        }
+    }
+
+    fn register(&mut self, id: NodeId, span: Span) -> Tried<Operand> {
+        let (file, index) = self.prefer.get(&id).copied().unwrap_or((1, 0));
+        let (file, index) = (usize::from(file), usize::from(index));
+        let any = |f: usize, free: &[[bool; REGISTERS]; 2]| free[f].iter().position(|x| *x).map(|i| (f, i));
+        let found = [(file, index), (1 - file, index)].into_iter().find(|&(f, i)| self.free[f][i]);
+        let found = found.or_else(|| any(file, &self.free)).or_else(|| any(1 - file, &self.free));
+        let Some((f, i)) = found else { return Err(Trouble::Registers(2 * REGISTERS + 1, span)) };
+        self.free[f][i] = false;
+        let o = Operand { place: if f == 0 { File::GrfA } else { File::GrfB }, index: i as u8 };
+        self.at.insert(id, o);
+        Ok(o)
+    }
+
+    /// The value in a register: operands of the host and of banks are brought there.
+    fn value(&mut self, id: NodeId, span: Span) -> Tried<Operand> {
+        if let Some(&o) = self.at.get(&id) {
+            return Ok(o);
+        }
+        let node = self.nodes.get(id);
+        let o = self.register(id, span)?;
+        match node {
+            Node::Host { tensor, offset, .. } => self.bring(o, Bring::Array(tensor, offset), span),
+            Node::Const(c) => self.bring(o, Bring::Lanes(c), span),
+            Node::Bank { at, .. } => {
+                self.last = at;
+                let instruction =
+                    Instruction::Alu { op: Alu::Mov, dst: o, a: bank(at), b: None, auto: false, relu: false };
+                self.events.push(Event::Step { instruction, write: false, at, span });
+            }
+            // Computed before whatever uses it: operands come first.
+            _ => return Err(Trouble::Stale(span)),
+        }
+        Ok(o)
+    }
+
+    fn bring(&mut self, o: Operand, what: Bring, span: Span) {
+        self.events.push(Event::Bring { file_b: o.place == File::GrfB, index: o.index, what, span });
+    }
+
+    /// The scalar's operand.
+    fn scalar(&mut self, product: bool, c: u16, span: Span) -> Operand {
+        let known = if product { self.scalars.0 } else { self.scalars.1 };
+        if known != Some(c) {
+            if product {
+                self.scalars.0 = Some(c)
+            } else {
+                self.scalars.1 = Some(c)
+            }
+            let (m, a) = (self.scalars.0.unwrap_or(0), self.scalars.1.unwrap_or(0));
+            self.events.push(Event::Scalars(m, a, span));
+        }
+        Operand { place: if product { File::SrfM } else { File::SrfA }, index: 0 }
+    }
+
+    /// One operand of the two may come from the bank with the command.
+    fn pair(&mut self, a: NodeId, b: NodeId, span: Span) -> Tried<(Operand, Operand, Option<BankBurst>)> {
+        let direct = |s: &Self, n: NodeId| match s.nodes.get(n) {
+            Node::Bank { at, .. } if s.uses.get(&n) == Some(&1) && !s.at.contains_key(&n) => Some(at),
+            _ => None,
+        };
+        if a != b
+            && let Some(at) = direct(self, b)
+        {
+            let x = self.value(a, span)?;
+            return Ok((x, bank(at), Some(at)));
+        }
+        if a != b
+            && let Some(at) = direct(self, a)
+        {
+            let y = self.value(b, span)?;
+            return Ok((bank(at), y, Some(at)));
+        }
+        Ok((self.value(a, span)?, self.value(b, span)?, None))
+    }
+
+    /// The operand of an operation with a scalar.
+    fn single(&mut self, a: NodeId, span: Span) -> Tried<(Operand, Option<BankBurst>)> {
+        match self.nodes.get(a) {
+            Node::Bank { at, .. } if self.uses.get(&a) == Some(&1) && !self.at.contains_key(&a) => {
+                Ok((bank(at), Some(at)))
+            }
+            _ => Ok((self.value(a, span)?, None)),
+        }
+    }
+
+    fn compute(&mut self, id: NodeId, span: Span) -> Tried {
+        let node = self.nodes.get(id);
+        if let Node::Add(a, b) = node
+            && let Some((sum, product)) = self.mac(a, b)
+            && self.fused.contains(&product)
+        {
+            // The sum's register is the destination.
+            let dst = match self.nodes.get(sum) {
+                Node::Const(c) => {
+                    self.used(sum);
+                    let dst = self.register(id, span)?;
+                    self.bring(dst, Bring::Lanes(c), span);
+                    dst
+                }
+                _ => self.value(sum, span)?,
+            };
+            let (x, y, at) = match self.nodes.get(product) {
+                Node::MulScalar(p, c) => {
+                    let (x, at) = self.single(p, span)?;
+                    (x, self.scalar(true, c, span), at)
+                }
+                Node::Mul(p, q) => self.pair(p, q, span)?,
+                _ => return Err(Trouble::Stale(span)),
+            };
+            self.step(Alu::Mac, dst, x, Some(y), false, at, span);
+            self.nodes.get(product).operands().for_each(|o| self.used(o));
+            self.at.remove(&sum);
+            self.at.insert(id, dst);
+            return Ok(());
+        }
+        let (op, x, y, relu, at) = match node {
+            Node::Add(a, b) => {
+                let (x, y, at) = self.pair(a, b, span)?;
+                (Alu::Add, x, Some(y), false, at)
+            }
+            Node::Mul(a, b) => {
+                let (x, y, at) = self.pair(a, b, span)?;
+                (Alu::Mul, x, Some(y), false, at)
+            }
+            Node::AddScalar(a, c) => {
+                let (x, at) = self.single(a, span)?;
+                (Alu::Add, x, Some(self.scalar(false, c, span)), false, at)
+            }
+            Node::MulScalar(a, c) => {
+                let (x, at) = self.single(a, span)?;
+                (Alu::Mul, x, Some(self.scalar(true, c, span)), false, at)
+            }
+            Node::Relu(a) => {
+                let (x, at) = self.single(a, span)?;
+                (Alu::Mov, x, None, true, at)
+            }
+            Node::Bank { .. } | Node::Host { .. } | Node::Const(_) => return self.value(id, span).map(|_| ()),
+        };
+        node.operands().for_each(|o| self.used(o));
+        let dst = self.register(id, span)?;
+        self.step(op, dst, x, y, relu, at, span);
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
+    fn step(
+        &mut self,
+        op: Alu,
+        dst: Operand,
+        a: Operand,
+        b: Option<Operand>,
+        relu: bool,
+        at: Option<BankBurst>,
+        span: Span,
+    ) {
+        // Without an operand in a bank any command steps; its column names the registers.
+        let at = at.unwrap_or(BankBurst { col: u32::from(dst.index), ..self.last });
+        self.last = at;
+        let instruction = Instruction::Alu { op, dst, a, b, auto: false, relu };
+        self.events.push(Event::Step { instruction, write: false, at, span });
+    }
+}
+
+fn bank(at: BankBurst) -> Operand {
+    Operand { place: if at.odd == 1 { File::OddBank } else { File::EvenBank }, index: 0 }
+}

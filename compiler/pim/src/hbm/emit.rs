@@ -1,0 +1,151 @@
+//! Programs to column commands: modes, words, registers, steps and fences.
+//!
+//! A controller may exchange commands between fences. So a fence stands wherever order counts: behind a group of eight, whose
+//! registers follow from the columns, behind every single step, and between the host's writes and the units' steps.
+
+use super::code::Bring;
+use super::node::BankBurst;
+use super::program::{Group, Segment};
+use crate::Lines;
+use ptoc_pim_stream::WordError;
+use ptoc_pim_stream::crf::Instruction;
+use ptoc_pim_stream::mode::{
+    CONFIG_COLUMN, CRF_COLUMNS, ENTER_ROW, GRF_A_COLUMNS, GRF_B_COLUMNS, LEAVE_ROW, REGISTER_ROW, SRF_COLUMN,
+    SWITCH_COLUMN,
+};
+use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Place};
+
+/// Words of a burst.
+const WORDS: usize = 8;
+/// Byte 0 of the configuration: the units compute.
+const ENTER: [u8; BURST] = config(1);
+/// They do not.
+const STOP: [u8; BURST] = config(0);
+
+const fn config(run: u8) -> [u8; BURST] {
+    let mut bytes = [0; BURST];
+    bytes[0] = run;
+    // Commands to even and odd banks step.
+    bytes[16] = 2;
+    bytes
+}
+
+fn control(bank: u16, row: u32, col: u32, data: Data) -> ColumnOp {
+    ColumnOp::Wr { at: Burst { bg: 0, bank, row, col }, count: 1, data }
+}
+
+struct Emitter<'l> {
+    ops: Vec<ColumnOp>,
+    lines: Lines<'l>,
+    place: Place,
+}
+
+impl Emitter<'_> {
+    fn fence(&mut self) {
+        if !matches!(self.ops.last(), None | Some(ColumnOp::Fence)) {
+            self.ops.push(ColumnOp::Fence);
+        }
+    }
+
+    fn line(&mut self, span: ptoc_diagnostics::Span) {
+        let place = (self.lines)(span);
+        if place != self.place && place.file != 0 {
+            self.ops.push(ColumnOp::Line(place));
+            self.place = place;
+        }
+    }
+
+    fn program(&mut self, words: &[Instruction]) -> Result<(), WordError> {
+        let exit = [Instruction::Exit];
+        let all: Vec<Instruction> = words.iter().chain(&exit).copied().collect();
+        for (n, part) in (0..).zip(all.chunks(WORDS)) {
+            let mut bytes = [0; BURST];
+            for (out, word) in bytes.chunks_exact_mut(4).zip(part) {
+                out.copy_from_slice(&word.encode()?.to_le_bytes());
+            }
+            self.ops.push(control(0, REGISTER_ROW, CRF_COLUMNS.start() + n, Data::Bytes(bytes)));
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, group: &Group) {
+        match *group {
+            Group::Bring { file_b, index, what, span } => {
+                self.line(span);
+                let first = if file_b { *GRF_B_COLUMNS.start() } else { *GRF_A_COLUMNS.start() };
+                let data = match what {
+                    Bring::Array(tensor, offset) => Data::Tensor { tensor, offset },
+                    Bring::Lanes(bits) => {
+                        let mut bytes = [0; BURST];
+                        bytes.chunks_exact_mut(2).for_each(|lane| lane.copy_from_slice(&bits.to_le_bytes()));
+                        Data::Bytes(bytes)
+                    }
+                };
+                let col = first + u32::from(index);
+                // Successive registers from successive bytes are one operation.
+                if let Some(ColumnOp::Wr { at, count, data: old }) = self.ops.last_mut()
+                    && at.row == REGISTER_ROW
+                    && at.col + *count == col
+                    && follows(old, &data, *count)
+                {
+                    *count += 1;
+                    return;
+                }
+                self.ops.push(control(0, REGISTER_ROW, col, data));
+            }
+            Group::Scalars(products, sums, span) => {
+                self.line(span);
+                let mut bytes = [0; BURST];
+                for (n, lane) in bytes.chunks_exact_mut(2).enumerate() {
+                    lane.copy_from_slice(&if n < 8 { products } else { sums }.to_le_bytes());
+                }
+                self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Bytes(bytes)));
+            }
+            Group::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
+                // What was written before is in the registers.
+                self.fence();
+                self.line(span);
+                let at = Burst { bg: 0, bank: u16::from(odd), row, col };
+                self.ops.push(match write {
+                    true => ColumnOp::Wr { at, count, data: Data::Unit },
+                    false => ColumnOp::Rd { at, count },
+                });
+                self.fence();
+            }
+        }
+    }
+}
+
+/// Does the data continue `count` bursts of the data before?
+fn follows(old: &Data, new: &Data, count: u32) -> bool {
+    match (old, new) {
+        (Data::Tensor { tensor, offset }, Data::Tensor { tensor: t, offset: o }) => {
+            tensor == t && offset + u64::from(count) * BURST as u64 == *o
+        }
+        (Data::Bytes(a), Data::Bytes(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Column commands of all programs.
+pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
+    let mut e = Emitter { ops: Vec::new(), lines, place: Place { file: 0, line: 0 } };
+    if segments.is_empty() {
+        return Ok(e.ops);
+    }
+    (0..4).for_each(|bank| e.ops.push(control(bank, ENTER_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
+    for (n, segment) in segments.iter().enumerate() {
+        if n > 0 {
+            e.fence();
+            e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
+        }
+        e.program(&segment.words)?;
+        e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(ENTER)));
+        e.fence();
+        segment.groups.iter().for_each(|g| e.group(g));
+    }
+    e.fence();
+    e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
+    (0..2).for_each(|bank| e.ops.push(control(bank, LEAVE_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
+    Ok(e.ops)
+}

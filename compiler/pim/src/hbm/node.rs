@@ -1,0 +1,132 @@
+//! What the units compute, as expressions over bursts of 16 lanes. Equal expressions are one node, so blocks that do the same are
+//! recognised by comparing numbers; operands have smaller numbers than what uses them.
+
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::Coord;
+use rustc_hash::FxHashMap;
+use std::fmt;
+
+/// A burst of a unit's banks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct BankBurst {
+    /// 0 is the even bank, 1 the odd one.
+    pub odd: u8,
+    /// Row.
+    pub row: u32,
+    /// Burst of the row.
+    pub col: u32,
+}
+
+impl fmt::Display for BankBurst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bank = if self.odd == 0 { "even" } else { "odd" };
+        write!(f, "row {} {} {} of the {bank} bank", self.row, Coord::Col, self.col)
+    }
+}
+
+/// A node's number.
+pub type NodeId = u32;
+
+/// An expression. Every operation on f16 rounds once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Node {
+    /// What a burst holds after so many rounds of blocks stored to it.
+    Bank {
+        /// Where.
+        at: BankBurst,
+        /// Rounds that stored to it before.
+        version: u32,
+    },
+    /// 32 bytes of an array of the host, the same for all units.
+    Host {
+        /// Number of the array.
+        tensor: u32,
+        /// First byte.
+        offset: u64,
+        /// The source wants it in GRF_B.
+        file_b: bool,
+    },
+    /// The same f16 in all lanes.
+    Const(u16),
+    /// a + b
+    Add(NodeId, NodeId),
+    /// a * b
+    Mul(NodeId, NodeId),
+    /// a + a number
+    AddScalar(NodeId, u16),
+    /// a * a number
+    MulScalar(NodeId, u16),
+    /// max(a, 0)
+    Relu(NodeId),
+}
+
+impl Node {
+    /// Operands.
+    pub fn operands(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let (a, b) = match *self {
+            Node::Bank { .. } | Node::Host { .. } | Node::Const(_) => (None, None),
+            Node::Add(a, b) | Node::Mul(a, b) => (Some(a), Some(b)),
+            Node::AddScalar(a, _) | Node::MulScalar(a, _) | Node::Relu(a) => (Some(a), None),
+        };
+        a.into_iter().chain(b)
+    }
+}
+
+/// All nodes of a kernel.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    nodes: Vec<(Node, Span)>,
+    known: FxHashMap<Node, NodeId>,
+}
+
+/// -1 in f16.
+pub const MINUS_ONE: u16 = 0xbc00;
+
+impl Nodes {
+    /// The number of a node; `span` is kept of the first use.
+    pub fn intern(&mut self, node: Node, span: Span) -> NodeId {
+        *self.known.entry(node).or_insert_with(|| {
+            self.nodes.push((node, span));
+            (self.nodes.len() - 1) as NodeId
+        })
+    }
+
+    /// From here on equal expressions are new nodes.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// The node with that number.
+    pub fn get(&self, id: NodeId) -> Node {
+        self.nodes[id as usize].0
+    }
+
+    /// Where it comes from.
+    pub fn span(&self, id: NodeId) -> Span {
+        self.nodes[id as usize].1
+    }
+
+    /// a - b. The product with -1 is exact and changes the sign alone, of zeros too, and a + (-b) is a - b in IEEE 754.
+    pub fn sub(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
+        let minus = self.intern(Node::MulScalar(b, MINUS_ONE), span);
+        self.intern(Node::Add(a, minus), span)
+    }
+
+    /// The expression in words, down to `depth` operations.
+    pub fn show(&self, id: NodeId, depth: u32) -> String {
+        if depth == 0 {
+            return "..".to_owned();
+        }
+        let s = |n: NodeId| self.show(n, depth - 1);
+        match self.get(id) {
+            Node::Bank { at, .. } => at.to_string(),
+            Node::Host { tensor, offset, .. } => format!("byte {offset} of argument {}", tensor + 1),
+            Node::Const(c) => format!("the constant {c:#06x}"),
+            Node::Add(a, b) => format!("({} + {})", s(a), s(b)),
+            Node::Mul(a, b) => format!("({} * {})", s(a), s(b)),
+            Node::AddScalar(a, c) => format!("({} + {c:#06x})", s(a)),
+            Node::MulScalar(a, c) => format!("({} * {c:#06x})", s(a)),
+            Node::Relu(a) => format!("max({}, 0)", s(a)),
+        }
+    }
+}

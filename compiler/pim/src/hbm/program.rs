@@ -1,0 +1,281 @@
+//! Instructions to programs: eight steps on successive columns are one instruction with automatic indices, what repeats is a JUMP,
+//! and a program has at most 32 words. Longer work is several programs, each written where the one before ends.
+
+use super::code::{Bring, Event};
+use super::node::BankBurst;
+use ptoc_diagnostics::Span;
+use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, Place as File};
+
+/// What is done to the units at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The host writes a register.
+    Bring {
+        /// GRF_B, not GRF_A.
+        file_b: bool,
+        /// Which.
+        index: u8,
+        /// What.
+        what: Bring,
+        /// For whom.
+        span: Span,
+    },
+    /// The host writes the scalars of products and of sums.
+    Scalars(u16, u16, Span),
+    /// Commands to successive columns.
+    Steps {
+        /// Executed by all of them.
+        word: Instruction,
+        /// Write commands.
+        write: bool,
+        /// The first.
+        at: BankBurst,
+        /// 1 or 8.
+        count: u32,
+        /// For whom.
+        span: Span,
+    },
+}
+
+/// Work that one program does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The program, without its EXIT.
+    pub words: Vec<Instruction>,
+    /// What happens meanwhile.
+    pub groups: Vec<Group>,
+}
+
+/// Words before the EXIT.
+const MOST: usize = ENTRIES - 1;
+
+/// Register that an automatic index takes; see the simulator's unit and pim.md section 2.
+fn automatic(o: Operand, op: Alu, at: BankBurst) -> u8 {
+    match op == Alu::Mac && o.place == File::GrfA {
+        true => ((at.row & 1) << 2 | at.col >> 3 & 3) as u8,
+        false => (at.col & 7) as u8,
+    }
+}
+
+/// Is `next` the same operation at the next column, with the registers of an automatic index, and in the same eight?
+pub fn continues(last: &Event, next: &Event) -> bool {
+    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, .. } = *last else {
+        return false;
+    };
+    let Event::Step {
+        instruction: Instruction::Alu { op: o, dst: d, a: x, b: y, relu: r, .. }, write: w, at: to, ..
+    } = *next
+    else {
+        return false;
+    };
+    let fits = |p: Operand, model: Operand| {
+        let vector = matches!(p.place, File::GrfA | File::GrfB);
+        p.place == model.place && (!vector || p.index == automatic(p, op, to))
+    };
+    let same = (o, r, w, y.is_some()) == (op, relu, write, b.is_some());
+    same && at.col % 8 != 7
+        && to == BankBurst { col: at.col + 1, ..at }
+        && fits(d, dst)
+        && fits(x, a)
+        && y.zip(b).is_none_or(|(y, b)| fits(y, b))
+}
+
+/// The eight events as one instruction, if their registers are those that it would take.
+fn eight(events: &[Event]) -> Option<Group> {
+    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at: first, span } =
+        *events.first()?
+    else {
+        return None;
+    };
+    if events.len() < 8 || first.col % 8 != 0 {
+        return None;
+    }
+    let first_fits = |o: Operand| !matches!(o.place, File::GrfA | File::GrfB) || o.index == automatic(o, op, first);
+    let fits = [Some(dst), Some(a), b].into_iter().flatten().all(first_fits);
+    if !fits || !events.windows(2).all(|two| continues(&two[0], &two[1])) {
+        return None;
+    }
+    let zero = |o: Operand| Operand { index: 0, ..o };
+    let word = Instruction::Alu { op, dst: zero(dst), a: zero(a), b: b.map(zero), auto: true, relu };
+    Some(Group::Steps { word, write, at: first, count: 8, span })
+}
+
+/// Events as groups.
+pub fn groups(events: &[Event]) -> Vec<Group> {
+    let (mut out, mut rest) = (Vec::new(), events);
+    while let Some(&event) = rest.first() {
+        if let Some(group) = eight(&rest[..rest.len().min(8)]) {
+            out.push(group);
+            rest = &rest[8..];
+            continue;
+        }
+        out.push(match event {
+            Event::Bring { file_b, index, what, span } => Group::Bring { file_b, index, what, span },
+            Event::Scalars(m, a, span) => Group::Scalars(m, a, span),
+            Event::Step { instruction, write, at, span } => {
+                Group::Steps { word: instruction, write, at, count: 1, span }
+            }
+        });
+        rest = &rest[1..];
+    }
+    out
+}
+
+fn words<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<Instruction> {
+    let word = |g: &Group| match g {
+        Group::Steps { word, .. } => Some(*word),
+        _ => None,
+    };
+    groups.into_iter().filter_map(word).collect()
+}
+
+/// Longest repetition that is looked for.
+const PERIOD: usize = 30;
+
+/// The same sequence of instructions in fewer words: what repeats at once is done by a JUMP.
+fn folded(mut words: Vec<Instruction>) -> Vec<Instruction> {
+    for period in 1..=PERIOD {
+        let (mut out, mut at) = (Vec::with_capacity(words.len()), 0);
+        while at < words.len() {
+            let part = &words[at..(at + period).min(words.len())];
+            let mut times = 1;
+            while part.len() == period && words.get(at + times * period..at + (times + 1) * period) == Some(part) {
+                times += 1;
+            }
+            // A JUMP counts to 17 bits.
+            let gain = times * period > period + 1 && times <= 1 << 17;
+            if gain && closed(part) && !crossed(&words, at + times * period) {
+                out.extend_from_slice(part);
+                out.push(Instruction::Jump { count: times as u32 - 1, offset: period as u16 });
+                at += times * period;
+            } else {
+                out.push(words[at]);
+                at += 1;
+            }
+        }
+        words = out;
+    }
+    words
+}
+
+/// Do all loops that end in the part begin in it?
+fn closed(part: &[Instruction]) -> bool {
+    part.iter().enumerate().all(|(n, i)| !matches!(i, Instruction::Jump { offset, .. } if usize::from(*offset) > n))
+}
+
+/// Does a loop begin before `end` and end behind it?
+fn crossed(words: &[Instruction], end: usize) -> bool {
+    let behind = words.iter().enumerate().skip(end).take(2 * PERIOD);
+    behind.into_iter().any(|(n, i)| matches!(i, Instruction::Jump { offset, .. } if n - usize::from(*offset) < end))
+}
+
+/// Programs for strips of groups, as few as are found by taking strip after strip.
+pub fn segments(strips: Vec<Vec<Group>>) -> Vec<Segment> {
+    let whole = folded(words(strips.iter().flatten()));
+    if whole.len() <= MOST {
+        return vec![Segment { words: whole, groups: strips.into_iter().flatten().collect() }];
+    }
+    let mut out: Vec<Segment> = Vec::new();
+    for strip in strips {
+        let own = words(&strip);
+        if let Some(last) = out.last_mut() {
+            let mut all = words(&last.groups);
+            // Long programs are folded as far as they go; a limit keeps this linear.
+            all.extend_from_slice(&own);
+            let joined = if all.len() <= 1 << 12 { folded(all) } else { Vec::new() };
+            if !joined.is_empty() && joined.len() <= MOST {
+                last.words = joined;
+                last.groups.extend(strip);
+                continue;
+            }
+        }
+        let alone = folded(own);
+        if alone.len() <= MOST {
+            out.push(Segment { words: alone, groups: strip });
+            continue;
+        }
+        // Piece by piece, as much as fits.
+        let mut piece: Vec<Group> = Vec::new();
+        for group in strip {
+            piece.push(group);
+            if folded(words(&piece)).len() > MOST
+                && let Some(last) = piece.pop()
+            {
+                out.push(Segment { words: folded(words(&piece)), groups: std::mem::replace(&mut piece, vec![last]) });
+            }
+        }
+        out.push(Segment { words: folded(words(&piece)), groups: piece });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nop(repeat: u16) -> Instruction {
+        Instruction::Nop { repeat }
+    }
+
+    /// What a unit executes.
+    fn run(words: &[Instruction]) -> Vec<Instruction> {
+        let (mut out, mut pc, mut left) = (Vec::new(), 0, vec![None; words.len()]);
+        while pc < words.len() {
+            match words[pc] {
+                Instruction::Jump { count, offset } => match left[pc].unwrap_or(count) {
+                    0 => {
+                        left[pc] = None;
+                        pc += 1;
+                    }
+                    n => {
+                        left[pc] = Some(n - 1);
+                        pc -= usize::from(offset);
+                    }
+                },
+                other => {
+                    out.push(other);
+                    pc += 1;
+                }
+            }
+        }
+        out
+    }
+
+    /// Sequences with loops in loops, and with traps: parts of loops that repeat across their ends.
+    #[test]
+    fn folding_keeps_the_sequence() {
+        let mut seed = 12345u64;
+        let mut next = |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let mut saved = 0;
+        for _ in 0..3000 {
+            let mut words: Vec<Instruction> = Vec::new();
+            for _ in 0..next(6) {
+                match next(3) {
+                    0 => words.push(nop(next(3) as u16)),
+                    1 => {
+                        let part: Vec<_> = (0..=next(4)).map(|_| nop(next(3) as u16)).collect();
+                        (0..=next(5)).for_each(|_| words.extend_from_slice(&part));
+                    }
+                    _ => {
+                        let part: Vec<_> = words.iter().rev().take(next(12) as usize).rev().copied().collect();
+                        (0..next(4)).for_each(|_| words.extend_from_slice(&part));
+                    }
+                }
+            }
+            let short = folded(words.clone());
+            assert_eq!(run(&short), words, "{short:?}");
+            saved += words.len() - short.len();
+        }
+        assert!(saved > 3000, "hardly anything was folded: {saved} words");
+    }
+
+    #[test]
+    fn a_matrix_vector_product_is_two_words() {
+        let words: Vec<Instruction> = (0..4).flat_map(|_| std::iter::once(nop(1)).chain([nop(2); 8])).collect();
+        let jump = |count, offset| Instruction::Jump { count, offset };
+        assert_eq!(folded(words), [nop(1), nop(2), jump(7, 1), jump(3, 3)]);
+    }
+}
