@@ -9,7 +9,7 @@
 //! That holds both ways only where the launches show everything that a kernel may do: full tiles, more iterations than
 //! buffers twice over, every branch. The `// run:` lines of the files see to that.
 
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::interp::{self, Launch, Options, Order, Pipes, TensorArg};
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, SyncMode, Tile};
@@ -76,11 +76,8 @@ impl Subject {
             Err(errors) => errors,
         };
         // What is tested while the kernel runs is no mistake.
-        let tested = |d: &&Diagnostic| {
-            !d.is_error() && (d.code == codes::MAYBE_UNINITIALISED || d.code.as_str().starts_with("PA-"))
-        };
-        let told = found.iter().filter(|d| !tested(d));
-        let mut codes: BTreeSet<&str> = told.map(|d| d.code.as_str()).collect();
+        let told = found.iter().map(|d: &Diagnostic| d.code.as_str()).filter(|code| !code.starts_with("PA-"));
+        let mut codes: BTreeSet<&str> = told.collect();
         // What elaboration says of an address that the author has written.
         for (_, data) in &kernel.tiles {
             let AddrKind::Fixed(all) = &data.addr else { continue };
@@ -292,15 +289,32 @@ struct Tally {
     different: Vec<String>,
 }
 
+/// Correct kernels of which it is not proved that tiles are written before they are read: loads ahead of a loop, and by a guard
+/// in it. The warning says so with or without a change, so of these it says nothing.
+pub const WRITTEN_NOT_PROVED: [&str; 6] =
+    ["ahead_in_a_while", "two_ahead", "two_ahead_ring", "skipped", "ahead", "loaded_ahead"];
+
 fn judge(subject: &Subject) -> Tally {
     let mut tally = Tally::default();
-    let as_it_is = subject.compiler(&subject.kernel).or_else(|| subject.interpreter(&subject.kernel));
+    let listed = WRITTEN_NOT_PROVED.iter().any(|name| subject.name.split(' ').next_back() == Some(name));
+    let compiler = |kernel: &Kernel| {
+        let verdict = subject.compiler(kernel);
+        if listed {
+            verdict.map(|v| v.replace("E0502", "").trim().to_owned()).filter(|v| !v.is_empty())
+        } else {
+            verdict
+        }
+    };
+    let as_it_is = compiler(&subject.kernel).or_else(|| subject.interpreter(&subject.kernel));
     if let Some(verdict) = as_it_is {
         tally.different.push(format!("{} is not correct: {verdict}", subject.name));
         return tally;
     }
+    if listed && subject.compiler(&subject.kernel).is_none() {
+        tally.different.push(format!("{} is proved now: take it off the list", subject.name));
+    }
     for mutant in subject.mutants() {
-        let (compiler, interpreter) = (subject.compiler(&mutant.kernel), subject.interpreter(&mutant.kernel));
+        let (compiler, interpreter) = (compiler(&mutant.kernel), subject.interpreter(&mutant.kernel));
         let what = format!("{}: {}", subject.name, mutant.change);
         match mutant.moved {
             true => tally.moved += 1,
