@@ -17,6 +17,7 @@ mod orders;
 mod pages;
 mod physical;
 mod pim_backend;
+mod pim_hbm;
 mod pim_language;
 mod plan_source;
 mod plans;

@@ -19,7 +19,7 @@ use code::{Choice, Trouble};
 use node::{BankBurst, Nodes};
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::{Kernel, TensorDir};
+use ptoc_ir::tile::{Kernel, Placement, TensorDir};
 use ptoc_isa::{Device, Target};
 use ptoc_pim_stream::stream::{self, Action, Exec, Pch, Role, Step, Stream, TensorDecl, Transfer};
 use ptoc_pim_stream::unit::HbmPim;
@@ -53,18 +53,45 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
         return Err(room(kernel, format!("{} has no memory with units", target.name)));
     };
     let g = geometry(device);
-    let unit = UnitConfig::HbmPim(HbmPim::default());
     let mut numbers = Numbers::new(kernel, values);
     let grid = numbers.grid();
     let blocks = coordinates(kernel, &grid)?;
-    let on = kernel.on.clone().unwrap_or_else(|| places::choose(&grid, &g));
-    let places = places::plan(kernel, &g, &unit, &mut numbers, &on, &blocks)?;
+    // Where the source does not say who runs a block, blocks that share operands may have to be one after the other.
+    let choices: Vec<Placement> = match &kernel.on {
+        Some(on) => vec![on.clone()],
+        None => {
+            let single = (0..grid.len()).filter(|&e| grid.len() > 1 && grid[e] > 1).map(Some);
+            std::iter::once(None).chain(single).map(|only| places::choose(&grid, only, &g)).collect()
+        }
+    };
+    let mut refused = None;
+    for on in &choices {
+        match on_units(kernel, device, &g, &mut numbers, &blocks, on, lines) {
+            Err(d) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => refused = refused.or(Some(d)),
+            other => return other,
+        }
+    }
+    Err(refused.unwrap_or_else(|| room(kernel, "there are no blocks".to_owned())))
+}
+
+/// The stream with blocks on these units.
+fn on_units(
+    kernel: &Kernel,
+    device: &Device,
+    g: &Geometry,
+    numbers: &mut Numbers<'_>,
+    blocks: &[Vec<i64>],
+    on: &Placement,
+    lines: Lines<'_>,
+) -> Res<Stream> {
+    let unit = UnitConfig::HbmPim(HbmPim::default());
+    let places = places::plan(kernel, g, &unit, numbers, on, blocks)?;
 
     // A unit's blocks in order, one a round.
     let mut rounds: Vec<Vec<(Home, usize)>> = Vec::new();
     let mut taken: BTreeMap<Home, usize> = BTreeMap::new();
     for (n, at) in blocks.iter().enumerate() {
-        let Some(home) = places::home(&on, at, &g) else {
+        let Some(home) = places::home(on, at, g) else {
             return Err(room(kernel, format!("block {at:?} is on a unit that the device does not have")));
         };
         let round = taken.entry(home).or_default();
@@ -85,8 +112,8 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
             numbers.block(&blocks[n], &mut tracer)?;
             traced.push((home, n, tracer.trace.stores));
         }
-        let stores = lock_step(kernel, &nodes, &traced, &blocks)?;
-        idle_units(&places, &pchs, &traced, &stores, &g, &blocks)?;
+        let stores = lock_step(kernel, &nodes, &traced, blocks)?;
+        idle_units(&places, &pchs, &traced, &stores, g, blocks)?;
         if stores.is_empty() {
             continue;
         }
@@ -97,7 +124,7 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
     }
     let segments = if strips.is_empty() { Vec::new() } else { program::segments(strips) };
     let ops = emit::exec(&segments, lines).map_err(|e| room(kernel, format!("a word does not encode: {e}")))?;
-    stream(kernel, device, unit, &numbers, &places, lines, Exec { pchs: pchs.into_iter().collect(), ops })
+    stream(kernel, device, unit, numbers, &places, lines, Exec { pchs: pchs.into_iter().collect(), ops })
 }
 
 fn room(kernel: &Kernel, message: String) -> Box<Diagnostic> {

@@ -185,8 +185,9 @@ pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
 }
 
 /// Blocks on units where the source does not say: the last dimension of the grid goes through the units of a bank group, then
-/// its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the dimension before it.
-pub fn choose(grid: &[i64], g: &Geometry) -> tile::Placement {
+/// its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the dimension before it. With `only`,
+/// that dimension alone goes through units, and the others are one block after the other.
+pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placement {
     use tile::Coord as C;
     let mut free = vec![
         (C::Bank, i64::from(g.bank / 2), 2),
@@ -195,9 +196,9 @@ pub fn choose(grid: &[i64], g: &Geometry) -> tile::Placement {
         (C::Channel, i64::from(g.channel), 1),
     ];
     let mut dims = Vec::new();
-    for &extent in grid.iter().rev() {
+    for (e, &extent) in grid.iter().enumerate().rev() {
         let (mut leaves, mut reached) = (Vec::new(), 1);
-        while reached < extent && !free.is_empty() {
+        while reached < extent && !free.is_empty() && only.is_none_or(|o| o == e) {
             let (coord, count, stride) = free.remove(0);
             if count > 1 {
                 leaves.push(PlaceLeaf { extent: count, coord: Some(coord), stride });

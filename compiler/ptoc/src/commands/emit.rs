@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::{loops, tile};
 use ptoc_passes::PlacedKernel;
+use ptoc_pim_stream::Stream;
 use std::fmt::Write as _;
 
 /// Shows what a stage makes of a kernel.
@@ -45,7 +46,8 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         match place {
             None => io.print(&text),
             Some(n) if report.counts.errors == 0 => {
-                if let Err(d) = outputs.write(n, text.as_bytes()).and_then(|()| outputs.commit()) {
+                let bytes = bytes_of(args, text);
+                if let Err(d) = bytes.and_then(|bytes| outputs.write(n, &bytes)).and_then(|()| outputs.commit()) {
                     session.diagnostics.push(d);
                     report.flush(&mut session, io);
                 }
@@ -54,6 +56,20 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         }
     }
     report.status()
+}
+
+/// What the file holds: a stream's binary form if its name ends with `.pim`, else the text.
+fn bytes_of(args: &EmitArgs, text: String) -> Result<Vec<u8>, Diagnostic> {
+    let binary = args.output.as_ref().is_some_and(|path| path.extension().is_some_and(|e| e == "pim"));
+    if args.stage != Stage::Pim || !binary {
+        return Ok(text.into_bytes());
+    }
+    let several = |what: String| {
+        Diagnostic::global(codes::STREAM_TEXT, format!("a `.pim` file holds one stream, and here is not one: {what}"))
+            .with_help("name one kernel of the units; a file with another name takes the text of several")
+    };
+    let parsed = Stream::parse(&text).map_err(|e| several(e.message))?;
+    parsed.stream.encode().map_err(|e| several(e.to_string()))
 }
 
 fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
@@ -104,6 +120,9 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                 }
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
+            }
+            Stage::Pim if prepared.placed.kernel.host => {
+                let _ = writeln!(out, "# {} is run by the host", prepared.placed.kernel.name);
             }
             Stage::Pim => match crate::launch::pim::emit(session, &prepared.placed.kernel) {
                 Ok(text) => out.push_str(&text),

@@ -1,0 +1,137 @@
+//! Kernels for HBM-PIM's units on the backend `pim`: the same bits as on the interpreter, for sizes that fill neither units nor bursts,
+//! and what is said of what these units do not do.
+
+use crate::engine::{Outcome, command};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Operations between two arrays, of which each program takes some.
+const OPERATIONS: [&str; 9] = [
+    "t = t + y;",
+    "t = t - y;",
+    "t = t * y;",
+    "t = max(t, 0.0);",
+    "t = t * 0.37;",
+    "t = t + 1.25;",
+    "t = 2.0 - t;",
+    "t = -t;",
+    "t = x - t;",
+];
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pim_hbm");
+    std::fs::create_dir_all(&folder).expect("a folder for tests");
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn run(path: &std::path::Path, kernel: &str, backend: &str, defs: &[(&str, u32)]) -> Outcome {
+    let path = path.display().to_string();
+    let mut words: Vec<String> =
+        ["run", &path, kernel, "--target", "hbm-pim", "--backend", backend, "--random", "5", "--json"]
+            .map(str::to_owned)
+            .into();
+    defs.iter().for_each(|(n, v)| words.extend(["-D".to_owned(), format!("{n}={v}")]));
+    command(&words)
+}
+
+/// Both backends give the same bits; the statistics of the units' run.
+fn agree(path: &std::path::Path, kernel: &str, output: &str, defs: &[(&str, u32)]) -> Value {
+    let [interp, pim] = ["interp", "pim"].map(|backend| {
+        let o = run(path, kernel, backend, defs);
+        assert_eq!(o.status, 0, "{defs:?}: {}", o.err);
+        serde_json::from_str::<Value>(&o.out).expect("JSON")
+    });
+    assert_eq!(interp["outputs"][output]["sha256"], pim["outputs"][output]["sha256"], "{defs:?}");
+    pim["stats"].clone()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Chains of operations on two dimensions of blocks, tails in both.
+    #[test]
+    fn the_same_bits_as_the_interpreter(
+        (m, n) in (1u32..40, 1u32..300),
+        tm in prop::sample::select(vec![1u32, 2, 8, 16]),
+        tn in prop::sample::select(vec![16u32, 32, 48, 128]),
+        chain in prop::collection::vec(prop::sample::select(OPERATIONS.to_vec()), 1..8),
+    ) {
+        let text = format!(
+            "kernel k(a: in f16[M, N], b: in f16[M, N], y: out f16[M, N]) {{\n\
+             grid (i in tiles(M, {tm}), j in tiles(N, {tn}));\n\
+             let x = Vec(a.tile(i, j));\nlet y_ = Vec(b.tile(i, j));\nlet t = x + y_;\n{}\n\
+             TSTORE(y.tile(i, j), t);\n}}\n",
+            chain.join("\n").replace('y', "y_")
+        );
+        let path = file(&format!("chain_{m}_{n}_{tm}_{tn}.tile"), &text);
+        let stats = agree(&path, "k", "y", &[("M", m), ("N", n)]);
+        prop_assert!(stats["cycles"].as_u64().is_some_and(|n| n > 0));
+        let _ = std::fs::remove_file(path);
+    }
+
+    /// The matrix-vector product of the language, whose placement is the author's, for other sizes.
+    #[test]
+    fn products_of_other_sizes((pch, rounds, chunks) in (prop::sample::select(vec![1u32, 2, 4, 16]), 1u32..3, 1u32..4)) {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("language/hbm_gemv.tile");
+        let defs = [("N", 64 * pch * rounds), ("K", 256 * chunks), ("PCH", pch)];
+        agree(&path, "gemv", "y", &defs);
+    }
+}
+
+/// What the units do not do, with the code that says so and a word of the message.
+#[test]
+fn what_no_unit_does() {
+    let kernel = |body: &str| {
+        format!(
+            "kernel k(a: in f16[N, 64], y: out f16[N, 64]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n{body}\n}}\n"
+        )
+    };
+    let cases = [
+        ("quotient", kernel("TSTORE(y.tile(i, _), x / 3.0);"), "E1320", "TDIV"),
+        ("function", kernel("TSTORE(y.tile(i, _), exp(x));"), "E1320", "TEXP"),
+        ("wide", kernel("TSTORE(y.tile(i, _), f16(f32(x)));"), "E1320", "f32"),
+        ("branch", kernel("if a[0, 0] > 0.0 { TSTORE(y.tile(i, _), x); }"), "E1313", "depend on data"),
+        ("uneven", kernel("if i.start == 4 { x = x + x; } TSTORE(y.tile(i, _), x);"), "E1316", "lock step"),
+        ("lanes", kernel("for j in tiles(64, 8) { TSTORE(y.tile(i, j), x.tile(_, j)); }"), "E1318", "lane 8"),
+    ];
+    for (name, text, code, words) in cases {
+        let outcome = run(&file(&format!("{name}.tile"), &text), "k", "pim", &[("N", 32)]);
+        assert_eq!(outcome.status, 1, "{name}: {}{}", outcome.out, outcome.err);
+        assert!(outcome.err.contains(code) && outcome.err.contains(words), "{name}: {}", outcome.err);
+        assert_eq!(outcome.err.matches("error[").count(), 1, "{name}: {}", outcome.err);
+    }
+}
+
+/// Blocks on other units than their elements.
+#[test]
+fn out_of_reach() {
+    let text = "kernel k(a: in f16[N, 16] at (N, 16):(1@row, 2@byte), y: out f16[N, 16]) {\n\
+                grid (i in tiles(N, 1)) on (N):(1@unit);\nTSTORE(y.tile(i, _), Vec(a.tile(i, _)));\n}\n";
+    let outcome = run(&file("reach.tile", text), "k", "pim", &[("N", 4)]);
+    assert!(outcome.err.contains("E1317") && outcome.err.contains("the block runs on unit 1"), "{}", outcome.err);
+}
+
+/// `emit -o F.pim` writes what `ptoc sim` reads; kernels of the host are named.
+#[test]
+fn the_stream_in_a_file() {
+    let text =
+        "kernel k(x: inout f16[N]) {\ngrid (i in tiles(N, 128));\nTSTORE(x.tile(i), max(Vec(x.tile(i)), 0.0));\n}\n";
+    let source = file("relu.tile", text).display().to_string();
+    let stream = file("relu.pim", "").display().to_string();
+    let words = ["emit", &source, "--stage", "pim", "--target", "hbm-pim", "-D", "N=2000"];
+    let printed = command(&words);
+    assert_eq!(printed.status, 0, "{}", printed.err);
+    let written = command(&[&words[..], &["-o", &stream]].concat());
+    assert_eq!(written.status, 0, "{}", written.err);
+    let bytes = std::fs::read(&stream).expect("written");
+    let decoded = ptoc_pim_stream::Stream::decode(&bytes).expect("a stream");
+    assert_eq!(decoded.to_text(), printed.out);
+    let gemv = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("language/hbm_gemv.tile").display().to_string();
+    let sizes = ["-D", "N=64", "-D", "K=256", "-D", "PCH=1"];
+    let words = [&["emit", &gemv, "gemv", "--stage", "pim", "--target", "hbm-pim"][..], &sizes].concat();
+    let program = command(&words);
+    assert!(program.out.ends_with("# sum_lanes is run by the host\n"), "{}{}", program.out, program.err);
+}
