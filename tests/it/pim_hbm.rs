@@ -95,7 +95,12 @@ fn what_no_unit_does() {
         ("wide", kernel("TSTORE(y.tile(i, _), f16(f32(x)));"), "E1320", "f32"),
         ("branch", kernel("if a[0, 0] > 0.0 { TSTORE(y.tile(i, _), x); }"), "E1313", "depend on data"),
         ("uneven", kernel("if i.start == 4 { x = x + x; } TSTORE(y.tile(i, _), x);"), "E1316", "lock step"),
-        ("lanes", kernel("for j in tiles(64, 8) { TSTORE(y.tile(i, j), x.tile(_, j)); }"), "E1318", "8 more of them hold elements"),
+        (
+            "lanes",
+            kernel("for j in tiles(64, 8) { TSTORE(y.tile(i, j), x.tile(_, j)); }"),
+            "E1318",
+            "8 more of them hold elements",
+        ),
     ];
     for (name, text, code, words) in cases {
         let outcome = run(&file(&format!("{name}.tile"), &text), "k", "pim", &[("N", 32)]);

@@ -141,6 +141,16 @@ fn element_wise_work_comes_in_eights() {
     }
 }
 
+/// The vendor's own program for a sum of 2048 elements takes 731 cycles from its first mode switch to its last.
+#[test]
+fn a_sum_takes_the_time_of_the_vendors() {
+    let (stream, outcome) = same(include_str!("kernels/sum2048.ir"), 0);
+    let exec = stream.steps.iter().position(|s| matches!(s.action, Action::Exec(_))).expect("units work");
+    let (begin, end) = outcome.report.steps[exec];
+    assert!((600..900).contains(&(end - begin)), "{} cycles", end - begin);
+    assert_eq!(commands(&stream), (48, 48));
+}
+
 fn refused(text: &str) -> String {
     let d = stream(&kernel(text)).expect_err("no unit does this");
     format!(

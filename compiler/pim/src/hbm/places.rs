@@ -365,7 +365,8 @@ fn chosen(
     let used: Vec<(&Vec<i64>, &Corners)> =
         blocks.iter().zip(boxes).filter_map(|(at, b)| b.as_ref().map(|b| (at, b))).collect();
     let into_registers = kernel_loads_to_registers(kernel, id);
-    if used.is_empty() || (t.dir == TensorDir::In && into_registers) {
+    // What is not f16 is refused where it is loaded.
+    if used.is_empty() || t.dtype != ptoc_tensor::DType::F16 || (t.dir == TensorDir::In && into_registers) {
         return Ok(None);
     }
     let sizes: Vec<i64> =
@@ -501,4 +502,80 @@ fn lay_out(
         }
     }
     Ok(Placement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const G: Geometry = Geometry { channel: 8, pch: 2, bg: 4, bank: 4, row: 4096, col: 32, burst: 32 };
+
+    fn on(dims: Vec<Vec<(i64, Option<tile::Coord>, i64)>>) -> tile::Placement {
+        let leaf = |(extent, coord, stride)| PlaceLeaf { extent, coord, stride };
+        tile::Placement {
+            dims: dims.into_iter().map(|d| d.into_iter().map(leaf).collect()).collect(),
+            replicated: false,
+        }
+    }
+
+    fn unit(channel: u16, pc: u16, unit: u32) -> Home {
+        Home { pch: Pch { channel, pc }, unit }
+    }
+
+    /// Units of a bank group, of a pseudo-channel, of all; pseudo-channels through the channels.
+    #[test]
+    fn coordinates_are_counted_through() {
+        let all = on(vec![vec![(128, Some(tile::Coord::Unit), 1)]]);
+        for n in 0..128 {
+            let pch = n / 8;
+            assert_eq!(home(&all, &[n], &G), Some(unit((pch / 2) as u16, (pch % 2) as u16, (n % 8) as u32)));
+        }
+        let more = on(vec![vec![(129, Some(tile::Coord::Unit), 1)]]);
+        assert_eq!(home(&more, &[128], &G), None);
+        let pchs = on(vec![vec![(16, Some(tile::Coord::Pch), 1), (3, None, 0)]]);
+        assert_eq!([home(&pchs, &[5], &G), home(&pchs, &[21], &G)], [Some(unit(2, 1, 0)); 2]);
+    }
+
+    /// A leaf means the same place to the units and to the stream, for every extent and stride that can be split.
+    #[test]
+    fn leaves_keep_their_places() {
+        let config = UnitConfig::HbmPim(ptoc_pim_stream::unit::HbmPim::default());
+        let mut split_up = 0;
+        for (coord, most) in
+            [(tile::Coord::Unit, 128), (tile::Coord::Pch, 16), (tile::Coord::Bg, 4), (tile::Coord::Channel, 8)]
+        {
+            for stride in 1..most {
+                for extent in 2..=(most - 1) / stride + 1 {
+                    let leaf = PlaceLeaf { extent, coord: Some(coord), stride };
+                    let Some(parts) = leaves(&leaf, &G) else { continue };
+                    split_up += usize::from(parts.len() > 1);
+                    let p = Placement { dims: vec![parts], row: 0, replicated: false };
+                    let placed = p.resolve(&[extent as u32], 2, &G, &config).unwrap_or_else(|e| panic!("{leaf}: {e}"));
+                    let blocks = on(vec![vec![(extent, Some(coord), stride)]]);
+                    for n in 0..extent {
+                        let (there, ..) = split(&G, placed.address(n as u64));
+                        assert_eq!(Some(there), home(&blocks, &[n], &G), "{leaf}, {n}");
+                    }
+                }
+            }
+        }
+        assert!(split_up > 30, "only {split_up} leaves were split");
+    }
+
+    /// What is chosen has a unit for every block, and the blocks of a round have units of their own.
+    #[test]
+    fn chosen_units_exist() {
+        for grid in [vec![1], vec![300], vec![5, 7], vec![130, 3], vec![2, 3, 50], vec![1, 1]] {
+            for only in std::iter::once(None).chain((0..grid.len()).map(Some)) {
+                let on = choose(&grid, only, &G);
+                let shape = on.shape().unwrap_or_default();
+                assert!(shape.iter().zip(&grid).all(|(have, want)| have >= want), "{grid:?}: {shape:?}");
+                for n in 0..grid[0] {
+                    let mut at = vec![0; grid.len()];
+                    at[0] = n;
+                    assert!(home(&on, &at, &G).is_some(), "{grid:?} {at:?}");
+                }
+            }
+        }
+    }
 }

@@ -355,6 +355,16 @@ impl<'t> Tracer<'t> {
 
     fn store(&mut self, numbers: &Numbers<'_>, v: &ViewRef, a: &TileRef, span: Span) -> Res {
         let w = self.window(numbers, a, span)?;
+        let t = &self.kernel.tensors[v.tensor];
+        if t.place.as_ref().is_some_and(|p| p.replicated) {
+            let message = format!("`{}` has a copy in every unit's bank, and a block would write one of them", t.name);
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_REACH, span, message)
+                    .with_label("one of many copies")
+                    .with_secondary(t.span, "`over unit`")
+                    .with_help("place what blocks write once: leave `over unit` out"),
+            ));
+        }
         for (i, b, lanes, at) in self.view(numbers, v, &w, span)? {
             let node = self.take(&w, i, b, span)?;
             let to = match self.places.find(v.tensor.as_u32(), at, lanes, self.home) {
