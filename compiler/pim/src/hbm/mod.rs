@@ -5,6 +5,7 @@
 //! stores too much meets no element. So a round has one list of expressions ([`node`]), which becomes instructions ([`code`]) and
 //! programs ([`program`]).
 
+mod chosen;
 pub mod code;
 mod emit;
 pub mod node;

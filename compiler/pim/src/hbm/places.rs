@@ -2,12 +2,11 @@
 //! same rows and columns as every other block finds its own.
 
 use super::Res;
+use super::chosen::{chosen, touched};
 use super::node::BankBurst;
-use super::trace::LANES;
-use crate::eval::{Numbers, Visitor};
+use crate::eval::Numbers;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, PlaceLeaf, Stmt, TensorDir, TensorId, ViewRef};
-use ptoc_isa::Sem;
+use ptoc_ir::tile::{self, Kernel, PlaceLeaf};
 use ptoc_pim_stream::placement::{Coord, Leaf, Placed, Placement};
 use ptoc_pim_stream::stream::Pch;
 use ptoc_pim_stream::{Geometry, UnitConfig};
@@ -106,7 +105,8 @@ impl Places {
     }
 }
 
-fn room<T>(span: Span, message: String, help: &str) -> Res<T> {
+/// No place for something.
+pub fn room<T>(span: Span, message: String, help: &str) -> Res<T> {
     Err(Box::new(Diagnostic::error(codes::UNIT_ROOM, span, message).with_label("no place for it").with_help(help)))
 }
 
@@ -150,7 +150,7 @@ fn digits(extent: i64, stride: i64, first: usize, g: &Geometry) -> Option<Vec<Le
 }
 
 /// A leaf of the source as leaves of the stream.
-fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
+pub fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     let Some(coord) = leaf.coord else { return Some(Vec::new()) };
     let plain = |coord| {
         let leaf = Leaf { extent: u32::try_from(leaf.extent).ok()?, coord, stride: u32::try_from(leaf.stride).ok()? };
@@ -212,12 +212,6 @@ pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placemen
     tile::Placement { dims, replicated: false }
 }
 
-/// The smallest box of a tensor that a block touches.
-type Touched = Option<Corners>;
-
-/// First and last element along each dimension.
-type Corners = (Vec<i64>, Vec<i64>);
-
 /// Places all tensors. `blocks` are the grid's coordinates in order.
 pub fn plan(
     kernel: &Kernel,
@@ -277,231 +271,8 @@ pub fn plan(
 }
 
 /// A dimension of one element has a part too.
-fn pad(leaves: Vec<Leaf>) -> Vec<Leaf> {
+pub fn pad(leaves: Vec<Leaf>) -> Vec<Leaf> {
     if leaves.is_empty() { vec![Leaf { extent: 1, coord: Coord::Row, stride: 0 }] } else { leaves }
-}
-
-/// By tensor and block: the box of elements that TLOAD and TSTORE touch.
-fn touched(
-    kernel: &Kernel,
-    numbers: &mut Numbers<'_>,
-    shapes: &[Vec<i64>],
-    blocks: &[Vec<i64>],
-) -> Res<Vec<Vec<Touched>>> {
-    let out: Vec<Vec<Touched>> = vec![vec![None; blocks.len()]; shapes.len()];
-    if kernel.tensors.values().all(|t| t.place.is_some()) {
-        return Ok(out);
-    }
-    let mut boxes = Boxes { kernel, shapes, block: 0, out };
-    for (n, at) in blocks.iter().enumerate() {
-        boxes.block = n;
-        numbers.block(at, &mut boxes)?;
-    }
-    Ok(boxes.out)
-}
-
-/// Collects what a block touches.
-struct Boxes<'k> {
-    kernel: &'k Kernel,
-    shapes: &'k [Vec<i64>],
-    block: usize,
-    out: Vec<Vec<Touched>>,
-}
-
-impl Visitor for Boxes<'_> {
-    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Res {
-        for operand in &inst.operands {
-            let (Operand::View(v), Sem::Load | Sem::Store) = (operand, inst.instr.get().sem) else { continue };
-            let t = v.tensor.as_u32() as usize;
-            if self.kernel.tensors[v.tensor].place.is_none() {
-                grow(numbers, v, &self.shapes[t], &mut self.out[t][self.block], span)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Refused where the block is traced.
-    fn other(&mut self, _: &Stmt, _: &Numbers<'_>) -> Res {
-        Ok(())
-    }
-}
-
-fn grow(numbers: &Numbers<'_>, v: &ViewRef, shape: &[i64], found: &mut Touched, span: Span) -> Res {
-    let (mut first, mut last) = (numbers.known_index(v.offset, span)?, 0);
-    for (extent, stride) in v.shape.iter().zip(&v.strides) {
-        let (extent, stride) = (numbers.known_index(*extent, span)?, numbers.known_index(*stride, span)?);
-        if extent == 0 {
-            return Ok(());
-        }
-        last += (extent - 1) * stride;
-    }
-    last += first;
-    let (mut lo, mut hi) = (vec![0; shape.len()], vec![0; shape.len()]);
-    for (d, &extent) in shape.iter().enumerate().rev() {
-        (lo[d], first) = (first % extent.max(1), first / extent.max(1));
-        (hi[d], last) = (last % extent.max(1), last / extent.max(1));
-    }
-    match found {
-        None => *found = Some((lo, hi)),
-        Some((a, b)) => {
-            a.iter_mut().zip(lo).for_each(|(a, l)| *a = l.min(*a));
-            b.iter_mut().zip(hi).for_each(|(b, h)| *b = h.max(*b));
-        }
-    }
-    Ok(())
-}
-
-/// A placement in which each block's box is in its unit. `None`: all blocks read the same, or nobody anything, so the host keeps it.
-fn chosen(
-    kernel: &Kernel,
-    id: TensorId,
-    shape: &[i64],
-    boxes: &[Touched],
-    on: &tile::Placement,
-    blocks: &[Vec<i64>],
-    g: &Geometry,
-) -> Res<Option<Placement>> {
-    let t = &kernel.tensors[id];
-    let used: Vec<(&Vec<i64>, &Corners)> =
-        blocks.iter().zip(boxes).filter_map(|(at, b)| b.as_ref().map(|b| (at, b))).collect();
-    let into_registers = kernel_loads_to_registers(kernel, id);
-    // What is not f16 is refused where it is loaded.
-    if used.is_empty() || t.dtype != ptoc_tensor::DType::F16 || (t.dir == TensorDir::In && into_registers) {
-        return Ok(None);
-    }
-    let sizes: Vec<i64> =
-        (0..shape.len()).map(|d| used.iter().map(|(_, b)| b.1[d] - b.0[d] + 1).max().unwrap_or(1)).collect();
-    // Which dimension of the grid moves along which dimension of the tensor.
-    let mut axes: Vec<Option<usize>> = Vec::new();
-    for (d, &size) in sizes.iter().enumerate() {
-        let tiles = |b: &Corners| (b.0[d] % size == 0).then_some(b.0[d] / size);
-        if used.iter().all(|(_, b)| tiles(b) == Some(0)) {
-            axes.push(None);
-            continue;
-        }
-        let axis = (0..kernel.grid.len()).find(|&e| used.iter().all(|(at, b)| tiles(b) == Some(at[e])));
-        match axis {
-            Some(e) if !axes.contains(&Some(e)) => axes.push(Some(e)),
-            _ if t.dir == TensorDir::In => return Ok(None),
-            _ => {
-                let message = format!("the blocks' parts of `{}` are not boxes that follow the grid", t.name);
-                return room(t.span, message, "say where it is: `at LAYOUT`");
-            }
-        }
-    }
-    let moved = |e: usize| blocks.iter().any(|at| at[e] != 0);
-    if let Some(e) = (0..kernel.grid.len()).find(|&e| moved(e) && !axes.contains(&Some(e))) {
-        if t.dir == TensorDir::In {
-            return Ok(None);
-        }
-        let message = format!("blocks that differ in `{}` share parts of `{}`", kernel.grid[e].name, t.name);
-        return room(t.span, message, "say where it is: `at LAYOUT`");
-    }
-    // Where no dimension of the grid moves, a block's unit has all of it.
-    let sizes: Vec<i64> =
-        sizes.iter().zip(&axes).zip(shape).map(|((&s, a), &e)| if a.is_some() { s } else { e }).collect();
-    lay_out(t.span, &t.name, &sizes, &axes, on, g).map(Some)
-}
-
-/// Is the tensor loaded into registers? The author wants it brought there then.
-fn kernel_loads_to_registers(kernel: &Kernel, id: TensorId) -> bool {
-    fn search(kernel: &Kernel, id: TensorId, region: &[tile::Stmt]) -> bool {
-        region.iter().any(|s| match &s.op {
-            Op::Inst(inst) => match &inst.operands[..] {
-                [Operand::Tile(d), Operand::View(v)] => {
-                    let loc = kernel.tiles[d.tile].ty.loc;
-                    v.tensor == id && matches!(loc, ptoc_isa::Loc::GrfA | ptoc_isa::Loc::GrfB)
-                }
-                _ => false,
-            },
-            Op::For(x) => search(kernel, id, &x.body),
-            Op::If(x) => search(kernel, id, &x.then) || search(kernel, id, &x.els),
-            Op::While(x) => search(kernel, id, &x.head) || search(kernel, id, &x.body),
-            Op::Scope(x) => search(kernel, id, &x.body),
-            _ => false,
-        })
-    }
-    search(kernel, id, &kernel.body)
-}
-
-/// Boxes of these sizes in their units: lanes, then columns of the even bank, then rows; a unit's further blocks in further rows.
-fn lay_out(
-    span: Span,
-    name: &str,
-    sizes: &[i64],
-    axes: &[Option<usize>],
-    on: &tile::Placement,
-    g: &Geometry,
-) -> Res<Placement> {
-    let columns = i64::from(g.col);
-    let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
-    // Bursts from one step of the next part to the next.
-    let mut step = 1i64;
-    let mut place = |extent: i64, out: &mut Vec<Leaf>| {
-        if extent <= 1 {
-            return;
-        }
-        let leaf = |extent: i64, coord, stride: i64| Leaf { extent: extent as u32, coord, stride: stride as u32 };
-        let here = columns / step.min(columns);
-        if step < columns && extent <= here {
-            out.push(leaf(extent, Coord::Col, step));
-            step *= extent;
-            step = u64::try_from(step).unwrap_or(1).next_power_of_two() as i64;
-        } else if step < columns && extent % here == 0 {
-            out.push(leaf(here, Coord::Col, step));
-            out.push(leaf(extent / here, Coord::Row, 1));
-            step = columns * (extent / here);
-        } else {
-            step = step.max(columns);
-            out.push(leaf(extent, Coord::Row, step / columns));
-            step *= extent;
-        }
-    };
-    for (d, &size) in sizes.iter().enumerate().rev() {
-        let mut out = Vec::new();
-        if d + 1 == sizes.len() {
-            let lanes = size.min(i64::from(LANES));
-            out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });
-            let bursts = (size + lanes - 1) / lanes;
-            if size % lanes != 0 && axes[d].is_some() {
-                let message =
-                    format!("the blocks' parts of `{name}` are {size} elements wide, and a burst has {LANES}");
-                return room(span, message, "tiles of a multiple of 16 columns fill bursts");
-            }
-            place(bursts, &mut out);
-        } else {
-            place(size, &mut out);
-        }
-        dims[d] = out;
-    }
-    // Whole rows for a block.
-    let mut rows = (step + columns - 1) / columns;
-    for (d, axis) in axes.iter().enumerate() {
-        let Some(e) = axis else { continue };
-        for leaf in &on.dims[*e] {
-            match (leaf.coord, leaf.stride) {
-                (None, _) | (_, 0) if leaf.extent > 1 => {
-                    let (Ok(extent), Ok(stride)) = (u32::try_from(leaf.extent), u32::try_from(rows)) else {
-                        return room(span, format!("`{name}` takes too many rows"), "make the arrays smaller");
-                    };
-                    dims[d].push(Leaf { extent, coord: Coord::Row, stride });
-                    rows = rows.saturating_mul(leaf.extent);
-                }
-                (None, _) | (_, 0) => {}
-                _ => match leaves(leaf, g) {
-                    Some(parts) => dims[d].extend(parts),
-                    None => {
-                        return room(
-                            span,
-                            format!("the units of `on` do not hold `{name}`"),
-                            "say where it is: `at LAYOUT`",
-                        );
-                    }
-                },
-            }
-        }
-    }
-    Ok(Placement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
 }
 
 #[cfg(test)]
