@@ -117,7 +117,7 @@ macro_rules! bit_for_bit {
     )*};
 }
 
-bit_for_bit!(add axpy chain relu bias rounds shared rows placed gemv_lanes);
+bit_for_bit!(add axpy chain relu bias rounds shared rows placed twice gemv_lanes);
 
 /// Every command of the product reads a burst of the matrix, eight at a time, and the program is a loop.
 #[test]

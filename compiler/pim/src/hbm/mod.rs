@@ -111,7 +111,7 @@ fn on_units(
         for (home, n) in round {
             let mut tracer = Tracer::new(kernel, &mut nodes, &places, &versions, home);
             numbers.block(&blocks[n], &mut tracer)?;
-            traced.push((home, n, tracer.trace.stores));
+            traced.push((home, n, tracer.trace.last_stores()));
         }
         let stores = lock_step(kernel, &nodes, &traced, blocks)?;
         idle_units(&places, &pchs, &traced, &stores, g, blocks)?;

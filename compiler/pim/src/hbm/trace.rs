@@ -11,7 +11,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::{BinOp, Loc, Sem, UnOp};
 use ptoc_tensor::DType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Lanes of a burst.
 pub const LANES: u32 = 16;
@@ -34,6 +34,17 @@ pub struct Store {
 pub struct Trace {
     /// See above.
     pub stores: Vec<Store>,
+}
+
+impl Trace {
+    /// Without stores to bursts that the block stores again: what it reads of them, it has.
+    #[must_use]
+    pub fn last_stores(self) -> Vec<Store> {
+        let mut seen = FxHashSet::default();
+        let mut out: Vec<Store> = self.stores.into_iter().rev().filter(|s| seen.insert(s.at)).collect();
+        out.reverse();
+        out
+    }
 }
 
 /// What a burst of a tile holds.
