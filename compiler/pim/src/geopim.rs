@@ -328,7 +328,11 @@ impl<'k> Plan<'k> {
                     2 * c,
                     32 * row
                 );
-                return refuse(codes::UNIT_MAP, self.first.span, message, "pad height and width to even numbers");
+                let help = match 4 * (c / 16) <= row {
+                    true => "pad height and width to even numbers",
+                    false => "a patch of four pixels fits in a row with fewer channels; sample them in parts",
+                };
+                return refuse(codes::UNIT_MAP, self.first.span, message, help);
             };
             self.map = map;
             self.map_rows = self.batch * self.item_rows(self.layout);
@@ -412,7 +416,29 @@ impl<'k> Plan<'k> {
                 HOST,
             );
         };
+        // The entries and the units' counters decide where these lie.
+        for tensor in [Some(geo), Some(attn), offs, Some(out)].into_iter().flatten() {
+            let Some(t) = self.kernel.tensors.values().nth(tensor as usize).filter(|t| t.place.is_some()) else {
+                continue;
+            };
+            let message = format!("`{}` goes where the units' entries say, and not where `at` says", t.name);
+            return refuse(
+                codes::UNIT_QUERIES,
+                t.span,
+                message,
+                "leave `at` out: the compiler places it beside its queries",
+            );
+        }
         let samples = q.attn.shape.last().copied().unwrap_or(0);
+        if samples == 0 {
+            let message = "a unit takes at least one sample a query".into();
+            return refuse(
+                codes::UNIT_QUERIES,
+                q.span,
+                message,
+                "without samples the result is 0: let the host write it",
+            );
+        }
         let Ok(samples) = u16::try_from(samples) else {
             let message = format!("{samples} samples a query; a unit counts them in 16 bits, up to 65535");
             return refuse(
@@ -432,6 +458,26 @@ impl<'k> Plan<'k> {
         let offs_row = attn_row + rows(self.queries, attn_size, row);
         let offs_size = slot_size(self.queries, n.div_ceil(8).max(1), row);
         let out_row = offs_row + if offs.is_some() { rows(self.queries, offs_size, row) } else { 0 };
+        let last = out_row + rows(self.queries, channels / 16, row);
+        let most = self.target.device.as_ref().map_or(u32::MAX, |d| d.rows);
+        if last > most {
+            let message = format!(
+                "map, weights and results of a unit take {last} rows of {bytes} bytes; its bank has {most} ({} for the map)",
+                self.map_rows
+            );
+            return refuse(
+                codes::UNIT_MAP,
+                q.span,
+                message,
+                "every bank has a copy of the map: give a smaller one, or fewer items",
+            );
+        }
+        let tile = 8 * u64::from(self.geo_unit().0);
+        let half = self.target.capacity(ptoc_isa::Loc::Buf) / u64::from(self.geo_unit().1.max(1));
+        if tile > half {
+            let message = format!("a tile of four pixels takes {tile} bytes; half of the tile buffer has {half}");
+            return refuse(codes::UNIT_CANNOT, q.span, message, "the unit needs a larger `capacity.Buf`");
+        }
         let address = |r: u32| u64::from(r) * bytes;
         let of_attn = self.slotted(attn, attn_row, attn_size, vec![within(n, 16, 2, row)]);
         let of_offs = offs.map(|t| {
@@ -446,7 +492,10 @@ impl<'k> Plan<'k> {
                  holds {fits}",
                 self.queries
             );
-            let help = "let a block have at most as many queries as a row holds, or a multiple of them";
+            let help = match row.is_multiple_of((channels / 16).max(1)) {
+                true => "let a block have at most as many queries as a row holds, or a multiple of them",
+                false => "let a block have at most as many queries as a row holds",
+            };
             return refuse(codes::UNIT_QUERIES, q.span, message, help);
         };
         let mut steps = Vec::new();
@@ -575,7 +624,7 @@ fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> 
         let (b, of_item) = (n / o.per_item.max(1), n % o.per_item.max(1));
         let wrong = |what: &str, got: i64, want: i64| {
             let message = format!("query {n} {what} {got}, and its unit would take {want}");
-            let help = "blocks of equal numbers of queries, batch item by batch item, each query with its own row of every array";
+            let help = "blocks of equal numbers of queries on successive units (steps of `1@unit`), batch item by batch item, each query with its own row of every array";
             refuse(codes::UNIT_QUERIES, q.span, message, help)
         };
         let unit = first.unit + b * o.units + of_item / o.each;

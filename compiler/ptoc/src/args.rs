@@ -174,7 +174,7 @@ pub struct CheckArgs {
 pub enum BackendName {
     /// Machine code on this host
     Cpu,
-    /// Processing in memory (not yet)
+    /// Command streams on simulated units in memory
     Pim,
     /// The reference interpreter
     Interp,
@@ -289,7 +289,7 @@ pub enum Stage {
     Clif,
     /// Machine code
     Asm,
-    /// Command stream (not yet)
+    /// Command stream for units in memory; into a file `.pim`, its binary form
     Pim,
     /// PTO C++ (not yet)
     Pto,

@@ -81,6 +81,11 @@ pub fn emit(session: &Session, kernel: &Kernel) -> Result<String, Box<Diagnostic
     if !session.target.is_pim() {
         return Err(Box::new(super::wrong_backend(&session.target, "pim")));
     }
+    if kernel.host {
+        let message = format!("kernel `{}` is the host's, and has no command stream", kernel.name);
+        let help = "kernels of the units have one: those whose grid says `on`";
+        return Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, kernel.span, message).with_help(help)));
+    }
     let scalars = vec![None; kernel.scalars.len()];
     let values = interp::prologue(kernel, &[], &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
     let stream = stream(session, kernel, &values)?;

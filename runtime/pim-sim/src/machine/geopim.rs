@@ -191,6 +191,9 @@ impl Machine<'_> {
         let g = self.geometry;
         let pcs = g.pch as usize;
         let begin = self.close(channel, start)?;
+        for pc in 0..pcs {
+            self.log.account.spend(channel * pcs + pc, begin, Bucket::Row, place);
+        }
         let homes: Vec<u64> = (0..g.pch * g.banks_of_pch())
             .map(|n| {
                 let (pch, in_pch) = (n / g.banks_of_pch(), n % g.banks_of_pch());

@@ -110,6 +110,8 @@ impl Channel<'_> {
     ) -> Result<u64, Stop> {
         // Commands of a channel are issued one after the other: what is chosen now is not before what was chosen.
         let mut now = start;
+        // Refreshes since the last column command: too many, and there will be none.
+        let mut vain = 0;
         let mut lanes: Vec<Lane<'_>> = sources
             .map(|(pc, source)| Lane {
                 pc,
@@ -138,10 +140,18 @@ impl Channel<'_> {
                 return Ok(lanes.iter().map(|l| l.data_end.max(l.last_issue + 1)).max().unwrap_or(start));
             };
             if tick >= self.session.refresh_due() {
+                vain += 1;
+                if vain > 256 + 4 * self.config.org.pseudochannel * self.config.org.banks_per_pc() {
+                    let message = "refreshes leave no time for data: no row stays open long enough between two of them";
+                    return Err(Stop::new(Fail::Time, message.into()));
+                }
                 now = now.max(self.refresh()?);
                 continue;
             }
             now = tick;
+            if command.is_column() {
+                vain = 0;
+            }
             self.issue(rules, &mut lanes[n], command, tick)?;
         }
     }

@@ -149,7 +149,7 @@ impl Checker<'_> {
         if let Some(offsets) = p.offsets {
             self.strided("the offsets", offsets, n, samples * 2 * F16)?;
         }
-        self.params = true;
+        self.params = Some(*p);
         Ok(())
     }
 
@@ -173,11 +173,23 @@ impl Checker<'_> {
         for (what, address) in addresses {
             self.in_bank(what, address, 1)?;
         }
-        if command.kind == Kind::Load && !self.params {
-            return fault(
-                FaultKind::Order,
-                "a LOAD comes after params: the units would load entries that nobody wrote",
-            );
+        if command.kind == Kind::Load {
+            let Some(p) = self.params else {
+                let message = "a LOAD comes after params: the units would load entries that nobody wrote";
+                return fault(FaultKind::Order, message);
+            };
+            let offsets = p.offsets.map_or(0, |o| o.0);
+            let told = [command.params, command.weights, command.offsets];
+            for ((what, told), wrote) in ["the parameters", "the weights", "the offsets"].into_iter().zip(told).zip([
+                p.address,
+                p.weights.0,
+                offsets,
+            ]) {
+                if told != wrote {
+                    let message = format!("a LOAD of {what} from {told:#x}; params have them at {wrote:#x}");
+                    return fault(FaultKind::Command, message);
+                }
+            }
         }
         if let (Kind::Execute, Some(d)) = (command.kind, self.descriptor)
             && u32::from(command.queries) > d.queries

@@ -91,7 +91,7 @@ impl Stream {
             host: self.tensors.iter().map(|t| matches!(t.role, Role::In | Role::InOut)).collect(),
             machines: BTreeMap::new(),
             descriptor: None,
-            params: false,
+            params: None,
             driver: driver::Sequence::default(),
             pending: false,
         };
@@ -117,7 +117,7 @@ struct Checker<'s> {
     host: Vec<bool>,
     machines: BTreeMap<Pch, Machine>,
     descriptor: Option<Descriptor>,
-    params: bool,
+    params: Option<Params>,
     /// What the driver's commands so far allow.
     driver: driver::Sequence,
     /// Units have computed what no READ has fetched.
@@ -307,11 +307,12 @@ impl Checker<'_> {
                 );
             }
         }
-        match rounds <= TensorDecl::MAX_ELEMENTS {
+        // An element is written once.
+        match rounds <= dst.elements().unwrap_or(0) {
             true => Ok(()),
             false => fault(
                 FaultKind::Array,
-                format!("the loops have {rounds} rounds, and at most {}", TensorDecl::MAX_ELEMENTS),
+                format!("the loops have {rounds} rounds, and `{}` {} elements", dst.name, dst.elements().unwrap_or(0)),
             ),
         }
     }

@@ -85,6 +85,7 @@ pub fn run(
         pad,
         sink: &mut sink,
         refreshes: 0,
+        vain: (0, 0),
     };
     engine.run(banks)?;
     Ok(engine.report(start))
@@ -135,6 +136,8 @@ struct Engine<'e, 'k, S> {
     sink: &'e mut S,
     /// How many refreshes were issued.
     refreshes: u64,
+    /// Refreshes of all banks since the accesses were this many.
+    vain: (u64, u64),
 }
 
 impl<S: FnMut(Issued)> Engine<'_, '_, S> {
@@ -168,6 +171,7 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
             for pc in 0..self.shared.len() {
                 let of_pc: Vec<usize> = (0..self.units.len()).filter(|n| self.pc(*n) == pc).collect();
                 if of_pc.iter().any(|n| self.pauses[*n] == Pause::Refresh) {
+                    self.progress()?;
                     self.refresh_all(pc, &of_pc);
                     for n in of_pc {
                         if self.pauses[n] == Pause::Refresh {
@@ -176,6 +180,17 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
                     }
                 }
             }
+        }
+    }
+
+    /// Refreshes that come so often, or take so long, that no access fits between them.
+    fn progress(&mut self) -> Result<(), Fault> {
+        let of = |u: &Unit<'_>| u.counts.map_reads + u.counts.operand_reads + u.counts.writes;
+        let accesses = self.units.iter().map(of).sum();
+        self.vain = if accesses == self.vain.0 { (accesses, self.vain.1 + 1) } else { (accesses, 0) };
+        match self.vain.1 > 1000 {
+            false => Ok(()),
+            true => Err(Fault { bank: None, message: "refreshes leave no time for the units' accesses".into() }),
         }
     }
 
