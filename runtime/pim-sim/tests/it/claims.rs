@@ -33,19 +33,7 @@ struct Setting {
 }
 
 const CLAIM: Setting = Setting {
-    unit: UnitConfig {
-        clock_khz: 500_000,
-        lanes: 8,
-        tile_channels: 16,
-        buffers: 2,
-        buffer_bytes: 256,
-        accumulators: 128,
-        entries: 4,
-        address_cycles: 2,
-        scratchpad_bytes: 0,
-        scratchpad_cycles: 2,
-        group_rows: true,
-    },
+    unit: UnitConfig::DESIGN,
     fold: false,
     order: Order::TileMajor,
     patches: true,

@@ -29,22 +29,26 @@ pub struct UnitConfig {
     pub group_rows: bool,
 }
 
-impl Default for UnitConfig {
+impl UnitConfig {
     /// The unit of geopim.md, with the readings of pim.md section 6: 500 MHz, 16 channels a tile, 128 accumulators.
+    pub const DESIGN: UnitConfig = UnitConfig {
+        clock_khz: 500_000,
+        lanes: 8,
+        tile_channels: 16,
+        buffers: 2,
+        buffer_bytes: 256,
+        accumulators: 128,
+        entries: 4,
+        address_cycles: 2,
+        scratchpad_bytes: 0,
+        scratchpad_cycles: 2,
+        group_rows: true,
+    };
+}
+
+impl Default for UnitConfig {
     fn default() -> UnitConfig {
-        UnitConfig {
-            clock_khz: 500_000,
-            lanes: 8,
-            tile_channels: 16,
-            buffers: 2,
-            buffer_bytes: 256,
-            accumulators: 128,
-            entries: 4,
-            address_cycles: 2,
-            scratchpad_bytes: 0,
-            scratchpad_cycles: 2,
-            group_rows: true,
-        }
+        UnitConfig::DESIGN
     }
 }
 
