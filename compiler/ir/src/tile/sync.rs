@@ -86,6 +86,21 @@ pub struct EventData {
     pub span: Span,
 }
 
+impl EventData {
+    /// What the source calls an operation on the event: for a ring its word.
+    pub fn word(&self, op: &SyncOp) -> &'static str {
+        match (self.purpose, op) {
+            (Purpose::RingFull, SyncOp::Set(_)) => "commit",
+            (Purpose::RingFull, SyncOp::Wait(_)) => "wait",
+            (Purpose::RingEmpty, SyncOp::Set(_)) => "release",
+            (Purpose::RingEmpty, SyncOp::Wait(_)) => "acquire",
+            (_, SyncOp::ArriveExpect(..)) => "arrive_and_expect",
+            (_, SyncOp::WaitPhase(..)) => "wait",
+            (_, op) => op.word(),
+        }
+    }
+}
+
 /// A role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleData {

@@ -195,7 +195,7 @@ pub(super) fn spelled(walk: &Walk, change: &Change) -> Option<(String, Span)> {
             if walk.code.kernel.events[e.event].purpose != Purpose::Author {
                 return None;
             }
-            format!("{}({});", text::word(&walk.code.kernel.events[e.event], &op), text::reference(walk.code, e)?)
+            format!("{}({});", walk.code.kernel.events[e.event].word(&op), text::reference(walk.code, e)?)
         }
     };
     let span = statement(walk, change.site)?;

@@ -123,7 +123,7 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
     let data = change.op.event().map(|e| &walk.code.kernel.events[e.event]);
     let near = text::operation(&walk.code.sites[change.site].stmt.op);
     if let Some(data) = data.filter(|d| d.purpose != Purpose::Author) {
-        let word = text::word(data, &change.op);
+        let word = data.word(&change.op);
         let help = match change.how {
             How::Before => format!("`{}.{word}()` before {near}", data.name),
             How::After => format!("`{}.{word}()` after {near}", data.name),
@@ -316,7 +316,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         .element
         .map_or_else(|| data.map_or("an event".to_owned(), |d| format!("`{}`", d.name)), |e| text::element(walk, e));
     let ring = data.filter(|d| matches!(d.purpose, Purpose::RingFull | Purpose::RingEmpty));
-    let word = data.map_or("barrier", |d| text::word(d, &sync));
+    let word = data.map_or("barrier", |d| d.word(&sync));
     let (id, message, label) = match &f.fault {
         Fault::Order(Wrong::Down) => match ring {
             Some(d) => ring_waits(walk, d, &what, f),

@@ -4,7 +4,7 @@ use super::code::{Code, Def};
 use super::find::{Fault, Finding};
 use super::walk::Walk;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{EventData, EventRef, Kernel, Op, Purpose, SyncOp, TileRef, Value};
+use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, TileRef, Value};
 
 /// `src[b]`
 pub(super) fn tile(code: &Code, r: &TileRef) -> String {
@@ -60,19 +60,6 @@ pub(super) fn element(walk: &Walk, element: u32) -> String {
         Purpose::RingFull | Purpose::RingEmpty => format!("slot {n} of ring `{}`", data.name),
         _ if data.count > 1 => format!("`{}[{n}]`", data.name),
         _ => format!("`{}`", data.name),
-    }
-}
-
-/// What the source calls an operation on an event: for a ring its word.
-pub(super) fn word(data: &EventData, op: &SyncOp) -> &'static str {
-    match (data.purpose, op) {
-        (Purpose::RingFull, SyncOp::Set(_)) => "commit",
-        (Purpose::RingFull, SyncOp::Wait(_)) => "wait",
-        (Purpose::RingEmpty, SyncOp::Set(_)) => "release",
-        (Purpose::RingEmpty, SyncOp::Wait(_)) => "acquire",
-        (_, SyncOp::ArriveExpect(..)) => "arrive_and_expect",
-        (_, SyncOp::WaitPhase(..)) => "wait",
-        (_, op) => op.word(),
     }
 }
 

@@ -255,12 +255,7 @@ impl Source {
     }
 
     fn stop(&self, stop: &Stop) -> Diagnostic {
-        let (code, help) = match stop.kind {
-            Fail::Array => (codes::SIM_ARRAY, ""),
-            Fail::Unit => (codes::SIM_UNIT, ""),
-            Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
-            Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
-        };
+        let (code, help) = failure(stop.kind);
         let site = match (stop.step, stop.op, stop.tensor) {
             (Some(step), Some(op), _) => Some(Site::Op(step, op)),
             (Some(step), None, _) => Some(Site::Step(step)),
@@ -273,6 +268,16 @@ impl Source {
             d = d.with_note(format!("the step comes from {file}:{}", place.line));
         }
         if help.is_empty() { d } else { d.with_help(help) }
+    }
+}
+
+/// The code of a failure, and what mends it in a stream; empty where nothing can be said.
+pub(crate) fn failure(kind: Fail) -> (Code, &'static str) {
+    match kind {
+        Fail::Array => (codes::SIM_ARRAY, ""),
+        Fail::Unit => (codes::SIM_UNIT, ""),
+        Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
+        Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
     }
 }
 

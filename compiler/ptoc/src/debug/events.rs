@@ -79,7 +79,7 @@ impl Events {
                 let last = mine.into_iter().chain(theirs).max_by_key(|(l, _)| l.tick);
                 // The slots of a ring are free from its declaration on.
                 let since = last.filter(|(l, _)| l.span != data.span).map_or(String::new(), |(l, of)| {
-                    let word = word(&kernel.events[of], &l.op);
+                    let word = kernel.events[of].word(&l.op);
                     let wrong = match (l.wrong, l.op) {
                         (false, _) => "",
                         (true, SyncOp::Set(_)) => ", which found it up",
@@ -165,17 +165,4 @@ fn partner(kernel: &Kernel, full: Event) -> Option<Event> {
     let data = &kernel.events[full];
     let same = |d: &EventData| d.purpose == Purpose::RingEmpty && d.name == data.name && d.span == data.span;
     kernel.events.iter().find(|(_, d)| same(d)).map(|(e, _)| e)
-}
-
-/// What the source calls it.
-fn word(data: &EventData, op: &SyncOp) -> &'static str {
-    match (data.purpose, op) {
-        (Purpose::RingFull, SyncOp::Set(_)) => "commit",
-        (Purpose::RingFull, SyncOp::Wait(_)) => "wait",
-        (Purpose::RingEmpty, SyncOp::Set(_)) => "release",
-        (Purpose::RingEmpty, SyncOp::Wait(_)) => "acquire",
-        (_, SyncOp::ArriveExpect(..)) => "arrive_and_expect",
-        (_, SyncOp::WaitPhase(..)) => "wait",
-        (_, op) => op.word(),
-    }
 }

@@ -8,7 +8,7 @@ use ptoc_ir::interp;
 use ptoc_ir::tile::Kernel;
 use ptoc_pim_sim::dram::{Command, Config};
 use ptoc_pim_sim::machine::report::Report;
-use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
+use ptoc_pim_sim::machine::{self, Options, Stop, device};
 use ptoc_pim_stream::Stream;
 use ptoc_pim_stream::stream::{Place, Role};
 use ptoc_tensor::Tensor;
@@ -109,12 +109,8 @@ pub fn run(
 }
 
 fn stopped(kernel: &Kernel, stop: &Stop) -> Box<Diagnostic> {
-    let code = match stop.kind {
-        Fail::Array => codes::SIM_ARRAY,
-        Fail::Unit => codes::SIM_UNIT,
-        Fail::Time => codes::SIM_TIME,
-        Fail::Size => codes::SIM_SIZE,
-    };
+    // What mends a stream is no help to who wrote the kernel.
+    let (code, _) = sim::failure(stop.kind);
     Box::new(Diagnostic::error(code, kernel.span, format!("the launch of `{}`: {stop}", kernel.name)))
 }
 
