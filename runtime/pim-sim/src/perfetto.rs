@@ -1,7 +1,8 @@
 //! Command traces as Chrome trace events, which Perfetto and chrome://tracing open.
 //!
 //! A process is a pseudo-channel. Its tracks are the data bus, refresh of all banks, and each bank: the row that is open,
-//! in it the commands that use it, and per-bank refreshes and precharges between rows. Times are nanoseconds since tick
+//! in it the commands that use it, and per-bank refreshes and precharges between rows. Data that units read from or write to
+//! their own banks are on no bus. Times are nanoseconds since tick
 //! 0, rounded down (the format has no finer ones), and each event has its exact tick in `args`.
 
 use crate::dram::{Command, Config, Issued};
@@ -19,26 +20,43 @@ pub struct Track {
     pub pch: Option<usize>,
     /// Its name.
     pub name: String,
-    /// First tick, end, name. Slices do not overlap.
+    /// First tick, end, name. Slices do not overlap; one that lies in another follows it.
     pub slices: Vec<(u64, u64, String)>,
 }
 
-/// Writes the trace of a device: `channels` has the commands of each channel, sorted by tick.
+/// The commands of a channel, sorted by tick.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Channel<'t> {
+    /// All of them.
+    pub issued: &'t [Issued],
+    /// For each: do its data stay in the memory? Those that are missing cross the data bus.
+    pub internal: &'t [bool],
+}
+
+impl<'t> Channel<'t> {
+    fn of(&self, pc: u32) -> impl Iterator<Item = (&'t Issued, bool)> {
+        let all = self.issued.iter().zip(self.internal.iter().copied().chain(std::iter::repeat(false)));
+        all.filter(move |(c, _)| u32::from(c.address.pc) == pc)
+    }
+}
+
+/// Writes the trace of a device, whose data all cross the buses: `channels` has the commands of each channel, sorted by tick.
 pub fn write(out: &mut dyn Write, config: &Config, channels: &[&[Issued]]) -> fmt::Result {
-    write_with(out, config, channels, &[])
+    let channels: Vec<Channel<'_>> = channels.iter().map(|issued| Channel { issued, internal: &[] }).collect();
+    write_with(out, config, &channels, &[])
 }
 
 /// The same with further tracks.
-pub fn write_with(out: &mut dyn Write, config: &Config, channels: &[&[Issued]], tracks: &[Track]) -> fmt::Result {
+pub fn write_with(out: &mut dyn Write, config: &Config, channels: &[Channel<'_>], tracks: &[Track]) -> fmt::Result {
     let mut events = Events { out, config, first: true };
     events.out.write_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     for (channel, trace) in channels.iter().enumerate() {
         for pc in 0..config.org.pseudochannel {
             let pch = channel * config.org.pseudochannel as usize + pc as usize;
             let mut own = tracks.iter().filter(|t| t.pch == Some(pch)).peekable();
-            if own.peek().is_some() || trace.iter().any(|c| u32::from(c.address.pc) == pc) {
+            if own.peek().is_some() || trace.of(pc).next().is_some() {
                 events.names(pch + 1, channel, pc)?;
-                events.pseudo_channel(pch + 1, trace.iter().filter(|c| u32::from(c.address.pc) == pc))?;
+                events.pseudo_channel(pch + 1, trace.of(pc))?;
             }
             let first = FIRST_BANK + config.org.banks_per_pc() as usize;
             for (n, track) in own.enumerate() {
@@ -129,7 +147,7 @@ impl Events<'_> {
         )
     }
 
-    fn pseudo_channel<'c>(&mut self, process: usize, trace: impl Iterator<Item = &'c Issued>) -> fmt::Result {
+    fn pseudo_channel<'c>(&mut self, process: usize, trace: impl Iterator<Item = (&'c Issued, bool)>) -> fmt::Result {
         let config = self.config;
         let (org, t) = (&config.org, &config.timing);
         let held = |c: Command| u64::from(config.command_ticks[c as usize]);
@@ -137,7 +155,7 @@ impl Events<'_> {
         let precharge = config.ticks(t.rp).saturating_sub(held(Command::Act) - 1).max(1);
         let mut open: Vec<Option<Open>> = vec![None; org.banks_per_pc() as usize];
         let mut end = 0u64;
-        for c in trace {
+        for (c, internal) in trace {
             let (tick, a) = (c.tick, &c.address);
             let after = tick.saturating_add(held(c.command));
             end = end.max(after);
@@ -172,12 +190,10 @@ impl Events<'_> {
                     let latency = if c.command.is_read() { t.cl } else { t.cwl };
                     let data = after - 1 + config.ticks(latency);
                     let moved = (data, data.saturating_add(config.ticks(t.bl)));
-                    self.slice(
-                        process,
-                        DATA,
-                        moved,
-                        format_args!("{name} {} {} row {} column {}", a.bankgroup, a.bank, a.row, a.column),
-                    )?;
+                    if !internal {
+                        let what = format_args!("{name} {} {} row {} column {}", a.bankgroup, a.bank, a.row, a.column);
+                        self.slice(process, DATA, moved, what)?;
+                    }
                     if matches!(c.command, Command::RdA | Command::WrA) {
                         self.close(process, index, &mut open, after)?;
                     }

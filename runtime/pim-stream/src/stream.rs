@@ -121,7 +121,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The word with which its line begins, and its name in reports.
+    /// The words with which its line begins, and its name in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Action::Write(_) => "write",
@@ -131,7 +131,11 @@ impl Action {
             Action::Exec(_) => "exec",
             Action::Descriptor(_) => "descriptor",
             Action::Params(_) => "params",
-            Action::Driver(c) => c.kind.name(),
+            Action::Driver(c) => match c.kind {
+                driver::Kind::Load => "driver load",
+                driver::Kind::Execute => "driver execute",
+                driver::Kind::Read => "driver read",
+            },
         }
     }
 }

@@ -11,7 +11,6 @@ use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes, suggest};
 use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::{Config, Issued};
 use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
-use ptoc_pim_sim::perfetto;
 use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::Parsed;
@@ -210,9 +209,7 @@ pub(crate) fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> R
                 .with_help("this is an error in ptoc; please report it with the stream and the configuration"));
         }
     }
-    let mut out = String::new();
-    perfetto::write_with(&mut out, config, &channels, &report.tracks()).expect("a string takes everything");
-    Ok(out)
+    Ok(report.timeline(config))
 }
 
 impl Source {

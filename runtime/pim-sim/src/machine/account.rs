@@ -65,6 +65,8 @@ impl Bucket {
 /// Ticks by bucket.
 pub type Buckets = [u64; Bucket::COUNT];
 
+const NONE: Buckets = [0; Bucket::COUNT];
+
 /// A pseudo-channel's time so far.
 #[derive(Clone, Debug)]
 struct Clock {
@@ -75,6 +77,8 @@ struct Clock {
     /// Its last data have moved then.
     data_end: u64,
     buckets: Buckets,
+    /// Those of them in which units with sequencers had the banks: each unit has its own account of that time.
+    apart: Buckets,
 }
 
 /// A column command, for the account.
@@ -121,13 +125,18 @@ impl Account {
     /// So many pseudo-channels, at tick 0.
     pub fn new(pchs: usize) -> Account {
         let clock =
-            Clock { done: 0, busy: (0, Bucket::Idle, Place::default()), data_end: 0, buckets: [0; Bucket::COUNT] };
+            Clock { done: 0, busy: (0, Bucket::Idle, Place::default()), data_end: 0, buckets: NONE, apart: NONE };
         Account { clocks: vec![clock; pchs], kind: "", kinds: BTreeMap::new(), lines: BTreeMap::new() }
     }
 
     /// Ticks of a pseudo-channel so far.
     pub fn buckets(&self, pch: usize) -> &Buckets {
         &self.clocks[pch].buckets
+    }
+
+    /// Ticks of a pseudo-channel in which units with sequencers had its banks, by what its slowest unit did.
+    pub fn apart(&self, pch: usize) -> &Buckets {
+        &self.clocks[pch].apart
     }
 
     /// A step begins.
@@ -171,6 +180,19 @@ impl Account {
     pub fn spend(&mut self, pch: usize, until: u64, bucket: Bucket, place: Place) {
         self.finish_busy(pch, until);
         self.charge(pch, until, bucket, place);
+    }
+
+    /// Units with sequencers have the banks of a pseudo-channel up to `until`; see [`Account::apart`].
+    pub fn spend_apart(&mut self, pch: usize, until: u64, bucket: Bucket, place: Place) {
+        let before = self.clocks[pch].buckets;
+        self.spend(pch, until, bucket, place);
+        let clock = &mut self.clocks[pch];
+        clock
+            .apart
+            .iter_mut()
+            .zip(clock.buckets)
+            .zip(before)
+            .for_each(|((apart, after), before)| *apart += after - before);
     }
 
     /// The step that began at `start` ends; all pseudo-channels meet. Data still move, then there is nothing to do.

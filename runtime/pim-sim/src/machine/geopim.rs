@@ -4,8 +4,8 @@
 //! `params`, `write` and `read` steps. EXECUTE closes the banks, lets the units of every channel work, and ends when all are done
 //! and their banks are closed again.
 
-use super::account::Bucket;
-use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::account::{Bucket, Buckets};
+use super::lanes::{Effect, Rules, Source, Want};
 use super::log::{Log, Slice};
 use super::memory::Memory;
 use super::{Fail, Machine, Stop};
@@ -29,10 +29,8 @@ pub struct State {
 }
 
 /// What a unit did in its executions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitTime {
-    /// Number of its bank in the device.
-    pub bank: usize,
     /// Ticks by [`Label`], in the order of [`Label::ALL`].
     pub ticks: [u64; Label::COUNT],
     /// Queries, samples and half buffers.
@@ -41,6 +39,22 @@ pub struct UnitTime {
     pub map: [u64; 2],
     /// Bursts from the scratchpad.
     pub shared: u64,
+}
+
+impl UnitTime {
+    fn add(&mut self, other: &UnitTime) {
+        self.ticks.iter_mut().zip(other.ticks).for_each(|(a, b)| *a += b);
+        self.work.iter_mut().zip(other.work).for_each(|(a, b)| *a += b);
+        self.map.iter_mut().zip(other.map).for_each(|(a, b)| *a += b);
+        self.shared += other.shared;
+    }
+
+    /// Its time as the account of a pseudo-channel names it.
+    pub fn buckets(&self) -> Buckets {
+        let mut out = Buckets::default();
+        Label::ALL.iter().zip(self.ticks).for_each(|(label, ticks)| out[bucket(*label) as usize] += ticks);
+        out
+    }
 }
 
 /// The banks of a channel, for the units.
@@ -118,7 +132,7 @@ impl Machine<'_> {
                 };
                 let bytes = entry.encode().map_err(|e| Stop::new(Fail::Unit, format!("query {q}: {e}")))?;
                 let address = home + p.address + (i * register::SIZE) as u64;
-                full |= self.memory.write(address, &bytes).is_err();
+                full |= self.dram.memory.write(address, &bytes).is_err();
                 bursts.push(address / BURST as u64);
             }
         }
@@ -126,7 +140,7 @@ impl Machine<'_> {
             return Err(Stop::new(Fail::Size, super::FULL.into()));
         }
         self.geopim.packed = Some((p.samples, p.offsets.is_some()));
-        self.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
+        self.dram.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
         self.serve(place, &bursts, true, start)
     }
 
@@ -192,7 +206,7 @@ impl Machine<'_> {
         let pcs = g.pch as usize;
         let begin = self.close(channel, start)?;
         for pc in 0..pcs {
-            self.log.account.spend(channel * pcs + pc, begin, Bucket::Row, place);
+            self.dram.log.account.spend(channel * pcs + pc, begin, Bucket::Row, place);
         }
         let homes: Vec<u64> = (0..g.pch * g.banks_of_pch())
             .map(|n| {
@@ -201,7 +215,7 @@ impl Machine<'_> {
             })
             .collect();
         let wanted = jobs.len();
-        if self.controller.refresh == Refresh::PerBank {
+        if self.dram.controller.refresh == Refresh::PerBank {
             // Banks without work take their turns too.
             let idle: Vec<usize> = (0..homes.len()).filter(|b| jobs.iter().all(|j| j.bank != *b)).collect();
             let job = jobs[0].clone();
@@ -209,22 +223,24 @@ impl Machine<'_> {
         }
         let kernel = Kernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
         let mut commands: Vec<Issued> = Vec::new();
-        let mut view = View { memory: &mut self.memory, homes, full: false };
-        let report = run(&self.config, self.controller.refresh, &kernel, &jobs, &mut view, begin, |i| commands.push(i));
+        let mut view = View { memory: &mut self.dram.memory, homes, full: false };
+        let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, begin, |i| {
+            commands.push(i)
+        });
         let report = report.map_err(|f: Fault| Stop::new(Fail::Unit, f.to_string()))?;
         if view.full {
             return Err(Stop::new(Fail::Size, super::FULL.into()));
         }
-        self.sessions[channel].resume(report.end, report.due, &self.config, &self.controller);
+        self.dram.sessions[channel].resume(report.end, report.due, &self.dram.config, &self.dram.controller);
         commands.sort_by_key(|i| i.tick);
-        self.sessions[channel].replay(&self.config, &commands);
+        self.dram.sessions[channel].replay(&self.dram.config, &commands);
         for i in &commands {
-            self.log.issued(channel, i, 1, false);
+            self.dram.log.issued(channel, i, 1, false);
         }
         self.charge(place, channel, wanted, &kernel, &report);
         let per_pc = g.banks_of_pch() as usize;
         for unit in &report.units[..wanted] {
-            self.log.slice(Slice {
+            self.dram.log.slice(Slice {
                 pch: channel * pcs + unit.bank / per_pc,
                 unit: Some(channel * pcs * per_pc + unit.bank),
                 start: report.start,
@@ -238,20 +254,12 @@ impl Machine<'_> {
 
     /// Closes all banks of a channel; the tick from which they may be activated.
     fn close(&mut self, channel: usize, start: u64) -> Result<u64, Stop> {
-        self.catch_up(channel, start)?;
+        self.dram.catch_up(channel, start)?;
         let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing(false)).collect();
-        let mut on = Channel {
-            config: &self.config,
-            controller: &self.controller,
-            number: channel,
-            session: &mut self.sessions[channel],
-            memory: &mut self.memory,
-            log: &mut self.log,
-        };
         let rules = Rules { act_weight: 1, fence_data: true };
         let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn Source));
-        let closed = on.run(rules, start, sources)?;
-        let session = &self.sessions[channel];
+        let closed = self.dram.channel(channel).run(rules, start, sources)?;
+        let session = &self.dram.sessions[channel];
         let banks = (self.geometry.pch * self.geometry.banks_of_pch()) as usize;
         Ok((0..banks).map(|b| session.earliest(Command::Act, b, closed)).max().unwrap_or(closed))
     }
@@ -268,7 +276,7 @@ impl Machine<'_> {
             let corners = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
             corners.into_iter().all(|at| {
                 let row = job.place.burst(at, 0) * BURST as u64 / row * row;
-                self.memory.is_copy(first + row, homes[job.bank] + row)
+                self.dram.memory.is_copy(first + row, homes[job.bank] + row)
             })
         })
     }
@@ -281,13 +289,13 @@ impl Machine<'_> {
         for unit in &report.units[..units] {
             let c = &unit.counts;
             let accesses = c.map_reads + c.operand_reads + c.writes;
-            self.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
-            self.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
+            self.dram.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
+            self.dram.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
             let ticks = Label::ALL.map(|l| unit.ledger.of(l));
-            self.log.units.push(UnitTime {
-                bank: first + unit.bank,
+            let s = &unit.states;
+            self.dram.log.units.entry(first + unit.bank).or_default().add(&UnitTime {
                 ticks,
-                work: [unit.states.queries, unit.states.samples, unit.states.tiles],
+                work: [s.queries, s.samples, s.tiles],
                 map: [c.map_reads, c.map_hits],
                 shared: c.shared,
             });
@@ -298,7 +306,7 @@ impl Machine<'_> {
             let mut at = report.start;
             for label in Label::ALL {
                 at += slowest.ledger.of(label);
-                self.log.account.spend(channel * pcs + pc, at, bucket(label), place);
+                self.dram.log.account.spend_apart(channel * pcs + pc, at, bucket(label), place);
             }
         }
     }

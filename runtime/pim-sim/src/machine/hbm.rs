@@ -5,7 +5,7 @@
 //! mode changes between single and all-bank, all banks are closed, so that both ways of addressing find one state.
 
 use super::account::Bucket;
-use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::lanes::{Effect, Rules, Source, Want};
 use super::log::Log;
 use super::memory::Memory;
 use super::{Fail, Machine, Stop};
@@ -42,7 +42,7 @@ impl Machine<'_> {
             let (own, others) = rest.split_at(rest.iter().take_while(|p| p.channel == first.channel).count());
             rest = others;
             let number = usize::from(first.channel);
-            self.catch_up(number, start)?;
+            self.dram.catch_up(number, start)?;
             let mut lanes: Vec<ExecLane<'_>> = Vec::new();
             let per_channel = self.geometry.pch as usize;
             let all = &mut self.hbm[number * per_channel..(number + 1) * per_channel];
@@ -62,16 +62,8 @@ impl Machine<'_> {
                     lanes.last_mut().expect("just pushed").settle();
                 }
             }
-            let mut channel = Channel {
-                config: &self.config,
-                controller: &self.controller,
-                number,
-                session: &mut self.sessions[number],
-                memory: &mut self.memory,
-                log: &mut self.log,
-            };
             let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn Source));
-            let done = channel.run(rules, start, sources)?;
+            let done = self.dram.channel(number).run(rules, start, sources)?;
             end = end.max(done);
         }
         Ok(end)

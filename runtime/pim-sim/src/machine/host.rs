@@ -4,7 +4,7 @@
 //! has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it is written.
 
 use super::account::{Bucket, Event};
-use super::lanes::{Channel, Effect, Rules, Source, Want};
+use super::lanes::{Effect, Rules, Source, Want};
 use super::log::Log;
 use super::memory::Memory;
 use super::{Fail, Machine, Stop};
@@ -74,10 +74,10 @@ impl Machine<'_> {
         let mut full = false;
         placed.for_each(|a| {
             let Some(element) = elements.next() else { return };
-            full |= self.memory.write(a, element).is_err();
+            full |= self.dram.memory.write(a, element).is_err();
         });
         self.fits(full)?;
-        self.log.bytes.host_useful += bytes.len() as u64;
+        self.dram.log.bytes.host_useful += bytes.len() as u64;
         let bursts = Bursts::of(&placed);
         match t.placement.replicated {
             false => self.serve(place, &bursts.list, true, start),
@@ -89,7 +89,7 @@ impl Machine<'_> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
         let size = decl.dtype.size();
-        let memory = &self.memory;
+        let memory = &self.dram.memory;
         if let Some(array) = &mut self.arrays[t.tensor as usize] {
             let mut elements = array.bytes_mut().chunks_exact_mut(size);
             placed.for_each(|a| {
@@ -98,7 +98,7 @@ impl Machine<'_> {
                 }
             });
         }
-        self.log.bytes.host_useful += placed.elements() * size as u64;
+        self.dram.log.bytes.host_useful += placed.elements() * size as u64;
         self.serve(place, &Bursts::of(&placed).list, false, start)
     }
 
@@ -156,16 +156,16 @@ impl Machine<'_> {
         let mut values = vec![0; pairs.len() * size];
         let (mut reads, mut writes) = (Bursts::default(), Bursts::default());
         for ((from, to), value) in pairs.iter().zip(values.chunks_exact_mut(size)) {
-            self.memory.read_into(*from, value);
+            self.dram.memory.read_into(*from, value);
             reads.add(*from);
             writes.add(*to);
         }
         let mut full = false;
         for ((_, to), value) in pairs.iter().zip(values.chunks_exact(size)) {
-            full |= self.memory.write(*to, value).is_err();
+            full |= self.dram.memory.write(*to, value).is_err();
         }
         self.fits(full)?;
-        self.log.bytes.host_useful += 2 * values.len() as u64;
+        self.dram.log.bytes.host_useful += 2 * values.len() as u64;
         let middle = self.serve(place, &reads.list, false, start)?;
         match replicated {
             false => self.serve(place, &writes.list, true, middle),
@@ -179,7 +179,7 @@ impl Machine<'_> {
 
     /// Lets every channel serve its part; returns the tick when all have.
     pub(super) fn serve(&mut self, place: Place, bursts: &[u64], write: bool, start: u64) -> Result<u64, Stop> {
-        let mut requests: Vec<Vec<Request>> = vec![Vec::new(); self.sessions.len()];
+        let mut requests: Vec<Vec<Request>> = vec![Vec::new(); self.dram.sessions.len()];
         for burst in bursts {
             let (channel, address) = locate(&self.geometry, *burst);
             requests[channel].push(Request { address, write });
@@ -188,17 +188,17 @@ impl Machine<'_> {
             // All banks open one row, and successive bursts go to other pseudo-channels and bank groups.
             own.sort_by_key(|Request { address: a, .. }| (a.row, a.column, a.bank, a.bankgroup, a.pc));
         }
-        self.log.bytes.host_moved += bursts.len() as u64 * BURST as u64;
-        let t = &self.config.timing;
-        let [busy, read, written] = [t.bl.max(t.ccd_s), t.cl + t.bl, t.cwl + t.bl].map(|n| self.config.ticks(n));
+        self.dram.log.bytes.host_moved += bursts.len() as u64 * BURST as u64;
+        let t = &self.dram.config.timing;
+        let [busy, read, written] = [t.bl.max(t.ccd_s), t.cl + t.bl, t.cwl + t.bl].map(|n| self.dram.config.ticks(n));
         let pcs = self.geometry.pch as usize;
         let mut end = start;
         for (number, requests) in requests.into_iter().enumerate() {
             if requests.is_empty() {
                 continue;
             }
-            self.catch_up(number, start)?;
-            let log = &mut self.log;
+            self.dram.catch_up(number, start)?;
+            let log = &mut self.dram.log;
             let sink = |i: crate::dram::Issued, cause| {
                 log.issued(number, &i, 1, true);
                 if i.command.is_column() {
@@ -209,8 +209,8 @@ impl Machine<'_> {
                     log.account.column(pch, Event { tick: i.tick, wait, fence: start, busy, data_end, place });
                 }
             };
-            let session = &mut self.sessions[number];
-            let done = session.serve(&self.config, &self.controller, start, requests.into_iter(), sink);
+            let session = &mut self.dram.sessions[number];
+            let done = session.serve(&self.dram.config, &self.dram.controller, start, requests.into_iter(), sink);
             end = end.max(done.map_err(|e| Stop::new(Fail::Time, e.to_string()))?);
         }
         Ok(end)
@@ -229,15 +229,15 @@ impl Machine<'_> {
         rows.sort_unstable();
         rows.dedup();
         for row in rows {
-            homes.iter().for_each(|home| self.memory.copy_row(row, home + row));
+            homes.iter().for_each(|home| self.dram.memory.copy_row(row, home + row));
         }
         let mut used: Vec<(usize, usize)> =
             homes.iter().map(|h| locate(&g, h / BURST as u64)).map(|(c, a)| (c, usize::from(a.pc))).collect();
         used.sort_unstable();
         used.dedup();
         let mut end = start;
-        self.log.bytes.host_moved += (bursts.len() * used.len() * BURST) as u64;
-        for number in 0..self.sessions.len() {
+        self.dram.log.bytes.host_moved += (bursts.len() * used.len() * BURST) as u64;
+        for number in 0..self.dram.sessions.len() {
             let mut lanes: Vec<Broadcast<'_>> = used
                 .iter()
                 .filter(|(c, _)| *c == number)
@@ -246,19 +246,11 @@ impl Machine<'_> {
             if lanes.is_empty() {
                 continue;
             }
-            self.catch_up(number, start)?;
+            self.dram.catch_up(number, start)?;
             let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
-            let mut channel = Channel {
-                config: &self.config,
-                controller: &self.controller,
-                number,
-                session: &mut self.sessions[number],
-                memory: &mut self.memory,
-                log: &mut self.log,
-            };
             // All banks are closed for it, and after it: they have one state.
             let sources = lanes.iter_mut().map(|l| (l.pc, l as &mut dyn Source));
-            end = end.max(channel.run(rules, start, sources)?);
+            end = end.max(self.dram.channel(number).run(rules, start, sources)?);
         }
         Ok(end)
     }
@@ -294,15 +286,5 @@ impl Source for Broadcast<'_> {
     fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
         self.at += 1;
         Ok(Effect { bucket: Bucket::Column, place: self.place, host: true })
-    }
-}
-
-impl Machine<'_> {
-    /// The refreshes that a channel owes when it begins to work after having nothing to do.
-    pub(super) fn catch_up(&mut self, number: usize, until: u64) -> Result<(), Stop> {
-        let log = &mut self.log;
-        self.sessions[number]
-            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false))
-            .map_err(|e| Stop::new(Fail::Time, e.to_string()))
     }
 }

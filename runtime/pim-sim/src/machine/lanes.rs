@@ -84,6 +84,42 @@ struct Lane<'s> {
     counted: bool,
 }
 
+/// The memory and its past: what every way of using it needs.
+pub struct Dram {
+    /// The device.
+    pub config: Config,
+    /// Who refreshes, and how the host is served.
+    pub controller: Controller,
+    /// The state of each channel.
+    pub sessions: Vec<Session>,
+    /// What the banks hold.
+    pub memory: Memory,
+    /// What happened.
+    pub log: Log,
+}
+
+impl Dram {
+    /// A channel, to which commands can be given in order.
+    pub fn channel(&mut self, number: usize) -> Channel<'_> {
+        Channel {
+            config: &self.config,
+            controller: &self.controller,
+            number,
+            session: &mut self.sessions[number],
+            memory: &mut self.memory,
+            log: &mut self.log,
+        }
+    }
+
+    /// The refreshes that a channel owes when it begins to work after having nothing to do.
+    pub fn catch_up(&mut self, number: usize, until: u64) -> Result<(), Stop> {
+        let log = &mut self.log;
+        self.sessions[number]
+            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false))
+            .map_err(|e| Stop::new(Fail::Time, e.to_string()))
+    }
+}
+
 /// A channel and what its commands are noted in.
 pub struct Channel<'c> {
     /// The device.

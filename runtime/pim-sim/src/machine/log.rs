@@ -5,6 +5,7 @@ use super::geopim::UnitTime;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use ptoc_pim_stream::stream::Place;
+use std::collections::BTreeMap;
 
 /// What happened in one bank. Commands for many banks count at the one that they address, steps at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,14 +63,16 @@ pub struct Log {
     pub unit_steps: u64,
     /// Operations of lanes in them.
     pub lane_ops: u64,
-    /// What units with sequencers of their own did, execution by execution.
-    pub units: Vec<UnitTime>,
+    /// What units with sequencers of their own did in all executions, by the number of their bank.
+    pub units: BTreeMap<usize, UnitTime>,
     /// Energy so far; background comes at the end.
     pub energy: Energy,
     /// Energy of units: accesses to their banks, and operations.
     pub unit_energy: [f64; 2],
     /// The commands of each channel, if they are wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
+    /// For each of them: do its data stay in the memory, so that no data bus carries them?
+    pub internal: Option<Vec<Vec<bool>>>,
     /// The units' timeline, if it is wanted.
     pub slices: Option<Vec<Slice>>,
     /// The last slice of each pseudo-channel.
@@ -104,10 +107,11 @@ impl Log {
             bytes: Bytes::default(),
             unit_steps: 0,
             lane_ops: 0,
-            units: Vec::new(),
+            units: BTreeMap::new(),
             energy: Energy::default(),
             unit_energy: [0.0; 2],
             trace: trace.then(|| vec![Vec::new(); org.channel as usize]),
+            internal: trace.then(|| vec![Vec::new(); org.channel as usize]),
             slices: trace.then(Vec::new),
             last_slice: vec![usize::MAX; pchs],
             model,
@@ -163,6 +167,9 @@ impl Log {
         }
         if let Some(trace) = &mut self.trace {
             trace[channel].push(*i);
+        }
+        if let Some(internal) = &mut self.internal {
+            internal[channel].push(!host);
         }
     }
 

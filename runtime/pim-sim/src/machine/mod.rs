@@ -15,8 +15,9 @@ pub mod log;
 mod memory;
 pub mod report;
 
-use crate::dram::{Config, Controller, Session};
+use crate::dram::{Config, Session};
 use crate::energy::Model;
+use lanes::Dram;
 use log::Log;
 use memory::Memory;
 use ptoc_pim_stream::stream::{Action, Role, Stream};
@@ -91,11 +92,7 @@ pub struct Outcome {
 struct Machine<'s> {
     stream: &'s Stream,
     geometry: Geometry,
-    config: Config,
-    controller: Controller,
-    sessions: Vec<Session>,
-    memory: Memory,
-    log: Log,
+    dram: Dram,
     /// The host's arrays by number; a `temp` is not there.
     arrays: Vec<Option<Tensor>>,
     /// Units of HBM-PIM, by pseudo-channel.
@@ -112,41 +109,44 @@ pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, option
     let geometry = device::geometry(config);
     let model = Model::of(config).map_err(|e| Stop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
     let controller = device::controller(&stream.device);
-    let pchs = geometry.channel * geometry.pch;
-    let mut machine = Machine {
-        stream,
-        geometry,
+    let dram = Dram {
+        config: config.clone(),
         sessions: (0..geometry.channel).map(|_| Session::new(config, &controller)).collect(),
         controller,
         memory: Memory::new(geometry.row_bytes()),
         log: Log::new(config, model, options.trace),
+    };
+    let pchs = geometry.channel * geometry.pch;
+    let mut machine = Machine {
+        stream,
+        geometry,
+        dram,
         arrays: arrays(stream, inputs)?,
         hbm: match stream.unit {
             UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
             _ => Vec::new(),
         },
         geopim: geopim::State::default(),
-        config: config.clone(),
     };
     let mut now = 0;
     let mut times = Vec::with_capacity(stream.steps.len());
     for (n, step) in stream.steps.iter().enumerate() {
         let end = machine.step(n, now).map_err(|stop| Stop { step: Some(n), ..stop })?;
-        machine.log.account.end(now, end, step.place);
+        machine.dram.log.account.end(now, end, step.place);
         times.push((now, end));
         now = end;
     }
-    for channel in 0..machine.sessions.len() {
-        machine.catch_up(channel, now)?;
+    for channel in 0..machine.dram.sessions.len() {
+        machine.dram.catch_up(channel, now)?;
     }
-    machine.log.finish(config, now);
+    machine.dram.log.finish(config, now);
     let outputs = machine
         .arrays
         .into_iter()
         .zip(&stream.tensors)
         .map(|(a, t)| a.filter(|_| matches!(t.role, Role::Out | Role::InOut)))
         .collect();
-    let report = Report::new(stream, config, machine.log, &machine.sessions, times);
+    let report = Report::new(stream, config, machine.dram, times);
     Ok(Outcome { outputs, report })
 }
 
@@ -155,7 +155,7 @@ impl Machine<'_> {
     fn step(&mut self, n: usize, start: u64) -> Result<u64, Stop> {
         let step = &self.stream.steps[n];
         let place = step.place;
-        self.log.account.begin(step.action.name());
+        self.dram.log.account.begin(step.action.name());
         match &step.action {
             Action::Write(t) => self.write(place, t, start),
             Action::Read(t) => self.read(place, t, start),

@@ -1,15 +1,17 @@
-//! What a run took, as numbers and as JSON.
+//! What a run took, as numbers, as JSON and as a timeline.
+
+mod json;
+mod tracks;
 
 use super::account::{Bucket, Buckets, Kind};
+use super::device::geometry;
 use super::geopim::UnitTime;
+use super::lanes::Dram;
 use super::log::{BankCount, Bytes, Log, Slice};
 use crate::dram::mapping::Mapping;
-use crate::dram::{Command, Config, Controller, Issued, Request, Session, simulate_channels};
+use crate::dram::{Command, Config, Controller, Issued, Request, simulate_channels};
 use crate::energy::Energy;
-use crate::perfetto::Track;
-use crate::units::geopim::Label;
 use ptoc_pim_stream::stream::{Place, Role, Stream};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The numbers of a run.
@@ -31,7 +33,7 @@ pub struct Report {
     pub kinds: BTreeMap<&'static str, Kind>,
     /// By line of the source; file 0 is none.
     pub lines: BTreeMap<Place, Buckets>,
-    /// By pseudo-channel of the device, counted through; so are its units.
+    /// By pseudo-channel of the device, counted through.
     pub pchs: Vec<Buckets>,
     /// By bank, in the order of addresses.
     pub banks: Vec<BankCount>,
@@ -51,16 +53,57 @@ pub struct Report {
     pub unit_energy: [f64; 2],
     /// The host doing the same with the same memory: reading what the stream takes and writing what it gives.
     pub baseline: Baseline,
-    /// What units with sequencers of their own did, execution by execution.
-    pub units: Vec<UnitTime>,
+    /// The units that worked, by their numbers.
+    pub units: Vec<UnitReport>,
     /// Files that places count.
     pub files: Vec<String>,
     /// Commands of each channel, if they were wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
+    /// For each of them: do its data stay in the memory?
+    pub internal: Option<Vec<Vec<bool>>>,
     /// What column commands in order did, if it was wanted.
     pub slices: Option<Vec<Slice>>,
     /// The name of each step.
     names: Vec<(&'static str, Place)>,
+}
+
+/// What a unit did in the whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitReport {
+    /// Its number, as placements count units.
+    pub number: u32,
+    /// The number of its first bank in the device.
+    pub bank: usize,
+    /// Every tick of the run, once: what its pseudo-channel did, or, of one with a sequencer, what it did itself while units
+    /// had the banks.
+    pub buckets: Buckets,
+    /// Steps by commands, or accesses to its bank.
+    pub steps: u64,
+    /// What one with a sequencer worked on.
+    pub sequencer: Option<UnitTime>,
+}
+
+/// The units that made a step.
+fn units(stream: &Stream, config: &Config, log: &Log) -> Vec<UnitReport> {
+    let g = geometry(config);
+    let per_pch = g.banks_of_pch() as usize;
+    let all = (0..stream.unit.count(&g)).map(|number| {
+        let [channel, pch, group, bank] = stream.unit.home(number, &g);
+        let pch = (channel * g.pch + pch) as usize;
+        let bank = pch * per_pch + (group * g.bank + bank) as usize;
+        let steps = log.banks[bank..bank + stream.unit.banks() as usize].iter().map(|b| b.steps).sum();
+        let mut buckets = *log.account.buckets(pch);
+        let sequencer = log.units.get(&bank).copied();
+        if let Some(own) = &sequencer {
+            let apart = log.account.apart(pch);
+            let mine = own.buckets();
+            buckets.iter_mut().zip(apart).zip(mine).for_each(|((b, apart), mine)| *b = *b - apart + mine);
+            // Executions in which it had no work.
+            buckets[Bucket::Idle as usize] += apart.iter().sum::<u64>() - mine.iter().sum::<u64>();
+        }
+        UnitReport { number, bank, buckets, steps, sequencer }
+    });
+    all.filter(|u| u.steps > 0 || u.sequencer.is_some()).collect()
 }
 
 /// The host's arrays streamed once through the same memory, interleaved over channels, pseudo-channels and bank groups. A bound:
@@ -76,13 +119,9 @@ pub struct Baseline {
 }
 
 impl Report {
-    pub(super) fn new(
-        stream: &Stream,
-        config: &Config,
-        log: Log,
-        sessions: &[Session],
-        steps: Vec<(u64, u64)>,
-    ) -> Report {
+    pub(super) fn new(stream: &Stream, config: &Config, dram: Dram, steps: Vec<(u64, u64)>) -> Report {
+        let Dram { log, sessions, .. } = dram;
+        let units = units(stream, config, &log);
         let org = &config.org;
         let pchs = (org.channel * org.pseudochannel) as usize;
         let sum = |f: fn(&crate::dram::Stats) -> u64| sessions.iter().map(|s| f(s.stats())).sum();
@@ -105,49 +144,13 @@ impl Report {
             energy: log.energy,
             unit_energy: log.unit_energy,
             baseline: baseline(stream, config),
-            units: log.units,
+            units,
             files: stream.files.clone(),
             trace: log.trace,
+            internal: log.internal,
             slices: log.slices,
             names: stream.steps.iter().map(|s| (s.action.name(), s.place)).collect(),
         }
-    }
-
-    /// The timeline: steps, and the units of each pseudo-channel, which work in lock step.
-    pub fn tracks(&self) -> Vec<Track> {
-        let steps = self.steps.iter().zip(&self.names);
-        let slices = steps.map(|((from, to), (name, place))| {
-            let place = if place.file == 0 { String::new() } else { format!(" {}", self.place(*place)) };
-            (*from, *to, format!("{name}{place}"))
-        });
-        let mut tracks = vec![Track { pch: None, name: "steps".into(), slices: slices.collect() }];
-        let per_pch = (self.shape[1] * self.shape[2]) as usize;
-        let named = |s: &Slice| {
-            let place = if s.place.file == 0 { String::new() } else { format!(" {}", self.place(s.place)) };
-            (s.start, s.end, format!("{}{place}", s.bucket.name()))
-        };
-        let mut own: BTreeMap<(usize, Option<usize>), Vec<_>> = BTreeMap::new();
-        for s in self.slices.iter().flatten() {
-            own.entry((s.pch, s.unit)).or_default().push(named(s));
-        }
-        for ((pch, unit), slices) in own {
-            match unit {
-                Some(bank) => {
-                    let [.., group, bank] = self.bank(bank);
-                    tracks.push(Track {
-                        pch: Some(pch),
-                        name: format!("unit of bank group {group} bank {bank}"),
-                        slices,
-                    });
-                }
-                None if self.unit == "hbm-pim" => (0..per_pch / 2).for_each(|unit| {
-                    tracks.push(Track { pch: Some(pch), name: format!("unit {unit}"), slices: slices.clone() });
-                }),
-                // Broadcasts.
-                None => tracks.push(Track { pch: Some(pch), name: "all banks".into(), slices }),
-            }
-        }
-        tracks
     }
 
     /// Nanoseconds of all steps.
@@ -186,102 +189,6 @@ impl Report {
     pub fn bank(&self, number: usize) -> [usize; 4] {
         let [pchs, groups, banks] = self.shape.map(|n| n as usize);
         [number / banks / groups / pchs, number / banks / groups % pchs, number / banks % groups, number % banks]
-    }
-
-    /// The numbers as JSON. What did not happen is left out of lists of commands and banks.
-    pub fn json(&self) -> Value {
-        let buckets = |b: &Buckets| -> Value {
-            Bucket::ALL.iter().map(|n| (n.name().to_owned(), json!(b[*n as usize]))).collect::<Map<_, _>>().into()
-        };
-        let commands: Map<String, Value> = Command::ALL
-            .iter()
-            .filter(|c| self.commands[**c as usize] > 0)
-            .map(|c| (c.name().to_owned(), json!(self.commands[*c as usize])))
-            .collect();
-        let kinds: Map<String, Value> = self
-            .kinds
-            .iter()
-            .map(|(name, k)| {
-                let value = json!({"steps": k.steps, "cycles": k.ticks, "attribution": buckets(&k.buckets)});
-                ((*name).to_owned(), value)
-            })
-            .collect();
-        let lines: Vec<Value> = self
-            .lines
-            .iter()
-            .map(|(p, b)| json!({"file": self.place(*p), "line": p.line, "attribution": buckets(b)}))
-            .collect();
-        let pchs: Vec<Value> = self
-            .pchs
-            .iter()
-            .enumerate()
-            .map(|(n, b)| {
-                let per = self.shape[0] as usize;
-                json!({"channel": n / per, "pseudochannel": n % per, "attribution": buckets(b)})
-            })
-            .collect();
-        let banks: Vec<Value> = self
-            .banks
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| **b != BankCount::default())
-            .map(|(n, b)| {
-                let [channel, pch, group, bank] = self.bank(n);
-                json!({"channel": channel, "pseudochannel": pch, "bankgroup": group, "bank": bank,
-                       "act": b.act, "rd": b.rd, "wr": b.wr, "unit_steps": b.steps})
-            })
-            .collect();
-        let units: Vec<Value> = self.units.iter().map(|u| self.unit_json(u)).collect();
-        let e = &self.energy;
-        json!({
-            "device": self.device,
-            "unit": self.unit,
-            "cycles": self.ticks,
-            "tick_ps": self.tick_ps,
-            "ns": self.ns(),
-            "unit_clock_mhz": self.unit_mhz,
-            "unit_cycles": self.unit_cycles(),
-            "steps": self.steps.len(),
-            "commands": commands,
-            "row_hits": self.rows[0],
-            "row_misses": self.rows[1],
-            "row_conflicts": self.rows[2],
-            "bytes": {
-                "host_moved": self.bytes.host_moved,
-                "host_useful": self.bytes.host_useful,
-                "unit_moved": self.bytes.unit_moved,
-            },
-            "unit_steps": self.unit_work[0],
-            "lane_operations": self.unit_work[1],
-            "attribution": buckets(&self.total()),
-            "kinds": kinds,
-            "lines": lines,
-            "per_unit": pchs,
-            "units": units,
-            "per_bank": banks,
-            "energy_pj": {
-                "activate": e.activate, "read": e.read, "write": e.write, "refresh": e.refresh,
-                "background": e.background, "unit_access": self.unit_energy[0], "unit_operation": self.unit_energy[1],
-                "total": self.picojoules(),
-            },
-            "host_baseline": {
-                "bytes": self.baseline.bytes,
-                "cycles": self.baseline.ticks,
-                "utilisation": self.baseline.utilisation,
-            },
-        })
-    }
-}
-
-impl Report {
-    /// A unit with a sequencer of its own.
-    fn unit_json(&self, u: &UnitTime) -> Value {
-        let [channel, pch, group, bank] = self.bank(u.bank);
-        let ticks: Map<String, Value> =
-            Label::ALL.iter().zip(u.ticks).map(|(l, t)| (l.name().to_owned(), json!(t))).collect();
-        json!({"channel": channel, "pseudochannel": pch, "bankgroup": group, "bank": bank, "attribution": ticks,
-               "queries": u.work[0], "samples": u.work[1], "tiles": u.work[2],
-               "map_reads": u.map[0], "map_hits": u.map[1], "scratchpad_hits": u.shared})
     }
 }
 

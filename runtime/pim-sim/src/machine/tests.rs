@@ -286,3 +286,76 @@ fn what_stops_a_run() {
     );
     assert_eq!(stop(&text, vec![Some(tensor(&[64], 1))]).kind, Fail::Time);
 }
+
+/// On every track of a timeline slices lie beside or in each other. Returns the names of the tracks.
+pub(super) fn nested(timeline: &str) -> Vec<String> {
+    let json: serde_json::Value = serde_json::from_str(timeline).unwrap();
+    let mut tracks: std::collections::BTreeMap<(u64, u64), Vec<(u64, u64, String)>> = Default::default();
+    let mut names = Vec::new();
+    for e in json["traceEvents"].as_array().unwrap() {
+        if e["name"] == "thread_name" {
+            names.push(e["args"]["name"].as_str().unwrap().to_owned());
+        }
+        if e["ph"] == "X" {
+            let ns = |key: &str| (e[key].as_f64().unwrap() * 1000.0).round() as u64;
+            let at = (ns("ts"), ns("ts") + ns("dur"), e["name"].to_string());
+            tracks.entry((e["pid"].as_u64().unwrap(), e["tid"].as_u64().unwrap())).or_default().push(at);
+        }
+    }
+    for ((process, track), mut slices) in tracks {
+        slices.sort_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
+        let mut open: Vec<(u64, String)> = Vec::new();
+        for (from, to, name) in slices {
+            open.retain(|(end, _)| *end > from);
+            let around = open.last();
+            assert!(
+                around.is_none_or(|(end, _)| to <= *end),
+                "process {process}, track {track}: {name} and {around:?}"
+            );
+            open.push((to, name));
+        }
+    }
+    names
+}
+
+#[test]
+fn timelines_have_no_overlaps() {
+    for device in ["", "refresh=all nREFI=400 nRFC=100"] {
+        let text = sum(device, 1);
+        let (x, y) = (tensor(&[2048], 1), tensor(&[2048], 2));
+        let outcome = execute(&text, vec![Some(x), Some(y)]).unwrap();
+        let config = device::config(&Stream::parse(&text).unwrap().stream.device).unwrap();
+        let timeline = outcome.report.timeline(&config);
+        let names = nested(&timeline);
+        assert!(names.iter().any(|n| n == "unit 7"), "{names:?}");
+        // What units read from their banks crosses no bus: 3 x 16 of the commands.
+        let json: serde_json::Value = serde_json::from_str(&timeline).unwrap();
+        // Process 3 is the stream's; the first track of the others is a data bus.
+        let on_buses = |e: &&serde_json::Value| e["ph"] == "X" && e["tid"] == 1 && e["pid"] != 3;
+        let moved = json["traceEvents"].as_array().unwrap().iter().filter(on_buses).count() as u64;
+        let [reads, writes] = [Command::Rd, Command::Wr].map(|c| outcome.report.commands[c as usize]);
+        assert_eq!(moved, reads + writes - 48);
+    }
+}
+
+/// Every tick of every unit is charged once; units in lock step have their pseudo-channel's time.
+#[test]
+fn the_time_of_units() {
+    let r = check_sum(&sum("channel=2", 1));
+    assert_eq!(r.units.len(), 8);
+    for u in &r.units {
+        assert_eq!(u.buckets, r.pchs[0]);
+        assert_eq!(u.buckets.iter().sum::<u64>(), r.ticks);
+        assert_eq!(u.steps, 48);
+    }
+    let json = r.json();
+    let units = json["per_unit"].as_array().unwrap();
+    assert_eq!(units.len(), 8);
+    assert_eq!(json["per_pseudochannel"].as_array().unwrap().len(), 4);
+    // Unit numbers go over channels and pseudo-channels first.
+    assert_eq!(units[1]["unit"], 4);
+    for u in units {
+        let sum: u64 = u["attribution"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+        assert_eq!(sum, r.ticks);
+    }
+}

@@ -106,9 +106,18 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
     if lines.len() > SHOWN {
         line("", format!("and {} more", plural(lines.len() - SHOWN, "line")));
     }
-    for (n, buckets) in r.pchs.iter().enumerate().filter(|(_, b)| b[Bucket::Compute as usize] > 0).take(SHOWN) {
-        let per = r.shape[0] as usize;
-        line(&format!("  units {}.{}", n / per, n % per), shares(buckets));
+    // Units that take commands together have one time.
+    let per = r.shape[0] as usize;
+    let together = r.pchs.iter().enumerate().filter(|(_, b)| b[Bucket::Compute as usize] > 0);
+    let together = together.map(|(n, b)| (format!("  units {}.{}", n / per, n % per), shares(b)));
+    let alone = r.units.iter().filter(|u| u.sequencer.is_some());
+    let alone: Vec<(String, String)> = alone.map(|u| (format!("  unit {}", u.number), shares(&u.buckets))).collect();
+    let units = if alone.is_empty() { together.collect() } else { alone };
+    for (name, text) in units.iter().take(SHOWN) {
+        line(name, text.clone());
+    }
+    if units.len() > SHOWN {
+        line("", format!("and {} more; `--json` has all", units.len() - SHOWN));
     }
     let mut banks: Vec<_> = r.banks.iter().enumerate().filter(|(_, b)| b.rd + b.wr > 0).collect();
     banks.sort_by_key(|(n, b)| (std::cmp::Reverse(b.rd + b.wr), *n));

@@ -3,6 +3,9 @@
 use super::super::{Outcome, Stop, device, run};
 use crate::check;
 use crate::machine::Options;
+use crate::machine::account::Bucket;
+use crate::machine::report::UnitReport;
+use crate::machine::tests::nested;
 use crate::units::geopim::{Accumulators, Border, Map, Query};
 use ptoc_pim_stream::stream::{Refresh, Stream};
 use ptoc_tensor::{DType, Tensor, random};
@@ -118,9 +121,9 @@ fn a_whole_run() {
                 assert_eq!(got, want, "{descriptor}, {device}, {layout}");
                 let r = outcome.report;
                 assert_eq!(r.units.len(), 6);
-                assert_eq!(r.units.iter().map(|u| u.work[1]).sum::<u64>(), (B * Q * S) as u64);
-                let steps = r.units.iter().map(|u| u.ticks.iter().sum::<u64>());
-                assert!(steps.min() > Some(0));
+                let times: Vec<_> = r.units.iter().map(|u| u.sequencer.unwrap()).collect();
+                assert_eq!(times.iter().map(|u| u.work[1]).sum::<u64>(), (B * Q * S) as u64);
+                assert!(times.iter().all(|u| u.ticks.iter().sum::<u64>() > 0));
             }
         }
     }
@@ -135,4 +138,43 @@ fn commands_that_contradict_the_entries() {
         stop.to_string(),
         "step 6: EXECUTE asks for 21 samples a query with offsets; the parameter entries have 20 with offsets"
     );
+}
+
+/// Units wait for each other, and some have less to do: every tick of each is charged once, and the slowest unit of a
+/// pseudo-channel has its pseudo-channel's time. The timeline shows what they read on tracks of their own.
+#[test]
+fn the_time_of_units() {
+    for device in ["channel=1", "channel=2 refresh=all nREFI=600", "channel=2 refresh=bank"] {
+        let text = text(device, "", "border=clamp fold=1 order=tile map=patches", PATCHES);
+        let outcome = execute(&text).unwrap();
+        let r = &outcome.report;
+        for u in &r.units {
+            assert_eq!(u.buckets.iter().sum::<u64>(), r.ticks, "{device}: unit {}", u.number);
+        }
+        // The last unit of each item has one query, the others two.
+        let compute: Vec<u64> = r.units.iter().map(|u| u.buckets[Bucket::Compute as usize]).collect();
+        assert!(compute[2] < compute[1] && compute[5] < compute[4], "{compute:?}");
+        for (n, buckets) in r.pchs.iter().enumerate() {
+            let of_pch = |u: &&UnitReport| u.bank / 16 == n;
+            let any = r.units.iter().any(|u| of_pch(&u));
+            assert_eq!(any, r.units.iter().filter(of_pch).any(|u| u.buckets == *buckets), "{device}: {n}");
+        }
+        let kinds = ["driver execute", "driver load", "driver read", "read"].map(|k| r.kinds[k].steps);
+        assert_eq!(kinds, [1; 4]);
+        let config = device::config(&Stream::parse(&text).unwrap().stream.device).unwrap();
+        let timeline = r.timeline(&config);
+        let names = nested(&timeline);
+        assert!(names.iter().any(|n| n == "unit of bank group 0 bank 0"), "{names:?}");
+        // What units read is on their tracks, and on no bus.
+        let json: serde_json::Value = serde_json::from_str(&timeline).unwrap();
+        let named = |e: &serde_json::Value, what: &str| e["name"].as_str().unwrap().starts_with(what);
+        let events = json["traceEvents"].as_array().unwrap();
+        let (units, _): (Vec<_>, Vec<_>) = events.iter().filter(|e| e["ph"] == "X").partition(|e| named(e, "RD row"));
+        let reads: u64 = r.units.iter().map(|u| u.sequencer.unwrap().map[0]).sum();
+        assert!(units.len() as u64 >= reads, "{} {reads}", units.len());
+        let data =
+            events.iter().filter(|e| e["ph"] == "X" && e["tid"] == 1 && e["name"].as_str().unwrap().contains(" row "));
+        let host = r.bytes.host_moved / 32;
+        assert!(data.count() as u64 <= host);
+    }
 }
