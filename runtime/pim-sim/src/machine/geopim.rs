@@ -4,6 +4,8 @@
 //! `params`, `write` and `read` steps. EXECUTE closes the banks, lets the units of every channel work, and ends when all are done
 //! and their banks are closed again.
 
+mod gather;
+
 use super::account::{Bucket, Buckets};
 use super::lanes::{Effect, Rules, Source, Want};
 use super::log::{Log, Slice};
@@ -158,6 +160,7 @@ impl Machine<'_> {
     fn execute(&mut self, place: Place, c: &driver::Command, unit: &GeoPim, start: u64) -> Result<u64, Stop> {
         let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
         let params = self.geopim.loaded.ok_or_else(|| missing("LOAD"))?;
+        self.gather(&d, c, params, unit);
         if let Some((samples, offsets)) = self.geopim.packed
             && (u32::from(samples), offsets) != (c.samples, c.has_offsets)
         {

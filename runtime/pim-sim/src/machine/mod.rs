@@ -3,9 +3,10 @@
 //!
 //! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is the
 //! host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with sequencers of
-//! their own, [`lanes`] the engine that issues commands in order. [`account`] charges every tick of every pseudo-channel once.
+//! their own, [`lanes`] the engine that issues commands in order. [`baseline`] is what the host would do without units. [`account`] charges every tick of every pseudo-channel once.
 
 pub mod account;
+pub mod baseline;
 pub mod device;
 pub mod geopim;
 mod hbm;
@@ -17,6 +18,7 @@ pub mod report;
 
 use crate::dram::{Config, Session};
 use crate::energy::Model;
+use baseline::{Baseline, Requests};
 use lanes::Dram;
 use log::Log;
 use memory::Memory;
@@ -99,6 +101,8 @@ struct Machine<'s> {
     hbm: Vec<hbm::Units>,
     /// What the driver has told GeoPIM's.
     geopim: geopim::State,
+    /// What the host would read in their place.
+    gathering: Requests,
 }
 
 /// Executes a stream that [`Stream::check`] accepts on the device of [`device::config`].
@@ -127,6 +131,7 @@ pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, option
             _ => Vec::new(),
         },
         geopim: geopim::State::default(),
+        gathering: Requests::new(config),
     };
     let mut now = 0;
     let mut times = Vec::with_capacity(stream.steps.len());
@@ -146,7 +151,9 @@ pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, option
         .zip(&stream.tensors)
         .map(|(a, t)| a.filter(|_| matches!(t.role, Role::Out | Role::InOut)))
         .collect();
-    let report = Report::new(stream, config, machine.dram, times);
+    let baseline =
+        Baseline { streaming: baseline::streaming(stream, config), gathering: machine.gathering.serve(stream, config) };
+    let report = Report::new(stream, config, machine.dram, times, baseline);
     Ok(Outcome { outputs, report })
 }
 

@@ -4,14 +4,14 @@ mod json;
 mod tracks;
 
 use super::account::{Bucket, Buckets, Kind};
+use super::baseline::Baseline;
 use super::device::geometry;
 use super::geopim::UnitTime;
 use super::lanes::Dram;
 use super::log::{BankCount, Bytes, Log, Slice};
-use crate::dram::mapping::Mapping;
-use crate::dram::{Command, Config, Controller, Issued, Request, simulate_channels};
+use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
-use ptoc_pim_stream::stream::{Place, Role, Stream};
+use ptoc_pim_stream::stream::{Place, Stream};
 use std::collections::BTreeMap;
 
 /// The numbers of a run.
@@ -51,7 +51,7 @@ pub struct Report {
     pub energy: Energy,
     /// Picojoules of the units: accesses to their banks, operations.
     pub unit_energy: [f64; 2],
-    /// The host doing the same with the same memory: reading what the stream takes and writing what it gives.
+    /// What the host would do with the same memory and without units.
     pub baseline: Baseline,
     /// The units that worked, by their numbers.
     pub units: Vec<UnitReport>,
@@ -106,20 +106,14 @@ fn units(stream: &Stream, config: &Config, log: &Log) -> Vec<UnitReport> {
     all.filter(|u| u.steps > 0 || u.sequencer.is_some()).collect()
 }
 
-/// The host's arrays streamed once through the same memory, interleaved over channels, pseudo-channels and bank groups. A bound:
-/// whoever computes on the host moves at least that.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Baseline {
-    /// Bytes of the arrays that go in and come out.
-    pub bytes: u64,
-    /// Ticks until all have moved.
-    pub ticks: u64,
-    /// Share of the data buses' time.
-    pub utilisation: f64,
-}
-
 impl Report {
-    pub(super) fn new(stream: &Stream, config: &Config, dram: Dram, steps: Vec<(u64, u64)>) -> Report {
+    pub(super) fn new(
+        stream: &Stream,
+        config: &Config,
+        dram: Dram,
+        steps: Vec<(u64, u64)>,
+        baseline: Baseline,
+    ) -> Report {
         let Dram { log, sessions, .. } = dram;
         let units = units(stream, config, &log);
         let org = &config.org;
@@ -143,7 +137,7 @@ impl Report {
             unit_work: [log.unit_steps, log.lane_ops],
             energy: log.energy,
             unit_energy: log.unit_energy,
-            baseline: baseline(stream, config),
+            baseline,
             units,
             files: stream.files.clone(),
             trace: log.trace,
@@ -189,40 +183,5 @@ impl Report {
     pub fn bank(&self, number: usize) -> [usize; 4] {
         let [pchs, groups, banks] = self.shape.map(|n| n as usize);
         [number / banks / groups / pchs, number / banks / groups % pchs, number / banks % groups, number % banks]
-    }
-}
-
-/// Bytes of arrays beyond which the baseline is scaled from as many of them.
-const SAMPLED: u64 = 16 << 20;
-
-fn baseline(stream: &Stream, config: &Config) -> Baseline {
-    let mapping = Mapping::interleaved(config);
-    let bytes = |roles: [Role; 2]| -> u64 {
-        stream.tensors.iter().filter(|t| roles.contains(&t.role)).filter_map(|t| t.bytes()).sum()
-    };
-    let [taken, given] = [bytes([Role::In, Role::InOut]), bytes([Role::Out, Role::InOut])];
-    let total = taken + given;
-    if total == 0 {
-        return Baseline::default();
-    }
-    let burst = u64::from(config.org.burst_bytes());
-    let scale = total.div_ceil(SAMPLED).max(1);
-    let mut channels = vec![Vec::new(); config.org.channel as usize];
-    let bursts = [taken, given].map(|b| (b / scale).div_ceil(burst));
-    for n in 0..bursts[0] + bursts[1] {
-        if let Some((channel, address)) = mapping.resolve(n * burst) {
-            channels[channel as usize].push(Request { address, write: n >= bursts[0] });
-        }
-    }
-    let Ok(outcomes) = simulate_channels(config, &Controller::default(), &channels, false, 1) else {
-        return Baseline::default();
-    };
-    let ticks = outcomes.iter().map(|o| o.stats.end_tick).max().unwrap_or(0);
-    let data: u64 = outcomes.iter().flat_map(|o| &o.stats.data_busy).sum();
-    let buses = u64::from(config.org.channel * config.org.pseudochannel);
-    Baseline {
-        bytes: total,
-        ticks: ticks * scale,
-        utilisation: if ticks == 0 { 0.0 } else { data as f64 / (ticks * buses) as f64 },
     }
 }

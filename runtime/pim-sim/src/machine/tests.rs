@@ -208,7 +208,10 @@ fn the_hosts_path() {
         // Half of each burst of a holds elements.
         assert_eq!(r.bytes.host_useful, 7 * 4096);
         assert_eq!(r.bytes.host_moved, 4096 * 2 * 5 + 4096 * 2);
-        assert!(r.baseline.ticks > 0 && r.baseline.ticks < r.ticks && r.baseline.bytes == 3 * 4096);
+        let host = r.baseline.streaming.unwrap();
+        assert!(host.ticks > 0 && host.ticks < r.ticks);
+        assert_eq!((host.useful, host.moved, r.baseline.gathering), (3 * 4096, 3 * 4096, None));
+        assert_eq!(host.rows.iter().sum::<u64>(), host.moved / 32);
     }
 }
 
@@ -290,7 +293,8 @@ fn what_stops_a_run() {
 /// On every track of a timeline slices lie beside or in each other. Returns the names of the tracks.
 pub(super) fn nested(timeline: &str) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_str(timeline).unwrap();
-    let mut tracks: std::collections::BTreeMap<(u64, u64), Vec<(u64, u64, String)>> = Default::default();
+    type Slices = Vec<(u64, u64, String)>;
+    let mut tracks: std::collections::BTreeMap<(u64, u64), Slices> = Default::default();
     let mut names = Vec::new();
     for e in json["traceEvents"].as_array().unwrap() {
         if e["name"] == "thread_name" {

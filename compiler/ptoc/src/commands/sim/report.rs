@@ -3,6 +3,7 @@
 use crate::io::plural;
 use ptoc_pim_sim::dram::Command;
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
+use ptoc_pim_sim::machine::baseline::Traffic;
 use ptoc_pim_sim::machine::report::Report;
 use std::fmt::Write as _;
 
@@ -29,6 +30,26 @@ fn shares(buckets: &Buckets) -> String {
         .map(|(name, ticks)| format!("{name} {:.1} %", percent(ticks as f64, whole as f64)))
         .collect();
     if parts.is_empty() { "nothing".into() } else { parts.join(", ") }
+}
+
+/// What the host would move.
+fn host(t: &Traffic) -> String {
+    let [hits, misses, conflicts] = t.rows;
+    let all = (hits + misses + conflicts) as f64;
+    let mut out = format!(
+        "{} cycles, {} bytes moved, {} useful ({:.1} %), data buses used {:.1} %, row hits {:.1} %",
+        t.ticks,
+        t.moved,
+        t.useful,
+        percent(t.useful as f64, t.moved as f64),
+        100.0 * t.utilisation,
+        percent(hits as f64, all)
+    );
+    let [simulated, bursts] = t.simulated;
+    if simulated < bursts {
+        let _ = write!(out, "; the first {simulated} of {bursts} bursts were simulated");
+    }
+    out
 }
 
 /// The whole report.
@@ -80,16 +101,14 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
         .map(|(name, pj)| format!("{name} {:.1} %", percent(*pj, total)))
         .collect();
     line("energy", format!("{:.3} nJ: {}", total / 1000.0, parts.join(", ")));
-    let base = &r.baseline;
-    line(
-        "host baseline",
-        format!(
-            "{} bytes of arrays streamed by the host: {} cycles, data buses used {:.1} %",
-            base.bytes,
-            base.ticks,
-            100.0 * base.utilisation
-        ),
-    );
+    let baselines = [
+        ("each array once, from its front", &r.baseline.streaming),
+        ("the pixels of each query in turn, without a cache", &r.baseline.gathering),
+    ];
+    let mut title = "host baseline";
+    for (what, traffic) in baselines.into_iter().filter_map(|(what, t)| Some((what, t.as_ref()?))) {
+        line(std::mem::take(&mut title), format!("{what}: {}", host(traffic)));
+    }
     line("time", shares(&r.total()));
     for (kind, k) in &r.kinds {
         line(

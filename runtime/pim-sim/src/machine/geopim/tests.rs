@@ -178,3 +178,38 @@ fn the_time_of_units() {
         assert!(data.count() as u64 <= host);
     }
 }
+
+/// The host's gather: pixels in the order of the queries, an array at a time by hand.
+#[test]
+fn the_hosts_gather() {
+    let descriptor = "border=clamp fold=1 order=tile map=patches";
+    let r = execute(&text("channel=2", "", descriptor, PATCHES)).unwrap().report;
+    let [streaming, gathering] = [r.baseline.streaming.unwrap(), r.baseline.gathering.unwrap()];
+    let (items, queries) = (B as u64, (B * Q) as u64);
+    let samples = queries * S as u64;
+    let sizes = [items * (SIDE * SIDE * C * 2) as u64, 8 * queries, 2 * samples, 4 * samples, queries * C as u64 * 2];
+    assert_eq!(streaming.useful, sizes.iter().sum::<u64>());
+    // Of every sample the pixels that differ.
+    let inputs = inputs();
+    let bits = |n: usize, i: usize| inputs[n].as_ref().unwrap().get_bits(i) as u16;
+    let map = Map { width: SIDE as u32, height: SIDE as u32, channels: C as u32, base: 0, border: Border::Clamp };
+    let mut pixels = 0;
+    for at in 0..B * Q {
+        let [x, y, dx, dy] = [0, 1, 2, 3].map(|k| bits(1, 4 * at + k));
+        for s in 0..S {
+            let o = 2 * (at * S + s);
+            let query = Query { reference: (x, y), stride: (dx, dy) };
+            let sample = query.sample(s as u16, Some((bits(3, o), bits(3, o + 1))), &map);
+            let found: std::collections::BTreeSet<_> = sample.neighbours.iter().filter_map(|n| n.pixel).collect();
+            pixels += found.len() as u64;
+        }
+    }
+    assert_eq!(gathering.useful, pixels * 2 * C as u64 + sizes[1..].iter().sum::<u64>());
+    assert!(pixels > samples, "{pixels}");
+    // Whole bursts of pixels and results; operands by the burst.
+    let operands: u64 = [8 * queries, 2 * samples, 4 * samples].iter().map(|b| b.div_ceil(32) * 32).sum();
+    assert!(gathering.moved >= pixels * 2 * C as u64 + sizes[4] + operands, "{gathering:?}");
+    assert!(gathering.moved <= pixels * 2 * C as u64 + sizes[4] + operands + 32 * 3, "{gathering:?}");
+    assert!(gathering.ticks > streaming.ticks && gathering.utilisation < 1.0);
+    assert_eq!(gathering.simulated[0], gathering.simulated[1]);
+}

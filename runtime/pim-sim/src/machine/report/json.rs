@@ -3,11 +3,18 @@
 use super::{Report, UnitReport};
 use crate::dram::Command;
 use crate::machine::account::{Bucket, Buckets};
+use crate::machine::baseline::Traffic;
 use crate::machine::log::BankCount;
 use serde_json::{Map, Value, json};
 
 fn buckets(b: &Buckets) -> Value {
     Bucket::ALL.iter().map(|n| (n.name().to_owned(), json!(b[*n as usize]))).collect::<Map<_, _>>().into()
+}
+
+fn traffic(t: &Traffic) -> Value {
+    json!({"cycles": t.ticks, "bytes_moved": t.moved, "bytes_useful": t.useful, "utilisation": t.utilisation,
+           "row_hits": t.rows[0], "row_misses": t.rows[1], "row_conflicts": t.rows[2],
+           "simulated_bursts": t.simulated[0], "bursts": t.simulated[1]})
 }
 
 impl Report {
@@ -46,9 +53,8 @@ impl Report {
                 "total": self.picojoules(),
             },
             "host_baseline": {
-                "bytes": self.baseline.bytes,
-                "cycles": self.baseline.ticks,
-                "utilisation": self.baseline.utilisation,
+                "streaming": self.baseline.streaming.as_ref().map(traffic),
+                "gathering": self.baseline.gathering.as_ref().map(traffic),
             },
         })
     }
