@@ -117,7 +117,7 @@ pub fn machine(data: &[u8]) {
     }
     assert_eq!(r.lines.values().flatten().sum::<u64>(), r.ticks * r.pchs.len() as u64);
     assert!(r.picojoules().is_finite() && r.picojoules() >= 0.0);
-    assert!(r.tracks().iter().all(|t| t.slices.iter().all(|(from, to, _)| from <= to)));
+    assert!(r.tracks(&config).iter().all(|t| t.slices.iter().all(|(from, to, _)| from <= to)));
     assert!(!r.json().to_string().is_empty());
 }
 

@@ -20,7 +20,7 @@ impl Report {
     }
 
     /// A track for the steps, and one for each unit. The units of a pseudo-channel that take commands together do the same.
-    fn tracks(&self, config: &Config) -> Vec<Track> {
+    pub fn tracks(&self, config: &Config) -> Vec<Track> {
         let steps = self.steps.iter().zip(&self.names);
         let slices = steps.map(|((from, to), (name, place))| (*from, *to, format!("{name}{}", self.suffix(*place))));
         let mut tracks = vec![Track { pch: None, name: "steps".into(), slices: slices.collect() }];
