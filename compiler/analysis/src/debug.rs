@@ -5,7 +5,7 @@ use crate::elab::{Binding, Entered};
 use crate::value::{TileVal, Val};
 use crate::window::{Lookup, Quantity, View};
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{Elem, TensorId, Tile, Trail, Value, Var};
+use ptoc_ir::tile::{Elem, Event, TensorId, Tile, Trail, Value, Var};
 use ptoc_isa::Oob;
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
@@ -67,6 +67,10 @@ pub enum What {
     Tile(TileWindow),
     /// An array of tiles.
     TileArray(TileWindow, u32),
+    /// An event, an array of events, or an element of one.
+    Event(EventWindow),
+    /// A ring.
+    Ring(Box<Ring>),
     /// A window of a tensor.
     View(TensorWindow),
     /// Several things.
@@ -101,6 +105,28 @@ pub struct TileWindow {
     pub cols: u32,
     /// Valid shape, where it is not the storage's current one.
     pub valid: Option<(Value, Value)>,
+}
+
+/// A flag or barrier as a name sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventWindow {
+    /// The event or array.
+    pub event: Event,
+    /// The element that was chosen; `None` is all of them.
+    pub element: Option<Value>,
+}
+
+/// A ring.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    /// The slots, an array of `count`.
+    pub slots: TileWindow,
+    /// Their number.
+    pub count: u32,
+    /// Flags that say that a slot is filled, and that it is free.
+    pub events: (Event, Event),
+    /// The slots that are filled and emptied next; absent for a ring of one.
+    pub next: Option<(Var, Var)>,
 }
 
 /// A tensor, or a window of one.
@@ -242,6 +268,13 @@ fn what(val: &Val) -> What {
             What::TileArray(window, a.count)
         }
         Val::View(v) => What::View(TensorWindow(View::clone(v))),
+        Val::Event(e) => What::Event(EventWindow { event: e.event, element: e.element }),
+        Val::Ring(r) => match what(&r.slots) {
+            What::Tile(slots) | What::TileArray(slots, _) => {
+                What::Ring(Box::new(Ring { slots, count: r.count, events: r.events, next: r.next }))
+            }
+            other => other,
+        },
         other => What::Other(other.describe()),
     }
 }

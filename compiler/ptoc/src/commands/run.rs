@@ -168,7 +168,7 @@ impl Runner<'_, '_> {
         compiled: &CompiledPlan<'_>,
         tensors: &mut [Tensor],
     ) -> Result<Outcome, Failed> {
-        let program = Program::new(plan, &unit.modules, unit.file, &self.session.sources);
+        let program = Program::new(plan, &unit.modules, unit.file, &self.session.sources, &self.session.target);
         let mut prints = match Prints::new(&self.args.print_tile, &program) {
             Ok(prints) => prints,
             Err(wrong) => {

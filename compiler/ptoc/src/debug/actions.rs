@@ -1,11 +1,13 @@
 //! What commands do.
 
 use super::Console;
-use super::command::{COMMANDS, Slice, is_name, resolve};
+use super::command::{COMMANDS, resolve};
 use super::condition;
 use super::debugger::{Debugger, Mode, Stop};
 use super::names::visible;
-use super::values::Look;
+use super::overview::table;
+use super::slice::Slice;
+use super::touches::Stored;
 use super::watch::Watch;
 use ptoc_diagnostics::{FileId, suggest};
 use ptoc_ir::interp::Storage;
@@ -17,8 +19,15 @@ const AROUND: u32 = 5;
 const CONTEXT: u32 = 2;
 
 impl Debugger {
-    /// Does what a line says; a mode if the run goes on.
-    pub fn act(&mut self, stop: &Stop<'_>, line: &str, console: &mut dyn Console) -> Result<Option<Mode>, String> {
+    /// Does what a line says, where names are as `stop` sees them; a mode if the run goes on. `innermost` is where the
+    /// run stands.
+    pub fn act(
+        &mut self,
+        innermost: &Stop<'_>,
+        stop: &Stop<'_>,
+        line: &str,
+        console: &mut dyn Console,
+    ) -> Result<Option<Mode>, String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let count = |what: &str| match rest {
@@ -30,7 +39,7 @@ impl Debugger {
         let frame = stop.look.debug.frame(stop.scope());
         match resolve(word)? {
             "step" => return Ok(Some(Mode::Step(count("step")?))),
-            "next" => return Ok(Some(Mode::Next(count("next")?, frame))),
+            "next" => return Ok(Some(Mode::Next(count("next")?, innermost.look.debug.frame(innermost.scope())))),
             "continue" | "run" => return Ok(Some(Mode::Continue(count("continue")?))),
             "finish" => return Ok(Some(Mode::Finish(frame))),
             "until" if rest.is_empty() => return Ok(Some(Mode::Until(frame, stop.span()))),
@@ -39,9 +48,7 @@ impl Debugger {
                 console.write(&said.map_or(String::new(), |s| format!("{s}\n")));
                 return match target {
                     super::breakpoints::Target::Statement(id) => Ok(Some(Mode::To(id, frame))),
-                    super::breakpoints::Target::Instruction(_) => {
-                        Err("`until` takes a line; `break` stops at instructions".into())
-                    }
+                    _ => Err("`until` takes a line; `break` stops at names".into()),
                 };
             }
             "block" if !rest.is_empty() => return block(stop, rest).map(Some),
@@ -58,11 +65,22 @@ impl Debugger {
             }
             "delete" => self.delete(rest, console)?,
             "info" => self.info(stop, rest, console)?,
-            "where" | "backtrace" => console.write(&said_where(stop)),
+            "where" | "backtrace" => console.write(&said_where(innermost, self.level)),
+            "up" => self.look_from(innermost, self.level.saturating_add(count("up")? as usize), console)?,
+            "down" => match self.level.checked_sub(count("down")? as usize) {
+                Some(level) => self.look_from(innermost, level, console)?,
+                None => return Err("this is the innermost function".into()),
+            },
             "list" => self.list(stop, rest, console)?,
-            "print" => console.write(&print(stop.look, rest)?),
+            "print" => console.write(&print(stop, rest)?),
+            "display" if rest.is_empty() => console.write(&self.displayed(stop)),
+            "display" => {
+                console.write(&print(stop, rest)?);
+                self.displays.push((self.next_id, rest.to_owned()));
+                self.next_id += 1;
+            }
             "tiles" => console.write(&tiles(stop)),
-            "events" => console.write(&stop.look.events.text(stop.look, &|span| stop.program.place(span))),
+            "events" => console.write(&stop.look.events.text(stop.look, &|span| stop.program.place(span), None)),
             "quit" => self.end(),
             _ => console.write(&help(rest)?),
         }
@@ -88,20 +106,48 @@ impl Debugger {
         if which.is_empty() {
             self.breakpoints.clear();
             self.watches.clear();
-            console.write("all breakpoints and watchpoints are deleted\n");
+            self.displays.clear();
+            console.write("all breakpoints, watchpoints and displays are deleted\n");
             return Ok(());
         }
         for which in which.split([' ', ',']).filter(|w| !w.is_empty()) {
-            let wrong = || format!("there is no breakpoint or watchpoint `{which}`; `info` lists them");
+            let wrong = || format!("there is no breakpoint, watchpoint or display `{which}`; `info` lists them");
             let id: usize = which.parse().map_err(|_| wrong())?;
-            let before = self.breakpoints.len() + self.watches.len();
+            let count = |d: &Debugger| d.breakpoints.len() + d.watches.len() + d.displays.len();
+            let before = count(self);
             self.breakpoints.retain(|b| b.id != id);
             self.watches.retain(|w| w.id != id);
-            if self.breakpoints.len() + self.watches.len() == before {
+            self.displays.retain(|d| d.0 != id);
+            if count(self) == before {
                 return Err(wrong());
             }
         }
         Ok(())
+    }
+
+    /// Names are those of the function `level` calls outwards.
+    fn look_from(&mut self, stop: &Stop<'_>, level: usize, console: &mut dyn Console) -> Result<(), String> {
+        let stack = stop.stack();
+        let (name, at) = stack.get(level).ok_or("this is the kernel itself: nothing has called it")?;
+        (self.level, self.listed) = (level, None);
+        let views = stop.views();
+        let seen = Stop { caller: views.get(level).and_then(|v| v.1), ..*stop };
+        console.write(&format!("#{level} {name} at {}\n{}", stop.program.place(*at), seen.excerpt(0)));
+        Ok(())
+    }
+
+    /// What is to be shown at every stop, as far as its names are visible at this one.
+    pub(super) fn displayed(&self, stop: &Stop<'_>) -> String {
+        let seen = |text: &str| {
+            let slice = Slice::parse(text).ok().flatten();
+            slice.is_none_or(|s| visible(stop.look.debug, stop.look.from).iter().any(|n| n.name == s.name))
+        };
+        let one = |(id, text): &(usize, String)| match print(stop, text) {
+            Ok(shown) => format!("{id}: {shown}"),
+            Err(why) if seen(text) => format!("{id}: {text}: {why}\n"),
+            Err(_) => String::new(),
+        };
+        self.displays.iter().map(one).collect()
     }
 
     fn info(&self, stop: &Stop<'_>, what: &str, console: &mut dyn Console) -> Result<(), String> {
@@ -115,9 +161,10 @@ impl Debugger {
                 let kernel = &stop.program.launches[w.launch].step.kernel.name;
                 lines.push((w.id, format!("Watchpoint {}: {} of {kernel}", w.id, w.text)));
             }
+            lines.extend(self.displays.iter().map(|(id, text)| (*id, format!("Display {id}: {text}"))));
             lines.sort();
             let text: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
-            console.write(if text.is_empty() { "no breakpoints\n" } else { &text });
+            console.write(if text.is_empty() { "no breakpoints, watchpoints or displays\n" } else { &text });
             return Ok(());
         }
         if "locals".starts_with(what) || "names".starts_with(what) {
@@ -183,7 +230,12 @@ fn describe(stop: &Stop<'_>, b: &super::breakpoints::Breakpoint) -> String {
             let s = &stop.program.statements.list[*id];
             format!("{} in {}", stop.program.place(s.span), stop.program.statements.items[s.item].name)
         }
-        super::breakpoints::Target::Instruction(name) => (*name).into(),
+        super::breakpoints::Target::Operation(name) => (*name).into(),
+        super::breakpoints::Target::Role(name) => format!("role {name}"),
+        super::breakpoints::Target::Name(name, list) => match list.iter().any(|(_, s)| matches!(s, Stored::Event(_))) {
+            true => format!("operations on {name}"),
+            false => format!("writes to {name}"),
+        },
     };
     let condition = b.condition.as_ref().map_or(String::new(), |(text, _)| format!(" if {text}"));
     format!("Breakpoint {}: {place}{condition}", b.id)
@@ -238,36 +290,35 @@ fn block(stop: &Stop<'_>, text: &str) -> Result<Mode, String> {
     }
 }
 
-fn said_where(stop: &Stop<'_>) -> String {
+fn said_where(stop: &Stop<'_>, level: usize) -> String {
     let mut text = String::new();
     for (n, (name, at)) in stop.stack().iter().enumerate() {
-        text.push_str(&format!("#{n} {name} at {}\n", stop.program.place(*at)));
+        let here = if level > 0 && n == level { " (names are looked up here)" } else { "" };
+        text.push_str(&format!("#{n} {name} at {}{here}\n", stop.program.place(*at)));
     }
     let position = stop.position();
     if !position.is_empty() {
         text.push_str(&position);
         text.push('\n');
     }
+    let runs = if stop.after { String::new() } else { stop.on_pipes() };
+    if !runs.is_empty() {
+        text.push_str(&format!("next: {runs}\n"));
+    }
     text + &stop.excerpt(CONTEXT)
 }
 
 /// `print`: something with elements, another name, or an expression.
-pub fn print(look: &Look<'_>, text: &str) -> Result<String, String> {
+fn print(stop: &Stop<'_>, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(
             "`print` what? A tile, a slice `t[0:4, 0:8]`, a scalar, an expression; `info locals` lists names".into()
         );
     }
     if let Some(slice) = Slice::parse(text)? {
-        if let Some(array) = look.array(&slice)? {
-            return Ok(look.show(&array));
-        }
-        if is_name(text) {
-            let named = super::names::find(look.debug, look.from, text)?;
-            return Ok(format!("{}\n", look.line(text, &named.what)));
-        }
+        return stop.look.print(&slice, &|span| stop.program.place(span));
     }
-    let value = condition::evaluate(look, &condition::parse(text)?)?;
+    let value = condition::evaluate(stop.look, &condition::parse(text)?)?;
     Ok(format!("{text} = {value}\n"))
 }
 
@@ -275,7 +326,7 @@ pub fn print(look: &Look<'_>, text: &str) -> Result<String, String> {
 fn tiles(stop: &Stop<'_>) -> String {
     let (look, launch) = (stop.look, &stop.program.launches[stop.launch]);
     let kernel = look.state.kernel();
-    let mut rows: Vec<[String; 5]> = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for (tile, data) in &kernel.tiles {
         let declared = look.debug.is_inside(stop.scope(), launch.points.home(tile));
         if !declared || !launch.points.is_of_use(tile, stop.point) {
@@ -286,32 +337,20 @@ fn tiles(stop: &Stop<'_>) -> String {
                 continue;
             }
             let name = if data.count > 1 { format!("{}[{element}]", data.name) } else { data.name.to_string() };
-            let address = look.address(tile, element).map_or_else(str::to_owned, |a| format!("{a:#x}"));
-            let (written, all) = look.written(tile, element);
+            let address = look.address(tile, element).unwrap_or_else(str::to_owned);
             let valid = match look.shapes.valid.get(&(tile, element)) {
                 Some((r, c)) => format!("valid {r} x {c}"),
                 None => String::new(),
             };
-            let share = match written {
-                0 => "unwritten".to_owned(),
-                n if n == all => "written".to_owned(),
-                n => format!("{n} of {all} written"),
-            };
+            let share = look.share(tile, element);
             let ty = format!("{} {} {} x {}", data.ty.loc, data.ty.dtype, data.ty.rows, data.ty.cols);
-            rows.push([name, ty, address, valid, share]);
+            rows.push(vec![name, ty, address, valid, share]);
         }
     }
     if rows.is_empty() {
         return "no tile is live\n".into();
     }
-    let width = |k: usize| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..5).map(width).collect();
-    let line = |r: &[String; 5]| {
-        let cells = r.iter().zip(&widths).filter(|(_, w)| **w > 0);
-        let cells: Vec<String> = cells.map(|(c, w)| format!("{c}{}", " ".repeat(w - c.chars().count()))).collect();
-        cells.join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    table(&rows)
 }
 
 fn help(what: &str) -> Result<String, String> {

@@ -3,7 +3,9 @@
 use super::command::is_name;
 use super::condition;
 use super::statements::StatementId;
+use super::touches::{ALIASES, Stored, WORDS};
 use super::watcher::Program;
+use ptoc_analysis::debug::What;
 use ptoc_diagnostics::{FileId, suggest};
 use ptoc_syntax::ast::Expr;
 
@@ -12,8 +14,12 @@ use ptoc_syntax::ast::Expr;
 pub enum Target {
     /// Before this statement.
     Statement(StatementId),
-    /// Before every instruction of this name.
-    Instruction(&'static str),
+    /// Before every instruction or operation on an event of this name.
+    Operation(&'static str),
+    /// Before the first statement in each block of the role.
+    Role(String),
+    /// Before everything that writes what has this name, or is about that event: by number of the launch.
+    Name(String, Vec<(usize, Stored)>),
 }
 
 /// A breakpoint.
@@ -113,11 +119,21 @@ impl Program<'_> {
                 None => Err(format!("{name}:{line} has no code; {}", self.near(place, line))),
             };
         }
+        // A role may be called like an instruction.
+        let (text, role) = text.strip_prefix("role ").map_or((text, false), |name| (name.trim(), true));
+        if role {
+            if self.roles().any(|r| r == text) {
+                return Ok((Target::Role(text.into()), None));
+            }
+            let near = suggest(text, self.roles());
+            let near = near.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+            return Err(format!("there is no role `{text}`{near}"));
+        }
         if !is_name(text) {
             return Err(format!("`{text}` is no place; try `break 12`, `break FILE:12`, `break NAME`, `break TLOAD`"));
         }
         if let Some(id) = ptoc_isa::lookup(text) {
-            return Ok((Target::Instruction(id.get().name), None));
+            return Ok((Target::Operation(id.get().name), None));
         }
         let items = self.statements.items_named(text);
         if let Some(id) = items.iter().find_map(|&item| self.first_of(item)) {
@@ -126,10 +142,42 @@ impl Program<'_> {
         if !items.is_empty() {
             return Err(format!("`{text}` has no code in this run"));
         }
+        if self.roles().any(|r| r == text) {
+            return Ok((Target::Role(text.into()), None));
+        }
+        let stored: Vec<(usize, Stored)> = self.stored().filter(|s| s.0 == text).map(|s| s.1).collect();
+        if !stored.is_empty() {
+            return Ok((Target::Name(text.into(), stored), None));
+        }
+        if let Some(word) = WORDS.iter().chain(&ALIASES).find(|w| **w == text) {
+            return Ok((Target::Operation(word), None));
+        }
         let items = self.statements.items.iter().map(|i| i.name.as_str());
-        let names = ptoc_isa::TABLE.iter().map(|i| i.name).chain(items);
+        let names = ptoc_isa::TABLE.iter().map(|i| i.name).chain(items).chain(self.roles());
+        let names = names.chain(self.stored().map(|s| s.0)).chain(WORDS);
         let near = suggest(text, names).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-        Err(format!("no kernel, function or instruction is called `{text}`{near}"))
+        Err(format!("nothing that a run can stop at is called `{text}`{near}"))
+    }
+
+    fn roles(&self) -> impl Iterator<Item = &str> {
+        self.launches.iter().flat_map(|l| l.step.kernel.roles.values()).map(|r| r.name.as_str())
+    }
+
+    /// All names for what statements write, wherever they are visible.
+    fn stored(&self) -> impl Iterator<Item = (&str, (usize, Stored))> {
+        let launches = self.launches.iter().enumerate();
+        let named = launches.flat_map(|(n, l)| l.step.debug.scopes.iter().flat_map(|s| &s.names).map(move |s| (n, s)));
+        named.flat_map(|(launch, named)| {
+            let list = match &named.what {
+                What::Tile(t) | What::TileArray(t, _) => vec![Stored::Tile(t.tile)],
+                What::View(w) => vec![Stored::Tensor(w.tensor())],
+                What::Var(v) => vec![Stored::Var(*v)],
+                What::Event(e) => vec![Stored::Event(e.event)],
+                What::Ring(r) => vec![Stored::Event(r.events.0), Stored::Event(r.events.1)],
+                _ => Vec::new(),
+            };
+            list.into_iter().map(move |stored| (named.name.as_str(), (launch, stored)))
+        })
     }
 
     /// `PLACE [if EXPR]`

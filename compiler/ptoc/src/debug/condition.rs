@@ -1,8 +1,8 @@
 //! Expressions over what is known while a kernel is stopped: conditions of breakpoints, and `print`.
 
-use super::command::{Index, Slice};
 use super::names::find;
 use super::numbers::Cell;
+use super::slice::{Index, Selection, number};
 use super::values::Look;
 use ptoc_analysis::debug::What;
 use ptoc_diagnostics::FileId;
@@ -53,19 +53,7 @@ pub fn evaluate(look: &Look<'_>, e: &Expr) -> Result<Scalar, String> {
             ExprKind::Name(n) => member(look, n, &field.name),
             _ => Err(format!("`.{}` stands after a name", field.name)),
         },
-        ExprKind::Index(base, args) => match &*base.kind {
-            ExprKind::Name(n) => {
-                let mut indices = Vec::new();
-                for a in args {
-                    match evaluate(look, &a.value)? {
-                        Scalar::Int(i) => indices.push(Index::At(i64::try_from(i).unwrap_or(i64::MAX))),
-                        other => return Err(format!("`{other}` is no index")),
-                    }
-                }
-                element(look, &Slice { name: n.to_string(), indices: Some(indices) })
-            }
-            _ => Err("an element is `NAME[i, j]`".into()),
-        },
+        ExprKind::Index(..) => element(look, e),
         ExprKind::Unary(UnaryOp::Neg, e) => match evaluate(look, e)? {
             Scalar::Int(n) => Ok(Scalar::Int(n.wrapping_neg())),
             Scalar::Float(x) => Ok(Scalar::Float(-x)),
@@ -114,6 +102,7 @@ fn name(look: &Look<'_>, n: &str) -> Result<Scalar, String> {
             },
             _ => Err(format!("`{n}` is `{text}`, which is no number")),
         },
+        What::Event(event) => look.event_value(event, &Selection { name: n.into(), brackets: Vec::new() }),
         What::Tile(_) | What::View(_) => Err(format!("`{n}` has elements; name one, as in `{n}[0, 0]`")),
         other => Err(format!("`{n}` is {}, which is no number", look.value(other))),
     }
@@ -134,16 +123,29 @@ fn member(look: &Look<'_>, n: &str, field: &str) -> Result<Scalar, String> {
     }
 }
 
-fn element(look: &Look<'_>, slice: &Slice) -> Result<Scalar, String> {
-    let Some(array) = look.array(slice)? else { return Err(format!("`{}` has no elements", slice.name)) };
+/// `t[0, 3]`, `p[b][0, 3]`, `full[b]`
+fn element(look: &Look<'_>, e: &Expr) -> Result<Scalar, String> {
+    let (mut brackets, mut base) = (Vec::new(), e);
+    while let ExprKind::Index(inner, args) = &*base.kind {
+        let indices = args.iter().map(|a| number(look, &a.value).map(Index::At));
+        brackets.push(indices.collect::<Result<Vec<_>, String>>()?);
+        base = inner;
+    }
+    brackets.reverse();
+    let ExprKind::Name(name) = &*base.kind else { return Err("an element is `NAME[i, j]`".into()) };
+    let selection = Selection { name: name.to_string(), brackets };
+    if let What::Event(event) = &find(look.debug, look.from, name)?.what {
+        return look.event_value(event, &selection);
+    }
+    let Some(array) = look.array(&selection)? else { return Err(format!("`{name}` has no elements")) };
     if !array.shape().is_empty() {
-        return Err(format!("`{}` has more axes than there are indices", slice.name));
+        return Err(format!("`{name}` has more axes than there are indices"));
     }
     match look.cell(&array.source, &array.index(&[])) {
         Cell::Bits(bits) => Ok(typed((Ty::D(array.dtype), bits))),
-        Cell::Unwritten => Err(format!("nothing has written this element of `{}`", slice.name)),
-        Cell::Foreign => Err(format!("the bytes of this element of `{}` are of another type", slice.name)),
-        Cell::None => Err(format!("`{}` does not have this element", slice.name)),
+        Cell::Unwritten => Err(format!("nothing has written this element of `{name}`")),
+        Cell::Foreign => Err(format!("the bytes of this element of `{name}` are of another type")),
+        Cell::None => Err(format!("`{name}` does not have this element")),
     }
 }
 

@@ -4,7 +4,7 @@ use super::Console;
 use super::breakpoints::{Breakpoint, Target};
 use super::condition;
 use super::names::Viewpoint;
-use super::points::Begin;
+use super::points::{Begin, Run};
 use super::statements::StatementId;
 use super::values::Look;
 use super::watch::Watch;
@@ -39,12 +39,16 @@ pub struct Debugger {
     pub breakpoints: Vec<Breakpoint>,
     /// Watchpoints by number.
     pub watches: Vec<Watch>,
-    /// The number of the next one.
+    /// What is shown at every stop, by number.
+    pub displays: Vec<(usize, String)>,
+    /// The number of the next of these.
     pub next_id: usize,
     /// What comes next.
     pub mode: Mode,
     /// The last command on a terminal, for an empty line.
     pub last: String,
+    /// How many calls outwards names are looked up, by `up` and `down`.
+    pub level: usize,
     /// The line after the last that `list` has shown.
     pub listed: Option<(FileId, u32)>,
     /// There is no more input: the run goes on to its end.
@@ -67,9 +71,11 @@ impl Default for Debugger {
         Debugger {
             breakpoints: Vec::new(),
             watches: Vec::new(),
+            displays: Vec::new(),
             next_id: 1,
             mode: Mode::Step(1),
             last: String::new(),
+            level: 0,
             listed: None,
             detached: false,
             quit: false,
@@ -97,6 +103,8 @@ pub struct Stop<'s> {
     pub begin: Option<&'s Begin>,
     /// Has the statement run?
     pub after: bool,
+    /// After `up`: the call that the function looked at makes.
+    pub caller: Option<Span>,
 }
 
 impl Debugger {
@@ -148,9 +156,12 @@ impl Debugger {
         for begin in begins {
             let from = Viewpoint { scope: begin.scope, at: program.statements.list[begin.statement].span };
             let look = Look { from, ..*look };
-            self.at(&Stop { program, launch, point, look: &look, begin: Some(begin), after: false }, console)?;
+            self.at(
+                &Stop { program, launch, point, look: &look, begin: Some(begin), after: false, caller: None },
+                console,
+            )?;
         }
-        let stop = Stop { program, launch, point, look, begin: None, after: false };
+        let stop = Stop { program, launch, point, look, begin: None, after: false, caller: None };
         self.at(&stop, console)
     }
 
@@ -175,16 +186,17 @@ impl Debugger {
         }
         let p = stop.point();
         let begins = stop.begin.map(|b| b.statement);
+        let again = begins.is_none() && (self.stopped_at.is_none() || self.stopped_at != p.part_of);
         let mut reason = None;
         for b in &mut self.breakpoints {
             let here = match &b.target {
                 Target::Statement(id) => begins == Some(*id),
-                // Not again where the run stands already.
-                Target::Instruction(name) => {
-                    begins.is_none()
-                        && p.instruction == Some(name)
-                        && (self.stopped_at.is_none() || self.stopped_at != p.part_of)
+                Target::Role(name) => {
+                    stop.begin.is_some_and(|b| b.enters_role) && stop.role().is_some_and(|r| r == name)
                 }
+                // Not again where the run stands already.
+                Target::Operation(name) => again && (p.operation() == Some(name) || p.alias == Some(name)),
+                Target::Name(_, list) => again && list.iter().any(|(l, s)| *l == stop.launch && p.touches.contains(s)),
             };
             if !here {
                 continue;
@@ -273,7 +285,7 @@ impl Debugger {
         if reason.is_empty() || matches!(self.mode, Mode::Block(_)) || !self.counts() {
             return ControlFlow::Continue(());
         }
-        let stop = Stop { program, launch, point, look, begin: None, after: true };
+        let stop = Stop { program, launch, point, look, begin: None, after: true, caller: None };
         self.stop(&stop, &format!("{reason}after "), console)
     }
 
@@ -288,7 +300,7 @@ impl Debugger {
         console: &mut dyn Console,
     ) {
         if !self.detached {
-            let stop = Stop { program, launch, point, look, begin: None, after: false };
+            let stop = Stop { program, launch, point, look, begin: None, after: false, caller: None };
             let reason = format!("The run ends here with {}: {}\n", trap.code, trap.message);
             // Whatever is typed, there is nothing to go on to.
             let _ = self.stop(&stop, &reason, console);
@@ -306,7 +318,9 @@ impl Debugger {
         self.announced = Some(stop.launch);
         self.stopped_at = stop.begin.map(|b| b.statement);
         self.listed = None;
+        self.level = 0;
         console.write(&stop.header(reason));
+        console.write(&self.displayed(stop));
         loop {
             let Some(line) = console.read("(ptoc) ") else {
                 if console.is_terminal() {
@@ -324,7 +338,10 @@ impl Debugger {
                 continue;
             }
             self.last = line.to_owned();
-            match self.act(stop, line, console) {
+            let views = stop.views();
+            let outer = views.get(self.level).map(|(from, caller)| (Look { from: *from, ..*stop.look }, *caller));
+            let seen = outer.as_ref().map_or(*stop, |(look, caller)| Stop { look, caller: *caller, ..*stop });
+            match self.act(stop, &seen, line, console) {
                 Ok(Some(mode)) => {
                     self.mode = mode;
                     self.new_block = false;
@@ -359,13 +376,40 @@ impl Stop<'_> {
         self.begin.map(|b| b.statement).or(self.point().part_of)
     }
 
+    /// `TMOV on MTE1, commit on MTE1`: what the pipes have to do for the statement.
+    pub fn on_pipes(&self) -> String {
+        let runs = self.begin.map_or(self.point().run.as_slice(), |b| &b.runs);
+        let runs = runs.iter().map(|r| match r {
+            Run::Instruction(name, Some(pipe)) | Run::Order(name, Some(pipe)) => format!("{name} on {pipe}"),
+            Run::Instruction(name, None) | Run::Order(name, None) => (*name).to_owned(),
+            Run::Call(name) => format!("call {name}"),
+        });
+        runs.collect::<Vec<_>>().join(", ")
+    }
+
     /// Its scope.
     pub fn scope(&self) -> u32 {
         self.look.from.scope
     }
 
+    /// From where names are seen here and in the functions that called this one, innermost first, with the call.
+    pub fn views(&self) -> Vec<(Viewpoint, Option<Span>)> {
+        let debug = self.look.debug;
+        let mut views = vec![(self.look.from, self.caller)];
+        let mut frame = debug.frame(self.scope());
+        while let Some((_, call)) = &debug.scopes[frame as usize].call {
+            let scope = debug.scopes[frame as usize].parent;
+            views.push((Viewpoint { scope, at: *call }, Some(*call)));
+            frame = debug.frame(scope);
+        }
+        views
+    }
+
     /// Its place; the kernel's name where there is none.
     pub fn span(&self) -> Span {
+        if let Some(call) = self.caller {
+            return call;
+        }
         self.statement().map_or(self.look.state.kernel().span, |id| self.program.statements.list[id].head)
     }
 
@@ -385,12 +429,18 @@ impl Stop<'_> {
         stack
     }
 
-    /// `block i=0 j=1, k=2`, or nothing.
+    /// The role that issues the statement.
+    pub fn role(&self) -> Option<&str> {
+        self.program.role(self.launch, self.point)
+    }
+
+    /// `role load, block i=0 j=1, k=2`, or nothing.
     pub fn position(&self) -> String {
+        let role = self.role().map_or(String::new(), |r| format!("role {r}"));
         let block = self.program.block(&self.look.state);
         let block = if block.is_empty() { block } else { format!("block {block}") };
         let loops = self.program.loop_variables(self.launch, self.look);
-        [vec![block], loops].concat().into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ")
+        [vec![role, block], loops].concat().into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
     /// Where it is, the line, and what is about to run.
@@ -408,8 +458,19 @@ impl Stop<'_> {
         text.push_str(&self.excerpt(0));
         let p = self.point();
         if !self.after {
-            match (self.begin, p.instruction) {
-                (Some(b), _) if !b.runs.is_empty() => text.push_str(&format!("runs {}\n", b.runs.join(", "))),
+            match (self.begin, p.operation()) {
+                (Some(b), _) => {
+                    let runs = b.runs.iter().filter_map(|r| match r {
+                        Run::Instruction(name, _) => Some((*name).to_owned()),
+                        Run::Call(name) => Some(format!("call {name}")),
+                        // As written in the line above.
+                        Run::Order(..) => None,
+                    });
+                    let runs: Vec<String> = runs.collect();
+                    if !runs.is_empty() {
+                        text.push_str(&format!("runs {}\n", runs.join(", ")));
+                    }
+                }
                 (None, Some(name)) => text.push_str(&format!("next is {name}\n")),
                 _ => {}
             }

@@ -1,6 +1,8 @@
 //! Events while a kernel is debugged: which flags are up, in which phase barriers are. The run goes through a block
 //! statement after statement, and nothing waits; this keeps what the events of the block would be at that moment.
 
+use super::condition::Scalar;
+use super::overview::table;
 use super::values::Look;
 use ptoc_diagnostics::Span;
 use ptoc_ir::interp::State;
@@ -54,11 +56,29 @@ impl Events {
         self.tick += 1;
     }
 
-    /// All events that have been declared where the run is, one line an element.
-    pub fn text(&self, look: &Look<'_>, place: &dyn Fn(Span) -> String) -> String {
+    /// An element of an event, in words.
+    pub fn state(&self, kernel: &Kernel, event: Event, element: i64) -> String {
+        self.all.get(&(event, element)).map_or_else(|| One::new(kernel, event).text(), One::text)
+    }
+
+    /// Is the flag up? How many phases has the barrier completed?
+    pub fn value(&self, kernel: &Kernel, event: Event, element: i64) -> Scalar {
+        let fresh = One::new(kernel, event);
+        let one = self.all.get(&(event, element)).unwrap_or(&fresh);
+        match &one.barrier {
+            Some(b) => Scalar::Int(b.completed().into()),
+            None => Scalar::Bool(one.up),
+        }
+    }
+
+    /// All events of the kernel, one line an element; or one event, or one element of it.
+    pub fn text(&self, look: &Look<'_>, place: &dyn Fn(Span) -> String, only: Option<(Event, Option<i64>)>) -> String {
         let kernel = look.state.kernel();
-        let mut rows: Vec<[String; 4]> = Vec::new();
+        let mut rows: Vec<Vec<String>> = Vec::new();
         for (event, data) in &kernel.events {
+            if only.is_some_and(|(e, _)| e != event) {
+                continue;
+            }
             // A ring is two arrays of flags; the first of them speaks for both.
             let other = match data.purpose {
                 Purpose::RingEmpty => continue,
@@ -66,6 +86,9 @@ impl Events {
                 _ => None,
             };
             for element in 0..i64::from(data.count) {
+                if only.is_some_and(|(_, one)| one.is_some_and(|one| one != element)) {
+                    continue;
+                }
                 let fresh = One::new(kernel, event);
                 let one = self.all.get(&(event, element)).unwrap_or(&fresh);
                 let pair = other.and_then(|o| self.all.get(&(o, element)));
@@ -88,19 +111,13 @@ impl Events {
                     };
                     format!("last `{word}` at {}{wrong}", place(l.span))
                 });
-                rows.push([name, format!("{} -> {}", data.from, data.to), said, since]);
+                rows.push(vec![name, format!("{} -> {}", data.from, data.to), said, since]);
             }
         }
         if rows.is_empty() {
             return "the kernel has no events\n".into();
         }
-        let width = |k: usize| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..4).map(width).collect();
-        let line = |r: &[String; 4]| {
-            let cells = r.iter().zip(&widths).map(|(c, w)| format!("{c}{}", " ".repeat(w - c.chars().count())));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        rows.iter().map(line).collect()
+        table(&rows)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ptoc run --step` and `--print-tile`: a debugger over the reference interpreter.
 //!
 //! Pure but for a [`Console`]. [`statements`] are those of the source; [`points`] say for each statement of IR which of
-//! them it belongs to; [`names`] and [`values`] say what a name holds; [`debugger`] decides where to stop and [`actions`]
+//! them it belongs to, [`touches`] what it does; [`names`], [`values`] and [`overview`] say what a name holds; [`debugger`] decides where to stop and [`actions`]
 //! does what is typed there; [`print_tile`] prints without stopping.
 
 pub mod actions;
@@ -12,9 +12,12 @@ pub mod debugger;
 pub mod events;
 pub mod names;
 pub mod numbers;
+pub mod overview;
 pub mod points;
 pub mod print_tile;
+pub mod slice;
 pub mod statements;
+pub mod touches;
 pub mod values;
 pub mod watch;
 pub mod watcher;

@@ -5,9 +5,11 @@
 //! none.
 
 use super::statements::{StatementId, Statements};
+use super::touches::{Stored, alias, run, touches};
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{Kernel, Op, Stmt, Tile, Trail};
+use ptoc_ir::tile::{Kernel, Op, RoleId, Stmt, Tile, Trail};
+use ptoc_isa::Pipe;
 use ptoc_passes::access::{regions, tile_accesses};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -18,8 +20,21 @@ pub struct Begin {
     pub statement: StatementId,
     /// Its scope.
     pub scope: u32,
-    /// The instructions that it is made of, and the functions that it calls, in order.
-    pub runs: Vec<String>,
+    /// What it is made of, in order.
+    pub runs: Vec<Run>,
+    /// Is it the first one in the block of a role?
+    pub enters_role: bool,
+}
+
+/// A part of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Run {
+    /// An instruction, and the pipe that carries it out.
+    Instruction(&'static str, Option<Pipe>),
+    /// An operation on an event, and the pipe that carries it out.
+    Order(&'static str, Option<Pipe>),
+    /// A call of a function.
+    Call(String),
 }
 
 /// A statement of IR.
@@ -33,8 +48,14 @@ pub struct Point {
     pub part_of: Option<StatementId>,
     /// The statements of the source that end with it, each with its scope.
     pub ends: Vec<(StatementId, u32)>,
-    /// The PTO instruction that it is.
-    pub instruction: Option<&'static str>,
+    /// What it does on a pipe, if it does.
+    pub run: Option<Run>,
+    /// PTO's name of the operation on an event.
+    pub alias: Option<&'static str>,
+    /// Who issues it; `None` is the kernel itself.
+    pub role: Option<RoleId>,
+    /// What it writes, and the event that it is about.
+    pub touches: Vec<Stored>,
     /// The last point in it.
     last: usize,
 }
@@ -58,6 +79,16 @@ fn address(stmt: &Stmt) -> usize {
 /// Scopes of spans that are not used up, in order.
 type Queues = HashMap<Span, VecDeque<u32>>;
 
+impl Point {
+    /// The PTO instruction that it is, or the word of the operation on an event.
+    pub fn operation(&self) -> Option<&'static str> {
+        match self.run.as_ref()? {
+            Run::Instruction(name, _) | Run::Order(name, _) => Some(name),
+            Run::Call(_) => None,
+        }
+    }
+}
+
 impl Points {
     /// `kernel` must not move as long as its statements are looked up.
     pub fn new(kernel: &Kernel, debug: &DebugInfo, statements: &Statements) -> Points {
@@ -74,6 +105,7 @@ impl Points {
             scopes,
             out: Points::default(),
             known: HashMap::new(),
+            role: (None, false),
             open: Vec::new(),
             base: 0,
             loops: Vec::new(),
@@ -148,6 +180,8 @@ struct Walk<'a> {
     scopes: HashMap<usize, u32>,
     out: Points,
     known: HashMap<Span, Option<StatementId>>,
+    /// The role whose block it is, and whether none of its statements has begun.
+    role: (Option<RoleId>, bool),
     /// Innermost last; each in a scope inside that of the one before.
     open: Vec<Open>,
     /// How many of them are around the innermost region.
@@ -183,20 +217,17 @@ impl Walk<'_> {
         if let Some(id) = statement {
             scope = self.own_scope(scope, id);
         }
-        let instruction = match &stmt.op {
-            Op::Inst(inst) => Some(inst.instr.get().name),
-            Op::Copy(_) => Some("copy"),
-            Op::Mma(_) => Some("mma"),
-            _ => None,
-        };
+        let run = run(self.kernel, stmt);
+        let (role, alias) = (self.role.0, alias(self.kernel, stmt));
+        let touches = touches(self.kernel, stmt);
         self.out.by_address.insert(address(stmt), at);
-        self.out.list.push(Point { scope, instruction, last: at, ..Point::default() });
+        self.out.list.push(Point { scope, run: run.clone(), alias, role, touches, last: at, ..Point::default() });
         if let Some(id) = statement.filter(|&id| !self.is_moved(stmt, scope, id, region)) {
             self.out.list[at].part_of = Some(id);
             // A check may stand before what it is for.
             if !matches!(stmt.op, Op::Check { .. }) {
                 self.enter(at, scope, id);
-                self.note_run(instruction);
+                self.note_run(run);
             }
         }
         if let Op::Alloc { tile } = stmt.op {
@@ -215,8 +246,17 @@ impl Walk<'_> {
         if is_loop {
             self.loops.push(at);
         }
+        let outer = self.role;
+        if let Op::Scope(scope) = &stmt.op
+            && scope.role.is_some()
+        {
+            self.role = (scope.role, true);
+        }
         for region in regions(&stmt.op) {
             self.region(region);
+        }
+        if self.role.0 != outer.0 {
+            self.role = outer;
         }
         // The condition is what a `while` does first, and does again in every iteration.
         if matches!(&stmt.op, Op::While(w) if !w.head.is_empty())
@@ -300,20 +340,21 @@ impl Walk<'_> {
         {
             let (point, n) = top.begin;
             if let Some(begin) = self.out.list[point].begins.get_mut(n) {
-                begin.runs.push(format!("call {function}"));
+                begin.runs.push(Run::Call(function.to_string()));
             }
         }
         let begins = &mut self.out.list[at].begins;
-        begins.push(Begin { statement, scope, runs: Vec::new() });
+        let enters_role = std::mem::take(&mut self.role.1);
+        begins.push(Begin { statement, scope, runs: Vec::new(), enters_role });
         let begin = (at, begins.len() - 1);
         self.open.push(Open { scope, statement, begin, last: at });
     }
 
-    fn note_run(&mut self, instruction: Option<&'static str>) {
-        if let (Some(name), Some(top)) = (instruction, self.open.last())
+    fn note_run(&mut self, run: Option<Run>) {
+        if let (Some(run), Some(top)) = (run, self.open.last())
             && let Some(begin) = self.out.list[top.begin.0].begins.get_mut(top.begin.1)
         {
-            begin.runs.push(name.into());
+            begin.runs.push(run);
         }
     }
 

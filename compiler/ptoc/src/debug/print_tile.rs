@@ -1,7 +1,8 @@
 //! `--print-tile NAME@LINE`: prints whenever the statements of a line have run.
 
-use super::command::{Slice, is_name};
+use super::command::is_name;
 use super::names::{Viewpoint, find, visible};
+use super::slice::Slice;
 use super::statements::StatementId;
 use super::values::Look;
 use super::watcher::Program;
@@ -9,7 +10,7 @@ use ptoc_analysis::debug::What;
 use ptoc_diagnostics::{Diagnostic, FileId, codes, suggest};
 
 /// One option, parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PrintTile {
     /// As it was typed.
     pub text: String,
@@ -68,17 +69,14 @@ impl Prints {
             let from = Viewpoint { scope, at: span.after() };
             let look = Look { from, ..*look };
             let mut heading = vec![program.place(span)];
+            heading.extend(program.role(launch, point).map(|r| format!("role {r}")));
             let block = program.block(&look.state);
             if !block.is_empty() {
                 heading.push(format!("block {block}"));
             }
             heading.extend(program.loop_variables(launch, &look));
-            let text = match look.array(&option.slice) {
-                Ok(Some(array)) => look.show(&array),
-                Ok(None) => match find(look.debug, from, &option.slice.name) {
-                    Ok(named) => format!("{}\n", look.line(&named.name, &named.what)),
-                    Err(e) => format!("{e}\n"),
-                },
+            let text = match look.print(&option.slice, &|span| program.place(span)) {
+                Ok(text) => text,
                 Err(message) => {
                     let d =
                         Diagnostic::error(codes::BAD_SLICE, span, format!("--print-tile {}: {message}", option.text));
@@ -114,7 +112,10 @@ fn resolve(option: &PrintTile, program: &Program<'_>) -> Result<StatementId, Box
     };
     let span = program.statements.list[id].span;
     let mut names: Vec<String> = Vec::new();
+    let mut elsewhere = None;
     for launch in &program.launches {
+        let all = launch.step.debug.scopes.iter().flat_map(|s| &s.names);
+        elsewhere = elsewhere.or(all.filter(|n| n.name == option.slice.name).map(|n| n.span).next());
         for &(_, scope) in launch.points.list.iter().flat_map(|p| &p.ends).filter(|(ended, _)| *ended == id) {
             let from = Viewpoint { scope, at: span.after() };
             if find(&launch.step.debug, from, &option.slice.name).is_ok() {
@@ -129,10 +130,17 @@ fn resolve(option: &PrintTile, program: &Program<'_>) -> Result<StatementId, Box
     }
     names.sort();
     names.dedup();
-    let message = format!("--print-tile {}: nothing is called `{}` here", option.text, option.slice.name);
+    let why = match elsewhere {
+        Some(_) => format!("`{}` is not visible there", option.slice.name),
+        None => format!("nothing is called `{}` there", option.slice.name),
+    };
+    let message = format!("--print-tile {}: {why}", option.text);
     let mut d = Diagnostic::error(codes::UNKNOWN_PRINT_NAME, span, message).with_label("after this statement");
     if !names.is_empty() {
         d = d.with_note(format!("here are {}", crate::io::list(names.iter().map(String::as_str))));
+    }
+    if let Some(defined) = elsewhere {
+        return Err(Box::new(d.with_secondary(defined, format!("`{}` is defined here", option.slice.name))));
     }
     if let Some(near) = suggest(&option.slice.name, names.iter().map(String::as_str)) {
         d = d.with_help(format!("did you mean `{near}`?"));

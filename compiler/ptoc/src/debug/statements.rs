@@ -104,6 +104,14 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, s: &Stmt) {
+        // `role name {}` does nothing itself: it says who issues the statements in it.
+        if let StmtKind::Role { body, .. } = &s.kind {
+            return self.block(body);
+        }
+        // `role name {}` does nothing itself: it says who issues the statements in it.
+        if let StmtKind::Role { body, .. } = &s.kind {
+            return self.block(body);
+        }
         let head = match &s.kind {
             StmtKind::If(i) => i.cond.span,
             StmtKind::For { range, .. } | StmtKind::Pipeline { range, .. } => range.span,
@@ -128,7 +136,13 @@ impl Walk<'_> {
                 w.expr(cond);
                 w.block(body);
             }
-            _ => {}
+            StmtKind::Role { .. }
+            | StmtKind::Const(_)
+            | StmtKind::Grid { .. }
+            | StmtKind::Return(None)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Error => {}
         });
     }
 

@@ -1,14 +1,13 @@
 //! What names hold while a kernel is stopped, as text.
 
-use super::command::{Slice, pick};
 use super::events::Events;
 use super::names::{Viewpoint, find};
 use super::numbers::{Cell, Limits, array, number};
+use super::slice::{Index, Selection, pick};
 use ptoc_analysis::debug::{DebugInfo, TensorWindow, TileWindow, What};
 use ptoc_ir::interp::{State, Storage, Unread};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Elem, TensorId, Tile, Ty, Value};
-use ptoc_passes::Placement;
 use ptoc_tensor::DType;
 use std::collections::{HashMap, HashSet};
 
@@ -28,8 +27,8 @@ pub struct Look<'a> {
     pub state: State<'a>,
     /// Names.
     pub debug: &'a DebugInfo,
-    /// Addresses of tiles that have none in the source.
-    pub placement: &'a Placement,
+    /// Addresses of the elements of tiles that have none in the source, copy by copy where a pipeline has several.
+    pub addresses: &'a HashMap<Tile, Vec<u64>>,
     /// Shapes of tiles.
     pub shapes: &'a Shapes,
     /// Flags and barriers.
@@ -120,44 +119,55 @@ impl<'a> Look<'a> {
         window.element(&at, &|v| self.index(v), &entry)
     }
 
-    /// The array that a slice names; `Ok(None)` if it has no elements to speak of (a scalar, a block).
-    pub fn array(&self, slice: &Slice) -> Result<Option<Array>, String> {
-        let named = find(self.debug, self.from, &slice.name)?;
-        let name = slice.name.as_str();
+    /// The array that a selection names; `Ok(None)` if it has no elements to speak of (a scalar, a block).
+    pub fn array(&self, selection: &Selection) -> Result<Option<Array>, String> {
+        let named = find(self.debug, self.from, &selection.name)?;
+        let (name, brackets) = (selection.name.as_str(), &selection.brackets[..]);
         let found = match &named.what {
-            What::Tile(t) => self.tile(name, t, slice.indices.is_some())?,
-            What::TileArray(t, count) => return self.tile_array(name, t, *count, slice).map(Some),
+            What::Tile(t) => self.tile(name, t, !brackets.is_empty())?,
+            What::TileArray(t, count) => return self.tile_array(name, t, *count, brackets).map(Some),
+            What::Ring(_) if brackets.is_empty() => {
+                return Err(format!("`{name}` is a ring: choose a slot, `{name}[0]` or `{name}[0][0:4, 0:8]`"));
+            }
+            What::Ring(r) => return self.tile_array(name, &r.slots, r.count, brackets).map(Some),
             What::View(w) => self.tensor(name, w),
-            _ if slice.indices.is_some() => {
+            _ if !brackets.is_empty() => {
                 return Err(format!("`{name}` is {}, it has no elements", self.describe(&named.what)));
             }
             _ => return Ok(None),
         };
-        self.cut(found, slice).map(Some)
+        match brackets {
+            [] => Ok(Some(found)),
+            [indices] => self.cut(found, indices, name).map(Some),
+            _ => Err(format!("`{name}` takes one pair of brackets: `{name}[0:4, 0:8]`")),
+        }
     }
 
-    fn cut(&self, mut array: Array, slice: &Slice) -> Result<Array, String> {
-        let Some(indices) = &slice.indices else { return Ok(array) };
+    fn cut(&self, mut array: Array, indices: &[Index], name: &str) -> Result<Array, String> {
         let lengths: Vec<usize> = array.axes.iter().map(|a| a.1).collect();
-        let picked = pick(indices, &lengths, &slice.name)?;
+        let picked = pick(indices, &lengths, name)?;
         array.axes = picked.into_iter().map(|(range, stays)| (range.start, range.len(), stays)).collect();
         array.sliced = true;
         Ok(array)
     }
 
-    fn tile_array(&self, name: &str, t: &TileWindow, count: u32, slice: &Slice) -> Result<Array, String> {
-        let indices = slice.indices.clone().unwrap_or_default();
-        let Some((first, rest)) = indices.split_first() else {
-            return Err(format!("`{name}` is an array of {count} tiles: print `{name}[0]`"));
+    /// `p[b]`, `p[b][0:4, 0:8]`, `p[b, 0:4, 0:8]`
+    fn tile_array(&self, name: &str, t: &TileWindow, count: u32, brackets: &[Vec<Index>]) -> Result<Array, String> {
+        let choose =
+            || format!("`{name}` is an array of {count} tiles: choose one, `{name}[0]` or `{name}[0][0:4, 0:8]`");
+        let first = brackets.first().and_then(|b| b.split_first());
+        let (first, rest) = match (first, brackets.get(1..).unwrap_or_default()) {
+            (Some((first, more)), []) => (first, more),
+            (Some((first, [])), [more]) => (first, &more[..]),
+            _ => return Err(choose()),
         };
         let (range, stays) = pick(std::slice::from_ref(first), &[count as usize], name)?.remove(0);
         if stays {
-            return Err(format!("`{name}` is an array of {count} tiles: choose one, `{name}[0, 0:4, 0:4]`"));
+            return Err(choose());
         }
         let title = format!("{name}[{}]", range.start);
         let array = self.tile_at(&title, t, range.start, !rest.is_empty());
-        let rest = (!rest.is_empty()).then(|| rest.to_vec());
-        self.cut(array, &Slice { name: title, indices: rest })
+        if rest.is_empty() { Ok(array) } else { self.cut(array, rest, &title) }
     }
 
     fn tile(&self, name: &str, t: &TileWindow, sliced: bool) -> Result<Array, String> {
@@ -167,7 +177,7 @@ impl<'a> Look<'a> {
     }
 
     /// A slice may reach beyond the valid shape.
-    fn tile_at(&self, name: &str, t: &TileWindow, element: usize, sliced: bool) -> Array {
+    pub fn tile_at(&self, name: &str, t: &TileWindow, element: usize, sliced: bool) -> Array {
         let data = &self.state.kernel().tiles[t.tile];
         let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
         let valid = self.valid(t, element);
@@ -175,14 +185,15 @@ impl<'a> Look<'a> {
         if let Some((r, c)) = valid {
             title.push_str(&format!(", valid {r} x {c}"));
         }
-        if data.name != name && data.count == 1 && !data.hidden {
-            title.push_str(&format!(", of `{}`", data.name));
+        let own = if data.count > 1 { format!("{}[{element}]", data.name) } else { data.name.to_string() };
+        if own != name && !data.hidden {
+            title.push_str(&format!(", of `{own}`"));
         }
         if t.origin.is_some() {
             title.push_str(&format!(" from ({}, {})", origin.0, origin.1));
         }
         title.push_str(&match self.address(t.tile, element) {
-            Ok(at) => format!(", at {at:#x}"),
+            Ok(at) => format!(", at {at}"),
             Err(why) => format!(", {why}"),
         });
         let (rows, cols) = match valid {
@@ -195,7 +206,7 @@ impl<'a> Look<'a> {
     }
 
     /// The valid shape as the name sees it: what the source says, else that of the last write to the whole tile.
-    fn valid(&self, t: &TileWindow, element: usize) -> Option<(i64, i64)> {
+    pub fn valid(&self, t: &TileWindow, element: usize) -> Option<(i64, i64)> {
         match (t.valid, t.origin) {
             (Some((r, c)), _) => Some((self.index(r), self.index(c))),
             (None, None) => self.shapes.valid.get(&(t.tile, element)).copied(),
@@ -203,12 +214,21 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// First byte in the tile's memory, or why there is none.
-    pub fn address(&self, tile: Tile, element: usize) -> Result<u64, &'static str> {
+    /// First byte in the tile's memory, or why there is none. The copies of a pipeline take turns.
+    pub fn address(&self, tile: Tile, element: usize) -> Result<String, &'static str> {
         match self.state.storage(tile, element) {
-            Storage::At(at) => Ok(at),
+            Storage::At(at) => Ok(format!("{at:#x}")),
             Storage::None => Err("no address yet"),
-            Storage::Own => self.placement.offsets[tile].get(element).copied().ok_or("not placed"),
+            Storage::Own => {
+                let count = self.state.kernel().tiles[tile].count as usize;
+                let all = self.addresses.get(&tile).map_or(&[][..], |all| &all[..]);
+                let copies: Vec<String> = all.iter().skip(element).step_by(count).map(|a| format!("{a:#x}")).collect();
+                match &copies[..] {
+                    [] => Err("not placed"),
+                    [one] => Ok(one.clone()),
+                    [init @ .., last] => Ok(format!("{} and {last} by turns", init.join(", "))),
+                }
+            }
         }
     }
 
@@ -235,8 +255,8 @@ impl<'a> Look<'a> {
     pub fn line(&self, name: &str, what: &What) -> String {
         match what {
             What::Tile(_) | What::View(_) => {
-                let slice = Slice { name: name.into(), indices: None };
-                match self.array(&slice) {
+                let selection = Selection { name: name.into(), brackets: Vec::new() };
+                match self.array(&selection) {
                     Ok(Some(a)) => a.title,
                     _ => format!("{name}: {}", self.describe(what)),
                 }
@@ -245,6 +265,13 @@ impl<'a> Look<'a> {
                 let ty = self.state.kernel().tiles[t.tile].ty;
                 format!("{name}: {count} tiles {} {} {} x {}", ty.loc, ty.dtype, t.rows, t.cols)
             }
+            What::Ring(r) => {
+                let ty = self.state.kernel().tiles[r.slots.tile].ty;
+                let s = if r.count == 1 { "" } else { "s" };
+                let (rows, cols) = (r.slots.rows, r.slots.cols);
+                format!("{name}: ring of {} slot{s} {} {} {rows} x {cols}", r.count, ty.loc, ty.dtype)
+            }
+            What::Event(e) => format!("{name}: {}", self.event_title(e)),
             What::Block(_) | What::Tiles { .. } | What::Other(_) => format!("{name}: {}", self.value(what)),
             What::Scalar(_) | What::Var(_) => format!("{name}: {} = {}", self.describe(what), self.value(what)),
             What::Text(_) | What::Range(..) | What::Tuple(_) => format!("{name} = {}", self.value(what)),
@@ -288,6 +315,8 @@ impl<'a> Look<'a> {
             What::TileArray(..) => "an array of tiles".into(),
             What::View(_) => "a window of a tensor".into(),
             What::Tuple(_) => "a tuple".into(),
+            What::Event(_) => "an event".into(),
+            What::Ring(_) => "a ring".into(),
             What::Other(text) => (*text).into(),
         }
     }
@@ -302,6 +331,15 @@ impl<'a> Look<'a> {
         let written = |r, c| self.state.element(tile, element, r, c).is_ok();
         let count = (0..rows).map(|r| (0..cols).filter(|&c| written(r, c)).count()).sum();
         (count, rows * cols)
+    }
+
+    /// How much of a tile's valid part is written, in words.
+    pub fn share(&self, tile: Tile, element: usize) -> String {
+        match self.written(tile, element) {
+            (0, _) => "unwritten".into(),
+            (n, all) if n == all => "written".into(),
+            (n, all) => format!("{n} of {all} written"),
+        }
     }
 }
 

@@ -13,9 +13,11 @@ use ptoc_analysis::Modules;
 use ptoc_analysis::debug::What;
 use ptoc_diagnostics::{FileId, SourceMap, Span};
 use ptoc_ir::interp::{Observer, State, Trap};
-use ptoc_ir::tile::{Op, Region, Stmt, Value};
+use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, Tile, Value};
+use ptoc_isa::Target;
 use ptoc_passes::access::{Access, regions, tile_accesses};
-use std::collections::HashSet;
+use ptoc_passes::physical;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// A launch of the program that is debugged.
@@ -26,6 +28,8 @@ pub struct Launch<'p> {
     pub points: Points,
     /// Indices of loops.
     pub loops: HashSet<Value>,
+    /// Addresses that the placement gives, copy by copy.
+    pub addresses: HashMap<Tile, Vec<u64>>,
 }
 
 /// All that does not change while the program runs.
@@ -42,7 +46,7 @@ pub struct Program<'p> {
 
 impl<'p> Program<'p> {
     /// Prepares a plan for observation; it must stay where it is.
-    pub fn new(plan: &'p Plan, modules: &Modules, file: FileId, sources: &SourceMap) -> Program<'p> {
+    pub fn new(plan: &'p Plan, modules: &Modules, file: FileId, sources: &SourceMap, target: &Target) -> Program<'p> {
         let mut own = SourceMap::new();
         for file in sources.files() {
             own.add(sources.name(file), sources.text(file));
@@ -51,7 +55,13 @@ impl<'p> Program<'p> {
         let launches = plan.steps.iter().map(|step| {
             let mut loops = HashSet::new();
             indices(&step.kernel.body, &mut loops);
-            Launch { step, points: Points::new(&step.kernel, &step.debug, &statements), loops }
+            let tiles = physical(&step.kernel, &step.placement, target).tiles;
+            let addresses = tiles.into_iter().filter_map(|(tile, data)| match data.addr {
+                AddrKind::Fixed(all) => Some((tile, all)),
+                _ => None,
+            });
+            let points = Points::new(&step.kernel, &step.debug, &statements);
+            Launch { step, points, loops, addresses: addresses.collect() }
         });
         let launches = launches.collect();
         Program { sources: own, file, statements, launches }
@@ -65,6 +75,12 @@ impl<'p> Program<'p> {
     /// The statement that a point is a part of.
     pub fn span(&self, point: &Point) -> Option<Span> {
         point.part_of.map(|id| self.statements.list[id].span)
+    }
+
+    /// The role that issues a statement of IR.
+    pub fn role(&self, launch: usize, point: usize) -> Option<&str> {
+        let launch = &self.launches[launch];
+        launch.points.list[point].role.map(|r| launch.step.kernel.roles[r].name.as_str())
     }
 
     /// The variables of the loops around a scope, outermost first, as `k=1`.
@@ -196,7 +212,8 @@ impl Watcher<'_, '_> {
         let span = program.span(p).unwrap_or_default();
         let at = if after { span.after() } else { span };
         let from = Viewpoint { scope: p.scope, at };
-        Look { state, debug: &step.debug, placement: &step.placement, shapes, events, from }
+        let addresses = &program.launches[launch].addresses;
+        Look { state, debug: &step.debug, addresses, shapes, events, from }
     }
 }
 

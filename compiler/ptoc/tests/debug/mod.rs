@@ -2,6 +2,7 @@
 
 mod pages;
 mod results;
+mod roles;
 
 use ptoc::io::Io;
 use std::ffi::OsString;
