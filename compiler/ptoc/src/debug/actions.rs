@@ -3,10 +3,11 @@
 use super::Console;
 use super::command::{COMMANDS, resolve};
 use super::condition;
-use super::debugger::{Debugger, Mode, Stop};
+use super::debugger::{Debugger, Mode};
 use super::names::visible;
 use super::overview::table;
 use super::slice::Slice;
+use super::stop::Stop;
 use super::touches::Stored;
 use super::watch::Watch;
 use ptoc_diagnostics::{FileId, suggest};

@@ -17,6 +17,7 @@ pub mod points;
 pub mod print_tile;
 pub mod slice;
 pub mod statements;
+pub mod stop;
 pub mod touches;
 pub mod values;
 pub mod watch;
