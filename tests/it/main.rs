@@ -4,6 +4,7 @@ mod bytes;
 mod corpus;
 mod differential;
 mod engine;
+mod fixes;
 mod fuzz;
 mod golden;
 mod hazards;

@@ -123,7 +123,7 @@ fn place_with(
             verified(&kernel, "placement")?;
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
-                let mut found = hazards::check(&physical(&kernel, &placement, target), target);
+                let mut found = hazards::check_of(&physical(&kernel, &placement, target), target, author);
                 if hazards == Hazards::Tell {
                     if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
                         first.notes.push(TOLD.to_owned());

@@ -6,8 +6,9 @@ use ptoc_analysis::{Bindings, ItemId, Modules};
 use ptoc_diagnostics::{Edit, SourceMap, Span};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
-use ptoc_passes::capacity::{Author, Parameter};
+use ptoc_passes::capacity::{Author, Parameter, Statement};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
+use ptoc_syntax::places::Place;
 
 /// Halvings of a parameter that are tried.
 const HALVINGS: usize = 6;
@@ -112,6 +113,22 @@ impl Author for Source<'_> {
             false => Span::new(statement.file, statement.start, end),
         };
         Some(Edit { span, text: String::new() })
+    }
+
+    fn text(&self, span: Span) -> Option<String> {
+        Some(self.sources.slice(span).to_owned())
+    }
+
+    fn statement(&self, span: Span) -> Option<Statement> {
+        let (ItemKind::Kernel(item) | ItemKind::Program(item)) = &self.modules.item(self.kernel).kind else {
+            return None;
+        };
+        // What stands in a library is not for its users to change.
+        if span.file != self.modules.root().file {
+            return None;
+        }
+        let Place { span, block, tail } = ptoc_syntax::places::statement(&item.body, span)?;
+        Some(Statement { span, block, tail })
     }
 
     fn introduces(&self, name: Span, value: Span) -> bool {

@@ -14,6 +14,7 @@ mod confusables;
 pub mod directive;
 mod lexer;
 mod parse;
+pub mod places;
 pub mod print;
 mod recover;
 mod similar;

@@ -19,6 +19,17 @@ pub struct Parameter {
     pub launched: bool,
 }
 
+/// A statement of a kernel's source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// With its `;`. Another statement may stand where it begins.
+    pub span: Span,
+    /// The innermost block around it.
+    pub block: Span,
+    /// It is the block's value: nothing may follow it.
+    pub tail: bool,
+}
+
 /// The source behind a kernel. Elaborating it anew is the driver's business; what comes of it is judged here.
 pub trait Author {
     /// The line of a span, as messages call it.
@@ -35,6 +46,12 @@ pub trait Author {
 
     /// The edit that removes what stands at this place; `None` unless it is a statement of its own.
     fn removal(&self, statement: Span) -> Option<Edit>;
+
+    /// The text at this place.
+    fn text(&self, span: Span) -> Option<String>;
+
+    /// The innermost statement of the kernel's own text that contains `span`.
+    fn statement(&self, span: Span) -> Option<Statement>;
 
     /// Is what stands at `value` the one with which `let` introduces the name at `name`?
     fn introduces(&self, name: Span, value: Span) -> bool;
@@ -62,6 +79,14 @@ impl Author for Nobody {
     }
 
     fn removal(&self, _: Span) -> Option<Edit> {
+        None
+    }
+
+    fn text(&self, _: Span) -> Option<String> {
+        None
+    }
+
+    fn statement(&self, _: Span) -> Option<Statement> {
         None
     }
 

@@ -4,7 +4,7 @@
 mod author;
 mod repairs;
 
-pub use author::{Author, Nobody, Parameter};
+pub use author::{Author, Nobody, Parameter, Statement};
 
 use crate::holding::{Holding, holding};
 use crate::liveness::{Liveness, Point};

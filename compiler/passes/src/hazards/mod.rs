@@ -22,6 +22,7 @@ mod global;
 mod loops;
 mod order;
 mod phases;
+mod places;
 mod poly;
 mod repair;
 mod report;
@@ -31,6 +32,7 @@ mod touch;
 mod walk;
 mod whiles;
 
+use crate::capacity::{Author, Nobody};
 use code::Code;
 use find::{Fault, Finding};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -44,6 +46,11 @@ const TOLD: usize = 6;
 /// The hazards of a physical kernel whose pipes the author or the compiler has ordered: errors where an execution shows one,
 /// warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
 pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
+    check_of(kernel, target, &Nobody)
+}
+
+/// As [`check`], with someone who knows the source: repairs then say where they go.
+pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Diagnostic> {
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
     }
@@ -71,7 +78,7 @@ pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
         if out.len() >= TOLD || mended.iter().any(gone) || report::is_told(&walk, finding, &mut told) {
             continue;
         }
-        let repair = repair::find(&walk, finding, target);
+        let repair = repair::find(&walk, finding, target, author);
         if let Some(repair) = &repair {
             mended.extend(findings.iter().filter(|f| repair.mends(&walk, f)).cloned());
         }

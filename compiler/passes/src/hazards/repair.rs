@@ -3,11 +3,12 @@
 use super::code::Path;
 use super::find::{Fault, Finding};
 use super::order::Wrong;
-use super::text;
+use super::places::{self, Spelled};
 use super::walk::Walk;
+use crate::capacity::Author;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::verify::verify;
-use ptoc_ir::tile::{EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};
+use ptoc_ir::tile::{EventKind, EventRef, Kernel, Op, Region, Scope, Stmt, SyncOp};
 use ptoc_isa::{Pipe, Target};
 
 /// Changes that are tried for one finding.
@@ -22,6 +23,8 @@ pub(super) struct Repair {
     /// What the kernel still has then.
     left: Vec<Seen>,
     pub(super) change: Change,
+    /// How the source says it.
+    pub(super) spelled: Spelled,
 }
 
 /// One more statement, or one less.
@@ -54,24 +57,43 @@ pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
     (f.key().0, span(f.site), f.other.as_ref().and_then(|o| span(o.0)))
 }
 
-/// A change after which the finding is gone, and nothing new has come.
-pub(super) fn find(walk: &Walk, finding: &Finding, target: &Target) -> Option<Repair> {
+/// A change after which the finding is gone, and nothing new has come. One that is a statement beside a statement of the
+/// source is preferred to one in the middle of an expression.
+pub(super) fn find(walk: &Walk, finding: &Finding, target: &Target, author: &dyn Author) -> Option<Repair> {
     let before: Vec<Seen> = walk.found.all.iter().map(|f| seen(walk, f)).collect();
     let own = seen(walk, finding);
+    let mends = |change: &Change, (path, at): (&Path, usize)| {
+        let kernel = changed(walk, change, path, at)?;
+        verify(&kernel).ok()?;
+        let left = super::found(&kernel, target)?;
+        left.iter().all(|s| *s != own && before.contains(s)).then_some(left)
+    };
+    let changes: Vec<Change> = candidates(walk, finding).into_iter().take(TRIES).collect();
     let mut best: Option<Repair> = None;
-    for change in candidates(walk, finding).into_iter().take(TRIES) {
-        let Some(kernel) = changed(walk, &change) else { continue };
-        if verify(&kernel).is_err() {
-            continue;
-        }
-        let Some(left) = super::found(&kernel, target) else { continue };
-        let clean = left.iter().all(|s| *s != own && before.contains(s));
-        if clean && best.as_ref().is_none_or(|b| left.len() < b.left.len()) {
-            let done = left.is_empty();
-            best = Some(Repair { left, change });
-            if done {
-                break;
+    for beside in [true, false] {
+        for change in &changes {
+            let path = &walk.code.sites[change.site].path;
+            let place = if beside { places::beside(walk, change, author) } else { None };
+            let (path, at, spelled) = match place {
+                Some(place) => (&path[..=place.level], place.at, place.spelled),
+                None if beside => continue,
+                None => {
+                    let Some(&(_, n)) = path.last() else { continue };
+                    let at = if change.how == How::After { n + 1 } else { n };
+                    (&path[..], at, places::within(walk, change, author))
+                }
+            };
+            let Some(left) = mends(change, (&path.to_vec(), at)) else { continue };
+            if best.as_ref().is_none_or(|b| left.len() < b.left.len()) {
+                let done = left.is_empty();
+                best = Some(Repair { left, change: change.clone(), spelled });
+                if done {
+                    break;
+                }
             }
+        }
+        if best.is_some() {
+            break;
         }
     }
     best
@@ -147,16 +169,12 @@ fn references(walk: &Walk, from: Option<Pipe>, to: Option<Pipe>) -> Vec<EventRef
     out
 }
 
-/// The kernel with the change.
-fn changed(walk: &Walk, change: &Change) -> Option<Kernel> {
+/// The kernel with the change at this place of the region that `path` leads to.
+fn changed(walk: &Walk, change: &Change, path: &Path, at: usize) -> Option<Kernel> {
     let mut kernel = walk.code.kernel.clone();
-    let site = &walk.code.sites[change.site];
-    let region = region_of(&mut kernel.body, &site.path)?;
-    let at = site.path.last()?.1;
-    let stmt = Stmt { op: Op::Sync(change.op), span: kernel.span };
+    let region = region_of(&mut kernel.body, path)?;
     match change.how {
-        How::Before => region.insert(at, stmt),
-        How::After => region.insert(at + 1, stmt),
+        How::Before | How::After => region.insert(at, Stmt { op: Op::Sync(change.op), span: kernel.span }),
         How::Without => {
             region.remove(at);
         }
@@ -183,46 +201,4 @@ fn region_of<'a>(body: &'a mut Region, path: &Path) -> Option<&'a mut Region> {
         };
     }
     Some(region)
-}
-
-/// The source of a change: what it says, and the place where the text goes. `None` if it cannot be spelled.
-pub(super) fn spelled(walk: &Walk, change: &Change) -> Option<(String, Span)> {
-    let text = match change.op {
-        SyncOp::Barrier(Some(p)) => format!("barrier({p});"),
-        SyncOp::Barrier(None) => "barrier();".to_owned(),
-        op => {
-            let e = op.event()?;
-            if walk.code.kernel.events[e.event].purpose != Purpose::Author {
-                return None;
-            }
-            format!("{}({});", walk.code.kernel.events[e.event].word(&op), text::reference(walk.code, e)?)
-        }
-    };
-    let span = statement(walk, change.site)?;
-    match change.how {
-        How::Before => Some((format!("{text} "), Span::new(span.file, span.start, span.start))),
-        How::After => {
-            // The statement's own `;` stands behind it.
-            let text = text.trim_end_matches(';');
-            Some((format!("; {text}"), Span::new(span.file, span.end, span.end)))
-        }
-        How::Without => None,
-    }
-}
-
-/// The statement of the source that a site belongs to: the widest of its neighbours that contains it.
-fn statement(walk: &Walk, site: usize) -> Option<Span> {
-    let s = &walk.code.sites[site];
-    let own = s.stmt.span;
-    let mut region: &[Stmt] = &walk.code.kernel.body;
-    let mut owners: Vec<Span> = vec![walk.code.kernel.span];
-    for (k, &(_, n)) in s.path.iter().enumerate().take(s.path.len().checked_sub(1)?) {
-        let owner = region.get(n)?;
-        owners.push(owner.span);
-        region = owner.op.regions().nth(s.path[k + 1].0)?;
-    }
-    // Code that a loop makes for itself has the loop's span, which contains everything.
-    let around = region.iter().filter(|t| !t.op.is_pure()).map(|t| t.span);
-    let around = around.filter(|t| t.file == own.file && t.contains(own) && !owners.iter().any(|o| t.contains(*o)));
-    around.max_by_key(|t| t.end - t.start)
 }

@@ -3,7 +3,7 @@
 use super::find::{Fault, Finding};
 use super::order::Wrong;
 use super::poly::Poly;
-use super::repair::{How, Repair, spelled};
+use super::repair::{How, Repair};
 use super::text;
 use super::touch::{Kind, What as Place};
 use super::walk::{GivenUp, Walk};
@@ -131,20 +131,25 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
         };
         return d.with_help(help);
     }
-    match (change.how, spelled(walk, change)) {
-        (How::Before, Some((text, span))) => {
-            d.with_fix(format!("insert `{}` before {near}", text.trim_end()), span, text)
-        }
-        (How::After, Some((text, span))) => {
-            let shown = text.trim_start_matches("; ").to_owned();
-            d.with_fix(format!("insert `{shown};` after {near}"), span, text)
-        }
-        (How::Without, _) => d.with_help(format!("leave out this `{}`", change.op.word())),
-        (how, None) => {
-            let place = if how == How::Before { "before" } else { "after" };
+    let spelled = &repair.spelled;
+    let place = if change.how == How::Before { "before" } else { "after" };
+    let help = match (change.how, &spelled.text, &spelled.part) {
+        (How::Without, ..) => format!("leave out this `{}`", change.op.word()),
+        (_, None, _) => {
             let name = data.map_or("the event".to_owned(), |d| format!("`{}`", d.name));
-            d.with_help(format!("`{}` of {name} {place} {near}", change.op.word()))
+            format!("`{}` of {name} {place} {near}", change.op.word())
         }
+        (_, Some(text), Some(part)) => {
+            format!("give {part} a name in a statement of its own, and put `{text}` after it")
+        }
+        (_, Some(text), None) if spelled.inside => {
+            format!("`{text}` {place} {near}, which takes a statement of its own there")
+        }
+        (_, Some(text), None) => format!("insert `{text}` {place} {near}"),
+    };
+    match spelled.edits.is_empty() {
+        true => d.with_help(help),
+        false => d.with_edits(help, spelled.edits.clone()),
     }
 }
 

@@ -275,12 +275,12 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         _ if v.prev_tok() == Some(Tok::Colon) && v.wants.operand && (v.at_end() || v.starts_line(at)) => {
             let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
             let d = v.error(codes::MISSING_BRACE, v.span(at - 1), message);
-            Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.span(at - 1), " {"))
+            Situation::hopeless(d.with_help("write `{` for the `:`, and `}` after the body"))
         }
         (Some(Tok::Colon), _) if v.prev_tok() == Some(Tok::RParen) && python_body(v) => {
             let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
             let d = v.error(codes::MISSING_BRACE, v.here(), message);
-            Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.here(), " {"))
+            Situation::hopeless(d.with_help("write `{` for the `:`, and `}` after the body"))
         }
         (Some(Tok::Colon), _) if v.prev_tok() == Some(Tok::RParen) && is_block(v, at + 1) => {
             v.respell(at..at + 1, "no `:` stands before a body".to_owned(), "", Tok::Bad)

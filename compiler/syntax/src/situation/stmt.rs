@@ -405,7 +405,7 @@ pub(super) fn missing_body(v: &View<'_, '_>) -> Option<Situation> {
     if let Some(colon) = v.find_back(at + 1, &[Tok::Colon]).filter(|c| *c > word) {
         let message = format!("the body of `{head}` stands in `{{` and `}}`, not after `:`");
         let d = v.error(codes::MISSING_BRACE, v.span(colon), message);
-        return Situation::hopeless(d.with_fix("write `{`, and `}` after the body", v.span(colon), " {"));
+        return Situation::hopeless(d.with_help("write `{` for the `:`, and `}` after the body"));
     }
     if here == Some(Tok::Semi) || v.at_end() {
         let d = v.error(codes::MISSING_BODY, v.after_prev(), format!("`{head}` has no body"));
