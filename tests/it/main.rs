@@ -19,6 +19,7 @@ mod pages;
 mod physical;
 mod pim_backend;
 mod pim_hbm;
+mod pim_hbm_reference;
 mod pim_language;
 mod plan_source;
 mod plans;

@@ -92,6 +92,9 @@ fn what_no_unit_does() {
     let cases = [
         ("quotient", kernel("TSTORE(y.tile(i, _), x / 3.0);"), "E1320", "TDIV"),
         ("function", kernel("TSTORE(y.tile(i, _), exp(x));"), "E1320", "TEXP"),
+        ("larger", kernel("TSTORE(y.tile(i, _), max(x, x * x));"), "E1320", "max(b - a, 0.0)"),
+        ("smaller", kernel("TSTORE(y.tile(i, _), min(x, 0.0));"), "E1320", "a - max(a - b, 0.0)"),
+        ("largest", kernel("TSTORE(y.tile(i, _), x + colmax(x));"), "E1320", "TCOLMAX"),
         ("wide", kernel("TSTORE(y.tile(i, _), f16(f32(x)));"), "E1320", "f32"),
         ("branch", kernel("if a[0, 0] > 0.0 { TSTORE(y.tile(i, _), x); }"), "E1313", "depend on data"),
         ("uneven", kernel("if i.start == 4 { x = x + x; } TSTORE(y.tile(i, _), x);"), "E1316", "lock step"),

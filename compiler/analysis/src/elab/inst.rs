@@ -9,7 +9,9 @@ use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
-use ptoc_isa::{BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Role, Scratch, Sem, ShapeRule, TileType};
+use ptoc_isa::{
+    BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType, UnitKind,
+};
 use ptoc_syntax::ast::{Arg, Expr, Ident};
 use ptoc_tensor::DType;
 
@@ -286,6 +288,10 @@ impl Elab<'_> {
             });
             attrs.saturate.get_or_insert(to_int && from_float);
         }
+        // Such units have adders of f16 and no wider ones.
+        attrs.stepwise = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::HbmPim(_)))
+            && matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
+            && ops[1].dtype() == Some(DType::F16);
         if instr.sem == Sem::Gather {
             attrs.oob.get_or_insert(ptoc_isa::Oob::Undefined);
         }

@@ -144,8 +144,8 @@ impl<'k> Machine<'k, '_> {
                 let pick = |i, j| if mask.at(i, j) & 1 == 1 { a.at(i, j) } else { b.at(i, j) };
                 Some(Matrix::new(a.dtype, a.rows, a.cols, pick))
             }
-            (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, a)),
-            (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, a)),
+            (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, inst.attrs.stepwise, a)),
+            (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, inst.attrs.stepwise, a)),
             // The destination's width is known from its own valid shape only.
             (Sem::RowExpand, [a]) => {
                 let cols = self.dst_valid(inst).1;

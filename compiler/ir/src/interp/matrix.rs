@@ -1,7 +1,7 @@
 //! The values of an operand, and what instructions compute of them.
 
 use crate::scalar;
-use crate::tile::Ty;
+use crate::tile::{SUM_LANES, Ty};
 use ptoc_isa::{BinOp, Reduce};
 use ptoc_tensor::DType;
 
@@ -50,10 +50,25 @@ const PARTIALS: usize = 64;
 ///
 /// A sum has 64 partials that start at +0; partial l adds the columns j = l modulo 64, ascending; then 32 of them add
 /// the other 32, 16 the other 16, and so on. Floats are summed in f32 and rounded to the dtype once, at the end.
-/// The largest (smallest) of nothing is the least (greatest) value of the dtype.
-pub(super) fn row_reduce(op: Reduce, a: &Matrix) -> Matrix {
+/// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum has [`SUM_LANES`] partials, and
+/// every addition is rounded.
+pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     let row = |i: usize| &a.bits[i * a.cols..(i + 1) * a.cols];
     Matrix::new(a.dtype, a.rows, 1, |i, _| match op {
+        Reduce::Sum if stepwise => {
+            let mut p = [0u64; SUM_LANES];
+            for (j, &x) in row(i).iter().enumerate() {
+                p[j % SUM_LANES] = add(a.dtype, p[j % SUM_LANES], x);
+            }
+            let mut half = SUM_LANES / 2;
+            while half > 0 {
+                for l in 0..half {
+                    p[l] = add(a.dtype, p[l], p[l + half]);
+                }
+                half /= 2;
+            }
+            p[0]
+        }
         Reduce::Sum if a.dtype.is_float() => {
             let mut p = [0f32; PARTIALS];
             for (j, &x) in row(i).iter().enumerate() {
@@ -72,11 +87,18 @@ pub(super) fn row_reduce(op: Reduce, a: &Matrix) -> Matrix {
     })
 }
 
-/// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once.
-pub(super) fn col_reduce(op: Reduce, a: &Matrix) -> Matrix {
+/// The sum, rounded once. Additions exist for every dtype that the verifier admits.
+fn add(dtype: DType, a: u64, b: u64) -> u64 {
+    scalar::binary(BinOp::Add, Ty::D(dtype), a, b).unwrap_or(a)
+}
+
+/// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once, or, `stepwise`,
+/// after every addition.
+pub(super) fn col_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     Matrix::new(a.dtype, 1, a.cols, |_, j| {
         let column = (0..a.rows).map(|i| a.at(i, j));
         match op {
+            Reduce::Sum if stepwise => column.fold(0, |s, x| add(a.dtype, s, x)),
             Reduce::Sum if a.dtype.is_float() => {
                 let sum = column.fold(0f32, |s, x| s + scalar::to_f32(a.dtype, x));
                 scalar::from_f32(a.dtype, sum)

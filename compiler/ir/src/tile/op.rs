@@ -185,4 +185,10 @@ pub struct InstAttrs {
     pub fold: Option<bool>,
     /// TSTORE adds instead of overwriting.
     pub atomic_add: bool,
+    /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM has
+    /// [`SUM_LANES`] partial sums then.
+    pub stepwise: bool,
 }
+
+/// Partial sums of a stepwise TROWSUM.
+pub const SUM_LANES: usize = 16;

@@ -59,6 +59,8 @@ impl Lower<'_> {
             Sem::Convert => self.convert(&o.tile(0)?, &o.tile(1)?, &inst.attrs),
             Sem::Compare => self.compare(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?, &inst.attrs),
             Sem::Select => self.select(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?, &o.tile(3)?),
+            // Sums of units in memory, which are not lowered to loops.
+            Sem::RowReduce(_) | Sem::ColReduce(_) if inst.attrs.stepwise => return None,
             Sem::RowReduce(op) => self.row_reduce(op, &o.tile(0)?, &o.tile(1)?),
             Sem::ColReduce(op) => self.col_reduce(op, &o.tile(0)?, &o.tile(1)?),
             Sem::RowExpand => self.row_expand(&o.tile(0)?, &o.tile(1)?),

@@ -9,7 +9,7 @@ use super::places::{Home, Places, Where};
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value, ViewRef};
-use ptoc_isa::{BinOp, Loc, Sem, UnOp};
+use ptoc_isa::{BinOp, Loc, Reduce, Sem, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -252,14 +252,8 @@ impl<'t> Tracer<'t> {
                         let a = t.take(&x, i, b, span)?;
                         t.with_scalar(op, a, s, reversed, name, span)
                     }),
-                    (Sem::RowReduce(_) | Sem::ColReduce(_), ..) => {
-                        let message = format!("{name} is not exact on the units of hbm-pim");
-                        Err(Box::new(
-                            Diagnostic::error(codes::UNIT_CANNOT, span, message)
-                                .with_label("a sum in f32")
-                                .with_note("its sums are f32, rounded once; units add f16 and round every time, and have no adder across lanes")
-                                .with_help("write the sum of rows as `+`, which rounds each time, or let the host do it: `#[on(host)]`"),
-                        ))
+                    (Sem::ColReduce(Reduce::Sum), None, None) if inst.attrs.stepwise => {
+                        self.each(&w, span, |t, _, b| t.column_sums(&x, b, span))
                     }
                     _ => self.cannot(span, name.to_owned()),
                 }
@@ -287,13 +281,55 @@ impl<'t> Tracer<'t> {
     fn binary(&mut self, op: BinOp, a: NodeId, b: NodeId, name: &str, span: Span) -> Res<NodeId> {
         let zero = |n: NodeId, nodes: &Nodes| nodes.get(n) == Node::Const(0);
         Ok(match op {
-            BinOp::Add => self.nodes.intern(Node::Add(a, b), span),
+            BinOp::Add => self.add(a, b, span),
             BinOp::Sub => self.nodes.sub(a, b, span),
             BinOp::Mul => self.nodes.intern(Node::Mul(a, b), span),
             BinOp::Max if zero(b, self.nodes) => self.nodes.intern(Node::Relu(a), span),
             BinOp::Max if zero(a, self.nodes) => self.nodes.intern(Node::Relu(b), span),
-            _ => return self.cannot(span, name.to_owned()),
+            _ => return self.cannot_combine(op, name, span),
         })
+    }
+
+    /// Operations that the units lack, with what they would do instead.
+    fn cannot_combine<T>(&self, op: BinOp, name: &str, span: Span) -> Res<T> {
+        if !matches!(op, BinOp::Max | BinOp::Min) {
+            return self.cannot(span, name.to_owned());
+        }
+        let (word, instead) = match op {
+            BinOp::Max => ("max", "a + max(b - a, 0.0)"),
+            _ => ("min", "a - max(a - b, 0.0)"),
+        };
+        let message = format!("the units of hbm-pim have nothing for this: {name}");
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                .with_label("no instruction of the unit")
+                .with_note(format!(
+                    "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no operation rounds, \
+                     and may be NaN for infinities"
+                ))
+                .with_help(format!("write `{instead}` if that will do, or let the host run this kernel: `#[on(host)]`")),
+        ))
+    }
+
+    /// Sums of the columns of a burst: 0 and the rows in their order, each addition rounded.
+    fn column_sums(&mut self, x: &Window, b: u32, span: Span) -> Res<NodeId> {
+        let mut sum = self.nodes.intern(Node::Const(0), span);
+        for i in 0..x.rows {
+            let a = self.take(x, i, b, span)?;
+            sum = self.add(sum, a, span);
+        }
+        Ok(sum)
+    }
+
+    /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by a MAC.
+    fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
+        let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..));
+        let node = match (self.nodes.get(a), self.nodes.get(b)) {
+            (_, Node::Const(c)) if !product(a) => Node::AddScalar(a, c),
+            (Node::Const(c), _) if !product(b) => Node::AddScalar(b, c),
+            _ => Node::Add(a, b),
+        };
+        self.nodes.intern(node, span)
     }
 
     fn with_scalar(&mut self, op: BinOp, a: NodeId, s: u16, reversed: bool, name: &str, span: Span) -> Res<NodeId> {
@@ -307,7 +343,7 @@ impl<'t> Tracer<'t> {
                 Node::AddScalar(minus, s)
             }
             BinOp::Max if s == 0 => Node::Relu(a),
-            _ => return self.cannot(span, name.to_owned()),
+            _ => return self.cannot_combine(op, name, span),
         };
         Ok(self.nodes.intern(node, span))
     }

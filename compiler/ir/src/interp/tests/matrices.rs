@@ -154,3 +154,21 @@ fn matrix_products_of_every_triple() {
     let start = vec![u64::from(i32::MAX as u32)];
     assert_eq!(product("TMATMUL_ACC", I32, I8, (1, 1, 1), Some(start), &[1], &[1]), [u64::from(i32::MIN as u32)]);
 }
+
+/// Every addition rounds: 2048 + 1 is 2048 in f16. Rows have 16 partial sums, columns one.
+#[test]
+fn sums_that_round_at_each_step() {
+    let h = |x: f32| scalar::from_f32(DType::F16, x);
+    let step = InstAttrs { stepwise: true, ..InstAttrs::default() };
+    let (wide, tall, one) = (vec_ty(DType::F16, 1, 64), vec_ty(DType::F16, 64, 1), (vec_ty(DType::F16, 1, 16), (1, 1)));
+    // Lane 0 has 2048 and three ones, which are lost; lanes 1 to 15 have four ones each.
+    let mut xs = vec![h(1.0); 64];
+    xs[0] = h(2048.0);
+    // The tree: 2048 + 4 is exact, and 4 + 4, 8 + 8, ... are.
+    assert_eq!(exec("TROWSUM", step, one, &[Src::Tile(wide, (1, 64), xs.clone())]).unwrap(), [h(2108.0)]);
+    assert_eq!(exec("TCOLSUM", step, one, &[Src::Tile(tall, (64, 1), xs.clone())]).unwrap(), [h(2048.0)]);
+    let none = InstAttrs::default();
+    assert_eq!(exec("TCOLSUM", none, one, &[Src::Tile(tall, (64, 1), xs)]).unwrap(), [h(2112.0)]);
+    // Sums start at +0: a row of -0 has the sum +0.
+    assert_eq!(exec("TROWSUM", step, one, &[Src::Tile(wide, (1, 2), vec![0x8000; 2])]).unwrap(), [0]);
+}

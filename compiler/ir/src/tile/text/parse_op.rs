@@ -323,6 +323,7 @@ impl<'t> Parser<'t> {
                     "nofold" => attrs.fold = Some(false),
                     "rev" => attrs.reversed = true,
                     "atomic" => attrs.atomic_add = true,
+                    "step" => attrs.stepwise = true,
                     _ => return self.unknown(place, format!("`{mode}` is no mode of an instruction")),
                 }
             }

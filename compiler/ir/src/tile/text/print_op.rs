@@ -212,6 +212,7 @@ impl Printer<'_> {
             a.oob.map(|x| x.name()),
             a.fold.map(|x| if x { "fold" } else { "nofold" }),
             a.atomic_add.then_some("atomic"),
+            a.stepwise.then_some("step"),
         ];
         for name in names.into_iter().flatten() {
             write!(self.out, ".{name}")?;

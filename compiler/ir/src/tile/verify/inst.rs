@@ -4,7 +4,7 @@ use super::Verifier;
 use crate::scalar;
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{AtomicOp, BinOp, Instr, InstrId, Loc, OperandKind, Role, Sem, ShapeRule};
+use ptoc_isa::{AtomicOp, BinOp, Instr, InstrId, Loc, OperandKind, Reduce, Role, Sem, ShapeRule};
 use ptoc_tensor::DType;
 
 /// Does the atomic exist on elements of this type?
@@ -52,6 +52,12 @@ impl Verifier<'_> {
             ("an out-of-bounds mode", a.oob.is_some(), matches!(row.sem, Sem::Gather | Sem::Sample), true),
             ("folding", a.fold.is_some(), row.sem == Sem::Sample, true),
             ("atomic addition", a.atomic_add, row.sem == Sem::Store, false),
+            (
+                "rounded steps",
+                a.stepwise,
+                matches!(row.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum)),
+                false,
+            ),
         ];
         for (what, has, may, must) in rules {
             if has && !may {

@@ -124,6 +124,7 @@ impl Generator {
             reversed: self.r.below(2) == 0,
             oob: [None, Some(*self.r.pick(Oob::ALL))][self.r.below(2)],
             atomic_add: self.r.below(2) == 0,
+            stepwise: self.r.below(2) == 0,
         };
         Op::Inst(Box::new(Inst { instr, operands, scratch, attrs }))
     }
