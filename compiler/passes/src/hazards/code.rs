@@ -8,6 +8,8 @@ use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, SyncOp, TensorId, Tile, Ty, Value, Var, pipe_of_op};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Numbers of comparisons up to this one are worth iterations of their own.
 const SMALL: i64 = 16;
@@ -107,6 +109,10 @@ pub(super) enum Def {
     AtMost(Value, Value, i64),
     Select(Value, Value, Value),
     Same(Value),
+    /// A constant that is no integer.
+    Bits(u64),
+    /// A comparison of such values.
+    Test(CmpOp, Value, Value),
     /// Not followed.
     #[default]
     Vague,
@@ -133,6 +139,15 @@ pub(super) struct Code<'k> {
     pub(super) uses: FxHashMap<Value, u32>,
     /// Of values that are read from one tensor or one tile the first: they may be the same number.
     pub(super) read: FxHashMap<Value, Value>,
+    /// Values that are read from variables.
+    pub(super) variables: FxHashSet<Value>,
+    /// Where the elements are that are read from tensors that nothing writes.
+    pub(super) loaded: FxHashMap<Value, (TensorId, Value)>,
+    /// What the launch gives, as far as it decides something.
+    pub(super) given: Rc<[Value]>,
+    /// What a value is computed from that is not followed.
+    opaque: FxHashMap<Value, Vec<Value>>,
+    sources: RefCell<FxHashMap<Value, Rc<[Value]>>>,
 }
 
 impl<'k> Code<'k> {
@@ -151,6 +166,11 @@ impl<'k> Code<'k> {
                 told: 1,
                 uses: FxHashMap::default(),
                 read: FxHashMap::default(),
+                variables: FxHashSet::default(),
+                loaded: FxHashMap::default(),
+                given: Rc::default(),
+                opaque: FxHashMap::default(),
+                sources: RefCell::default(),
             },
             readers: FxHashMap::default(),
             same: FxHashMap::default(),
@@ -178,6 +198,8 @@ impl<'k> Code<'k> {
         flat.code.steps.push(Step::End);
         flat.homes();
         flat.code.numbers(&flat.wanted);
+        let conditions = conditions(kernel);
+        flat.code.given = super::witness::wanted(&flat.code, flat.wanted.iter().copied().chain(conditions));
         flat.code
     }
 
@@ -247,6 +269,42 @@ impl<'k> Code<'k> {
             v = a;
         }
         v
+    }
+
+    /// What a value comes from that is not computed. The number of a block is below the grid's extent, and so comes from
+    /// that, too.
+    pub(super) fn sources(&self, v: Value) -> Rc<[Value]> {
+        if let Some(known) = self.sources.borrow().get(&v) {
+            return known.clone();
+        }
+        let (mut out, mut open, mut seen) = (Vec::new(), vec![v], FxHashSet::default());
+        while let Some(v) = open.pop() {
+            let v = self.root(v);
+            if !seen.insert(v) {
+                continue;
+            }
+            match self.defs[v] {
+                Def::Const(_) | Def::Bits(_) => {}
+                Def::Given(_) => {
+                    out.push(v);
+                    open.extend(self.kernel.grid.iter().filter(|g| g.index == v).map(|g| g.extent));
+                }
+                Def::Slot(_) => out.push(v),
+                Def::Vague => match self.opaque.get(&v) {
+                    Some(operands) => open.extend(operands),
+                    None => out.push(v),
+                },
+                Def::Unary(_, a) | Def::Same(a) => open.push(a),
+                Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) | Def::Test(_, a, b) => {
+                    open.extend([a, b]);
+                }
+                Def::Select(c, a, b) => open.extend([c, a, b]),
+            }
+        }
+        out.sort_unstable();
+        let out: Rc<[Value]> = out.into();
+        self.sources.borrow_mut().insert(v, out.clone());
+        out
     }
 
     /// Does the value change with loop `l` or with one inside of it?
@@ -333,7 +391,7 @@ impl<'k> Flat<'k> {
                     let n = i64::try_from(ptoc_ir::scalar::to_int(ty, value.bits));
                     n.map_or(Def::Vague, |n| Def::Const(Num::of(n)))
                 }
-                _ => Def::Vague,
+                _ => Def::Bits(value.bits),
             },
             Op::Unary { op, a, .. } if ints(*a) => Def::Unary(*op, root(*a)),
             Op::Binary { op, a, b, .. } if ints(*a) => {
@@ -350,6 +408,7 @@ impl<'k> Flat<'k> {
                 let last = (*op == CmpOp::Eq && kernel.values[a].ty == Ty::Index).then(|| last_tile(&self.code, a, b));
                 last.flatten().unwrap_or(Def::Compare(*op, a, b))
             }
+            Op::Compare { op, a, b, .. } => Def::Test(*op, root(*a), root(*b)),
             Op::Select { cond, a, b, .. } if ints(*a) => Def::Select(root(*cond), root(*a), root(*b)),
             Op::Convert { a, .. } if kernel.values[dst].ty == Ty::Index && narrow(kernel.values[*a].ty) => {
                 Def::Same(root(*a))
@@ -360,23 +419,36 @@ impl<'k> Flat<'k> {
                     Some(&first) => Def::Same(first),
                     None => {
                         self.loads.insert((*tensor, offset), dst);
+                        self.code.loaded.insert(dst, (*tensor, offset));
                         Def::Given(unsigned(kernel.values[dst].ty))
                     }
                 }
             }
-            op if op.is_pure() => Def::Vague,
-            _ => {
+            op if op.is_pure() => {
+                let mut operands = Vec::new();
+                op.for_each_use(&mut |v| operands.push(v));
+                self.code.opaque.insert(dst, operands);
+                Def::Vague
+            }
+            op => {
+                if matches!(op, Op::Get { .. }) {
+                    self.code.variables.insert(dst);
+                }
                 self.code.slots.push(Some(dst));
                 Def::Slot(self.code.slots.len() - 1)
             }
         };
         self.code.defs[dst] = match def {
-            Def::Unary(..) | Def::Binary(..) | Def::Compare(..) | Def::AtMost(..) | Def::Select(..) => {
-                match *self.same.entry((def, kernel.values[dst].ty)).or_insert(dst) {
-                    first if first == dst => def,
-                    first => Def::Same(first),
-                }
-            }
+            Def::Unary(..)
+            | Def::Binary(..)
+            | Def::Compare(..)
+            | Def::AtMost(..)
+            | Def::Select(..)
+            | Def::Bits(_)
+            | Def::Test(..) => match *self.same.entry((def, kernel.values[dst].ty)).or_insert(dst) {
+                first if first == dst => def,
+                first => Def::Same(first),
+            },
             def => def,
         };
     }
@@ -432,9 +504,12 @@ impl<'k> Flat<'k> {
     fn operands(&self, v: Value, out: &mut Vec<Value>) {
         match self.code.defs[v] {
             Def::Unary(_, a) | Def::Same(a) => out.push(a),
-            Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) => out.extend([a, b]),
+            Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) | Def::Test(_, a, b) => {
+                out.extend([a, b]);
+            }
             Def::Select(c, a, b) => out.extend([c, a, b]),
-            Def::Given(_) | Def::Const(_) | Def::Slot(_) | Def::Vague => {}
+            Def::Given(_) | Def::Const(_) | Def::Slot(_) | Def::Bits(_) => {}
+            Def::Vague => out.extend(self.code.opaque.get(&v).into_iter().flatten()),
         }
     }
 
@@ -561,7 +636,8 @@ impl<'k> Flat<'k> {
             Def::Compare(_, a, b) => {
                 [a, b].iter().any(|v| self.wanted.contains(v) && !matches!(self.code.defs[*v], Def::Const(_)))
             }
-            Def::Same(a) => self.decided_by_wanted(a),
+            Def::Same(a) | Def::Unary(UnOp::Not, a) => self.decided_by_wanted(a),
+            Def::Binary(BinOp::And | BinOp::Or, a, b) => self.decided_by_wanted(a) || self.decided_by_wanted(b),
             _ => false,
         }
     }
@@ -698,6 +774,22 @@ fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
 
 fn unsigned(ty: Ty) -> bool {
     ptoc_ir::scalar::is_int(ty) && !ptoc_ir::scalar::is_signed(ty)
+}
+
+/// The conditions of all checks.
+fn conditions(kernel: &Kernel) -> Vec<Value> {
+    fn collect(region: &Region, out: &mut Vec<Value>) {
+        for stmt in region {
+            if let Op::Check { cond, .. } = stmt.op {
+                out.push(cond);
+            }
+            stmt.op.regions().for_each(|r| collect(r, out));
+        }
+    }
+    let mut out = Vec::new();
+    collect(&kernel.prologue, &mut out);
+    collect(&kernel.body, &mut out);
+    out
 }
 
 /// The values that decide something, and what variables are set to.

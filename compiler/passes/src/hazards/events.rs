@@ -33,7 +33,7 @@ impl Walk<'_> {
                         _ => since.map(|s| (s, state.at.clone())),
                     };
                     let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
-                    self.found.add(Finding { other, ..finding });
+                    self.found.add(Finding { other, ..finding }, state);
                 }
                 Then::On
             }
@@ -41,7 +41,7 @@ impl Walk<'_> {
                 if !state.order.is_up(element) {
                     let finding = Finding::plain(Fault::Order(Wrong::Down), true, site, state, Some(element));
                     let last = state.order.records.iter().find(|r| r.what == What::Waited(element));
-                    self.found.add(Finding { other: last.map(|r| (r.site, r.at.clone())), ..finding });
+                    self.found.add(Finding { other: last.map(|r| (r.site, r.at.clone())), ..finding }, state);
                     return Then::Stop;
                 }
                 state.order.wait(&self.carried, element, record);
@@ -58,7 +58,7 @@ impl Walk<'_> {
                         Then::On
                     }
                     Err(Wrong::UnknownBytes) => {
-                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)));
+                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
                         Then::Stop
                     }
                     Err(wrong) => {
@@ -87,7 +87,7 @@ impl Walk<'_> {
                 state.order = order;
                 for wrong in found {
                     if matches!(wrong, Wrong::UnknownBytes) {
-                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)));
+                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
                         return Then::Stop;
                     }
                     self.wrong(state, site, wrong, element);
@@ -111,7 +111,7 @@ impl Walk<'_> {
 
     /// Nothing is proved beyond this.
     fn unknown(&mut self, state: &State, site: usize, element: u32) -> Then {
-        self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)));
+        self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)), state);
         Then::Stop
     }
 
@@ -120,7 +120,7 @@ impl Walk<'_> {
         let n = state.value(self.code, v);
         let (lo, hi) = n.bounds(&state.periods);
         if n.base != 0 || lo > 1 || hi < 0 {
-            self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, None));
+            self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, None), state);
             return Then::Stop;
         }
         for k in lo.max(0)..=hi.min(1) {
@@ -146,7 +146,7 @@ impl Walk<'_> {
             _ => None,
         };
         let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
-        self.found.add(Finding { other, ..finding });
+        self.found.add(Finding { other, ..finding }, state);
     }
 
     /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream since
@@ -186,7 +186,7 @@ impl Walk<'_> {
         });
         if !some_sum {
             let fault = Fault::BytesMoved { said, moved };
-            self.found.add(Finding::plain(fault, true, site, state, Some(element)));
+            self.found.add(Finding::plain(fault, true, site, state, Some(element)), state);
         }
     }
 
@@ -195,7 +195,7 @@ impl Walk<'_> {
         for (element, up) in state.order.up.iter().enumerate() {
             if let Some(site) = up {
                 let finding = Finding::plain(Fault::LeftUp, true, *site as usize, state, Some(element as u32));
-                self.found.add(finding);
+                self.found.add(finding, state);
             }
         }
         for (element, barrier) in state.order.barriers.iter().enumerate() {
@@ -209,7 +209,7 @@ impl Walk<'_> {
                 None => Fault::UnknownBytes,
             };
             let sure = !matches!(fault, Fault::UnknownBytes);
-            self.found.add(Finding::plain(fault, sure, site, state, Some(element)));
+            self.found.add(Finding::plain(fault, sure, site, state, Some(element)), state);
         }
     }
 }

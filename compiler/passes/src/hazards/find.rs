@@ -1,10 +1,13 @@
 //! What a walk finds.
 
-use super::order::Wrong;
+use super::order::{Order, Wrong};
 use super::state::State;
 use super::touch::Kind;
 use ptoc_isa::Loc;
 use std::rc::Rc;
+
+/// Ways that are kept for one finding.
+const GROUNDS: usize = 4;
 
 /// What is wrong.
 #[derive(Clone, Debug)]
@@ -60,8 +63,10 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub(super) fault: Fault,
-    /// There is an execution that shows it.
+    /// There is an execution that shows it, if the way that led here is one. `witness` sees to that.
     pub(super) sure: bool,
+    /// Ways that led here.
+    pub(super) grounds: Vec<Rc<State>>,
     /// Which bytes are touched is known; what is not is whether control comes here so.
     pub(super) decided: bool,
     pub(super) site: u32,
@@ -80,6 +85,7 @@ impl Finding {
         Finding {
             fault,
             sure: sure && !state.unsure,
+            grounds: Vec::new(),
             decided: true,
             site: site as u32,
             at: state.at.clone(),
@@ -102,11 +108,23 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(super) fn add(&mut self, mut finding: Finding, state: &State) {
+        let ground = || Rc::new(State { order: Order::default(), ..state.clone() });
         match self.all.iter_mut().find(|f| f.key() == finding.key()) {
-            Some(old) if finding.sure && !old.sure => *old = finding,
+            Some(old) if finding.sure && !old.sure => {
+                finding.grounds = vec![ground()];
+                *old = finding;
+            }
+            Some(old) if finding.sure && old.grounds.len() < GROUNDS => {
+                if old.grounds.iter().all(|g| g.assumed != state.assumed) {
+                    old.grounds.push(ground());
+                }
+            }
             Some(_) => {}
-            None => self.all.push(finding),
+            None => {
+                finding.grounds = vec![ground()];
+                self.all.push(finding);
+            }
         }
     }
 }

@@ -160,7 +160,8 @@ impl Walk<'_> {
         }
         let running = Num::compare(CmpOp::Lt, j, bound, &state.periods);
         let Some(_) = j.offset().filter(|_| exact) else {
-            // Nothing relates the two.
+            // Nothing relates the two, nor this to what is said about them later.
+            state.unsure |= state.concrete.is_some();
             if running != Some(true) {
                 let mut over = state.clone();
                 over.step = leave;

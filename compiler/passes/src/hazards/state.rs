@@ -3,8 +3,10 @@
 use super::code::{Code, Def};
 use super::domain::{MAX, Num, mirrored, opposite};
 use super::order::Order;
+use super::relations::{Relations, leaves, related};
+use super::witness::Concrete;
 use cranelift_entity::EntityRef;
-use ptoc_ir::tile::{Kernel, Value};
+use ptoc_ir::tile::{Kernel, TensorId, Value};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -30,15 +32,15 @@ pub(super) struct State {
     pub(super) vars: Vec<Num>,
     /// What this way through the program has assumed.
     pub(super) assumed: Vec<(Value, Num)>,
-    /// Those of them that are facts: checks have seen to it.
-    pub(super) facts: Vec<Value>,
     pub(super) modes: Vec<Mode>,
     /// Most periods of each loop.
     pub(super) periods: Vec<i64>,
     /// Addresses of tiles that have them at run time.
     pub(super) bound: Vec<Num>,
     pub(super) order: Order,
-    /// Were assumptions made that may not hold together?
+    /// Numbers are given, and this is what is known beside them.
+    pub(super) concrete: Option<Concrete>,
+    /// With numbers: were assumptions made that may not hold together?
     pub(super) unsure: bool,
     /// Iterations of each loop so far. For messages; not part of what matters.
     pub(super) at: Rc<[i64]>,
@@ -55,11 +57,11 @@ impl State {
             slots: vec![Num::TOP; code.slots.len()],
             vars: vec![Num::TOP; code.kernel.vars.len()],
             assumed: Vec::new(),
-            facts: Vec::new(),
             modes: vec![Mode::Out; loops],
             periods: vec![MAX; loops],
             bound: vec![Num::TOP; bound],
             order,
+            concrete: None,
             unsure: false,
             at: vec![0; loops].into(),
             before: FxHashMap::default(),
@@ -86,6 +88,7 @@ impl State {
         }
         out.extend(self.modes.iter().map(|m| *m as u64));
         self.order.key(&mut out);
+        self.concrete.iter().for_each(|c| c.key(&mut out));
         out.into_boxed_slice()
     }
 
@@ -154,9 +157,13 @@ impl State {
         }
         match code.defs[v] {
             Def::Const(n) => return n,
-            Def::Given(positive) => return if positive { Num::range(0, MAX) } else { of_type(code.kernel, v) },
+            Def::Given(positive) => {
+                let own = if positive { Num::range(0, MAX) } else { of_type(code.kernel, v) };
+                let element = self.place(code, v).and_then(|p| self.concrete.as_ref()?.element(p));
+                return element.unwrap_or(own);
+            }
             Def::Slot(slot) => return self.slots[slot].meet(of_type(code.kernel, v)),
-            Def::Vague => return of_type(code.kernel, v),
+            Def::Vague | Def::Bits(_) | Def::Test(..) => return of_type(code.kernel, v),
             _ => {}
         }
         if let Some(&n) = memo.get(&v) {
@@ -202,43 +209,50 @@ impl State {
         n
     }
 
+    /// The element of a tensor that `v` is read from, if nothing writes the tensor and the place is known. Only of walks
+    /// with numbers.
+    pub(super) fn place(&self, code: &Code, v: Value) -> Option<(TensorId, i64)> {
+        self.concrete.as_ref()?;
+        let &(tensor, offset) = code.loaded.get(&v)?;
+        Some((tensor, self.value(code, offset).constant()?))
+    }
+
     /// From here on `v` is `n`. False: that cannot be.
     pub(super) fn assume(&mut self, code: &Code, v: Value, n: Num) -> bool {
         let v = code.root(v);
         if n.empty() {
             return false;
         }
-        if let Some(a) = self.assumed.iter_mut().find(|a| a.0 == v) {
-            a.1 = n;
-            self.facts.retain(|f| *f != v);
+        let mut own = Vec::new();
+        leaves(code, self, v, &mut own);
+        let mut related = related(code, self, v, own.clone());
+        let at = self.assumed.iter().position(|a| a.0 == v);
+        if let Some(place) = self.place(code, v) {
+            let Some(concrete) = &mut self.concrete else { return false };
+            self.unsure |= !concrete.narrow(place, n);
             return true;
         }
-        // What depends on something that was assumed about already may not be free to be so.
-        let mut own = Vec::new();
-        sources(code, v, &mut own, 0);
-        let mut others = Vec::new();
-        for (a, _) in self.assumed.iter().filter(|a| !self.facts.contains(&a.0)) {
-            sources(code, *a, &mut others, 0);
+        if let Some(concrete) = &mut self.concrete {
+            self.unsure |= !concrete.decide(code, &own, at.is_some()) || !related.is_empty();
         }
-        if own.iter().any(|s| others.contains(s)) {
-            self.unsure = true;
+        match at {
+            Some(at) => self.assumed[at].1 = n,
+            None => self.assumed.push((v, n)),
         }
-        self.assumed.push((v, n));
-        true
+        if related.is_empty() {
+            return true;
+        }
+        related.push(at.unwrap_or(self.assumed.len() - 1));
+        !Relations::of(code, self, related).system.refuted()
     }
 
     /// The condition holds, or the launch has ended. False: it cannot hold.
     pub(super) fn holds(&mut self, code: &Code, cond: Value) -> bool {
-        if self.value(code, cond).constant().is_some() {
-            // One that never holds is somebody else's to report.
-            return true;
+        if let Some(n) = self.value(code, cond).constant() {
+            // One that never holds is somebody else's to report. With numbers it ends the launch.
+            return n != 0 || self.concrete.is_none();
         }
-        let (before, unsure) = (self.assumed.clone(), self.unsure);
-        let possible = self.decide(code, cond, true);
-        self.unsure = unsure;
-        let new = self.assumed.iter().filter(|a| before.iter().all(|b| b.0 != a.0)).map(|a| a.0);
-        self.facts.extend(new.collect::<Vec<_>>());
-        possible
+        self.decide(code, cond, true)
     }
 
     /// From here on the condition has this value. False: it cannot.
@@ -312,28 +326,6 @@ pub(super) fn core(code: &Code, v: Value) -> (Value, i64) {
 fn same_symbol(code: &Code, op: CmpOp, a: Value, b: Value) -> Option<bool> {
     let ((x, c), (y, d)) = (core(code, a), core(code, b));
     (x == y).then(|| Num::compare(op, Num::of(c), Num::of(d), &[]))?
-}
-
-/// What a value comes from that is not computed.
-pub(super) fn sources(code: &Code, v: Value, out: &mut Vec<Value>, depth: u32) {
-    if depth > 16 || out.len() > 64 {
-        return out.push(v);
-    }
-    let mut go = |v| sources(code, v, out, depth + 1);
-    match code.defs[v] {
-        Def::Const(_) => {}
-        Def::Given(_) | Def::Slot(_) | Def::Vague => out.push(code.read.get(&v).copied().unwrap_or(v)),
-        Def::Unary(_, a) | Def::Same(a) => go(a),
-        Def::Binary(_, a, b) | Def::Compare(_, a, b) | Def::AtMost(a, b, _) => {
-            go(a);
-            go(b);
-        }
-        Def::Select(c, a, b) => {
-            go(c);
-            go(a);
-            go(b);
-        }
-    }
 }
 
 /// What the type says.

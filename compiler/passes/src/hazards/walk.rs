@@ -40,17 +40,6 @@ pub(super) struct Walk<'k> {
     steps: u64,
 }
 
-/// Where the walk starts: the launch's own checks hold.
-fn start(code: &Code, order: Order) -> State {
-    let mut state = State::new(code, order);
-    for stmt in &code.kernel.prologue {
-        if let Op::Check { cond, .. } = &stmt.op {
-            state.holds(code, *cond);
-        }
-    }
-    state
-}
-
 /// Why a walk was given up.
 #[derive(Clone, Debug)]
 pub(super) struct GivenUp {
@@ -69,6 +58,11 @@ pub(super) enum Then {
 
 impl<'k> Walk<'k> {
     pub(super) fn new(code: &'k Code<'k>, target: &Target) -> Option<Walk<'k>> {
+        Walk::with(code, target, State::new(code, Order::default()))
+    }
+
+    /// One that begins with what `start` knows.
+    pub(super) fn with(code: &'k Code<'k>, target: &Target, mut start: State) -> Option<Walk<'k>> {
         let pipes = code.sites.iter().map(|s| (s.role, s.pipe.unwrap_or(Pipe::S)));
         let carried = Carried::new(code.kernel, pipes, target)?;
         let streams = code.sites.iter().map(|s| carried.stream(s.role, s.pipe.unwrap_or(Pipe::S))).collect();
@@ -78,7 +72,13 @@ impl<'k> Walk<'k> {
             next - t.count as usize
         });
         let first_bound = first_bound.collect();
-        let order = Order::new(code.kernel, &carried);
+        start.order = Order::new(code.kernel, &carried);
+        // The launch's own checks hold.
+        for stmt in &code.kernel.prologue {
+            if let Op::Check { cond, .. } = &stmt.op {
+                start.holds(code, *cond);
+            }
+        }
         let mut walk = Walk {
             code,
             carried,
@@ -86,7 +86,7 @@ impl<'k> Walk<'k> {
             streams,
             first_bound,
             seen: FxHashSet::default(),
-            stack: vec![start(code, order)],
+            stack: vec![start],
             found: Findings::default(),
             known_areas: FxHashMap::default(),
             aged: FxHashMap::default(),
@@ -303,6 +303,7 @@ impl<'k> Walk<'k> {
                 let finding = Finding {
                     fault: Fault::Race { first: was, second: kind, touch: n },
                     sure: meet == Meet::Yes && !state.unsure,
+                    grounds: Vec::new(),
                     decided: meet == Meet::Yes,
                     site: site as u32,
                     at: state.at.clone(),
@@ -310,7 +311,7 @@ impl<'k> Walk<'k> {
                     element: up,
                     bytes: self.areas.common(other, area),
                 };
-                self.found.add(finding);
+                self.found.add(finding, state);
             }
         }
         let areas_of = &mut self.areas;
@@ -428,7 +429,7 @@ impl<'k> Walk<'k> {
             Ok(n) => n,
             Err(Then::Stop) => return Then::Stop,
             Err(Then::On) => {
-                self.found.add(Finding::plain(Fault::UnknownElement, false, site, state, None));
+                self.found.add(Finding::plain(Fault::UnknownElement, false, site, state, None), state);
                 return Then::Stop;
             }
         };
