@@ -6,6 +6,7 @@ mod differential;
 mod engine;
 mod fixes;
 mod fuzz;
+mod geopim;
 mod golden;
 mod hazards;
 mod inserted;

@@ -2,6 +2,7 @@
 
 use super::super::{Outcome, Stop, device, run};
 use crate::check;
+use crate::dram::Command;
 use crate::machine::Options;
 use crate::machine::account::Bucket;
 use crate::machine::report::UnitReport;
@@ -47,11 +48,15 @@ fn inputs() -> Vec<Option<Tensor>> {
 }
 
 fn execute(text: &str) -> Result<Outcome, Stop> {
+    execute_on(text, inputs())
+}
+
+fn execute_on(text: &str, inputs: Vec<Option<Tensor>>) -> Result<Outcome, Stop> {
     let parsed = Stream::parse(text).unwrap_or_else(|e| panic!("{e}")).stream;
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(stream.check(&device::geometry(&config)), []);
-    let outcome = run(&stream, &config, inputs(), Options { trace: true })?;
+    let outcome = run(&stream, &config, inputs, Options { trace: true })?;
     let r = &outcome.report;
     let refresh = stream.device.refresh == Refresh::All;
     for trace in r.trace.as_ref().unwrap() {
@@ -212,4 +217,120 @@ fn the_hosts_gather() {
     assert!(gathering.moved <= pixels * 2 * C as u64 + sizes[4] + operands + 32 * 3, "{gathering:?}");
     assert!(gathering.ticks > streaming.ticks && gathering.utilisation < 1.0);
     assert_eq!(gathering.simulated[0], gathering.simulated[1]);
+}
+
+fn numbers(shape: &[usize], value: impl Fn(usize) -> f64) -> Option<Tensor> {
+    let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
+    Some(Tensor::from_f64s(DType::F16, shape, &values).unwrap())
+}
+
+/// Mission table, rows 19 and 74: one sample on or beyond an edge of a map of 8 x 8 pixels of 32 channels; which pixels the trace reads,
+/// where each lies, and what comes out. Pixel (x, y) has 1 + x + 10 y + 100 c.
+#[test]
+fn edges_of_the_map() {
+    type Pixels = &'static [(u32, u32)];
+    // A place; pixels and the value in channel 0 by clamping; by zeros.
+    let cases: [([f64; 2], Pixels, f64, Pixels, f64); 11] = [
+        ([0.0, 0.0], &[(0, 0), (1, 0), (0, 1), (1, 1)], 1.0, &[(0, 0), (1, 0), (0, 1), (1, 1)], 1.0),
+        ([7.0, 7.0], &[(7, 7)], 78.0, &[(7, 7)], 78.0),
+        ([7.5, 3.0], &[(7, 3), (7, 4)], 38.0, &[(7, 3), (7, 4)], 19.0),
+        ([-0.5, 2.0], &[(0, 2), (0, 3)], 21.0, &[(0, 2), (0, 3)], 10.5),
+        ([-1.0, 2.0], &[(0, 2), (0, 3)], 21.0, &[(0, 2), (0, 3)], 0.0),
+        ([3.0, -0.25], &[(3, 0), (4, 0)], 4.0, &[(3, 0), (4, 0)], 3.0),
+        ([3.0, 7.25], &[(3, 7), (4, 7)], 74.0, &[(3, 7), (4, 7)], 55.5),
+        ([8.0, 4.0], &[(7, 4), (7, 5)], 48.0, &[], 0.0),
+        ([-2.0, -2.0], &[(0, 0)], 1.0, &[], 0.0),
+        ([-60000.0, 60000.0], &[(0, 7)], 71.0, &[], 0.0),
+        ([1.5, 60000.0], &[(1, 7), (2, 7)], 72.5, &[], 0.0),
+    ];
+    // Rows of pixels, 64 bytes each, from 0x10000: row 64 of the bank. Or 2 x 2 patches, one a row.
+    let pixels = "(1,(2,4),8,(16,2)):(4@row,(16@col,1@row),2@col,(2@byte,1@col))";
+    let patches = "(1,(2,4),(2,4),(16,2)):(16@row,(4@col,4@row),(2@col,1@row),(2@byte,1@col))";
+    let in_pixels = |(x, y): (u32, u32)| (0x10000 + (y * 8 + x) * 32 * 2) / 32;
+    let in_patches = |(x, y): (u32, u32)| (64 + y / 2 * 4 + x / 2) * 32 + (y % 2 * 2 + x % 2) * 2;
+    for (place, clamped, clamped_value, zeros, zeros_value) in cases {
+        for (border, read, value) in [("clamp", clamped, clamped_value), ("zero", zeros, zeros_value)] {
+            for (name, map, lies) in
+                [("pixels", pixels, &in_pixels as &dyn Fn((u32, u32)) -> u32), ("patches", patches, &in_patches)]
+            {
+                for how in ["fold=1 order=neighbour", "fold=1 order=tile", "fold=0 order=tile", "fold=0 order=outer"] {
+                    let text = format!(
+                        "pim-stream 1\ndevice hbm2_2000 channel=1\nunit geopim\n\
+                         tensor feat f16[1,8,8,32] in\ntensor geo f16[1,1,4] in\ntensor attn f16[1,1,1] in\ntensor y f16[1,1,32] out\n\
+                         write feat at {map} row=64 replicated\nwrite attn at (1,1,1):(0@row,0@row,2@byte) row=40\n\
+                         descriptor feature=0x10000 height=8 width=8 channels=32 tile_channels=16 batch=1 border={border} {how} \
+                         first_unit=0 units=1 queries=1 map={name}\n\
+                         params geo address=0x9000 samples=1 weights=0xa000 weight_stride=32\n\
+                         driver load params=0x9000 weights=0xa000\ndriver execute queries=1 samples=1 output=0xc000\n\
+                         driver read output=0xc000\nread y at (1,1,(16,2)):(0@row,0@row,(2@byte,1@col)) row=48\n"
+                    );
+                    let given = vec![
+                        numbers(&[1, 8, 8, 32], |i| (1 + i / 32 % 8 + 10 * (i / 256) + 100 * (i % 32)) as f64),
+                        numbers(&[1, 1, 4], |i| if i < 2 { place[i] } else { 0.0 }),
+                        numbers(&[1, 1, 1], |_| 1.0),
+                        None,
+                    ];
+                    let outcome = execute_on(&text, given).unwrap();
+                    let what = format!("{place:?}, {border}, {name}, {how}");
+                    let y = outcome.outputs[3].as_ref().unwrap();
+                    assert_eq!(y.get_f64(0), value, "{what}");
+                    let mut wanted: Vec<u32> = read.iter().flat_map(|p| [lies(*p), lies(*p) + 1]).collect();
+                    // Rows of the map; weights, entries and results are in rows of their own.
+                    let trace = outcome.report.trace.as_ref().unwrap().iter().flatten();
+                    let seen = trace.filter(|c| c.command == Command::Rd && c.address.row >= 64);
+                    let mut seen: Vec<u32> = seen.map(|c| c.address.row * 32 + c.address.column).collect();
+                    wanted.sort_unstable();
+                    seen.sort_unstable();
+                    seen.dedup();
+                    assert_eq!(seen, wanted, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Mission table, row 85: six stacks of eight channels of 32 banks are 1536 units in 48 vaults; that 512 of them exist is a setting.
+#[test]
+fn banks_and_vaults() {
+    let stream = |unit: &str, units: usize, queries: usize| {
+        format!(
+            "pim-stream 1\ndevice hbm2_2000 channel=48\nunit geopim {unit}\n\
+             tensor feat f16[1,2,2,16] in\ntensor geo f16[1,1536,4] in\ntensor attn f16[1,1536,2] in\ntensor y f16[1,1536,16] out\n\
+             write feat at (1,2,2,16):(1@row,2@col,1@col,2@byte) row=64 replicated\n\
+             write attn at (1,({queries},{units}),2):(0@row,(1@col,1@unit),2@byte) row=40\n\
+             descriptor feature=0x10000 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp fold=1 order=neighbour \
+             first_unit=0 units={units} queries={queries} map=patches\n\
+             params geo address=0x9000 samples=2 weights=0xa000 weight_stride=32\n\
+             driver load params=0x9000 weights=0xa000\ndriver execute queries={queries} samples=2 output=0xc000\n\
+             driver read output=0xc000\nread y at (1,({queries},{units}),16):(0@row,(1@col,1@unit),2@byte) row=48\n"
+        )
+    };
+    let given = || {
+        vec![
+            random(DType::F16, &[1, 2, 2, 16], 1, "feat").ok(),
+            random(DType::F16, &[1, 1536, 4], 1, "geo").ok(),
+            random(DType::F16, &[1, 1536, 2], 1, "attn").ok(),
+            None,
+        ]
+    };
+    let all = execute_on(&stream("", 1536, 1), given()).unwrap();
+    let some = execute_on(&stream("units=512", 512, 3), given()).unwrap();
+    assert_eq!(all.outputs[3].as_ref().unwrap().bytes(), some.outputs[3].as_ref().unwrap().bytes());
+    for (outcome, units) in [(&all, 1536), (&some, 512)] {
+        let banks: std::collections::BTreeSet<usize> = outcome.report.units.iter().map(|u| u.bank).collect();
+        assert_eq!((outcome.report.units.len(), banks.len()), (units, units));
+        let vaults: std::collections::BTreeSet<usize> = banks.iter().map(|b| b / 32).collect();
+        assert_eq!(vaults.len(), 48, "units are spread over all vaults");
+        for vault in vaults {
+            assert!((10..=32).contains(&banks.iter().filter(|b| **b / 32 == vault).count()), "{vault}");
+        }
+    }
+    for (unit, last) in [("", 1536), ("units=512", 512)] {
+        let beyond = stream(unit, last, 1).replace("first_unit=0", "first_unit=1");
+        let parsed = Stream::parse(&beyond).unwrap().stream;
+        let config = device::config(&parsed.device).unwrap();
+        let faults: Vec<String> = parsed.check(&device::geometry(&config)).iter().map(|f| f.message.clone()).collect();
+        let wanted = format!("unit {last} does not exist; there are {last}");
+        assert!(faults.iter().any(|f| f.contains(&wanted)), "{faults:?}");
+    }
 }

@@ -26,4 +26,4 @@ pub use run::{Report, UnitReport, run};
 pub use sample::{Border, Map, Neighbour, Query, Sample};
 pub use sum::Accumulators;
 pub use unit::Counts;
-pub use walk::States;
+pub use walk::{Phase, State, States};

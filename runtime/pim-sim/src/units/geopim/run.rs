@@ -10,7 +10,7 @@ use super::ledger::{Label, Ledger};
 use super::rows::{Gaps, Shared};
 use super::scratchpad::Scratchpad;
 use super::unit::{Counts, Fixed, Pause, Unit};
-use super::walk::{States, Walk};
+use super::walk::{Phase, State, States, Walk};
 use crate::dram::trace::Issued;
 use crate::dram::{Address, Command, Config, Controller, Refresh};
 use std::cmp::Reverse;
@@ -27,6 +27,8 @@ pub struct UnitReport {
     pub first_product: Option<u64>,
     /// How often it was in each state.
     pub states: States,
+    /// The states in order, from the start to the end.
+    pub phases: Vec<Phase>,
     /// Its accesses.
     pub counts: Counts,
     /// Where its time went, from the start to the end of the execution.
@@ -316,11 +318,13 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         let units = self.jobs.iter().zip(self.units.drain(..)).zip(ends).map(|((job, mut unit), through)| {
             unit.ledger.wait(through, Label::Operand);
             unit.ledger.spend(end, Label::Idle);
+            unit.enter(State::Done, through);
             UnitReport {
                 bank: job.bank,
                 end: through,
                 first_product: unit.first_product,
                 states: unit.walk.states,
+                phases: unit.phases,
                 counts: unit.counts,
                 ledger: unit.ledger,
             }

@@ -132,7 +132,9 @@ mod tests {
         assert_eq!((f(s.at.0), f(s.at.1)), (3.25, 1.25));
         assert_eq!(s.neighbours.map(|n| n.pixel), [Some((3, 1)), Some((4, 1)), Some((3, 2)), Some((4, 2))]);
         assert_eq!(s.neighbours.map(|n| f(n.share)), [0.5625, 0.1875, 0.1875, 0.0625]);
-        assert_eq!(MAP.address((3, 1)), 0x1000 + 11 * 256);
+        // Eight pixels of 256 bytes a row: pixels 11, 12, 19 and 20.
+        let addresses = s.neighbours.map(|n| MAP.address(n.pixel.unwrap()));
+        assert_eq!(addresses, [0x1b00, 0x1c00, 0x2300, 0x2400]);
         let moved = q.sample(3, Some((h(-1.0), h(0.5))), &MAP);
         assert_eq!((f(moved.at.0), f(moved.at.1)), (2.25, 1.75));
         assert_eq!(moved.neighbours[3].pixel, Some((3, 2)));

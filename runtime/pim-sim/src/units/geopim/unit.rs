@@ -12,7 +12,7 @@ use super::kernel::{Banks, Fault, Kernel};
 use super::ledger::{Label, Ledger};
 use super::rows::{Bank, Gaps};
 use super::scratchpad::Scratchpad;
-use super::walk::{Group, Kind, Walk};
+use super::walk::{Group, Kind, Phase, State, Walk};
 use crate::dram::Command;
 use std::collections::VecDeque;
 
@@ -78,6 +78,10 @@ pub struct Unit<'k> {
     pub counts: Counts,
     /// The lanes' first product, in ticks.
     pub first_product: Option<u64>,
+    /// The states that it was in, in order.
+    pub phases: Vec<Phase>,
+    /// Samples and half buffers of the phases before the last.
+    told: (u64, u64),
     group: Group,
     /// The next burst of the group.
     at: usize,
@@ -113,6 +117,8 @@ impl<'k> Unit<'k> {
             ledger: Ledger::new(start),
             counts: Counts::default(),
             first_product: None,
+            phases: vec![Phase { state: State::Idle, begin: start, samples: 0, tiles: 0 }],
+            told: (0, 0),
             group: Group::default(),
             at: 0,
             begin: start,
@@ -286,6 +292,25 @@ impl<'k> Unit<'k> {
             }
         };
         self.arrival = self.begin;
+        let state = match self.group.kind {
+            Kind::Params => State::Load,
+            Kind::Weights | Kind::Offsets | Kind::Tile => State::Process,
+            Kind::Output => State::Output,
+        };
+        if self.phases.last().is_none_or(|p| p.state != state) {
+            self.enter(state, self.begin.max(self.cursor));
+        }
+    }
+
+    /// A new state, and the work of the one that it follows. The group at hand is the new state's.
+    pub fn enter(&mut self, state: State, begin: u64) {
+        let pending = u64::from(state == State::Process && self.group.kind == Kind::Tile);
+        let now = (self.walk.states.samples, self.walk.states.tiles - pending);
+        if let Some(last) = self.phases.last_mut() {
+            (last.samples, last.tiles) = (now.0 - self.told.0, now.1 - self.told.1);
+        }
+        self.told = now;
+        self.phases.push(Phase { state, begin, samples: 0, tiles: 0 });
     }
 
     /// All bursts of the group are there, or written.

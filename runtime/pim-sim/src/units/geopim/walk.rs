@@ -53,6 +53,34 @@ pub struct States {
     pub outputs: u64,
 }
 
+/// What a unit is doing (geopim.md section 4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum State {
+    /// Nothing yet.
+    Idle,
+    /// Parameter entries come into the registers.
+    Load,
+    /// Samples of a query are fetched, computed and added.
+    Process,
+    /// The sums of a query are written.
+    Output,
+    /// Nothing any more.
+    Done,
+}
+
+/// A state from its first tick to the next one's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// Which.
+    pub state: State,
+    /// The first tick.
+    pub begin: u64,
+    /// Samples begun in it.
+    pub samples: u64,
+    /// Half buffers fetched in it.
+    pub tiles: u64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Params,
