@@ -7,8 +7,10 @@
 use crate::Lines;
 use crate::eval::{Numbers, Visitor, Window};
 use crate::place::{last_slots, leaf, of_author, rows, slot_size, slots, within};
+use crate::rows::{Laid, Rows};
+use crate::{Need, Piece};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Coord as IrCoord, Inst, Kernel, Op, Operand, Stmt, TensorDir, Tile};
+use ptoc_ir::tile::{Coord as IrCoord, Inst, Kernel, Op, Operand, Stmt, Tile};
 use ptoc_isa::{Oob, RoundMode, Sem, Target, UnitKind, lookup};
 use ptoc_pim_stream::driver::{Command, Kind};
 use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
@@ -146,15 +148,21 @@ impl Visitor for Block<'_> {
     }
 }
 
-/// Compiles a launch.
-pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Refused> {
+/// Compiles a launch, whose tensors go to these rows.
+pub fn compile(
+    kernel: &Kernel,
+    values: &[u64],
+    target: &Target,
+    lines: Lines<'_>,
+    rows: &Rows,
+) -> Result<Piece, Refused> {
     let queries = queries(kernel, values, target)?;
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();
         return refuse(codes::UNIT_CANNOT, kernel.span, message, HOST);
     };
     let plan = Plan::new(kernel, values, target, &queries, first)?;
-    plan.stream(lines)
+    plan.piece(lines, rows.clone())
 }
 
 /// The queries of all blocks, in order.
@@ -390,8 +398,8 @@ impl<'k> Plan<'k> {
         Some(Placement { dims: dims[4 - rank.min(4)..].to_vec(), row: 0, replicated: true })
     }
 
-    /// An operand or result of `extent` elements a query in slots: its placement from `row` on, and bytes from slot to slot.
-    fn slotted(&self, tensor: u32, row: u32, size: u32, inner: Vec<Vec<Leaf>>) -> Option<Placement> {
+    /// An operand or result in slots of `size` bursts, one a query.
+    fn slotted(&self, tensor: u32, size: u32, inner: Vec<Vec<Leaf>>) -> Option<Placement> {
         let mut queries = slots(self.queries, size, self.row())?;
         queries.push(leaf(self.units, Coord::Unit, 1));
         let mut dims = vec![vec![leaf(self.batch, Coord::Unit, self.units)], queries];
@@ -399,10 +407,10 @@ impl<'k> Plan<'k> {
         let rank = self.shapes[tensor as usize].len();
         // A tensor without a batch dimension has one item.
         let skip = dims.len().checked_sub(rank).filter(|n| *n == 0 || (*n == 1 && self.batch == 1))?;
-        Some(Placement { dims: dims[skip..].to_vec(), row, replicated: false })
+        Some(Placement { dims: dims[skip..].to_vec(), row: 0, replicated: false })
     }
 
-    fn stream(&self, lines: Lines<'_>) -> Result<Stream, Refused> {
+    fn piece(&self, lines: Lines<'_>, mut memory: Rows) -> Result<Piece, Refused> {
         let row = self.row();
         let bytes = u64::from(row) * 32;
         let q = self.first;
@@ -450,28 +458,8 @@ impl<'k> Plan<'k> {
         };
         let n = u32::from(samples);
         let [_, _, channels] = self.size;
-        // Row 0 stays empty: address 0 is none.
-        let map_row = 1;
-        let params_row = map_row + self.map_rows;
-        let attn_row = params_row + rows(self.queries, 1, row);
         let attn_size = slot_size(self.queries, n.div_ceil(16).max(1), row);
-        let offs_row = attn_row + rows(self.queries, attn_size, row);
         let offs_size = slot_size(self.queries, n.div_ceil(8).max(1), row);
-        let out_row = offs_row + if offs.is_some() { rows(self.queries, offs_size, row) } else { 0 };
-        let last = out_row + rows(self.queries, channels / 16, row);
-        let most = self.target.device.as_ref().map_or(u32::MAX, |d| d.rows);
-        if last > most {
-            let message = format!(
-                "map, weights and results of a unit take {last} rows of {bytes} bytes; its bank has {most} ({} for the map)",
-                self.map_rows
-            );
-            return refuse(
-                codes::UNIT_MAP,
-                q.span,
-                message,
-                "every bank has a copy of the map: give a smaller one, or fewer items",
-            );
-        }
         let tile = 8 * u64::from(self.geo_unit().0);
         let half = self.target.capacity(ptoc_isa::Loc::Buf) / u64::from(self.geo_unit().1.max(1));
         if tile > half {
@@ -479,12 +467,12 @@ impl<'k> Plan<'k> {
             return refuse(codes::UNIT_CANNOT, q.span, message, "the unit needs a larger `capacity.Buf`");
         }
         let address = |r: u32| u64::from(r) * bytes;
-        let of_attn = self.slotted(attn, attn_row, attn_size, vec![within(n, 16, 2, row)]);
+        let of_attn = self.slotted(attn, attn_size, vec![within(n, 16, 2, row)]);
         let of_offs = offs.map(|t| {
             let pairs = vec![within(n, 8, 4, row), vec![leaf(2, Coord::Byte, 2)]];
-            (t, self.slotted(t, offs_row, offs_size, pairs))
+            (t, self.slotted(t, offs_size, pairs))
         });
-        let of_out = self.slotted(out, out_row, channels / 16, vec![within(channels, 16, 2, row)]);
+        let of_out = self.slotted(out, channels / 16, vec![within(channels, 16, 2, row)]);
         let (Some(of_attn), Some(of_out)) = (of_attn, of_out) else {
             let fits = row / (channels / 16).max(1);
             let message = format!(
@@ -498,19 +486,51 @@ impl<'k> Plan<'k> {
             };
             return refuse(codes::UNIT_QUERIES, q.span, message, help);
         };
-        let mut steps = Vec::new();
-        let mut step = |action: Action| steps.push(Step { place, action });
-        let transfer = |tensor: u32, placement: Placement| Transfer { tensor, placement };
-        step(Action::Write(transfer(map, Placement { row: map_row, ..self.map.clone() })));
-        step(Action::Write(transfer(attn, of_attn)));
-        let mut offsets = (0, false);
+        let mut all = self.map_rows;
+        let mut laid = |tensor: Option<u32>, placement: Placement, rows: u32| {
+            all = all.saturating_add(rows);
+            let row = memory.take(tensor, &placement, rows)?;
+            Some(Laid { placement: Placement { row, ..placement }, rows })
+        };
+        let need = |tensor: u32, laid: Laid| Need { tensor, laid, place };
+        let map_laid = laid(Some(map), self.map.clone(), self.map_rows);
+        let params_laid = laid(None, Placement::default(), rows(self.queries, 1, row));
+        let attn_laid = laid(Some(attn), of_attn, rows(self.queries, attn_size, row));
+        let mut of_offsets = None;
         if let Some((tensor, placement)) = of_offs {
             let Some(placement) = placement else {
                 return refuse(codes::UNIT_QUERIES, q.span, "offsets are `[B, Q, S, 2]`".into(), HOST);
             };
-            step(Action::Write(transfer(tensor, placement)));
-            offsets = (address(offs_row), true);
+            of_offsets = Some((tensor, laid(Some(tensor), placement, rows(self.queries, offs_size, row))));
         }
+        let out_laid = laid(Some(out), of_out, rows(self.queries, channels / 16, row));
+        let full = || {
+            let most = self.target.device.as_ref().map_or(u32::MAX, |d| d.rows);
+            let message = format!(
+                "map, weights and results of a unit take {all} rows of {bytes} bytes; its bank has {most}, {} free in one piece \
+                 ({} for the map)",
+                memory.longest(),
+                self.map_rows
+            );
+            let help = "every bank has a copy of the map: give a smaller one, or fewer items";
+            Box::new(Diagnostic::error(codes::UNIT_MAP, q.span, message).with_help(help))
+        };
+        let (Some(map_laid), Some(params_laid), Some(attn_laid), Some(out_laid)) =
+            (map_laid, params_laid, attn_laid, out_laid)
+        else {
+            return Err(full());
+        };
+        let [map_row, params_row, attn_row, out_row] =
+            [&map_laid, &params_laid, &attn_laid, &out_laid].map(|l| l.placement.row);
+        let mut wants = vec![need(map, map_laid), need(attn, attn_laid)];
+        let mut offsets = (0, false);
+        if let Some((tensor, laid)) = of_offsets {
+            let Some(laid) = laid else { return Err(full()) };
+            offsets = (address(laid.placement.row), true);
+            wants.push(need(tensor, laid));
+        }
+        let mut steps = Vec::new();
+        let mut step = |action: Action| steps.push(Step { place, action });
         step(Action::Descriptor(Descriptor {
             feature: address(map_row),
             height: self.size[0],
@@ -550,61 +570,37 @@ impl<'k> Plan<'k> {
             ..Command::new(Kind::Execute)
         }));
         step(Action::Driver(Command { output: address(out_row), ..Command::new(Kind::Read) }));
-        step(Action::Read(transfer(out, of_out)));
-        Ok(Stream { device: self.device(), unit: self.unit(), tensors: self.declared(), files: Vec::new(), steps })
+        Ok(Piece { wants, host: vec![geo], steps, gives: vec![need(out, out_laid)] })
     }
 
-    /// Channels of a tile, halves of the buffer, entries.
     fn geo_unit(&self) -> (u32, u32, u32) {
-        match self.target.unit.map(|u| u.kind) {
-            Some(UnitKind::GeoPim(u)) => (u.tile_channels, u.buffers, u.parameters),
-            _ => (16, 2, 4),
-        }
+        geo_unit(self.target)
     }
+}
 
-    fn unit(&self) -> UnitConfig {
-        let (_, buffers, entries) = self.geo_unit();
-        let buffer = self.target.capacity(ptoc_isa::Loc::Buf).min(1 << 20) as u32 / buffers.max(1);
-        let unit = self.target.unit;
-        UnitConfig::GeoPim(GeoPim {
-            clock_mhz: unit.map_or(500, |u| u.clock),
-            lanes: unit.map_or(8, |u| u.lanes),
-            buffer_bytes: buffer,
-            buffers,
-            acc_regs: (self.target.capacity(ptoc_isa::Loc::Vec) / 4).min(1 << 20) as u32,
-            param_entries: entries,
-            // The language counts units through a bank group first; without `on` they spread over channels.
-            spread: u32::from(self.kernel.on.is_none()),
-            ..GeoPim::default()
-        })
+/// Channels of a tile, halves of the buffer, entries.
+fn geo_unit(target: &Target) -> (u32, u32, u32) {
+    match target.unit.map(|u| u.kind) {
+        Some(UnitKind::GeoPim(u)) => (u.tile_channels, u.buffers, u.parameters),
+        _ => (16, 2, 4),
     }
+}
 
-    fn device(&self) -> Device {
-        let d = self.target.device.as_ref();
-        let channels = d.map_or(1, |d| d.all_channels().min(1 << 16) as u32);
-        Device {
-            preset: d.map_or_else(|| "hbm2_2000".into(), |d| d.preset.clone()),
-            refresh: Refresh::All,
-            overrides: vec![("channel".into(), channels)],
-        }
-    }
-
-    fn declared(&self) -> Vec<TensorDecl> {
-        let tensors = self.kernel.tensors.values().zip(&self.shapes);
-        tensors
-            .map(|(t, shape)| TensorDecl {
-                name: t.name.to_string(),
-                dtype: t.dtype,
-                shape: shape.clone(),
-                role: match t.dir {
-                    TensorDir::In => Role::In,
-                    TensorDir::Out => Role::Out,
-                    TensorDir::InOut => Role::InOut,
-                    TensorDir::Scratch => Role::Temp,
-                },
-            })
-            .collect()
-    }
+/// The units of the target.
+pub fn unit(target: &Target) -> UnitConfig {
+    let (_, buffers, entries) = geo_unit(target);
+    let buffer = target.capacity(ptoc_isa::Loc::Buf).min(1 << 20) as u32 / buffers.max(1);
+    UnitConfig::GeoPim(GeoPim {
+        clock_mhz: target.unit.map_or(500, |u| u.clock),
+        lanes: target.unit.map_or(8, |u| u.lanes),
+        buffer_bytes: buffer,
+        buffers,
+        acc_regs: (target.capacity(ptoc_isa::Loc::Vec) / 4).min(1 << 20) as u32,
+        param_entries: entries,
+        // The language counts units through a bank group first; a kernel of the units has an `on`.
+        spread: 0,
+        ..GeoPim::default()
+    })
 }
 
 /// What the order of the queries should be.

@@ -1,36 +1,117 @@
-//! Kernels for units in memory: tile IR of one launch becomes a command stream.
+//! Kernels for units in memory: tile IR of a program's launches becomes one command stream.
 //!
 //! All sizes are known, so a kernel is not translated but carried out in part: [`eval`] goes through every block, computes indices, and
 //! hands each tile instruction with the elements that it touches to whoever knows the unit. [`geopim`] makes of them queries for the
 //! units' address generators, [`hbm`] programs and column commands for units that commands step. What a unit cannot do is an error that says who could.
+//! [`program`] puts the launches together: arrays stay in the memory from launch to launch, at [`rows`] of their own.
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
 pub mod eval;
 pub mod geopim;
 pub mod hbm;
+pub mod movement;
 mod place;
+pub mod program;
+pub mod rows;
 
+use program::{Array, Launch, Program, Work};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::{Target, UnitKind};
-use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::{Place, Role, Step};
+use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
+use rows::{Laid, Rows};
 
 /// Where a span lies in the source: the number of its file from 1 and its line, or [`Place::default`].
 pub type Lines<'l> = &'l dyn Fn(Span) -> Place;
 
-/// Compiles one launch of a kernel. `values` are those of the prologue (`ptoc_ir::interp::prologue`), by number. The caller fills in
-/// [`Stream::files`], whose names `lines` counts.
+/// A tensor of a launch in the memory, by its number in the kernel.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// Which.
+    pub tensor: u32,
+    /// Where.
+    pub laid: Laid,
+    /// The source.
+    pub place: Place,
+}
+
+/// What a launch does with the memory. Arrays are the kernel's tensors by number.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Tensors that must be there with their values before it begins.
+    pub wants: Vec<Need>,
+    /// Tensors whose values the host must have: it brings them to the units itself.
+    pub host: Vec<u32>,
+    /// What is done.
+    pub steps: Vec<Step>,
+    /// Tensors that are there afterwards.
+    pub gives: Vec<Need>,
+}
+
+/// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_ir::interp::prologue`), by number. The caller
+/// fills in [`Stream::files`], whose names `lines` counts.
 ///
 /// Errors: what the unit cannot do, each once.
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Box<Diagnostic>> {
+    let numbers = eval::Numbers::new(kernel, values);
+    let mut arrays = Vec::new();
+    for t in kernel.tensors.values() {
+        let role = match t.dir {
+            TensorDir::In => Role::In,
+            TensorDir::Out => Role::Out,
+            TensorDir::InOut => Role::InOut,
+            TensorDir::Scratch => Role::Temp,
+        };
+        let shape: Option<Vec<u32>> = t.shape.iter().map(|v| u32::try_from(numbers.index(*v)).ok()).collect();
+        let Some(shape) = shape else {
+            let message = format!("`{}` is too large for the memory", t.name);
+            return Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, t.span, message)));
+        };
+        arrays.push(Array { name: t.name.to_string(), dtype: t.dtype, shape, role, fill: None, span: t.span });
+    }
+    let launch = Launch {
+        kernel,
+        values: values.to_vec(),
+        arrays: (0..arrays.len() as u32).collect(),
+        work: Work::Units,
+        span: kernel.span,
+    };
+    program::compile(&Program { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
+}
+
+/// Compiles what a launch does, with its tensors at these rows.
+fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) -> Result<Piece, Box<Diagnostic>> {
     match target.unit.map(|u| u.kind) {
-        Some(UnitKind::GeoPim(_)) => geopim::compile(kernel, values, target, lines),
-        Some(UnitKind::HbmPim(_)) => hbm::compile(kernel, values, target, lines),
+        Some(UnitKind::GeoPim(_)) => geopim::compile(launch.kernel, &launch.values, target, lines, rows),
+        Some(UnitKind::HbmPim(_)) => hbm::compile(launch.kernel, &launch.values, target, lines, rows),
         None => {
             let message = format!("`{}` has no units in memory", target.name);
-            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, kernel.span, message)))
+            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, launch.span, message)))
         }
     }
+}
+
+/// The units of a target, as streams describe them.
+fn unit(target: &Target) -> UnitConfig {
+    match target.unit.map(|u| u.kind) {
+        Some(UnitKind::GeoPim(_)) => geopim::unit(target),
+        Some(UnitKind::HbmPim(_)) => UnitConfig::HbmPim(Default::default()),
+        None => UnitConfig::None,
+    }
+}
+
+/// Counts of a target's device, with the rows that data may have.
+fn geometry(target: &Target) -> Option<Geometry> {
+    let device = target.device.as_ref()?;
+    Some(Geometry {
+        channel: device.stacks * device.channels,
+        pch: device.pseudo_channels,
+        bg: device.bank_groups,
+        bank: device.banks,
+        row: device.rows,
+        col: device.bursts,
+        burst: device.burst_bytes,
+    })
 }

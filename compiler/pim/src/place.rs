@@ -1,8 +1,8 @@
 //! Placements that the compiler chooses, and those of the author as streams write them.
 
 use ptoc_ir::tile::{Coord as IrCoord, Placement as IrPlacement};
-use ptoc_pim_stream::Placement;
 use ptoc_pim_stream::placement::{Coord, Leaf};
+use ptoc_pim_stream::{Geometry, Placement};
 
 /// A part of a dimension.
 pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
@@ -91,9 +91,67 @@ pub fn rows(count: u32, size: u32, row: u32) -> u32 {
     (u64::from(count) * u64::from(size)).div_ceil(u64::from(row)).max(1) as u32
 }
 
+/// Elements of `size` bytes over the whole memory, as the host likes them: bursts along a row, rows of successive channels, then of
+/// bank groups and banks, then the next rows. Where an extent does not divide what is left of a coordinate, the rest stays empty.
+pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> Placement {
+    let levels = [
+        (Coord::Byte, g.burst, size),
+        (Coord::Col, g.col, 1),
+        (Coord::Pch, g.pch, 1),
+        (Coord::Channel, g.channel, 1),
+        (Coord::Bg, g.bg, 1),
+        (Coord::Bank, g.bank, 1),
+        (Coord::Row, u32::MAX, 1),
+    ];
+    // The coordinate that is being filled, and the next step along it.
+    let (mut level, mut step) = (0, levels[0].2);
+    let mut dims = Vec::new();
+    for &extent in shape.iter().rev() {
+        let (mut leaves, mut rest) = (Vec::new(), extent);
+        while rest > 1 {
+            let (coord, bound, _) = levels[level];
+            let here = (bound / step).min(rest);
+            if here > 1 {
+                leaves.push(leaf(here, coord, step));
+                rest = rest.div_ceil(here);
+                step = step.saturating_mul(here);
+            }
+            if coord != Coord::Row && (rest > 1 || here <= 1) {
+                level += 1;
+                step = levels[level].2;
+            }
+        }
+        if leaves.is_empty() {
+            leaves.push(leaf(1, Coord::Row, 0));
+        }
+        dims.push(leaves);
+    }
+    dims.reverse();
+    Placement { dims, row: 0, replicated: false }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Arrays of any shape lie inside the device, each element in a place of its own; powers of two fill every burst.
+    #[test]
+    fn everything_has_a_place() {
+        let g = Geometry { channel: 16, pch: 2, bg: 4, bank: 4, row: 16384, col: 32, burst: 32 };
+        let shapes: [&[u32]; 9] =
+            [&[1], &[7, 9, 11], &[2, 37, 9, 11], &[128, 64, 64], &[5], &[3, 1, 100], &[1, 1], &[100_000], &[33, 513]];
+        for shape in shapes {
+            for size in [1, 2, 4, 8] {
+                let p = interleaved(shape, size, &g);
+                let placed = p.resolve(shape, size, &g, &ptoc_pim_stream::UnitConfig::None);
+                let placed = placed.unwrap_or_else(|e| panic!("{shape:?} {p}: {e}"));
+                let mut seen = std::collections::HashSet::new();
+                placed.for_each(|a| assert!(seen.insert(a), "{shape:?} {p}"));
+            }
+        }
+        let p = interleaved(&[64, 32, 32], 2, &g);
+        assert_eq!(p.to_string(), "((16,4),(16,2),(16,2)):((1@channel,1@bg),(2@col,1@pch),(2@byte,1@col))");
+    }
 
     #[test]
     fn slots_in_rows_of_32() {

@@ -19,6 +19,9 @@ pub const VERSION: u64 = 1;
 /// The types of elements, in the order of their codes.
 const DTYPES: [DType; 12] = DType::ALL;
 
+/// The code of a `temp` array with a first value, which comes behind it; those before it are roles.
+const FILLED: u64 = Role::ALL.len() as u64;
+
 /// Why bytes are no stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BinaryError {
@@ -46,6 +49,8 @@ mod tag {
     pub const DESCRIPTOR: u64 = 5;
     pub const PARAMS: u64 = 6;
     pub const DRIVER: u64 = 7;
+    pub const LAUNCH: u64 = 8;
+    pub const HOST: u64 = 9;
     pub const RD: u64 = 0;
     pub const WR_UNIT: u64 = 1;
     pub const WR_BYTES: u64 = 2;
@@ -74,7 +79,13 @@ impl Stream {
             w.text(&t.name);
             w.num(DTYPES.iter().position(|d| *d == t.dtype).expect("every type is in the list") as u64);
             w.list(&t.shape, |w, e| w.num(u64::from(*e)));
-            w.num(t.role as u64);
+            match t.fill {
+                Some(bits) => {
+                    w.num(FILLED);
+                    w.num(bits);
+                }
+                None => w.num(t.role as u64),
+            }
         });
         w.num(self.steps.len() as u64);
         for step in &self.steps {
@@ -113,12 +124,11 @@ impl Stream {
         let tensors = r.list("arrays", |r| {
             let name = r.name("an array's name")?;
             let dtype = r.one_of(&DTYPES, "the type of elements")?;
-            Ok(TensorDecl {
-                name,
-                dtype,
-                shape: r.list("extents", |r| r.small("an extent"))?,
-                role: r.one_of(Role::ALL, "the role of an array")?,
-            })
+            let shape = r.list("extents", |r| r.small("an extent"))?;
+            let roles: Vec<Option<Role>> = Role::ALL.iter().copied().map(Some).chain([None]).collect();
+            let role = r.one_of(&roles, "the role of an array")?;
+            let fill = if role.is_none() { Some(r.num("the bits of an element")?) } else { None };
+            Ok(TensorDecl { name, dtype, shape, role: role.unwrap_or(Role::Temp), fill })
         })?;
         let steps = r.list("steps", |r| Ok(Step { place: r.place()?, action: r.action()? }))?;
         match r.at == bytes.len() {
@@ -251,6 +261,16 @@ impl Writer {
             Action::Driver(command) => {
                 self.num(tag::DRIVER);
                 self.0.extend_from_slice(&command.encode()?);
+            }
+            Action::Launch(kernel) => {
+                self.num(tag::LAUNCH);
+                self.text(kernel);
+            }
+            Action::Host(h) => {
+                self.num(tag::HOST);
+                self.text(&h.kernel);
+                self.list(&h.reads, |w, n| w.num(u64::from(*n)));
+                self.list(&h.writes, |w, n| w.num(u64::from(*n)));
             }
         }
         Ok(())
@@ -493,6 +513,12 @@ impl<'b> Reader<'b> {
                     }
                 }
             }
+            tag::LAUNCH => Action::Launch(self.name("a kernel's name")?),
+            tag::HOST => Action::Host(Host {
+                kernel: self.name("a kernel's name")?,
+                reads: self.list("arrays", |r| r.small("an array"))?,
+                writes: self.list("arrays", |r| r.small("an array"))?,
+            }),
             _ => {
                 self.at = start;
                 return self.fail(format!("there is no step {kind}"));

@@ -57,7 +57,7 @@ pub enum Role {
     Out,
     /// Both.
     InOut,
-    /// It does not know it: the array lives in the memory alone.
+    /// It neither gives nor gets it: the array lives in the memory, and with the host while the stream runs.
     Temp,
 }
 
@@ -72,6 +72,8 @@ pub struct TensorDecl {
     pub shape: Vec<u32>,
     /// Who gives and gets it.
     pub role: Role,
+    /// Bits that every element has with the host when the stream begins; of `temp` arrays alone.
+    pub fill: Option<u64>,
 }
 
 /// A line of a source file.
@@ -118,6 +120,10 @@ pub enum Action {
     Params(Params),
     /// A driver's command, 44 bytes on the wire.
     Driver(driver::Command),
+    /// What follows, up to the next one, is done for this kernel of a program. Takes no time.
+    Launch(String),
+    /// The host computes arrays from arrays.
+    Host(Host),
 }
 
 impl Action {
@@ -136,8 +142,22 @@ impl Action {
                 driver::Kind::Execute => "driver execute",
                 driver::Kind::Read => "driver read",
             },
+            Action::Launch(_) => "launch",
+            Action::Host(_) => "host",
         }
     }
+}
+
+/// A kernel of the host between those of the units. The stream says when it runs and what it reads and writes of the host's
+/// arrays; what it computes only its program knows. Its time is not that of the memory, and is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The kernel.
+    pub kernel: String,
+    /// Arrays that the host must have.
+    pub reads: Vec<u32>,
+    /// Arrays that it has afterwards.
+    pub writes: Vec<u32>,
 }
 
 /// An array between the host and the memory.

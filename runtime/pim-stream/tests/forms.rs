@@ -79,6 +79,12 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
                 has_offsets,
             })
         }),
+        name().prop_map(Action::Launch),
+        (name(), vec(t(), 0..3), vec(t(), 0..3)).prop_map(|(kernel, reads, writes)| Action::Host(Host {
+            kernel,
+            reads,
+            writes
+        })),
     ]
 }
 
@@ -120,7 +126,7 @@ fn unit() -> impl Strategy<Value = UnitConfig> {
 }
 
 fn stream() -> impl Strategy<Value = Stream> {
-    let tensors = vec((0usize..12, vec(any::<u32>(), 0..4), 0usize..4), 1..5);
+    let tensors = vec((0usize..12, vec(any::<u32>(), 0..4), 0usize..4, any::<Option<u64>>()), 1..5);
     let file = "[ -~äß]{0,10}";
     let head = (name(), 0usize..3, vec((name(), any::<u32>()), 0..3), unit(), vec(file, 0..3), tensors);
     head.prop_flat_map(|(preset, refresh, overrides, unit, files, tensors)| {
@@ -136,12 +142,13 @@ fn stream() -> impl Strategy<Value = Stream> {
             tensors: tensors
                 .iter()
                 .enumerate()
-                .map(|(n, (dtype, shape, role))| TensorDecl {
+                .map(|(n, (dtype, shape, role, fill))| TensorDecl {
                     // Words of the text form are names too.
                     name: ["unit", "crf", "x2", "from", "row"][n].to_owned(),
                     dtype: DType::ALL[*dtype],
                     shape: shape.clone(),
                     role: Role::ALL[*role],
+                    fill: fill.filter(|_| Role::ALL[*role] == Role::Temp),
                 })
                 .collect(),
             files: files.clone(),
@@ -256,6 +263,6 @@ fn what_is_said_of_broken_texts() {
     assert_eq!(says("tensor a f32[1] in"), "5:8: there are two arrays `a`");
     assert_eq!(
         says("jump"),
-        "5:1: no line begins with `jump`; lines begin with one of file, tensor, write, read, move, relayout, exec, descriptor, params, driver"
+        "5:1: no line begins with `jump`; lines begin with one of file, tensor, write, read, move, relayout, exec, descriptor, params, driver, launch, host"
     );
 }

@@ -69,7 +69,8 @@ fn arrays(action: &Action) -> Vec<u32> {
                 _ => None,
             })
             .collect(),
-        Action::Descriptor(_) | Action::Driver(_) => Vec::new(),
+        Action::Host(h) => h.reads.iter().chain(&h.writes).copied().collect(),
+        Action::Descriptor(_) | Action::Driver(_) | Action::Launch(_) => Vec::new(),
     }
 }
 

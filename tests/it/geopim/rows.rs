@@ -48,9 +48,9 @@ fn file(name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// What the units did in the last launch that they ran.
+/// What the units did.
 fn sampled(outcome: &ptoc::launch::Outcome) -> Vec<UnitTime> {
-    let report = &outcome.simulated.last().expect("units ran").report;
+    let report = &outcome.simulated.as_ref().expect("units ran").report;
     report.units.iter().filter_map(|u| u.sequencer).collect()
 }
 

@@ -14,15 +14,16 @@ pub mod places;
 pub mod program;
 pub mod trace;
 
-use crate::Lines;
 use crate::eval::Numbers;
+use crate::rows::{Laid, Rows, reach};
+use crate::{Lines, Need, Piece};
 use code::{Choice, Trouble};
 use node::{BankBurst, Nodes};
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, Placement, TensorDir};
-use ptoc_isa::{Device, Target};
-use ptoc_pim_stream::stream::{self, Action, Exec, Pch, Role, Step, Stream, TensorDecl, Transfer};
+use ptoc_isa::Target;
+use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, Step};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
 use rustc_hash::FxHashMap;
@@ -35,25 +36,11 @@ type Traced = (Home, usize, Vec<Store>);
 /// A result, or what is wrong with the kernel.
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
 
-/// Counts of the device, with the rows that data may have.
-fn geometry(device: &Device) -> Geometry {
-    Geometry {
-        channel: device.stacks * device.channels,
-        pch: device.pseudo_channels,
-        bg: device.bank_groups,
-        bank: device.banks,
-        row: device.rows,
-        col: device.bursts,
-        burst: device.burst_bytes,
-    }
-}
-
-/// The stream of a launch; arguments as for [`crate::compile`].
-pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Res<Stream> {
-    let Some(device) = &target.device else {
+/// Compiles a launch, whose tensors go to these rows; the other arguments as for [`crate::compile`].
+pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>, rows: &Rows) -> Res<Piece> {
+    let Some(g) = crate::geometry(target) else {
         return Err(room(kernel, format!("{} has no memory with units", target.name)));
     };
-    let g = geometry(device);
     let mut numbers = Numbers::new(kernel, values);
     let grid = numbers.grid();
     let blocks = coordinates(kernel, &grid)?;
@@ -67,7 +54,7 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
     };
     let mut refused = None;
     for on in &choices {
-        match on_units(kernel, device, &g, &mut numbers, &blocks, on, lines) {
+        match on_units(kernel, &g, &mut numbers, &blocks, on, lines, rows) {
             Err(d) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => refused = refused.or(Some(d)),
             other => return other,
         }
@@ -75,18 +62,18 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
     Err(refused.unwrap_or_else(|| room(kernel, "there are no blocks".to_owned())))
 }
 
-/// The stream with blocks on these units.
+/// The launch with blocks on these units.
 fn on_units(
     kernel: &Kernel,
-    device: &Device,
     g: &Geometry,
     numbers: &mut Numbers<'_>,
     blocks: &[Vec<i64>],
     on: &Placement,
     lines: Lines<'_>,
-) -> Res<Stream> {
+    rows: &Rows,
+) -> Res<Piece> {
     let unit = UnitConfig::HbmPim(HbmPim::default());
-    let places = places::plan(kernel, g, &unit, numbers, on, blocks)?;
+    let places = places::plan(kernel, g, &unit, numbers, on, blocks, rows.clone())?;
 
     // A unit's blocks in order, one a round.
     let mut rounds: Vec<Vec<(Home, usize)>> = Vec::new();
@@ -125,7 +112,7 @@ fn on_units(
     }
     let segments = if strips.is_empty() { Vec::new() } else { program::segments(strips) };
     let ops = emit::exec(&segments, lines).map_err(|e| room(kernel, format!("a word does not encode: {e}")))?;
-    stream(kernel, device, unit, numbers, &places, lines, Exec { pchs: pchs.into_iter().collect(), ops })
+    Ok(piece(kernel, &places, lines, Exec { pchs: pchs.into_iter().collect(), ops }))
 }
 
 fn room(kernel: &Kernel, message: String) -> Box<Diagnostic> {
@@ -277,50 +264,27 @@ fn coded(
     Err(Box::new(d))
 }
 
-fn stream(
-    kernel: &Kernel,
-    device: &Device,
-    unit: UnitConfig,
-    numbers: &Numbers<'_>,
-    places: &Places,
-    lines: Lines<'_>,
-    exec: Exec,
-) -> Res<Stream> {
-    let (mut tensors, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
+fn piece(kernel: &Kernel, places: &Places, lines: Lines<'_>, exec: Exec) -> Piece {
+    let mut piece = Piece { wants: Vec::new(), host: Vec::new(), steps: Vec::new(), gives: Vec::new() };
     for (n, t) in kernel.tensors.values().enumerate() {
-        let role = match t.dir {
-            TensorDir::In => Role::In,
-            TensorDir::Out => Role::Out,
-            TensorDir::InOut => Role::InOut,
-            TensorDir::Scratch => Role::Temp,
-        };
-        let extents: Res<Vec<u32>> =
-            t.shape.iter().map(|&v| numbers.known_index(v, t.span).map(|e| e as u32)).collect();
-        tensors.push(TensorDecl { name: t.name.to_string(), dtype: t.dtype, shape: extents?, role });
+        let number = n as u32;
+        let brings =
+            |op: &ColumnOp| matches!(op, ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } if *tensor == number);
+        if exec.ops.iter().any(brings) {
+            piece.host.push(number);
+        }
         let Some(placement) = places.placement(n) else { continue };
-        let transfer = || Transfer { tensor: n as u32, placement: placement.clone() };
-        let place = lines(t.span);
-        if matches!(role, Role::In | Role::InOut) {
-            before.push(Step { place, action: Action::Write(transfer()) });
+        let laid = Laid { rows: reach(placement), placement: placement.clone() };
+        let need = Need { tensor: number, laid, place: lines(t.span) };
+        if matches!(t.dir, TensorDir::In | TensorDir::InOut) {
+            piece.wants.push(need.clone());
         }
-        if matches!(role, Role::Out | Role::InOut) {
-            after.push(Step { place, action: Action::Read(transfer()) });
+        if matches!(t.dir, TensorDir::Out | TensorDir::InOut) {
+            piece.gives.push(need);
         }
     }
-    let mut steps = before;
     if !exec.ops.is_empty() {
-        steps.push(Step { place: lines(kernel.span), action: Action::Exec(exec) });
+        piece.steps.push(Step { place: lines(kernel.span), action: Action::Exec(exec) });
     }
-    steps.extend(after);
-    Ok(Stream {
-        device: stream::Device {
-            preset: device.preset.clone(),
-            refresh: stream::Refresh::All,
-            overrides: vec![("channel".to_owned(), device.stacks * device.channels)],
-        },
-        unit,
-        tensors,
-        files: Vec::new(),
-        steps,
-    })
+    piece
 }

@@ -5,6 +5,7 @@ use super::Res;
 use super::chosen::{chosen, touched};
 use super::node::BankBurst;
 use crate::eval::Numbers;
+use crate::rows::{Rows, reach};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Kernel, PlaceLeaf};
 use ptoc_pim_stream::placement::{Coord, Leaf, Placed, Placement};
@@ -170,6 +171,15 @@ pub fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     }
 }
 
+/// The author's placement, from row 0 on. `None`: it cannot be split into pseudo-channels and channels.
+pub fn of_author(place: &tile::Placement, g: &Geometry) -> Option<Placement> {
+    let dims = place.dims.iter().map(|d| {
+        let parts = d.iter().map(|l| leaves(l, g)).collect::<Option<Vec<_>>>();
+        parts.map(|parts| pad(parts.concat()))
+    });
+    Some(Placement { dims: dims.collect::<Option<Vec<_>>>()?, row: 0, replicated: place.replicated })
+}
+
 /// The unit of each block, and which of the unit's blocks it is is their order.
 pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
     let c = on.at(at);
@@ -220,6 +230,7 @@ pub fn plan(
     numbers: &mut Numbers<'_>,
     on: &tile::Placement,
     blocks: &[Vec<i64>],
+    mut rows: Rows,
 ) -> Res<Places> {
     let mut shapes = Vec::new();
     for t in kernel.tensors.values() {
@@ -228,23 +239,17 @@ pub fn plan(
     }
     let boxes = touched(kernel, numbers, &shapes, blocks)?;
     let mut places = Places { g: *g, entries: Vec::new(), elements: FxHashMap::default() };
-    let mut row = 0u32;
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
         let n = id.as_u32() as usize;
         let mut placement = match &t.place {
-            Some(place) => {
-                let dims = place.dims.iter().map(|d| {
-                    d.iter().map(|l| leaves(l, g)).collect::<Option<Vec<_>>>().map(|parts| pad(parts.concat()))
-                });
-                match dims.collect::<Option<Vec<_>>>() {
-                    Some(dims) => Placement { dims, row: 0, replicated: place.replicated },
-                    None => {
-                        let message =
-                            format!("the placement of `{}` cannot be split into pseudo-channels and channels", t.name);
-                        return room(t.span, message, "let its extents along `pch` and `unit` be those of the device");
-                    }
+            Some(place) => match of_author(place, g) {
+                Some(placement) => placement,
+                None => {
+                    let message =
+                        format!("the placement of `{}` cannot be split into pseudo-channels and channels", t.name);
+                    return room(t.span, message, "let its extents along `pch` and `unit` be those of the device");
                 }
-            }
+            },
             None => match chosen(kernel, id, shape, &boxes[n], on, blocks, g)? {
                 Some(p) => p,
                 None => {
@@ -253,8 +258,19 @@ pub fn plan(
                 }
             },
         };
-        placement.row = row;
         let extents: Vec<u32> = shape.iter().map(|&e| e as u32).collect();
+        // What does not fit by itself is told with the coordinate that it leaves.
+        let needed = reach(&placement);
+        let Some(row) = rows.take(Some(n as u32), &placement, needed.min(g.row)) else {
+            let message = format!(
+                "`{}` takes {needed} rows of every bank, and {} of {} are free in one piece",
+                t.name,
+                rows.longest(),
+                g.row
+            );
+            return room(t.span, message, "make the arrays smaller, or give more units a part (`at`, `on`)");
+        };
+        placement.row = row;
         let placed = match placement.resolve(&extents, t.dtype.size() as u32, g, unit) {
             Ok(placed) => placed,
             Err(e) => {
@@ -262,8 +278,6 @@ pub fn plan(
                 return room(t.span, message, "make the arrays smaller, or give more units a part (`at`, `on`)");
             }
         };
-        let own = placement.dims.iter().flatten().filter(|l| l.coord == Coord::Row);
-        row += 1 + own.map(|l| (l.extent - 1) * l.stride).sum::<u32>();
         placed.for_each(|a| *places.elements.entry(a / u64::from(g.burst)).or_default() += 1);
         places.entries.push(Some(Entry { replicated: placement.replicated, placement, placed }));
     }

@@ -4,7 +4,8 @@ use super::{Report, order, show};
 use crate::args::{EmitArgs, Stage};
 use crate::files::Outputs;
 use crate::io::Io;
-use crate::session::{Failed, Origin, Session, Waiting};
+use crate::launch::{Arrays, Plan, pim};
+use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use crate::{ERRORS, files};
 use clap::ValueEnum;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -39,14 +40,17 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
             return report.status();
         }
     };
-    let text = stage_text(args, &mut session);
+    let made = match args.stage {
+        Stage::Pim => stream(args, &mut session).map(|s| (s.to_text(), Some(s))),
+        _ => stage_text(args, &mut session).map(|text| (text, None)),
+    };
     report.flush(&mut session, io);
     // With errors there is text only for the stages that show any source.
-    if let Ok(text) = text {
+    if let Ok((text, stream)) = made {
         match place {
             None => io.print(&text),
             Some(n) if report.counts.errors == 0 => {
-                let bytes = bytes_of(args, text);
+                let bytes = bytes_of(args, text, stream);
                 if let Err(d) = bytes.and_then(|bytes| outputs.write(n, &bytes)).and_then(|()| outputs.commit()) {
                     session.diagnostics.push(d);
                     report.flush(&mut session, io);
@@ -59,17 +63,37 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
 }
 
 /// What the file holds: a stream's binary form if its name ends with `.pim`, else the text.
-fn bytes_of(args: &EmitArgs, text: String) -> Result<Vec<u8>, Diagnostic> {
+fn bytes_of(args: &EmitArgs, text: String, stream: Option<Stream>) -> Result<Vec<u8>, Diagnostic> {
     let binary = args.output.as_ref().is_some_and(|path| path.extension().is_some_and(|e| e == "pim"));
-    if args.stage != Stage::Pim || !binary {
-        return Ok(text.into_bytes());
+    match stream.filter(|_| binary) {
+        None => Ok(text.into_bytes()),
+        // It was encoded once, when it was checked.
+        Some(stream) => stream.encode().map_err(|e| Diagnostic::global(codes::SIM_SELF_CHECK, e.to_string())),
     }
-    let several = |what: String| {
-        Diagnostic::global(codes::STREAM_TEXT, format!("a `.pim` file holds one stream, and here is not one: {what}"))
-            .with_help("name one kernel of the units; a file with another name takes the text of several")
-    };
-    let parsed = Stream::parse(&text).map_err(|e| several(e.message))?;
-    parsed.stream.encode().map_err(|e| several(e.to_string()))
+}
+
+/// The command stream of a kernel or program.
+fn stream(args: &EmitArgs, session: &mut Session) -> Result<Stream, Failed> {
+    session.command = Some(args.compile.command("emit --stage pim", &args.file, args.kernel.as_deref()));
+    let unit = session.load_code(&args.file)?;
+    let entry = entry(args, session, &unit)?;
+    session.check_definitions(&[entry], &unit);
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    // There are no arrays: all sizes come from `-D`.
+    let plan = Plan::new(session, &unit, &entry, &Arrays::new(), true)?;
+    match pim::emit(session, &plan) {
+        Ok(stream) => Ok(stream),
+        Err(d) => session.fail(*d),
+    }
+}
+
+fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<Entry<'u>, Failed> {
+    match unit.entry(args.kernel.as_deref(), "emit") {
+        Ok(entry) => Ok(entry),
+        Err(d) => session.fail(*d),
+    }
 }
 
 fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
@@ -79,10 +103,7 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     let stage = args.stage.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
     session.command = Some(args.compile.command(&format!("emit --stage {stage}"), &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
-    let entry = match unit.entry(args.kernel.as_deref(), "emit") {
-        Ok(entry) => entry,
-        Err(d) => return session.fail(*d),
-    };
+    let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
     let bindings = session.bindings(&entry, &unit)?;
     let instances = if entry.program {
@@ -121,13 +142,6 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
-            Stage::Pim if prepared.placed.kernel.host => {
-                let _ = writeln!(out, "# {} is run by the host", prepared.placed.kernel.name);
-            }
-            Stage::Pim => match crate::launch::pim::emit(session, &prepared.placed.kernel) {
-                Ok(text) => out.push_str(&text),
-                Err(d) => return session.fail(*d),
-            },
             Stage::Loop => match &prepared.module {
                 Some(module) => out.push_str(&loops::text::print(module, false)),
                 None => return session.fail(crate::launch::wrong_backend(&session.target, "cpu")),

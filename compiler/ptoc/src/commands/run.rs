@@ -152,7 +152,7 @@ impl Runner<'_, '_> {
         if args.json {
             self.print_json(&plan, &tensors, stats);
         } else {
-            for name in ["pipes", "launches", "per_bank"] {
+            for name in ["pipes", "launches", "per_bank", "report"] {
                 stats.remove(name);
             }
             self.print_human(&plan, &tensors, &verified, &wrote, (&stats, &outcome.timed, &outcome.simulated));
@@ -291,18 +291,12 @@ impl Runner<'_, '_> {
         if let Some(n) = files.trace {
             let sources = &self.session.sources;
             let blocks = outcome.timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
-            let text = match &outcome.simulated[..] {
-                [] => self.session.clock.chrome_trace(blocks),
-                [one] => match &one.timeline {
+            let text = match &outcome.simulated {
+                None => self.session.clock.chrome_trace(blocks),
+                Some(simulated) => match &simulated.timeline {
                     Ok(text) => text.clone(),
                     Err(d) => return self.session.fail(d.clone()),
                 },
-                several => {
-                    let message =
-                        format!("ptoc does not write the timelines of {} launches into one file yet", several.len());
-                    let d = Diagnostic::global(codes::NOT_YET, message);
-                    return self.session.fail(d.with_help("trace a kernel of the program by itself"));
-                }
             };
             if let Err(d) = files.outputs.write(n, text.as_bytes()) {
                 return self.session.fail(d);
@@ -330,7 +324,7 @@ impl Runner<'_, '_> {
         tensors: &[Tensor],
         verified: &[Verified],
         wrote: &[(String, String)],
-        (stats, timed, simulated): (&Map<String, Value>, &[Timed], &[pim::Simulated]),
+        (stats, timed, simulated): (&Map<String, Value>, &[Timed], &Option<pim::Simulated>),
     ) {
         let mut text = String::new();
         for (a, t) in plan.arguments.iter().zip(tensors).filter(|(a, _)| a.is_output()) {
@@ -379,7 +373,7 @@ impl Runner<'_, '_> {
             for t in timed {
                 text.push_str(&t.text(&self.session.sources));
             }
-            for s in simulated {
+            if let Some(s) = simulated {
                 let _ = write!(text, "\n{}", super::sim::report::text(&s.name, &s.report));
             }
             if self.backend == Backend::Cpu {

@@ -5,14 +5,14 @@ pub(crate) mod report;
 use super::dram::input::Inputs;
 use crate::args::SimArgs;
 use crate::files::{Outputs, read_array, read_bytes};
-use crate::io::{Io, list};
+use crate::io::{Io, list, plural};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes, suggest};
 use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::{Config, Issued};
 use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
 use ptoc_pim_stream::binary::MAGIC;
-use ptoc_pim_stream::stream::{Refresh, Role, TensorDecl};
+use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::Parsed;
 use ptoc_pim_stream::{Fault, FaultKind, Site, Stream};
 use ptoc_tensor::{Tensor, npy};
@@ -51,6 +51,9 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
             inputs.found.push(d);
         }
         return Ok(());
+    }
+    if let Some(d) = source.hosted() {
+        return Err(d);
     }
     // Places are taken before the work, so that what cannot be written is told at once.
     let mut outputs = Outputs::new();
@@ -238,6 +241,28 @@ impl Source {
         }
     }
 
+    /// The host's kernels, of which a stream has nothing but the names.
+    fn hosted(&self) -> Option<Diagnostic> {
+        let hosted = self.stream.steps.iter().enumerate().filter_map(|(n, s)| match &s.action {
+            Action::Host(h) => Some((n, h)),
+            _ => None,
+        });
+        let hosted: Vec<_> = hosted.collect();
+        let (step, first) = hosted.first()?;
+        let message =
+            format!("the host runs kernel `{}` here, and a stream does not say what it computes", first.kernel);
+        let (code, help) = failure(Fail::Host);
+        let mut d = self.at(code, Some(Site::Step(*step)), message);
+        if hosted.len() > 1 {
+            d = d.with_note(format!("the host runs {} in this stream", plural(hosted.len(), "kernel")));
+        }
+        if let Some(file) = (self.stream.steps[*step].place.file as usize).checked_sub(1) {
+            let line = self.stream.steps[*step].place.line;
+            d = d.with_note(format!("it is launched in {}:{line}", self.stream.files[file]));
+        }
+        Some(d.with_help(help))
+    }
+
     fn fault(&self, fault: &Fault) -> Diagnostic {
         let code = match fault.kind {
             FaultKind::Array => codes::STREAM_ARRAY,
@@ -275,6 +300,7 @@ pub(crate) fn failure(kind: Fail) -> (Code, &'static str) {
         Fail::Unit => (codes::SIM_UNIT, ""),
         Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
         Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
+        Fail::Host => (codes::SIM_HOST, "execute the program: `ptoc run PROGRAM.tile --backend pim`"),
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Step {
     pub scalars: Vec<u64>,
     /// Blocks of the grid.
     pub blocks: u64,
+    /// The call in a program; of a kernel by itself its name.
+    pub span: Span,
 }
 
 /// What the results of a kernel are held to.
@@ -92,6 +94,8 @@ pub struct Plan {
     pub locals: Vec<ProgramTensor>,
     /// Launches in order.
     pub steps: Vec<Step>,
+    /// It is a program.
+    pub program: bool,
     /// `ensures` and `where`; empty for a program.
     pub specification: Specification,
     /// Sizes of the dimensions.
@@ -161,6 +165,7 @@ impl Plan {
             arguments,
             locals: Vec::new(),
             steps: vec![step],
+            program: false,
             specification,
             dims: IndexMap::new(),
             bounds: Bounds::default(),
@@ -208,13 +213,14 @@ impl Plan {
                     );
                 }
             }
-            steps.push(Step { tensors: s.tensors, ..step });
+            steps.push(Step { tensors: s.tensors, span: s.span, ..step });
         }
         Ok(Plan {
             name: program.name,
             arguments,
             locals: program.locals,
             steps,
+            program: true,
             specification: Specification::default(),
             dims: IndexMap::new(),
             bounds: Bounds::default(),
@@ -313,8 +319,8 @@ impl Step {
         }
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
-        let (module, tensors) = (prepared.module, Vec::new());
-        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, blocks };
+        let (module, tensors, span) = (prepared.module, Vec::new(), kernel.span);
+        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, blocks, span };
         Ok((step, shapes))
     }
 }

@@ -54,8 +54,8 @@ pub struct CompiledPlan<'p> {
     plan: &'p Plan,
     backend: Backend,
     kernels: Vec<ptoc_cpu::CompiledKernel>,
-    /// One a launch; `None` for those of the host.
-    streams: Vec<Option<pim::Compiled>>,
+    /// The program's command stream.
+    stream: Option<pim::Compiled>,
 }
 
 /// What a run gives beside the tensors.
@@ -67,8 +67,8 @@ pub struct Outcome {
     pub stats: Map<String, Value>,
     /// What the model of time says, by launch.
     pub timed: Vec<Timed>,
-    /// What the simulator of units in memory says, by launch that they ran.
-    pub simulated: Vec<pim::Simulated>,
+    /// What the simulator of units in memory says.
+    pub simulated: Option<pim::Simulated>,
     /// Whoever looked on has ended the run: there are no results.
     pub stopped: bool,
 }
@@ -92,23 +92,21 @@ impl<'p> CompiledPlan<'p> {
                 }
             }
         }
-        let mut streams = Vec::new();
+        let mut stream = None;
         if backend == Backend::Pim {
             if !session.target.is_pim() {
                 let d = super::wrong_backend(&session.target, backend.name());
                 return session.fail(d);
             }
-            for step in &plan.steps {
-                let begin = session.clock.now();
-                let compiled = if step.kernel.host { Ok(None) } else { pim::compile(session, step).map(Some) };
-                session.clock.phase("command stream", begin);
-                match compiled {
-                    Ok(stream) => streams.push(stream),
-                    Err(d) => return session.fail(*d),
-                }
+            let begin = session.clock.now();
+            let compiled = pim::compile(session, plan);
+            session.clock.phase("command stream", begin);
+            match compiled {
+                Ok(compiled) => stream = Some(compiled),
+                Err(d) => return session.fail(*d),
             }
         }
-        Ok(CompiledPlan { plan, backend, kernels, streams })
+        Ok(CompiledPlan { plan, backend, kernels, stream })
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
@@ -135,8 +133,21 @@ impl<'p> CompiledPlan<'p> {
         let mut stats = Map::new();
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
+        if let Some(compiled) = &self.stream {
+            let begin = session.clock.now();
+            let result = self.simulate(session, compiled, tensors, options, print, &mut total);
+            run_time += session.clock.phase(format!("run {}", self.plan.name), begin);
+            let simulated = match result {
+                Ok(simulated) => simulated,
+                Err(d) => return session.fail(*d),
+            };
+            self.counts(&mut stats, run_time);
+            pim::stats(&simulated, &mut stats);
+            let simulated = Some(simulated);
+            return Ok(Outcome { run_time, stats, timed: total.timed, simulated, stopped: false });
+        }
         for (i, step) in self.plan.steps.iter().enumerate() {
-            let mut used = Used { tensors, locals: &mut locals };
+            let mut used = Used::of(tensors, &mut locals);
             let begin = session.clock.now();
             let mut buffers = match step.buffers(&mut used) {
                 Ok(buffers) => buffers,
@@ -145,19 +156,6 @@ impl<'p> CompiledPlan<'p> {
             session.clock.phase("lay out arrays", begin);
             let begin = session.clock.now();
             let result = match self.backend {
-                Backend::Pim if let Some(Some(stream)) = self.streams.get(i) => {
-                    let arrays = step.tensors.iter().map(|source| used.get(*source).clone()).collect();
-                    pim::run(&step.kernel, stream, arrays, options.trace).map(|(simulated, outputs)| {
-                        total.simulated.push(simulated);
-                        for (source, output) in step.tensors.iter().zip(outputs) {
-                            if let Some(output) = output {
-                                *used.get(*source) = output;
-                            }
-                        }
-                        Ending::Done
-                    })
-                }
-                // Kernels of the host run where their numbers are defined.
                 Backend::Interp | Backend::Pim => {
                     let mut watcher = onlookers.as_mut().map(|o| o.watcher(i));
                     let observer = watcher.as_mut().map(|w| w as &mut dyn Observer);
@@ -176,13 +174,12 @@ impl<'p> CompiledPlan<'p> {
             match result {
                 Ok(Ending::Done) => {}
                 Ok(Ending::Stopped) => {
-                    return Ok(Outcome { run_time, stats, timed: total.timed, simulated: Vec::new(), stopped: true });
+                    return Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: true });
                 }
                 Err(d) => return session.fail(*d),
             }
         }
-        stats.insert("run_ms".into(), json!(crate::commands::run::milliseconds(run_time)));
-        stats.insert("blocks".into(), json!(self.plan.steps.iter().map(|s| s.blocks).sum::<u64>()));
+        self.counts(&mut stats, run_time);
         match self.backend {
             Backend::Cpu => {
                 let threads = if options.threads == 0 { ptoc_exec::Pool::default_threads() } else { options.threads };
@@ -190,8 +187,7 @@ impl<'p> CompiledPlan<'p> {
                 stats.insert("code_bytes".into(), json!(self.kernels.iter().map(|k| k.code_size()).sum::<usize>()));
                 stats.insert("arena_bytes".into(), json!(self.kernels.iter().map(|k| k.arena()).max().unwrap_or(0)));
             }
-            Backend::Pim => pim::stats(&total.simulated, &mut stats),
-            Backend::Interp => {
+            Backend::Interp | Backend::Pim => {
                 let counts = &total.counts;
                 stats.insert("steps".into(), json!(counts.steps));
                 stats.insert("bytes_read".into(), json!(counts.bytes_read));
@@ -201,7 +197,35 @@ impl<'p> CompiledPlan<'p> {
                 pipes::stats(&total.timed, &session.sources, &mut stats);
             }
         }
-        Ok(Outcome { run_time, stats, timed: total.timed, simulated: total.simulated, stopped: false })
+        Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
+    }
+
+    /// What every backend counts.
+    fn counts(&self, stats: &mut Map<String, Value>, run_time: Duration) {
+        stats.insert("run_ms".into(), json!(crate::commands::run::milliseconds(run_time)));
+        stats.insert("blocks".into(), json!(self.plan.steps.iter().map(|s| s.blocks).sum::<u64>()));
+    }
+
+    /// Executes the program's stream. Kernels of the host run where their numbers are defined, on the interpreter.
+    fn simulate(
+        &self,
+        session: &mut Session,
+        compiled: &pim::Compiled,
+        tensors: &mut [Tensor],
+        options: &RunOptions,
+        print: &mut dyn FnMut(&str),
+        total: &mut Total,
+    ) -> Result<pim::Simulated, Box<Diagnostic>> {
+        let args = tensors.len();
+        pim::run(self.plan, compiled, tensors, options.trace, &mut |launch, arrays| {
+            let step = &self.plan.steps[launch];
+            let mut used = Used { slots: arrays.iter_mut().map(Option::as_mut).collect(), args };
+            let mut buffers = step.buffers(&mut used)?;
+            let how: How<'_> = (options.schedule, print, None);
+            interpret(session, step, &mut used, &mut buffers, how, total)?;
+            step.collect(&mut used, &buffers);
+            Ok(())
+        })
     }
 }
 
@@ -219,7 +243,6 @@ enum Ending {
 struct Total {
     counts: interp::Stats,
     timed: Vec<Timed>,
-    simulated: Vec<pim::Simulated>,
 }
 
 /// Bytes that the interpreter may hold.
@@ -227,16 +250,25 @@ const MEMORY: u64 = 4 << 30;
 
 /// The tensors that launches choose from.
 struct Used<'t> {
-    tensors: &'t mut [Tensor],
-    locals: &'t mut [Tensor],
+    /// Arguments, then tensors of the program; those that nobody has now are `None`.
+    slots: Vec<Option<&'t mut Tensor>>,
+    /// How many arguments there are.
+    args: usize,
 }
 
-impl Used<'_> {
+impl<'t> Used<'t> {
+    fn of(tensors: &'t mut [Tensor], locals: &'t mut [Tensor]) -> Used<'t> {
+        let args = tensors.len();
+        Used { slots: tensors.iter_mut().chain(locals).map(Some).collect(), args }
+    }
+
+    /// A tensor of the launch, which is there.
     fn get(&mut self, source: TensorSource) -> &mut Tensor {
-        match source {
-            TensorSource::Arg(i) => &mut self.tensors[i],
-            TensorSource::Local(i) => &mut self.locals[i],
-        }
+        let number = match source {
+            TensorSource::Arg(i) => i,
+            TensorSource::Local(i) => self.args + i,
+        };
+        self.slots[number].as_deref_mut().expect("a launch has its tensors")
     }
 }
 

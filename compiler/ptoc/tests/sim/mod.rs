@@ -88,7 +88,7 @@ fn mistakes_of_streams() {
         ("form", "from 1:3", "from 1"),
         ("device", "hbm2_samsung_pim refresh", "hbm2_samsung refresh"),
         ("timing", "channel=1", "nRFC=99999999"),
-        ("role", "tensor z f16[2048] out", "tensor z f16[2048] temp"),
+        ("role", "tensor z f16[2048] out", "tensor z f16[2048] in"),
         ("place", "row=32 from", "row=16384 from"),
         ("order", "  wr 0 1 0x1fff 31 0x00\n", ""),
         ("program", "wr 0 0 48 0 x8 unit", "wr 0 0 48 0 x8 0x00"),

@@ -89,6 +89,7 @@ impl Machine<'_> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
         let size = decl.dtype.size();
+        self.own(t.tensor as usize)?;
         let memory = &self.dram.memory;
         if let Some(array) = &mut self.arrays[t.tensor as usize] {
             let mut elements = array.bytes_mut().chunks_exact_mut(size);

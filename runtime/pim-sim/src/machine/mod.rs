@@ -12,6 +12,7 @@ pub mod geopim;
 mod hbm;
 mod host;
 mod lanes;
+pub mod launches;
 pub mod log;
 mod memory;
 pub mod report;
@@ -22,7 +23,7 @@ use baseline::{Baseline, Requests};
 use lanes::Dram;
 use log::Log;
 use memory::Memory;
-use ptoc_pim_stream::stream::{Action, Role, Stream};
+use ptoc_pim_stream::stream::{Action, Host, Role, Stream, TensorDecl};
 use ptoc_pim_stream::{Geometry, UnitConfig};
 use ptoc_tensor::Tensor;
 use report::Report;
@@ -39,6 +40,8 @@ pub enum Fail {
     Time,
     /// Too much memory.
     Size,
+    /// The host's kernels are not known here, or one failed.
+    Host,
 }
 
 /// Why a run stopped.
@@ -109,7 +112,26 @@ struct Machine<'s> {
 ///
 /// `inputs` are the host's arrays by number; those of role in and inout must be there. Pure: the result depends on the
 /// arguments alone.
+///
+/// Errors: [`Fail`]; a stream with kernels of the host is for [`run_with`].
 pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, options: Options) -> Result<Outcome, Stop> {
+    run_with(stream, config, inputs, options, &mut |h, _| {
+        let message = format!("the host runs kernel `{}` here, and a stream does not say what it computes", h.kernel);
+        Err(Stop::new(Fail::Host, message))
+    })
+}
+
+/// The host's kernels: carries one out on the host's arrays, by number. Those that it reads and writes are there.
+pub type HostKernels<'k> = &'k mut dyn FnMut(&Host, &mut [Option<Tensor>]) -> Result<(), Stop>;
+
+/// The same for a stream with kernels of the host, which `kernels` carries out in the order of their steps.
+pub fn run_with(
+    stream: &Stream,
+    config: &Config,
+    inputs: Vec<Option<Tensor>>,
+    options: Options,
+    kernels: HostKernels<'_>,
+) -> Result<Outcome, Stop> {
     let geometry = device::geometry(config);
     let model = Model::of(config).map_err(|e| Stop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
     let controller = device::controller(&stream.device);
@@ -136,7 +158,14 @@ pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, option
     let mut now = 0;
     let mut times = Vec::with_capacity(stream.steps.len());
     for (n, step) in stream.steps.iter().enumerate() {
-        let end = machine.step(n, now).map_err(|stop| Stop { step: Some(n), ..stop })?;
+        let end = match &step.action {
+            Action::Host(h) => {
+                machine.dram.log.account.begin(step.action.name());
+                machine.host_kernel(h, kernels).map(|()| now)
+            }
+            _ => machine.step(n, now),
+        };
+        let end = end.map_err(|stop| Stop { step: Some(n), ..stop })?;
         machine.dram.log.account.end(now, end, step.place);
         times.push((now, end));
         now = end;
@@ -176,6 +205,8 @@ impl Machine<'_> {
                 self.describe(d);
                 Ok(start)
             }
+            // Its kernels are carried out by whoever knows them.
+            Action::Launch(_) | Action::Host(_) => Ok(start),
             Action::Params(p) => self.params(place, p, start),
             Action::Driver(c) => match self.stream.unit {
                 UnitConfig::GeoPim(unit) => self.drive(place, c, &unit, start),
@@ -183,6 +214,31 @@ impl Machine<'_> {
             },
         }
     }
+}
+
+impl Machine<'_> {
+    /// A kernel of the host. Its time is not the memory's.
+    fn host_kernel(&mut self, h: &Host, kernels: HostKernels<'_>) -> Result<(), Stop> {
+        for &n in &h.writes {
+            self.own(n as usize)?;
+        }
+        kernels(h, &mut self.arrays)
+    }
+
+    /// Room with the host for an array, which it may not have had until now.
+    fn own(&mut self, n: usize) -> Result<(), Stop> {
+        if self.arrays[n].is_none() {
+            self.arrays[n] = Some(filled(n, &self.stream.tensors[n], 0)?);
+        }
+        Ok(())
+    }
+}
+
+/// An array with the same bits everywhere.
+fn filled(n: usize, decl: &TensorDecl, bits: u64) -> Result<Tensor, Stop> {
+    let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
+    let wrong = |e| Stop { tensor: Some(n), ..Stop::new(Fail::Array, format!("`{}`: {e}", decl.name)) };
+    Tensor::filled(decl.dtype, &shape, bits).map_err(wrong)
 }
 
 /// The host's arrays: those that are given, and zeros for those that it gets.
@@ -202,11 +258,8 @@ fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Ten
                 }
                 some => some,
             },
-            Role::Out => match Tensor::zeros(decl.dtype, &shape) {
-                Ok(t) => Some(t),
-                Err(e) => return wrong(format!("`{}`: {e}", decl.name)),
-            },
-            Role::Temp => None,
+            Role::Out => Some(filled(n, decl, 0)?),
+            Role::Temp => decl.fill.map(|bits| filled(n, decl, bits)).transpose()?,
         });
     }
     Ok(out)

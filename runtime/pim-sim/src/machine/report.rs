@@ -8,6 +8,7 @@ use super::baseline::Baseline;
 use super::device::geometry;
 use super::geopim::UnitTime;
 use super::lanes::Dram;
+use super::launches::{self, LaunchTime};
 use super::log::{BankCount, Bytes, Log, Slice};
 use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
@@ -29,6 +30,8 @@ pub struct Report {
     pub tick_ps: f64,
     /// Begin and end of each step.
     pub steps: Vec<(u64, u64)>,
+    /// The kernels of a program; none in a stream of one kernel.
+    pub launches: Vec<LaunchTime>,
     /// By kind of step.
     pub kinds: BTreeMap<&'static str, Kind>,
     /// By line of the source; file 0 is none.
@@ -125,6 +128,7 @@ impl Report {
             unit_mhz: stream.unit.clock_mhz(),
             ticks: steps.last().map_or(0, |(_, end)| *end),
             tick_ps: config.tick_ps(),
+            launches: launches::of(stream, &steps),
             steps,
             pchs: (0..pchs).map(|n| *log.account.buckets(n)).collect(),
             kinds: log.account.kinds,

@@ -363,3 +363,44 @@ fn the_time_of_units() {
         assert_eq!(sum, r.ticks);
     }
 }
+
+/// A program's stream: a kernel of the host between two of the units' arrays, with an array that never leaves, and one that begins
+/// filled. The host's kernel takes no time, and the launches share all of it.
+#[test]
+fn kernels_of_the_host() {
+    let text = format!(
+        "pim-stream 1\ndevice hbm2_samsung_pim\nunit hbm-pim\nfile \"p.tile\"\n\
+         tensor x f16[2048] in\ntensor t f16[2048] temp\ntensor f f16[2048] temp fill 0x3c00\ntensor y f16[2048] out\n\
+         launch first from 1:1\nwrite x at {LAYOUT}\nrelayout x at {LAYOUT} -> t at {LAYOUT} row=8 by (2048:1:1)\n\
+         launch twice from 1:2\nread t at {LAYOUT} row=8\nhost twice (t, f) -> (t, y) from 1:2\n\
+         launch last from 1:3\nwrite t at {LAYOUT} row=9\nmove t at {LAYOUT} row=9 -> {LAYOUT} row=10\nread y at {LAYOUT} row=10\n"
+    );
+    let stream = Stream::parse(&text).unwrap().stream;
+    let config = device::config(&stream.device).unwrap();
+    assert_eq!(stream.check(&device::geometry(&config)), []);
+    let x = tensor(&[2048], 7);
+    let mut calls = Vec::new();
+    let outcome = run_with(&stream, &config, vec![Some(x.clone())], Options { trace: true }, &mut |h, arrays| {
+        calls.push(h.kernel.clone());
+        let [t, f] = [1, 2].map(|n: usize| arrays[n].clone().unwrap());
+        assert!((0..2048).all(|i| f.get_bits(i) == 0x3c00 && t.get_bits(i) == x.get_bits(i)));
+        let sums = Tensor::from_fn(DType::F16, &[2048], |i| u64::from(add(t.get_bits(i) as u16, f.get_bits(i) as u16)));
+        arrays[1] = Some(sums.unwrap());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(calls, ["twice"]);
+    let y = outcome.outputs[3].as_ref().unwrap();
+    assert!((0..2048).all(|i| y.get_bits(i) as u16 == add(x.get_bits(i) as u16, 0x3c00)));
+    assert!(outcome.outputs[1].is_none());
+    let r = outcome.report;
+    let launches: Vec<&str> = r.launches.iter().map(|l| &l.kernel[..]).collect();
+    assert_eq!(launches, ["first", "twice", "last"]);
+    assert_eq!(r.launches.iter().map(launches::LaunchTime::ticks).sum::<u64>(), r.ticks);
+    assert_eq!(r.launches[1].kinds["host"], (1, 0));
+    assert!(r.launches[1].is_host() && r.launches[0].kinds["relayout"].1 > r.launches[0].kinds["write"].1);
+    assert!(r.tracks(&config).iter().any(|t| t.name == "launches" && t.slices.len() == 3));
+    // Nobody else knows the kernel.
+    let stop = run(&stream, &config, vec![Some(x)], Options::default()).unwrap_err();
+    assert!(stop.kind == Fail::Host && stop.step == Some(5) && stop.message.contains("`twice`"), "{stop}");
+}

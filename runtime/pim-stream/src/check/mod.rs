@@ -88,7 +88,7 @@ impl Stream {
             stream: self,
             g: geometry,
             faults: Vec::new(),
-            host: self.tensors.iter().map(|t| matches!(t.role, Role::In | Role::InOut)).collect(),
+            host: self.tensors.iter().map(|t| matches!(t.role, Role::In | Role::InOut) || t.fill.is_some()).collect(),
             machines: BTreeMap::new(),
             descriptor: None,
             params: None,
@@ -141,6 +141,15 @@ impl Checker<'_> {
                 fault(FaultKind::Array, format!("there are two arrays `{}`", t.name))
             } else if t.shape.len() > TensorDecl::MAX_RANK {
                 fault(FaultKind::Array, format!("`{}` has more than {} dimensions", t.name, TensorDecl::MAX_RANK))
+            } else if t
+                .fill
+                .is_some_and(|bits| t.role != Role::Temp || bits.checked_shr(8 * t.dtype.size() as u32) > Some(0))
+            {
+                let message = format!("`{}` cannot begin as {:#x} in {}", t.name, t.fill.unwrap_or(0), t.dtype);
+                fault(
+                    FaultKind::Array,
+                    format!("{message}: temp arrays have a first value, of as many bits as an element"),
+                )
             } else {
                 match t.bytes().and_then(|b| bytes.checked_add(b)).filter(|b| *b <= MAX_BYTES) {
                     Some(sum) => {
@@ -207,6 +216,8 @@ impl Checker<'_> {
             Action::Descriptor(d) => self.descriptor(d),
             Action::Params(p) => self.host_steps().and_then(|()| self.params(p)),
             Action::Driver(c) => self.driver(c),
+            Action::Launch(kernel) => Self::kernel(kernel),
+            Action::Host(h) => self.host_steps().and_then(|()| self.host_kernel(h)),
         };
         self.note(Site::Step(n), said);
     }
@@ -236,7 +247,6 @@ impl Checker<'_> {
         let t = self.tensor(number)?;
         match (self.host[number as usize], t.role) {
             (true, _) => Ok(()),
-            (false, Role::Temp) => fault(FaultKind::Array, format!("`{}` is temp: the host never has it", t.name)),
             (false, _) => fault(FaultKind::Order, format!("the host has no values of `{}` before it is read", t.name)),
         }
     }
@@ -262,11 +272,8 @@ impl Checker<'_> {
     fn read(&mut self, t: &Transfer) -> Said {
         self.host_steps()?;
         let decl = self.tensor(t.tensor)?;
-        if matches!(decl.role, Role::In | Role::Temp) {
-            return fault(
-                FaultKind::Array,
-                format!("`{}` is {}: the host does not take it", decl.name, decl.role.name()),
-            );
+        if decl.role == Role::In {
+            return fault(FaultKind::Array, format!("`{}` is in: the host does not take it", decl.name));
         }
         self.placed(t.tensor, &t.placement)?;
         self.one_copy(&t.placement)?;
@@ -274,6 +281,30 @@ impl Checker<'_> {
             return fault(FaultKind::Order, "the results of the units are taken after the driver's READ");
         }
         self.host[t.tensor as usize] = true;
+        Ok(())
+    }
+
+    fn kernel(name: &str) -> Said {
+        match TensorDecl::is_name(name) {
+            true => Ok(()),
+            false => fault(FaultKind::Array, format!("`{}` is no name of a kernel", name.escape_debug())),
+        }
+    }
+
+    /// The host has what it reads, and afterwards what it writes.
+    fn host_kernel(&mut self, h: &Host) -> Said {
+        Self::kernel(&h.kernel)?;
+        h.reads.iter().try_for_each(|n| self.given(*n))?;
+        for (k, n) in h.writes.iter().enumerate() {
+            let t = self.tensor(*n)?;
+            if t.role == Role::In {
+                return fault(FaultKind::Array, format!("`{}` is in: nothing changes it", t.name));
+            }
+            if h.writes[..k].contains(n) {
+                return fault(FaultKind::Array, format!("`{}` is named twice", t.name));
+            }
+        }
+        h.writes.iter().for_each(|n| self.host[*n as usize] = true);
         Ok(())
     }
 

@@ -37,7 +37,14 @@ fn host_steps() {
     );
     assert_eq!(faults(HBM, &ok), Vec::<String>::new());
     one(HBM, &format!("write y at {LINE}"), "Order step 0: the host has no values of `y` before it is read");
-    one(HBM, &format!("write t at {LINE}"), "`t` is temp");
+    one(HBM, &format!("write t at {LINE}"), "the host has no values of `t` before it is read");
+    let between = format!(
+        "read t at {LINE}\nhost k (a, t) -> (t, y) from 1:3\nwrite y at {LINE}\nlaunch k\nwrite t at {LINE} row=2"
+    );
+    assert_eq!(faults(HBM, &between), Vec::<String>::new());
+    one(HBM, "host k (a) -> (a)", "`a` is in: nothing changes it");
+    one(HBM, "host k (y) -> ()", "the host has no values of `y`");
+    one(HBM, "host k () -> (y, t, y)", "`y` is named twice");
     one(HBM, &format!("read a at {LINE}"), "`a` is in: the host does not take it");
     one(HBM, &format!("write a at {LINE} row=16384"), "Place step 0: `a`: row 16384 is not below 16384");
     one(HBM, &format!("write a at {LINE} from 2:1"), "there is no file 2");

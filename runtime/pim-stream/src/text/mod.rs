@@ -90,7 +90,11 @@ impl Stream {
         }
         for t in &self.tensors {
             let shape: Vec<String> = t.shape.iter().map(u32::to_string).collect();
-            writeln!(out, "tensor {} {}[{}] {}", t.name, t.dtype, shape.join(", "), t.role.name())?;
+            write!(out, "tensor {} {}[{}] {}", t.name, t.dtype, shape.join(", "), t.role.name())?;
+            match t.fill {
+                Some(bits) => writeln!(out, " fill {bits:#x}")?,
+                None => out.push('\n'),
+            }
         }
         self.steps.iter().try_for_each(|step| self.step(out, step))
     }
@@ -136,6 +140,11 @@ impl Stream {
                 writeln!(out, "{from}")
             }
             Action::Driver(command) => writeln!(out, "driver {command}{from}"),
+            Action::Launch(kernel) => writeln!(out, "launch {kernel}{from}"),
+            Action::Host(h) => {
+                let names = |list: &[u32]| list.iter().map(|n| self.name(*n)).collect::<Vec<_>>().join(", ");
+                writeln!(out, "host {} ({}) -> ({}){from}", h.kernel, names(&h.reads), names(&h.writes))
+            }
         }
     }
 

@@ -140,7 +140,7 @@ struct Reader {
 }
 
 /// The words with which a line begins.
-const LINES: &str = "file, tensor, write, read, move, relayout, exec, descriptor, params, driver";
+const LINES: &str = "file, tensor, write, read, move, relayout, exec, descriptor, params, driver, launch, host";
 
 impl Reader {
     fn line(&mut self, c: &mut Cursor<'_>, lines: &mut impl Iterator<Item = Range<usize>>) -> Read<()> {
@@ -191,6 +191,14 @@ impl Reader {
             "descriptor" => (Action::Descriptor(descriptor(c)?), c.from()?),
             "params" => (Action::Params(self.params(c)?), c.from()?),
             "driver" => command(c)?,
+            "launch" => (Action::Launch(name(c, "the name of a kernel")?.0), c.from()?),
+            "host" => {
+                let kernel = name(c, "the name of a kernel")?.0;
+                let reads = list(c, "(", ")", |c| self.known(c))?;
+                c.expect("->")?;
+                let writes = list(c, "(", ")", |c| self.known(c))?;
+                (Action::Host(Host { kernel, reads, writes }), c.from()?)
+            }
             _ => {
                 let mut e = error(c.text, bytes, format!("no line begins with `{word}`"));
                 e.help = format!("lines begin with one of {LINES}");
@@ -212,7 +220,9 @@ impl Reader {
         let dtype = c.one_of("the type of elements", &DType::ALL, DType::name)?;
         let shape = list(c, "[", "]", |c| c.small("an extent"))?;
         let role = c.one_of("the role of an array", Role::ALL, Role::name)?;
-        self.parsed.stream.tensors.push(TensorDecl { name, dtype, shape, role });
+        let filled = role == Role::Temp && c.eat_word("fill");
+        let fill = if filled { Some(c.number("the bits of an element")?) } else { None };
+        self.parsed.stream.tensors.push(TensorDecl { name, dtype, shape, role, fill });
         Ok(())
     }
 

@@ -109,6 +109,16 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
     for (what, traffic) in baselines.into_iter().filter_map(|(what, t)| Some((what, t.as_ref()?))) {
         line(std::mem::take(&mut title), format!("{what}: {}", host(traffic)));
     }
+    for l in &r.launches {
+        let kinds = l.kinds.iter().filter(|(_, (_, ticks))| *ticks > 0);
+        let mut kinds: Vec<String> = kinds.map(|(name, (_, ticks))| format!("{name} {ticks}")).collect();
+        if l.is_host() {
+            kinds.push("computed by the host, whose time is not modelled".to_owned());
+        }
+        let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
+        let share = percent(l.ticks() as f64, r.ticks as f64);
+        line(&format!("  {}", l.kernel), format!("{}: {} cycles ({share:.1} %): {kinds}", r.place(l.place), l.ticks()));
+    }
     line("time", shares(&r.total()));
     for (kind, k) in &r.kinds {
         line(

@@ -19,11 +19,16 @@ impl Report {
         out
     }
 
-    /// A track for the steps, and one for each unit. The units of a pseudo-channel that take commands together do the same.
+    /// A track for the steps, one for the kernels of a program, and one for each unit. The units of a pseudo-channel that take commands together do the same.
     pub fn tracks(&self, config: &Config) -> Vec<Track> {
         let steps = self.steps.iter().zip(&self.names);
         let slices = steps.map(|((from, to), (name, place))| (*from, *to, format!("{name}{}", self.suffix(*place))));
         let mut tracks = vec![Track { pch: None, name: "steps".into(), slices: slices.collect() }];
+        if !self.launches.is_empty() {
+            let launches = self.launches.iter();
+            let slices = launches.map(|l| (l.start, l.end, format!("{}{}", l.kernel, self.suffix(l.place))));
+            tracks.push(Track { pch: None, name: "launches".into(), slices: slices.collect() });
+        }
         let per_pch = (self.shape[1] * self.shape[2]) as usize;
         let mut own: BTreeMap<(usize, Option<usize>), Vec<_>> = BTreeMap::new();
         for s in self.slices.iter().flatten() {

@@ -1,0 +1,387 @@
+//! Launches in order become one stream.
+//!
+//! The host writes an array to the memory when a launch first wants it there, and arrays stay there from launch to launch, each in
+//! rows of its own until nobody reads it any more. A launch that wants an array elsewhere than it is moves it, unless the host has its
+//! values anyway and writes them there too. Results are read when no launch writes them any more. Kernels of the host that only move
+//! elements are `relayout` steps; others are `host` steps, for which the host reads what it does not have.
+
+use crate::place::interleaved;
+use crate::rows::{Laid, Rows, reach, same};
+use crate::{Lines, Piece, geometry, hbm, place};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Kernel, TensorDir};
+use ptoc_isa::{Target, UnitKind};
+use ptoc_pim_stream::stream::*;
+use ptoc_pim_stream::{Geometry, Placement};
+use ptoc_tensor::DType;
+
+/// An array of a program.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The name.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u32>,
+    /// Who gives and gets it; the program's own are [`Role::Temp`].
+    pub role: Role,
+    /// Bits that every element of one of its own begins with.
+    pub fill: Option<u64>,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// Who does the work of a launch.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// The units.
+    Units,
+    /// The host.
+    Host,
+    /// The host, which only moves the elements of the one tensor to the other along these loops.
+    Moves(Vec<Axis>),
+}
+
+/// A launch.
+#[derive(Clone, Debug)]
+pub struct Launch<'k> {
+    /// The kernel.
+    pub kernel: &'k Kernel,
+    /// Its prologue's values.
+    pub values: Vec<u64>,
+    /// The array of each of its tensors.
+    pub arrays: Vec<u32>,
+    /// Who does it.
+    pub work: Work,
+    /// The call.
+    pub span: Span,
+}
+
+/// A program, or a kernel by itself.
+#[derive(Clone, Debug)]
+pub struct Program<'k> {
+    /// Arrays by number.
+    pub arrays: Vec<Array>,
+    /// Launches in order.
+    pub launches: Vec<Launch<'k>>,
+    /// It is a program: the stream says where its launches begin.
+    pub whole: bool,
+}
+
+/// The stream of a program.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// The stream. The caller fills in the files.
+    pub stream: Stream,
+    /// The launch of each `host` step, in order.
+    pub hosted: Vec<usize>,
+}
+
+/// Compiles a program.
+///
+/// Errors: what the units cannot do; no room for the arrays that are alive.
+pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Result<Linked, Box<Diagnostic>> {
+    let (Some(g), Some(d)) = (geometry(target), &target.device) else {
+        let message = format!("`{}` has no units in memory", target.name);
+        return Err(Box::new(Diagnostic::global(codes::UNIT_CANNOT, message)));
+    };
+    let given = |a: &Array| matches!(a.role, Role::In | Role::InOut) || a.fill.is_some();
+    let states = program.arrays.iter().map(|a| State { host: given(a), copies: Vec::new() }).collect();
+    let pieces = program.launches.iter().map(|_| None).collect();
+    let mut linker = Linker { program, target, lines, g, states, pieces, steps: Vec::new(), hosted: Vec::new() };
+    for n in 0..program.launches.len() {
+        linker.launch(n)?;
+    }
+    let declared = |a: &Array| TensorDecl {
+        name: a.name.clone(),
+        dtype: a.dtype,
+        shape: a.shape.clone(),
+        role: a.role,
+        fill: a.fill,
+    };
+    let stream = Stream {
+        device: Device {
+            preset: d.preset.clone(),
+            refresh: Refresh::All,
+            overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
+        },
+        unit: crate::unit(target),
+        tensors: program.arrays.iter().map(declared).collect(),
+        files: Vec::new(),
+        steps: linker.steps,
+    };
+    Ok(Linked { stream, hosted: linker.hosted })
+}
+
+/// Where an array's values are.
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// The host has them.
+    host: bool,
+    /// They are in the memory.
+    copies: Vec<Laid>,
+}
+
+struct Linker<'p, 'k> {
+    program: &'p Program<'k>,
+    target: &'p Target,
+    lines: Lines<'p>,
+    g: Geometry,
+    states: Vec<State>,
+    /// What each launch of units does, compiled as if it were alone: for where it wants its tensors.
+    pieces: Vec<Option<Piece>>,
+    steps: Vec<Step>,
+    hosted: Vec<usize>,
+}
+
+type Res<T = ()> = Result<T, Box<Diagnostic>>;
+
+impl<'p, 'k> Linker<'p, 'k> {
+    fn launch(&mut self, n: usize) -> Res {
+        let program = self.program;
+        let launch = &program.launches[n];
+        if program.whole {
+            self.step((self.lines)(launch.span), Action::Launch(launch.kernel.name.to_string()));
+        }
+        match &launch.work {
+            Work::Units => self.units(n)?,
+            Work::Host => self.host(n)?,
+            Work::Moves(axes) => self.moves(n, axes)?,
+        }
+        for &a in &launch.arrays {
+            let later = || program.launches[n + 1..].iter().any(|l| l.arrays.contains(&a));
+            if self.is_result(n, a) {
+                self.bring_back(a, (self.lines)(program.arrays[a as usize].span));
+            }
+            if !later() {
+                self.states[a as usize].copies.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, place: Place, action: Action) {
+        self.steps.push(Step { place, action });
+    }
+
+    /// Does the launch write the array, as the last one that does, for the host?
+    fn is_result(&self, n: usize, array: u32) -> bool {
+        let writes = |l: &Launch<'_>| {
+            let mut tensors = l.kernel.tensors.values().zip(&l.arrays);
+            tensors.any(|(t, a)| *a == array && matches!(t.dir, TensorDir::Out | TensorDir::InOut))
+        };
+        let role = self.program.arrays[array as usize].role;
+        let launches = &self.program.launches;
+        matches!(role, Role::Out | Role::InOut) && writes(&launches[n]) && !launches[n + 1..].iter().any(writes)
+    }
+
+    /// What is free, and where these arrays are.
+    fn rows(&self, arrays: &[u32]) -> Rows {
+        let taken = self.states.iter().flat_map(|s| &s.copies).map(Laid::range);
+        let mut rows = Rows::new(self.all_rows(), taken);
+        for (tensor, &a) in arrays.iter().enumerate() {
+            let shape = &self.program.arrays[a as usize].shape;
+            self.states[a as usize].copies.iter().for_each(|laid| rows.is_at(tensor as u32, shape, laid));
+        }
+        rows
+    }
+
+    /// Rows for arrays. GeoPIM's row 0 stays empty: address 0 is none.
+    fn all_rows(&self) -> std::ops::Range<u32> {
+        let first = matches!(self.target.unit.map(|u| u.kind), Some(UnitKind::GeoPim(_)));
+        u32::from(first)..self.g.row
+    }
+
+    /// A launch of the units.
+    fn units(&mut self, n: usize) -> Res {
+        let launch = &self.program.launches[n];
+        let rows = self.rows(&launch.arrays);
+        let piece =
+            crate::piece(launch, self.target, self.lines, &rows).map_err(|d| self.crowded(d, &launch.arrays))?;
+        let array = |tensor: u32| launch.arrays[tensor as usize];
+        let call = (self.lines)(launch.span);
+        for &t in &piece.host {
+            self.bring_back(array(t), call);
+        }
+        for need in &piece.wants {
+            let place = if self.program.whole { call } else { need.place };
+            self.bring_in(array(need.tensor), &need.laid, place);
+        }
+        for mut step in piece.steps {
+            rename(&mut step.action, launch);
+            self.steps.push(step);
+        }
+        for need in piece.gives {
+            self.states[array(need.tensor) as usize] = State { host: false, copies: vec![need.laid] };
+        }
+        Ok(())
+    }
+
+    /// A kernel of the host.
+    fn host(&mut self, n: usize) -> Res {
+        let launch = &self.program.launches[n];
+        let call = (self.lines)(launch.span);
+        let of = |dirs: [TensorDir; 2]| -> Vec<u32> {
+            let tensors = launch.kernel.tensors.values().zip(&launch.arrays);
+            tensors.filter(|(t, _)| dirs.contains(&t.dir)).map(|(_, a)| *a).collect()
+        };
+        let reads = of([TensorDir::In, TensorDir::InOut]);
+        let writes = of([TensorDir::Out, TensorDir::InOut]);
+        for &a in &reads {
+            self.bring_back(a, call);
+        }
+        for &a in &writes {
+            self.states[a as usize] = State { host: true, copies: Vec::new() };
+        }
+        self.step(call, Action::Host(Host { kernel: launch.kernel.name.to_string(), reads, writes }));
+        self.hosted.push(n);
+        Ok(())
+    }
+
+    /// A kernel that moves elements: in the memory, if they are there or are wanted there.
+    fn moves(&mut self, n: usize, axes: &[Axis]) -> Res {
+        let launch = &self.program.launches[n];
+        let dir = |dir| launch.kernel.tensors.values().position(|t| t.dir == dir);
+        let (Some(from), Some(to)) = (dir(TensorDir::In), dir(TensorDir::Out)) else { return self.host(n) };
+        let (src, dst) = (launch.arrays[from], launch.arrays[to]);
+        let wanted = self.wanted(n, dst)?;
+        if self.states[src as usize].copies.is_empty() && wanted.is_none() {
+            return self.host(n);
+        }
+        let call = (self.lines)(launch.span);
+        if self.states[src as usize].copies.is_empty() {
+            let placement = self.author(launch, from).unwrap_or_else(|| self.spread(src));
+            let laid = self.room(src, placement, launch)?;
+            self.bring_in(src, &laid, call);
+        }
+        let placement = wanted.unwrap_or_else(|| self.spread(dst));
+        let to = self.room(dst, placement, launch)?;
+        let source = &self.states[src as usize].copies[0];
+        let from = one_copy(&source.placement);
+        let relayout = Relayout { src, from, dst, to: to.placement.clone(), axes: axes.to_vec() };
+        self.step(call, Action::Relayout(relayout));
+        self.states[dst as usize] = State { host: false, copies: vec![to] };
+        Ok(())
+    }
+
+    /// Elements over the whole memory.
+    fn spread(&self, array: u32) -> Placement {
+        let a = &self.program.arrays[array as usize];
+        interleaved(&a.shape, a.dtype.size() as u32, &self.g)
+    }
+
+    /// Rows for an array with this placement.
+    fn room(&self, array: u32, placement: Placement, launch: &Launch<'_>) -> Res<Laid> {
+        let rows = reach(&placement);
+        match self.rows(&[array]).take(Some(0), &placement, rows) {
+            Some(row) => Ok(Laid { placement: Placement { row, ..placement }, rows }),
+            None => {
+                let name = &self.program.arrays[array as usize].name;
+                let message = format!("`{name}` takes {rows} rows of every bank, and there are none free in one piece");
+                let d = Diagnostic::error(codes::UNIT_ROOM, launch.span, message).with_label("no place for it");
+                Err(self.crowded(Box::new(d.with_help("make the arrays smaller")), &[array]))
+            }
+        }
+    }
+
+    /// Where the first launch of units behind number `n` that reads the array wants it, or the author.
+    fn wanted(&mut self, n: usize, array: u32) -> Res<Option<Placement>> {
+        let program = self.program;
+        for (k, launch) in program.launches.iter().enumerate().skip(n) {
+            let Some(tensor) = launch.arrays.iter().position(|a| *a == array) else { continue };
+            if let Some(author) = self.author(launch, tensor) {
+                return Ok(Some(author));
+            }
+            let dir = launch.kernel.tensors.values().nth(tensor).map(|t| t.dir);
+            if k > n && dir == Some(TensorDir::Out) {
+                return Ok(None);
+            }
+            if !matches!(launch.work, Work::Units) {
+                continue;
+            }
+            if self.pieces[k].is_none() {
+                let rows = Rows::new(self.all_rows(), std::iter::empty());
+                self.pieces[k] = Some(crate::piece(launch, self.target, self.lines, &rows)?);
+            }
+            let piece = self.pieces[k].as_ref();
+            let need = piece.and_then(|p| p.wants.iter().find(|need| need.tensor as usize == tensor));
+            if let Some(need) = need {
+                return Ok(Some(Placement { row: 0, ..need.laid.placement.clone() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the source says that a tensor is.
+    fn author(&self, launch: &Launch<'_>, tensor: usize) -> Option<Placement> {
+        let place = launch.kernel.tensors.values().nth(tensor)?.place.as_ref()?;
+        match self.target.unit.map(|u| u.kind) {
+            Some(UnitKind::HbmPim(_)) => hbm::places::of_author(place, &self.g),
+            _ => place::of_author(place, 0, self.g.pch),
+        }
+    }
+
+    /// The host has the values afterwards.
+    fn bring_back(&mut self, array: u32, place: Place) {
+        let state = &self.states[array as usize];
+        let Some(laid) = state.copies.first().filter(|_| !state.host) else { return };
+        let placement = one_copy(&laid.placement);
+        self.step(place, Action::Read(Transfer { tensor: array, placement }));
+        self.states[array as usize].host = true;
+    }
+
+    /// The values are there afterwards.
+    fn bring_in(&mut self, array: u32, laid: &Laid, place: Place) {
+        let shape = &self.program.arrays[array as usize].shape;
+        let state = &self.states[array as usize];
+        let there = |c: &Laid| c.placement.row == laid.placement.row && same(&c.placement, &laid.placement, shape);
+        if state.copies.iter().any(there) {
+            return;
+        }
+        let to = laid.placement.clone();
+        let action = match state.copies.first() {
+            // The host has them at hand: writing costs less than reading and writing.
+            Some(from) if !state.host => Action::Move { tensor: array, from: one_copy(&from.placement), to },
+            _ => Action::Write(Transfer { tensor: array, placement: to }),
+        };
+        self.step(place, action);
+        self.states[array as usize].copies.push(laid.clone());
+    }
+
+    /// A launch has no room: what else is in the memory.
+    fn crowded(&self, d: Box<Diagnostic>, own: &[u32]) -> Box<Diagnostic> {
+        if ![codes::UNIT_ROOM, codes::UNIT_MAP].contains(&d.code) {
+            return d;
+        }
+        let others = self.states.iter().zip(&self.program.arrays).enumerate();
+        let others: Vec<String> = others
+            .filter(|(n, (s, _))| !s.copies.is_empty() && !own.contains(&(*n as u32)))
+            .map(|(_, (s, a))| format!("`{}` {}", a.name, s.copies.iter().map(|c| c.rows).sum::<u32>()))
+            .collect();
+        match others.is_empty() {
+            true => d,
+            false => Box::new(d.with_note(format!("rows that later launches need: {}", others.join(", ")))),
+        }
+    }
+}
+
+/// A placement as one reads it: of copies, that in the first bank.
+fn one_copy(p: &Placement) -> Placement {
+    Placement { replicated: false, ..p.clone() }
+}
+
+/// A kernel's numbers of tensors become the program's of arrays.
+fn rename(action: &mut Action, launch: &Launch<'_>) {
+    let array = |tensor: &mut u32| *tensor = launch.arrays[*tensor as usize];
+    match action {
+        Action::Params(p) => array(&mut p.geo),
+        Action::Exec(e) => e.ops.iter_mut().for_each(|op| {
+            if let ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } = op {
+                array(tensor);
+            }
+        }),
+        // Pieces have no steps that name other arrays.
+        _ => {}
+    }
+}
