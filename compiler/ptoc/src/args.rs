@@ -245,6 +245,9 @@ pub struct RunArgs {
     /// Print a tile, or a slice NAME[0:4, 0:8], on standard error whenever the statement on that line has run
     #[arg(long, value_name = "NAME@LINE", value_parser = PrintTile::parse)]
     pub print_tile: Vec<PrintTile>,
+    /// Write one page about a run on units in memory: time, rows, bandwidth, energy
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// Write a Chrome trace of the compilation and the run
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
@@ -402,6 +405,9 @@ pub struct SimArgs {
     /// Print the same as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write one page with timeline, rows, roofline, attribution and energy
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// Write the timeline as Chrome trace events, which Perfetto opens: a track for each bank and unit
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,

@@ -9,6 +9,7 @@ pub mod defs;
 pub mod files;
 pub mod io;
 pub mod launch;
+mod page;
 pub mod repair;
 pub mod session;
 pub mod trace;

@@ -1,5 +1,6 @@
 //! `ptoc run`
 
+use super::sim::page;
 use super::{Report, show};
 use crate::args::{BackendName, MessageFormat, RunArgs};
 use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
@@ -13,6 +14,8 @@ use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
+use ptoc_pim_sim::machine::Options as Keep;
+use ptoc_pim_sim::machine::report::Report as SimReport;
 use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -31,6 +34,15 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
             return ERRORS;
         }
     };
+    if args.html.is_some() && backend != Backend::Pim {
+        let message = format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name());
+        let help = match session.target.is_pim() {
+            true => "leave `--backend` out, or write `--backend pim`",
+            false => "`ptoc mem --html` shows a kernel's memories; targets with units in memory are hbm-pim and geopim",
+        };
+        show(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help), io, args.compile.message_format);
+        return ERRORS;
+    }
     session.watched = backend == Backend::Interp;
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
@@ -75,6 +87,7 @@ struct Files {
     /// Number of each output among `outputs`, with its argument.
     arrays: Vec<(usize, String)>,
     trace: Option<usize>,
+    html: Option<usize>,
     expected: Vec<(String, Tensor)>,
 }
 
@@ -117,7 +130,8 @@ impl Runner<'_, '_> {
             insert: args.schedule.is_some() || args.stats,
             time: args.stats || args.json || args.trace.is_some(),
         };
-        let options = RunOptions { threads: args.threads, schedule, trace: args.trace.is_some() };
+        let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
+        let options = RunOptions { threads: args.threads, schedule, keep };
         let outcome = match (args.step, &args.print_tile[..]) {
             (false, []) => {
                 let io = &mut *self.io;
@@ -209,7 +223,8 @@ impl Runner<'_, '_> {
         let args = self.args;
         let names = check_outputs(self.session, entry, "--out", &args.output);
         let expect_names = check_outputs(self.session, entry, "--expect", &args.expect);
-        let mut files = Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, expected: Vec::new() };
+        let mut files =
+            Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, html: None, expected: Vec::new() };
         let mut failed = names.is_err() || expect_names.is_err();
         for (name, path) in &args.output {
             match files.outputs.plan(path) {
@@ -220,9 +235,10 @@ impl Runner<'_, '_> {
                 }
             }
         }
-        if let Some(path) = &args.trace {
+        for (path, place) in [(&args.trace, &mut files.trace), (&args.html, &mut files.html)] {
+            let Some(path) = path else { continue };
             match files.outputs.plan(path) {
-                Ok(n) => files.trace = Some(n),
+                Ok(n) => *place = Some(n),
                 Err(d) => {
                     self.session.diagnostics.push(d);
                     failed = true;
@@ -302,7 +318,26 @@ impl Runner<'_, '_> {
                 return self.session.fail(d);
             }
         }
+        if let Some(n) = files.html
+            && let Err(d) = files.outputs.write(n, self.page(&plan.name, outcome).as_bytes())
+        {
+            return self.session.fail(d);
+        }
         Ok(())
+    }
+
+    /// The page of `--html`, with the files that the launches name.
+    fn page(&self, title: &str, outcome: &Outcome) -> String {
+        let runs: Vec<(&str, &SimReport)> = outcome.simulated.iter().map(|s| (s.name.as_str(), &s.report)).collect();
+        let mut texts: Vec<(&str, &str)> = Vec::new();
+        for name in runs.iter().flat_map(|(_, r)| &r.files) {
+            if let Some(text) = self.session.sources.find(name).map(|file| self.session.sources.text(file))
+                && texts.iter().all(|(other, _)| other != name)
+            {
+                texts.push((name, text));
+            }
+        }
+        page::page(title, &runs, &texts)
     }
 
     fn print_json(&mut self, plan: &Plan, tensors: &[Tensor], stats: Map<String, Value>) {

@@ -1,5 +1,6 @@
 //! `ptoc sim`
 
+pub(crate) mod page;
 pub(crate) mod report;
 
 use super::dram::input::Inputs;
@@ -63,8 +64,9 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         arrays.push((number, outputs.plan(path)?));
     }
     let trace = args.trace.as_deref().map(|path| outputs.plan(path)).transpose()?;
+    let page = args.html.as_deref().map(|path| outputs.plan(path)).transpose()?;
     let given = given(args, &source)?;
-    let options = Options { trace: trace.is_some() };
+    let options = Options { trace: trace.is_some(), history: page.is_some() };
     let outcome = machine::run(&source.stream, &config, given, options).map_err(|stop| source.stop(&stop))?;
     for (number, place) in arrays {
         if let Some(tensor) = &outcome.outputs[number] {
@@ -73,6 +75,9 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
     }
     if let Some(place) = trace {
         outputs.write(place, timeline(&source.stream, &config, &outcome)?.as_bytes())?;
+    }
+    if let Some(place) = page {
+        outputs.write(place, page::page(&source.name, &[(&source.name, &outcome.report)], &[]).as_bytes())?;
     }
     outputs.commit()?;
     let text = match (args.json, args.stats) {

@@ -230,7 +230,7 @@ pub fn run(
     plan: &Plan,
     compiled: &Compiled,
     tensors: &mut [Tensor],
-    trace: bool,
+    options: Options,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
     let Compiled { stream, config, hosted } = compiled;
@@ -238,7 +238,7 @@ pub fn run(
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
     let mut hosted = hosted.iter();
     let mut failed = None;
-    let outcome = machine::run_with(stream, config, given, Options { trace }, &mut |kernel, arrays| {
+    let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {
         let launch = *hosted.next().expect("one for each of the stream's");
         host(launch, arrays).map_err(|d| {
             let stop = Stop { kind: Fail::Host, step: None, op: None, tensor: None, message: kernel.kernel.clone() };
@@ -251,7 +251,7 @@ pub fn run(
         (Err(_), Some(d)) => return Err(d),
         (Err(stop), None) => return Err(stopped(plan, &stop)),
     };
-    let timeline = if trace { sim::timeline(stream, config, &outcome) } else { Ok(String::new()) };
+    let timeline = if options.trace { sim::timeline(stream, config, &outcome) } else { Ok(String::new()) };
     for (tensor, output) in tensors.iter_mut().zip(outcome.outputs) {
         if let Some(output) = output {
             *tensor = output;

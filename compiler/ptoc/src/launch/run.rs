@@ -12,6 +12,7 @@ use ptoc_ir::interp::{self, End, Observer, Trap};
 use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
+use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -45,8 +46,8 @@ pub struct RunOptions {
     pub threads: usize,
     /// Pipes, on the interpreter.
     pub schedule: Schedule,
-    /// Keeps every command of the memory, for a timeline.
-    pub trace: bool,
+    /// What is kept of runs on units in memory, for timelines and pages.
+    pub keep: Keep,
 }
 
 /// A plan with machine code, if the backend wants some.
@@ -217,7 +218,7 @@ impl<'p> CompiledPlan<'p> {
         total: &mut Total,
     ) -> Result<pim::Simulated, Box<Diagnostic>> {
         let args = tensors.len();
-        pim::run(self.plan, compiled, tensors, options.trace, &mut |launch, arrays| {
+        pim::run(self.plan, compiled, tensors, options.keep, &mut |launch, arrays| {
             let step = &self.plan.steps[launch];
             let mut used = Used { slots: arrays.iter_mut().map(Option::as_mut).collect(), args };
             let mut buffers = step.buffers(&mut used)?;

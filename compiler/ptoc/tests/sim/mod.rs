@@ -156,3 +156,108 @@ fn damaged_streams() {
         assert!(!said.contains("panicked"), "{n}: {said}");
     }
 }
+
+/// Is every element of a page closed, in its order? Returns the contents of its data scripts.
+fn well_formed(page: &str) -> Vec<Value> {
+    let (mut open, mut data, mut rest) = (Vec::new(), Vec::new(), page);
+    while let Some(at) = rest.find('<') {
+        assert!(!rest[..at].contains('>') || open.last() == Some(&"code"), "a stray `>` in {:?}", &rest[..at]);
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("a tag ends");
+        let (tag, after) = (&rest[..end], &rest[end + 1..]);
+        let name = tag.split([' ', '\n']).next().unwrap();
+        rest = after;
+        match name {
+            "!doctype" | "meta" | "td" | "th" => {}
+            _ if tag.ends_with('/') => {}
+            "script" | "style" => {
+                let close = rest.find(&format!("</{name}>")).expect("it is closed");
+                if tag.contains("application/json") {
+                    data.push(serde_json::from_str(&rest[..close]).expect("JSON"));
+                }
+                rest = &rest[close + name.len() + 3..];
+            }
+            _ if name.starts_with('/') => {
+                assert_eq!(open.pop(), Some(&name[1..]), "near {:?}", &rest[..rest.len().min(60)])
+            }
+            _ => open.push(name),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    data
+}
+
+/// A page stands alone, is the same each time, and has every command.
+#[test]
+fn pages() {
+    let s = sandbox();
+    let said = s.run(&format!("sim add.pim.txt {ARRAYS} --html a.html --trace t.json"));
+    assert!(said.contains("exit 0"), "{said}");
+    s.run(&format!("sim add.pim.txt {ARRAYS} --html b.html"));
+    let [page, again] = ["a.html", "b.html"].map(|f| fs::read_to_string(s.path().join(f)).unwrap());
+    assert!(page == again, "two runs write two pages");
+    for outside in ["http:", "https:", "src=", "@import", "url(", "//cdn"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let data = well_formed(&page);
+    let [data] = &data[..] else { panic!("one run") };
+    let json: Value =
+        serde_json::from_str(s.run(&format!("sim add.pim {ARRAYS} --json")).split("stdout\n").nth(1).unwrap()).unwrap();
+    assert_eq!(data["ticks"], json["cycles"]);
+    let commands: u64 = json["commands"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(data["kept"].as_array().unwrap().len() as u64, commands);
+    assert_eq!(data["until"], Value::Null);
+    assert_eq!(data["banks"].as_array().unwrap().len(), 16);
+    assert_eq!(data["steps"].as_array().unwrap().len(), 4);
+    // 48 steps of units take tCCD_L in eight of sixteen banks.
+    let bins = data["banks"].as_array().unwrap().iter().flat_map(|b| b[2].as_array().unwrap());
+    assert_eq!(bins.map(|b| b[7].as_u64().unwrap()).sum::<u64>(), 48 * 4 * 8);
+    for wanted in ["Where the time went", "class=\"roof\"", "add.tile:6", "host, streaming", "pseudo-channel 0.0"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+}
+
+/// A long run has its past in bins: the page stays small, and says so.
+#[test]
+fn pages_of_long_runs() {
+    let s = sandbox();
+    let at = "(16,2,2,4,32,4,256):(2@byte,1@channel,1@pch,1@bg,1@col,1@bank,1@row)";
+    let size = "[16,2,2,4,32,4,256]";
+    let text = format!(
+        "pim-stream 1\ndevice hbm2_2000 channel=2\nunit none\ntensor a f16{size} in\nwrite a at {at}\nwrite a at {at} row=300\n"
+    );
+    s.file("long.txt", text);
+    s.array("a.npy", DType::F16, &[16, 2, 2, 4, 32, 4, 256]);
+    let said = s.run("sim long.txt --in a=a.npy --html p.html");
+    assert!(said.contains("exit 0"), "{said}");
+    let page = fs::read_to_string(s.path().join("p.html")).unwrap();
+    let data = well_formed(&page);
+    let kept = data[0]["kept"].as_array().unwrap();
+    let until = data[0]["until"].as_u64().unwrap();
+    assert!(kept.len() <= 16384 && kept.len() > 4096, "{}", kept.len());
+    assert!(kept.iter().all(|k| k[0].as_u64().unwrap() < until));
+    assert!(page.contains("there are bins alone") && page.contains("Counts are of bins of"));
+    let bins = data[0]["banks"].as_array().unwrap().iter().flat_map(|b| b[2].as_array().unwrap());
+    assert_eq!(bins.map(|b| b[3].as_u64().unwrap()).sum::<u64>(), 2 * 2 * 2 * 4 * 32 * 4 * 256, "every WR is in a bin");
+    assert!(page.len() < 3_000_000, "{}", page.len());
+}
+
+/// `ptoc run` writes the page, with the source; of other backends there is nothing to write.
+#[test]
+fn pages_of_kernels() {
+    let s = Sandbox::new();
+    let source = "kernel double(a: in f16[N], c: out f16[N])\n{\n    grid (i in tiles(N, 256));\n    let x = Vec(a.tile(i));\n    \
+                  TSTORE(c.tile(i), x + x);\n}\n";
+    s.file("double.tile", source);
+    let said = s.run("run double.tile --target hbm-pim -D N=4096 --random 1 --html p.html");
+    assert!(said.contains("exit 0"), "{said}");
+    let page = fs::read_to_string(s.path().join("p.html")).unwrap();
+    assert_eq!(well_formed(&page).len(), 1);
+    assert!(page.contains("<li id=\"F0L5\">") && page.contains("class=\"heat\""));
+    fs::remove_file(s.path().join("p.html")).unwrap();
+    snapshot!(s.runs(&[
+        "run double.tile --target hbm-pim -D N=4096 --random 1 --html p.html --backend interp",
+        "run double.tile --target hbm-pim -D N=4096 --random 1 --html none/p.html",
+    ]));
+    assert!(!s.path().join("p.html").exists());
+}

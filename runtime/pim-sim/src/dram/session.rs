@@ -73,6 +73,11 @@ impl Session {
         Ok(end)
     }
 
+    /// Banks of the channel.
+    pub fn banks(&self) -> usize {
+        self.device.banks()
+    }
+
     /// The open row of a bank of the channel.
     pub fn open_row(&self, bank: usize) -> Option<u32> {
         Some(self.device.open_row(bank)).filter(|row| *row != CLOSED)

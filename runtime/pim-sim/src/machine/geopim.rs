@@ -77,16 +77,23 @@ impl Banks for View<'_> {
 }
 
 /// Closes the banks of a pseudo-channel.
-struct Closing(bool);
+struct Closing {
+    done: bool,
+    place: Place,
+}
 
 impl Source for Closing {
+    fn place(&self) -> Place {
+        self.place
+    }
+
     fn want(&self) -> Want {
-        if self.0 { Want::End } else { Want::Close }
+        if self.done { Want::End } else { Want::Close }
     }
 
     fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
-        self.0 = true;
-        Ok(Effect { bucket: Bucket::Row, place: Place::default(), host: false })
+        self.done = true;
+        Ok(Effect { bucket: Bucket::Row, place: self.place, host: false })
     }
 }
 
@@ -207,7 +214,7 @@ impl Machine<'_> {
     ) -> Result<u64, Stop> {
         let g = self.geometry;
         let pcs = g.pch as usize;
-        let begin = self.close(channel, start)?;
+        let begin = self.close(place, channel, start)?;
         for pc in 0..pcs {
             self.dram.log.account.spend(channel * pcs + pc, begin, Bucket::Row, place);
         }
@@ -238,7 +245,7 @@ impl Machine<'_> {
         commands.sort_by_key(|i| i.tick);
         self.dram.sessions[channel].replay(&self.dram.config, &commands);
         for i in &commands {
-            self.dram.log.issued(channel, i, 1, false);
+            self.dram.log.issued(channel, i, 1, false, place);
         }
         self.charge(place, channel, wanted, &kernel, &report);
         let per_pc = g.banks_of_pch() as usize;
@@ -256,9 +263,9 @@ impl Machine<'_> {
     }
 
     /// Closes all banks of a channel; the tick from which they may be activated.
-    fn close(&mut self, channel: usize, start: u64) -> Result<u64, Stop> {
+    fn close(&mut self, place: Place, channel: usize, start: u64) -> Result<u64, Stop> {
         self.dram.catch_up(channel, start)?;
-        let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing(false)).collect();
+        let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing { done: false, place }).collect();
         let rules = Rules { act_weight: 1, fence_data: true };
         let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn Source));
         let closed = self.dram.channel(channel).run(rules, start, sources)?;
@@ -295,6 +302,9 @@ impl Machine<'_> {
             self.dram.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
             self.dram.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
             let ticks = Label::ALL.map(|l| unit.ledger.of(l));
+            if let Some(history) = &mut self.dram.log.history {
+                history.computed(first + unit.bank, unit.ledger.busy(), place);
+            }
             let s = &unit.states;
             self.dram.log.units.entry(first + unit.bank).or_default().add(&UnitTime {
                 ticks,

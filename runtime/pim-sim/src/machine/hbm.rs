@@ -238,6 +238,10 @@ impl ExecLane<'_> {
 }
 
 impl Source for ExecLane<'_> {
+    fn place(&self) -> Place {
+        self.place
+    }
+
     fn want(&self) -> Want {
         if self.close {
             return Want::Close;

@@ -201,7 +201,7 @@ impl Machine<'_> {
             self.dram.catch_up(number, start)?;
             let log = &mut self.dram.log;
             let sink = |i: crate::dram::Issued, cause| {
-                log.issued(number, &i, 1, true);
+                log.issued(number, &i, 1, true, place);
                 if i.command.is_column() {
                     let pch = number * pcs + usize::from(i.address.pc);
                     let wait = Bucket::of(cause, Bucket::Column);
@@ -269,6 +269,10 @@ struct Broadcast<'b> {
 }
 
 impl Source for Broadcast<'_> {
+    fn place(&self) -> Place {
+        self.place
+    }
+
     fn want(&self) -> Want {
         let n = self.bursts.len();
         match self.at {

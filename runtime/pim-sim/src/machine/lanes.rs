@@ -48,6 +48,9 @@ pub struct Effect {
 
 /// The commands of one pseudo-channel.
 pub trait Source {
+    /// The line that it is wanted for.
+    fn place(&self) -> Place;
+
     /// What is wanted next; the same until it is [`Source::done`].
     fn want(&self) -> Want;
 
@@ -115,7 +118,7 @@ impl Dram {
     pub fn catch_up(&mut self, number: usize, until: u64) -> Result<(), Stop> {
         let log = &mut self.log;
         self.sessions[number]
-            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false))
+            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false, Place::default()))
             .map_err(|e| Stop::new(Fail::Time, e.to_string()))
     }
 }
@@ -256,7 +259,7 @@ impl Channel<'_> {
             // All banks close.
             self.session.issue(self.config, command, lane.closes, 0, tick, lane.from);
             let address = Session::bank_address(self.config, lane.closes);
-            self.log.issued(self.number, &Issued { tick, command, address }, 1, false);
+            self.log.issued(self.number, &Issued { tick, command, address }, 1, false, lane.source.place());
             return Ok(());
         };
         let index = self.index(lane.pc, bank);
@@ -266,7 +269,7 @@ impl Channel<'_> {
         let issued = Issued { tick, command, address };
         let wide = banks > 1;
         if !command.is_column() {
-            self.log.issued(self.number, &issued, u64::from(banks), false);
+            self.log.issued(self.number, &issued, u64::from(banks), false, lane.source.place());
             if command == Command::Act {
                 lane.weighed = lane.act_ready == tick && tick > lane.from;
                 if wide && rules.act_weight > 1 {
@@ -290,9 +293,14 @@ impl Channel<'_> {
             &issued,
             u64::from(banks),
             effect.host || !write && effect.bucket != Bucket::Compute,
+            effect.place,
         );
         let pch = self.number * self.config.org.pseudochannel as usize + lane.pc;
         let busy = tick + if wide { long } else { short };
+        if let Some(history) = self.log.history.as_mut().filter(|_| effect.bucket == Bucket::Compute) {
+            let per_channel = self.session.banks();
+            history.stepped(self.number * per_channel + index, u64::from(banks), tick, busy, effect.place);
+        }
         self.log.slice(Slice { pch, unit: None, start: tick, end: busy, bucket: effect.bucket, place: effect.place });
         let wait = match effect.bucket {
             Bucket::Mode => Bucket::Mode,
@@ -308,7 +316,7 @@ impl Channel<'_> {
 
     fn refresh(&mut self) -> Result<u64, Stop> {
         let Channel { config, controller, number, session, log, .. } = self;
-        let sink = |i: Issued| log.issued(*number, &i, 1, false);
+        let sink = |i: Issued| log.issued(*number, &i, 1, false, Place::default());
         session.refresh(config, controller, sink).map_err(|e| Stop::new(Fail::Time, e.to_string()))
     }
 }

@@ -1,7 +1,9 @@
 //! What a run leaves beside its results: counts by bank, energy, commands, and slices for a timeline.
 
+use super::Options;
 use super::account::{Account, Bucket};
 use super::geopim::UnitTime;
+use super::history::History;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use ptoc_pim_stream::stream::Place;
@@ -63,6 +65,8 @@ pub struct Log {
     pub unit_steps: u64,
     /// Operations of lanes in them.
     pub lane_ops: u64,
+    /// What every bank did when, if it is wanted.
+    pub history: Option<History>,
     /// What units with sequencers of their own did in all executions, by the number of their bank.
     pub units: BTreeMap<usize, UnitTime>,
     /// Energy so far; background comes at the end.
@@ -96,7 +100,7 @@ struct Open {
 
 impl Log {
     /// Nothing has happened.
-    pub fn new(config: &Config, model: Model, trace: bool) -> Log {
+    pub fn new(config: &Config, model: Model, options: Options) -> Log {
         let org = &config.org;
         let pchs = (org.channel * org.pseudochannel) as usize;
         let banks_of_pch = org.banks_per_pc() as usize;
@@ -107,12 +111,13 @@ impl Log {
             bytes: Bytes::default(),
             unit_steps: 0,
             lane_ops: 0,
+            history: options.history.then(|| History::new(config)),
             units: BTreeMap::new(),
             energy: Energy::default(),
             unit_energy: [0.0; 2],
-            trace: trace.then(|| vec![Vec::new(); org.channel as usize]),
-            internal: trace.then(|| vec![Vec::new(); org.channel as usize]),
-            slices: trace.then(Vec::new),
+            trace: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
+            internal: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
+            slices: options.trace.then(Vec::new),
             last_slice: vec![usize::MAX; pchs],
             model,
             unit_model: UnitModel::of(config),
@@ -124,8 +129,8 @@ impl Log {
     }
 
     /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host` tells whether
-    /// its data, if any, cross the interface.
-    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool) {
+    /// its data, if any, cross the interface; `place` is the line that it works for.
+    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool, place: Place) {
         let a = &i.address;
         let pch = channel * self.pchs + usize::from(a.pc);
         let in_pch = usize::from(a.bankgroup) * self.bank + usize::from(a.bank);
@@ -164,6 +169,9 @@ impl Log {
             (0, 1..) => open.since = i.tick,
             (1.., 0) => open.ticks += i.tick.saturating_sub(open.since),
             _ => {}
+        }
+        if let Some(history) = &mut self.history {
+            history.issued(channel, i, banks, place);
         }
         if let Some(trace) = &mut self.trace {
             trace[channel].push(*i);
@@ -229,6 +237,9 @@ impl Log {
         }
         let idle = (ticks * self.open.len() as u64).saturating_sub(self.energy.open_ticks);
         // mW x ns = pJ.
+        if let Some(history) = &mut self.history {
+            history.finish(ticks);
+        }
         self.energy.background = (self.energy.open_ticks as f64 * self.model.active_mw
             + idle as f64 * self.model.idle_mw)
             * config.tick_ps()

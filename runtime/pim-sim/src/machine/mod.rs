@@ -10,6 +10,7 @@ pub mod baseline;
 pub mod device;
 pub mod geopim;
 mod hbm;
+pub mod history;
 mod host;
 mod lanes;
 pub mod launches;
@@ -83,6 +84,8 @@ const FULL: &str = "the rows that are written take more than 4 GiB of the simula
 pub struct Options {
     /// Every DRAM command, and slices for a timeline.
     pub trace: bool,
+    /// What every bank did when, in bins.
+    pub history: bool,
 }
 
 /// What a run gives.
@@ -140,7 +143,7 @@ pub fn run_with(
         sessions: (0..geometry.channel).map(|_| Session::new(config, &controller)).collect(),
         controller,
         memory: Memory::new(geometry.row_bytes()),
-        log: Log::new(config, model, options.trace),
+        log: Log::new(config, model, options),
     };
     let pchs = geometry.channel * geometry.pch;
     let mut machine = Machine {

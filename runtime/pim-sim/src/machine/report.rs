@@ -7,11 +7,14 @@ use super::account::{Bucket, Buckets, Kind};
 use super::baseline::Baseline;
 use super::device::geometry;
 use super::geopim::UnitTime;
+use super::history::History;
 use super::lanes::Dram;
 use super::launches::{self, LaunchTime};
 use super::log::{BankCount, Bytes, Log, Slice};
 use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
+use crate::units::vector::LANES;
+use ptoc_pim_stream::UnitConfig;
 use ptoc_pim_stream::stream::{Place, Stream};
 use std::collections::BTreeMap;
 
@@ -66,8 +69,45 @@ pub struct Report {
     pub internal: Option<Vec<Vec<bool>>>,
     /// What column commands in order did, if it was wanted.
     pub slices: Option<Vec<Slice>>,
+    /// What the memory and its units could do at most.
+    pub peaks: Peaks,
+    /// Ticks of a burst on a bus, from ACT to RD, from PRE to ACT, of a refresh of all banks, and of one.
+    pub lengths: [u64; 5],
+    /// What every bank did when, if it was wanted.
+    pub history: Option<History>,
     /// The name of each step.
-    names: Vec<(&'static str, Place)>,
+    pub names: Vec<(&'static str, Place)>,
+}
+
+/// Bounds that nothing passes, per nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peaks {
+    /// Operations of lanes in all units. HBM-PIM's make two of each lane (multiply, add) in a column command at tCCD_L, GeoPIM's one
+    /// of each lane in a cycle of their clock.
+    pub operations: f64,
+    /// Bytes between banks and units: a burst in tCCD_L for each unit.
+    pub unit_bytes: f64,
+    /// Bytes on the data buses of all pseudo-channels.
+    pub host_bytes: f64,
+}
+
+impl Peaks {
+    fn new(stream: &Stream, config: &Config) -> Peaks {
+        let (org, t) = (&config.org, &config.timing);
+        let units = f64::from(stream.unit.count(&geometry(config)));
+        let ns = |clocks: u32| config.ticks(clocks).max(1) as f64 * config.tick_ps() / 1000.0;
+        let burst = f64::from(org.burst_bytes());
+        let operations = match stream.unit {
+            UnitConfig::None => 0.0,
+            UnitConfig::HbmPim(_) => units * 2.0 * LANES as f64 / ns(t.ccd_l),
+            UnitConfig::GeoPim(u) => units * f64::from(u.lanes) * f64::from(u.clock_mhz) / 1000.0,
+        };
+        Peaks {
+            operations,
+            unit_bytes: units * burst / ns(t.ccd_l),
+            host_bytes: f64::from(org.channel * org.pseudochannel) * burst / ns(t.bl.max(t.ccd_s)),
+        }
+    }
 }
 
 /// What a unit did in the whole run.
@@ -119,7 +159,7 @@ impl Report {
     ) -> Report {
         let Dram { log, sessions, .. } = dram;
         let units = units(stream, config, &log);
-        let org = &config.org;
+        let (org, t) = (&config.org, &config.timing);
         let pchs = (org.channel * org.pseudochannel) as usize;
         let sum = |f: fn(&crate::dram::Stats) -> u64| sessions.iter().map(|s| f(s.stats())).sum();
         Report {
@@ -147,6 +187,9 @@ impl Report {
             trace: log.trace,
             internal: log.internal,
             slices: log.slices,
+            history: log.history,
+            peaks: Peaks::new(stream, config),
+            lengths: [t.bl, t.rcd_rd, t.rp, t.rfc, t.rfc_pb].map(|n| config.ticks(n)),
             names: stream.steps.iter().map(|s| (s.action.name(), s.place)).collect(),
         }
     }

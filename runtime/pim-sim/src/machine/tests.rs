@@ -14,7 +14,7 @@ fn execute(text: &str, inputs: Vec<Option<Tensor>>) -> Result<Outcome, Stop> {
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(stream.check(&device::geometry(&config)), []);
-    let outcome = run(&stream, &config, inputs, Options { trace: true })?;
+    let outcome = run(&stream, &config, inputs, Options { trace: true, history: true })?;
     let r = &outcome.report;
     let refresh = stream.device.refresh != ptoc_pim_stream::stream::Refresh::Off;
     for (n, trace) in r.trace.as_ref().unwrap().iter().enumerate() {
@@ -380,15 +380,17 @@ fn kernels_of_the_host() {
     assert_eq!(stream.check(&device::geometry(&config)), []);
     let x = tensor(&[2048], 7);
     let mut calls = Vec::new();
-    let outcome = run_with(&stream, &config, vec![Some(x.clone())], Options { trace: true }, &mut |h, arrays| {
-        calls.push(h.kernel.clone());
-        let [t, f] = [1, 2].map(|n: usize| arrays[n].clone().unwrap());
-        assert!((0..2048).all(|i| f.get_bits(i) == 0x3c00 && t.get_bits(i) == x.get_bits(i)));
-        let sums = Tensor::from_fn(DType::F16, &[2048], |i| u64::from(add(t.get_bits(i) as u16, f.get_bits(i) as u16)));
-        arrays[1] = Some(sums.unwrap());
-        Ok(())
-    })
-    .unwrap();
+    let outcome =
+        run_with(&stream, &config, vec![Some(x.clone())], Options { trace: true, history: true }, &mut |h, arrays| {
+            calls.push(h.kernel.clone());
+            let [t, f] = [1, 2].map(|n: usize| arrays[n].clone().unwrap());
+            assert!((0..2048).all(|i| f.get_bits(i) == 0x3c00 && t.get_bits(i) == x.get_bits(i)));
+            let sums =
+                Tensor::from_fn(DType::F16, &[2048], |i| u64::from(add(t.get_bits(i) as u16, f.get_bits(i) as u16)));
+            arrays[1] = Some(sums.unwrap());
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(calls, ["twice"]);
     let y = outcome.outputs[3].as_ref().unwrap();
     assert!((0..2048).all(|i| y.get_bits(i) as u16 == add(x.get_bits(i) as u16, 0x3c00)));
@@ -403,4 +405,45 @@ fn kernels_of_the_host() {
     // Nobody else knows the kernel.
     let stop = run(&stream, &config, vec![Some(x)], Options::default()).unwrap_err();
     assert!(stop.kind == Fail::Host && stop.step == Some(5) && stop.message.contains("`twice`"), "{stop}");
+}
+
+/// The past of the banks has every command; without refresh it calls accesses what the controllers call them.
+#[test]
+fn the_past_of_banks() {
+    use super::history::Count;
+    for device in ["", "channel=2 refresh=all nREFI=400 nRFC=100"] {
+        let r = check_sum(&sum(device, 1));
+        let history = r.history.as_ref().unwrap();
+        let total = |what: Count| -> u64 {
+            let bins = (0..history.banks()).flat_map(|b| history.bins(b));
+            bins.map(|bin| u64::from(bin.counts[what as usize])).sum()
+        };
+        // A command for all even or odd banks is one of each of the eight.
+        let wide = r.trace.as_ref().unwrap().iter().flatten().filter(|c| c.command == Command::Act).count() as u64;
+        assert!(total(Count::Act) > wide);
+        assert_eq!(
+            total(Count::Rd) + total(Count::Wr),
+            total(Count::Hit) + total(Count::Miss) + total(Count::Conflict)
+        );
+        assert_eq!(total(Count::Compute), 48 * 4 * 8);
+        assert_eq!(total(Count::Refresh) > 0, !device.is_empty());
+        let (commands, until) = history.commands();
+        assert_eq!((commands.len() as u64, until), (r.commands.iter().sum(), None));
+        let alone = |what: &[Count]| -> u64 { what.iter().map(|w| total(*w)).sum() };
+        assert!(alone(&[Count::Miss, Count::Conflict]) <= total(Count::Act));
+        let narrow = history.at_most(100);
+        let filled = (0..narrow.banks()).flat_map(|b| narrow.bins(b)).filter(|b| b.counts != [0; Count::COUNT]);
+        assert!(filled.count() <= 100 && narrow.width() > history.width());
+    }
+    // The host alone: one command, one bank.
+    let text = "pim-stream 1\ndevice hbm2_2000 channel=2\nunit none\ntensor a f16[4096] in\n\
+                write a at ((16,2,4,32)):((2@byte,1@pch,1@bg,1@row)) row=3\n\
+                write a at ((16,2,4,32)):((2@byte,1@pch,1@bg,1@row)) row=9\n";
+    let r = execute(text, vec![Some(tensor(&[4096], 1))]).unwrap().report;
+    let history = r.history.as_ref().unwrap();
+    let rows = [Count::Hit, Count::Miss, Count::Conflict].map(|what| {
+        let bins = (0..history.banks()).flat_map(|b| history.bins(b));
+        bins.map(|bin| u64::from(bin.counts[what as usize])).sum::<u64>()
+    });
+    assert_eq!(rows, r.rows);
 }

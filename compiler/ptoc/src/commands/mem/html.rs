@@ -2,7 +2,8 @@
 //! for lines that light up with the tile under the pointer, no script.
 
 use super::lines::{Lines, cut, percent};
-use super::svg::{self, escape};
+use super::svg;
+use crate::page::{Page, escape, listing};
 use ptoc_passes::MemoryMap;
 use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
 use std::collections::BTreeMap;
@@ -25,21 +26,20 @@ pub(super) fn page(list: &[MemoryMap], lines: &Lines<'_>) -> String {
         true => "<span class=\"ok\">fits</span>",
         false => "<span class=\"bad\">does not fit</span>",
     };
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0} on {1}: memories</title>\n\
-         <style>\n{2}{STYLE}</style>\n</head>\n<body>\n<header><h1>{0}</h1><p>on {1} {verdict} \
-         <span class=\"file\">{3}</span></p></header>\n<div class=\"columns\">\n<main>\n{main}{4}</main>\n\
-         <aside aria-label=\"source\">\n{5}</aside>\n</div>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        escape(name),
-        escape(target),
-        svg::STYLE,
-        escape(file),
-        LEGEND,
-        source(lines, &peaks)
-    )
+    let page = Page {
+        title: format!("{name} on {target}: memories"),
+        style: format!("{}{STYLE}", svg::STYLE),
+        header: format!(
+            "<h1>{}</h1><p>on {} {verdict} <span class=\"file\">{}</span></p>",
+            escape(name),
+            escape(target),
+            escape(file)
+        ),
+        main: main + LEGEND,
+        source: source(lines, &peaks),
+        script: SCRIPT.into(),
+    };
+    page.html()
 }
 
 const LEGEND: &str = "<p class=\"legend\">Left to right: the program, from point to point where something happens. \
@@ -146,13 +146,9 @@ fn row(out: &mut String, map: &MemoryMap, tile: &MappedTile, lines: &Lines<'_>) 
 }
 
 fn source(lines: &Lines<'_>, peaks: &BTreeMap<u32, Vec<String>>) -> String {
-    let mut out = String::from("<ol>\n");
-    for (n, line) in (1u32..).zip(lines.sources.text(lines.home).lines()) {
-        let badge = peaks.get(&n).map_or_else(String::new, |names| {
+    listing(lines.sources.text(lines.home), "L", |n| {
+        peaks.get(&n).map_or_else(String::new, |names| {
             format!("<span class=\"badge\">peak {}</span>", escape(&names.join(", ")))
-        });
-        writeln!(out, "<li id=\"L{n}\"><code>{}</code>{badge}</li>", escape(line)).ok();
-    }
-    out.push_str("</ol>\n");
-    out
+        })
+    })
 }

@@ -2,6 +2,7 @@
 //! bytes that a tile holds. Above it, how many bytes are held; below it, lines and loops.
 
 use super::lines::{Line, Lines, bytes, percent};
+use crate::page::escape;
 use ptoc_passes::MemoryMap;
 use ptoc_passes::liveness::{Interval, Point};
 use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
@@ -28,23 +29,6 @@ pub(super) struct Picture {
     pub height: f64,
     /// What stands in the `svg` element.
     pub body: String,
-}
-
-/// `text` between tags or in an attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            // What XML cannot hold.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// A file with the pictures of all maps, one below the other.

@@ -16,7 +16,7 @@ pub(crate) fn summary(name: &str, r: &Report) -> String {
     format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.ticks, r.ns() / 1000.0)
 }
 
-fn percent(part: f64, whole: f64) -> f64 {
+pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 

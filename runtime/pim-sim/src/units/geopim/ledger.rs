@@ -53,12 +53,56 @@ pub struct Ledger {
     upto: u64,
     /// What the sequencer did, in order of time and not yet asked for.
     noted: VecDeque<(u64, u64, Label)>,
+    busy: Busy,
+}
+
+/// When the lanes computed, in a bounded number of stretches.
+#[derive(Clone, Debug)]
+struct Busy {
+    /// A stretch has 2^shift ticks.
+    shift: u32,
+    /// The first one that is kept.
+    first: u64,
+    ticks: Vec<u32>,
+}
+
+impl Busy {
+    /// Beyond so many stretches they become twice as long.
+    const MOST: u64 = 512;
+
+    fn add(&mut self, mut from: u64, to: u64) {
+        while from < to {
+            let n = from >> self.shift;
+            if n - self.first >= Busy::MOST {
+                self.widen();
+                continue;
+            }
+            let end = ((n + 1) << self.shift).min(to);
+            let at = (n - self.first) as usize;
+            if at >= self.ticks.len() {
+                self.ticks.resize(at + 1, 0);
+            }
+            self.ticks[at] = self.ticks[at].saturating_add(u32::try_from(end - from).unwrap_or(u32::MAX));
+            from = end;
+        }
+    }
+
+    fn widen(&mut self) {
+        let first = self.first / 2;
+        let mut wider = vec![0u32; self.ticks.len() / 2 + 1];
+        for (n, ticks) in (self.first..).zip(&self.ticks) {
+            let at = &mut wider[(n / 2 - first) as usize];
+            *at = at.saturating_add(*ticks);
+        }
+        (self.shift, self.first, self.ticks) = (self.shift + 1, first, wider);
+    }
 }
 
 impl Ledger {
     /// An account that opens at a tick.
     pub fn new(start: u64) -> Ledger {
-        Ledger { spent: [0; Label::COUNT], upto: start, noted: VecDeque::new() }
+        let busy = Busy { shift: 0, first: start, ticks: Vec::new() };
+        Ledger { spent: [0; Label::COUNT], upto: start, noted: VecDeque::new(), busy }
     }
 
     /// The sequencer was busy with this from `from` to `to`. Calls come in order of time.
@@ -87,12 +131,21 @@ impl Ledger {
     /// The time up to `to` has this label.
     pub fn spend(&mut self, to: u64, label: Label) {
         self.spent[label as usize] += to.saturating_sub(self.upto);
+        if label == Label::Compute {
+            self.busy.add(self.upto, to);
+        }
         self.upto = self.upto.max(to);
     }
 
     /// Ticks of a label.
     pub fn of(&self, label: Label) -> u64 {
         self.spent[label as usize]
+    }
+
+    /// When the lanes computed: stretches of equal length, by their first ticks, and the ticks of each.
+    pub fn busy(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.busy.first;
+        (first..).zip(&self.busy.ticks).map(|(n, ticks)| (n << self.busy.shift, u64::from(*ticks)))
     }
 
     /// Up to where the account goes.
@@ -134,5 +187,21 @@ mod tests {
             }
             prop_assert_eq!(Label::ALL.map(|x| l.of(x)).iter().sum::<u64>(), to - 5);
         }
+    }
+
+    /// Stretches hold every tick of computing, where it was, however long the run.
+    #[test]
+    fn stretches_grow() {
+        let mut l = Ledger::new(1000);
+        for n in 0..5000u64 {
+            l.spend(1000 + 10 * n + 3, Label::Row);
+            l.spend(1000 + 10 * n + 10, Label::Compute);
+        }
+        let busy: Vec<(u64, u64)> = l.busy().collect();
+        assert!(busy.len() <= 512 && busy.len() > 128, "{}", busy.len());
+        assert_eq!(busy.iter().map(|b| b.1).sum::<u64>(), 5000 * 7);
+        let width = busy[1].0 - busy[0].0;
+        assert!(width.is_power_of_two() && busy.iter().all(|(from, ticks)| from % width == 0 && *ticks <= width));
+        assert_eq!(busy[0].0, 1000 / width * width);
     }
 }
