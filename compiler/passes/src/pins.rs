@@ -122,10 +122,9 @@ fn conflict(
 ) -> Diagnostic {
     let memory = memories::name(target, x.ty.loc);
     let message = format!(
-        "{} and {} are in use at the same time, and have bytes {start:#x} to {:#x} of {memory} in common",
+        "{} and {} are in use at the same time, and have bytes {start:#x}..{end:#x} of {memory} in common",
         title(x),
-        title(y),
-        end - 1
+        title(y)
     );
     // Hidden tiles have the whole expression; names come first.
     let (first, second) = if x.hidden && !y.hidden { (y, x) } else { (x, y) };

@@ -217,7 +217,7 @@ fn out_of_order(kernel: &Kernel, ring: Event, step: Step, span: Span, steps: &[(
     if let Some(at) = later {
         d = d.with_secondary(at, format!("`{before}` comes only here"));
     }
-    d.with_secondary(data.span, "the ring")
+    d.with_secondary(data.span, format!("ring `{name}` is declared here"))
         .with_note(
             "the filling side acquires, fills and commits a slot; the emptying side waits for it, reads it and releases it",
         )

@@ -37,7 +37,7 @@ pub(crate) fn default_label(code: Code) -> Option<&'static str> {
         codes::CONSTANT_OVERFLOW => "does not fit 128 bits",
         codes::DIVISION_BY_ZERO => "the divisor is 0",
         codes::OUT_OF_FUEL => "evaluation stopped here",
-        codes::BAD_EXTENT => "no size",
+        codes::BAD_EXTENT => "this size",
         codes::MISSING_TASSIGN => "no address",
         codes::OPERAND_KIND => "the wrong kind of operand",
         codes::NO_SUCH_MOVE => "the target has no such move",

@@ -200,12 +200,15 @@ impl SaViolation {
                 let end = addr.saturating_add(i128::from(*size));
                 error(
                     format!("{subject} runs past the end of {memory}"),
-                    format!("{addr:#x} + {size} = {end} > {capacity}"),
+                    format!("ends at {end:#x}, and {memory} at {capacity:#x}"),
                 )
             }
             SaKind::Misaligned => error(
                 format!("the address of {subject} is not a multiple of {align}"),
-                format!("{} modulo {align} is {}", hex(addr), addr.rem_euclid(i128::from(*align))),
+                match addr.rem_euclid(i128::from(*align)) {
+                    1 => format!("{} is 1 byte past a multiple of {align}", hex(addr)),
+                    n => format!("{} is {n} bytes past a multiple of {align}", hex(addr)),
+                },
             ),
         };
         if matches!(self.kind, SaKind::TooLarge | SaKind::OutOfRange) {

@@ -5,6 +5,7 @@ use super::repair::free_address;
 use super::walk::{DefInfo, Findings, Overlap, Unwritten};
 use super::window::{Shape, elements_in};
 use crate::capacity::Author;
+use crate::init::{Kind, kind};
 use crate::liveness::liveness;
 use crate::memories;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -22,7 +23,7 @@ pub(super) fn given_up(kernel: &Kernel) -> Diagnostic {
     Diagnostic::warning(codes::BYTES_UNDECIDED, kernel.span, message)
         .with_label("not proved: what is read is written before, and no tile destroys another one")
         .with_note("the interpreter watches every byte of a run")
-        .with_help("loops of fewer iterations, or fewer loops around each other, make less of it")
+        .with_help("fewer iterations, or fewer loops inside of each other, make it smaller")
 }
 
 pub(super) struct Report<'a> {
@@ -65,21 +66,21 @@ impl Report<'_> {
 
     fn unwritten_one(&self, u: &Unwritten) -> Diagnostic {
         let data = &self.kernel.tiles[u.tile];
-        let own = data.addr == AddrKind::Auto;
-        let part = elements_in(Shape::new(data.ty, own), u.rows, u.cols, &u.bytes);
-        let what = match part {
-            Some((rows, cols)) => {
-                let (some_rows, some_cols) = (rows != (0, data.ty.rows), cols != (0, data.ty.cols));
-                match (some_rows, some_cols) {
-                    (false, false) => format!("tile `{}`", data.name),
-                    (false, true) => format!("{} of tile `{}`", span_of("column", cols), data.name),
-                    (true, false) => format!("{} of tile `{}`", span_of("row", rows), data.name),
-                    (true, true) => {
-                        format!("{}, {} of tile `{}`", span_of("row", rows), span_of("column", cols), data.name)
-                    }
-                }
-            }
-            None => format!("a part of tile `{}`", data.name),
+        let placed = data.addr == AddrKind::Auto;
+        let part = elements_in(Shape::new(data.ty, placed), u.rows, u.cols, &u.bytes);
+        let own = match kind(self.kernel, u.tile) {
+            Kind::One => format!("tile `{}`", data.name),
+            Kind::Array => format!("an element of `{}`", data.name),
+            Kind::Ring => format!("a slot of ring `{}`", data.name),
+        };
+        let region = match part {
+            Some((rows, cols)) => match (rows != (0, data.ty.rows), cols != (0, data.ty.cols)) {
+                (false, false) => None,
+                (false, true) => Some(span_of("column", cols)),
+                (true, false) => Some(span_of("row", rows)),
+                (true, true) => Some(format!("{}, {}", span_of("row", rows), span_of("column", cols))),
+            },
+            None => Some("a part".to_owned()),
         };
         let count: u64 = u.bytes.iter().map(|(s, e)| e - s).sum();
         // Not all that lies between the first and the last.
@@ -87,21 +88,38 @@ impl Report<'_> {
             let all = |(start, end): (u32, u32)| u64::from(end - start);
             count < all(rows) * all(cols) * data.ty.dtype.size() as u64 && data.ty.dtype != ptoc_tensor::DType::Bool
         });
-        let what = if holes { format!("some of {what}") } else { what };
-        let bytes =
-            format!("{count} of the bytes that are read, the first of them byte {:#x} of the tile", first(&u.bytes));
+        let region = match region {
+            Some(r) if holes => Some(format!("some of {r}")),
+            None if holes => Some("some".to_owned()),
+            region => region,
+        };
+        let what = region.as_ref().map_or(own.clone(), |r| format!("{r} of {own}"));
+        let bytes = |is: &str| {
+            format!(
+                "{count} of the bytes that are read {is}, the first of them byte {:#x} of the tile",
+                first(&u.bytes)
+            )
+        };
         let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
-        let help =
-            format!("write it before, or start with `{} = {zero}`, or read only the part that is written", data.name);
+        let start = match kind(self.kernel, u.tile) {
+            Kind::One => format!("start with `{} = {zero}`", data.name),
+            Kind::Array => format!("start with `{}[0] = {zero}`, and so for each element", data.name),
+            Kind::Ring => format!("fill the whole slot before `{}.commit()`", data.name),
+        };
+        let help = format!("write it before, or {start}, or read only the part that is written");
         let declared = "declared here; a tile starts without a value";
         if data.hidden {
-            return self.made_by_the_compiler(u, &what, &bytes);
+            return self.made_by_the_compiler(u, &what, &bytes("are unwritten"));
         }
         if u.always || u.sure {
-            return Diagnostic::error(codes::UNINITIALISED, u.span, format!("nothing has written {what}, read here"))
+            let message = match region {
+                None => format!("{own} is read here, and nothing has written it"),
+                Some(r) => format!("{own} is read here, and nothing has written {r} of it"),
+            };
+            return Diagnostic::error(codes::UNINITIALISED, u.span, message)
                 .with_label("reads what is unwritten")
                 .with_secondary(data.span, declared)
-                .with_note(format!("unwritten: {bytes}"))
+                .with_note(bytes(if count == 1 { "is unwritten" } else { "are unwritten" }))
                 .with_help(help);
         }
         if u.beyond {
@@ -109,7 +127,7 @@ impl Report<'_> {
             return Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, message)
                 .with_label("reads it, if all that can be valid is")
                 .with_secondary(data.span, declared)
-                .with_note(format!("unwritten: {bytes}; the interpreter ends the run if they are read"))
+                .with_note(format!("{}; the interpreter ends the run if they are read", bytes("would be unwritten")))
                 .with_help(help);
         }
         let label = match u.empty_loop {
@@ -119,7 +137,7 @@ impl Report<'_> {
         Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, format!("{what} may be read here before being written"))
             .with_label(label)
             .with_secondary(data.span, declared)
-            .with_note(format!("perhaps unwritten: {bytes}; the interpreter ends the run if it is"))
+            .with_note(format!("{}; the interpreter ends the run if so", bytes("may be unwritten")))
             .with_help(help)
     }
 
@@ -128,7 +146,7 @@ impl Report<'_> {
         let message = format!("a bug of ptoc: {what}, which the compiler made, is read before it is written");
         Diagnostic::error(codes::UNINITIALISED, u.span, message)
             .with_label("the code for this reads it")
-            .with_note(format!("unwritten: {bytes}"))
+            .with_note(bytes)
             .with_note("the program is not at fault: please report it")
     }
 
@@ -176,7 +194,7 @@ impl Report<'_> {
             d = d.with_secondary(y.span, self.describe(by));
         }
         let (start, end) = o.bytes;
-        d = d.with_note(format!("bytes {start:#x}-{:#x} of {memory} belong to both", end - 1));
+        d = d.with_note(format!("bytes {start:#x}..{end:#x} of {memory} belong to both"));
         let tiles = if by.tile < o.tile { [o.tile, by.tile] } else { [by.tile, o.tile] };
         let found = tiles
             .into_iter()
@@ -215,7 +233,7 @@ impl Report<'_> {
         if let AddrKind::Fixed(at) = &data.addr
             && let Some(start) = def.element.and_then(|n| at.get(n as usize))
         {
-            out.push_str(&format!(", bytes {start:#x}-{:#x}", start.saturating_add(data.ty.bytes().max(1)) - 1));
+            out.push_str(&format!(", bytes {start:#x}..{:#x}", start.saturating_add(data.ty.bytes())));
         }
         let live = liveness(self.kernel);
         if let Some(life) = live.intervals[def.tile] {

@@ -114,8 +114,8 @@ pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
     let span = site.map_or(walk.code.kernel.span, |s| text::span(walk, s));
     Diagnostic::warning(codes::HAZARDS_UNDECIDED, span, format!("hazards were looked for up to here: {}", end.why))
         .with_label("not followed beyond this")
-        .with_note("nothing was found on the ways that were followed; the others are not proved")
-        .with_help("fewer conditions and variables that decide where accesses and events are make fewer ways")
+        .with_note("nothing was found on the paths that were followed; the others are not proved")
+        .with_help("fewer conditions and variables on which accesses and events depend make fewer paths")
 }
 
 fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
@@ -125,8 +125,8 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
     if let Some(data) = data.filter(|d| d.purpose != Purpose::Author) {
         let word = data.word(&change.op);
         let help = match change.how {
-            How::Before => format!("`{}.{word}()` before {near}", data.name),
-            How::After => format!("`{}.{word}()` after {near}", data.name),
+            How::Before => format!("add `{}.{word}();` before {near}", data.name),
+            How::After => format!("add `{}.{word}();` after {near}", data.name),
             How::Without => format!("leave out this `{}.{word}()`", data.name),
         };
         return d.with_help(help);
@@ -137,13 +137,13 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
         (How::Without, ..) => format!("leave out this `{}`", change.op.word()),
         (_, None, _) => {
             let name = data.map_or("the event".to_owned(), |d| format!("`{}`", d.name));
-            format!("`{}` of {name} {place} {near}", change.op.word())
+            format!("put a `{}` of {name} {place} {near}", change.op.word())
         }
         (_, Some(text), Some(part)) => {
             format!("give {part} a name in a statement of its own, and put `{text}` after it")
         }
         (_, Some(text), None) if spelled.inside => {
-            format!("`{text}` {place} {near}, which takes a statement of its own there")
+            format!("put `{text}` {place} {near}, which needs a statement of its own there")
         }
         (_, Some(text), None) => format!("insert `{text}` {place} {near}"),
     };
@@ -181,17 +181,21 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
         tensor.map_or("memory".to_owned(), |g| format!("`{}`", code.kernel.tensors[g].name))
     };
     let (a, b) = (name(other, first, None), name(f.site, second, Some(touch)));
-    let (op_a, op_b) =
-        (text::operation(&code.sites[other as usize].stmt.op), text::operation(&code.sites[f.site as usize].stmt.op));
+    let (of_a, of_b) = (&code.sites[other as usize].stmt.op, &code.sites[f.site as usize].stmt.op);
+    let (op_a, op_b) = (text::operation(of_a), text::operation(of_b));
     let (id, sentence): (Code, String) = match (first, second) {
         (Kind::Read, _) => (
             codes::OVERWRITTEN_BEFORE_READ,
-            format!("{op_b} may overwrite {b} before {op_a} has read {}", same(&a, &b)),
+            format!("{} before {}", text::may(of_b, ("overwrite", "overwritten"), &b), text::has(of_a, "read", &a, &b)),
         ),
-        (_, Kind::Read) => {
-            (codes::READ_BEFORE_WRITTEN, format!("{op_b} may read {b} before {op_a} has written {}", same(&a, &b)))
-        }
-        _ => (codes::UNORDERED_WRITES, format!("{op_b} may write {b} before {op_a} has written {}", same(&a, &b))),
+        (_, Kind::Read) => (
+            codes::READ_BEFORE_WRITTEN,
+            format!("{} before {}", text::may(of_b, ("read", "read"), &b), text::has(of_a, "written", &a, &b)),
+        ),
+        _ => (
+            codes::UNORDERED_WRITES,
+            format!("{} before {}", text::may(of_b, ("write", "written"), &b), text::has(of_a, "written", &a, &b)),
+        ),
     };
     let (span, earlier) = (text::span(walk, f.site), text::span(walk, other));
     let mut d = match f.sure {
@@ -199,7 +203,7 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
         false => Diagnostic::warning(
             codes::RACE_NOT_EXCLUDED,
             span,
-            format!("that {} is not proved", sentence_negated(&op_a, &op_b, &b, first, second)),
+            format!("not proved: {}", ordered((of_a, &a), (of_b, &b), first, second)),
         ),
     };
     let (pipe_a, pipe_b) = (text::pipe(walk, other as usize), text::pipe(walk, f.site as usize));
@@ -221,7 +225,7 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
     let (s, t) = (&code.sites[other as usize], &code.sites[f.site as usize]);
     if !f.sure {
         let why = if f.decided {
-            "conditions on the way decide whether both happen; that they exclude each other is not known"
+            "conditions on the path decide whether both happen; that they exclude each other is not known"
         } else {
             "which bytes are touched depends on numbers that only the launch knows"
         };
@@ -236,7 +240,7 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
     if let Some(up) = up.filter(author) {
         let name = text::element(walk, up);
         d = d.with_help(format!(
-            "{name} is set after {op_a}, and not waited for on this way: wait for it before {op_b}"
+            "{name} is set after {op_a}, and not waited for on this path: wait for it before {op_b}"
         ));
     } else if repair.is_none() && f.sure {
         d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b));
@@ -244,16 +248,14 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
     d
 }
 
-fn same(a: &str, b: &str) -> String {
-    if a == b { "it".to_owned() } else { format!("{a}, which shares its bytes") }
-}
-
-fn sentence_negated(op_a: &str, op_b: &str, b: &str, first: Kind, second: Kind) -> String {
-    match (first, second) {
-        (Kind::Read, _) => format!("{op_b} overwrites {b} only after {op_a} has read it"),
-        (_, Kind::Read) => format!("{op_b} reads {b} only after {op_a} has written it"),
-        _ => format!("{op_b} writes {b} only after {op_a} has"),
-    }
+/// What would have to be so: ``TLOAD overwrites `p` only after TADD has read it``.
+fn ordered((of_a, a): (&Op, &str), (of_b, b): (&Op, &str), first: Kind, second: Kind) -> String {
+    let (verb, participle) = match (first, second) {
+        (Kind::Read, _) => (("overwrites", "overwritten"), "read"),
+        (_, Kind::Read) => (("reads", "read"), "written"),
+        _ => (("writes", "written"), "written"),
+    };
+    format!("{} only after {}", text::does(of_b, verb, b), text::has(of_a, participle, a, b))
 }
 
 fn does(kind: Kind) -> &'static str {
@@ -289,7 +291,7 @@ fn advice(walk: &Walk, d: Diagnostic, first: usize, second: usize, (op_a, op_b):
     if let Some(ring) = ring_of(walk, first, second) {
         return d.with_help(
             match walk.code.sites[first].touches.iter().any(|t| t.kind == Kind::Write && is_ring(walk, t, &ring)) {
-                true => format!("`{ring}.commit()` after {op_a}, and `{ring}.wait()` before {op_b}"),
+                true => format!("call `{ring}.commit()` after {op_a}, and `{ring}.wait()` before {op_b}"),
                 false => format!("`{ring}.release()` gives the slot back: put it after {op_a}"),
             },
         );
@@ -327,7 +329,10 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
             Some(d) => ring_waits(walk, d, &what, f),
             None => (
                 codes::WAIT_WITHOUT_SET,
-                format!("`wait` for {what} never ends: nothing has set it"),
+                match f.other {
+                    Some(_) => format!("`wait` for {what} never ends: nothing has set it again"),
+                    None => format!("`wait` for {what} never ends: nothing has set it"),
+                },
                 "waits for ever".to_owned(),
             ),
         },
@@ -341,8 +346,11 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         ),
         Fault::Order(Wrong::Unordered(..)) => (
             codes::FLAG_RAISED_TWICE,
-            format!("{what} may be set again before its last `wait` is through"),
-            "nothing orders this after that wait".to_owned(),
+            match ring {
+                Some(d) => format!("{what} may get its next `{word}` before the last `{}` is through", taking(d)),
+                None => format!("{what} may be set again before its last `wait` is through"),
+            },
+            format!("nothing orders this after that `{}`", data.map_or("wait", taking)),
         ),
         Fault::LeftUp => (
             codes::SET_WITHOUT_WAIT,
@@ -401,7 +409,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
             codes::BARRIER_BYTES,
             match (announced, came) {
                 (Some(announced), Some(came)) => format!("{announced} bytes are announced at {what}, and {came} come"),
-                _ => format!("other bytes are announced at {what} than come"),
+                _ => format!("the bytes that are announced at {what} are not those that come"),
             },
             "the last that counts for this phase".to_owned(),
         ),
@@ -439,7 +447,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
         Diagnostic::warning(id, span, message)
     } else {
         Diagnostic::warning(codes::ORDER_NOT_PROVED, span, format!("not excluded: {message}"))
-            .with_note("conditions on the way decide it; that they exclude each other is not known")
+            .with_note("conditions on the path decide it; that they exclude each other is not known")
     };
     d = d.with_label(label);
     if let Some((other, before)) = &f.other
@@ -451,12 +459,12 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
             (Fault::Order(Wrong::Down), _) if ring.is_some() => "took the slot before".to_owned(),
             (Fault::Order(Wrong::Down), _) => "took it down before".to_owned(),
             (Fault::Order(Wrong::Unordered(..)), Some((x, y, n))) if n != 0 => {
-                format!("the wait of {x}; the set is that of {y}")
+                format!("the `{}` of {x}; the `{word}` is that of {y}", data.map_or("wait", taking))
             }
-            (Fault::Order(Wrong::Unordered(..)), _) => "the wait".to_owned(),
+            (Fault::Order(Wrong::Unordered(..)), _) => format!("this `{}`", data.map_or("wait", taking)),
             (Fault::Order(Wrong::Unannounced { .. }), _) => "the phase may end here, or before".to_owned(),
             (Fault::Order(Wrong::Surplus(_)), _) => "the last that the phase takes".to_owned(),
-            (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase, no bytes being announced".to_owned(),
+            (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase: no bytes are announced yet".to_owned(),
             (Fault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
             _ => "part of the phase before".to_owned(),
         };
@@ -479,8 +487,18 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
 
 fn declared(data: &EventData) -> String {
     match data.purpose {
-        Purpose::RingFull | Purpose::RingEmpty => format!("ring `{}` of {} slots", data.name, data.count),
+        Purpose::RingFull | Purpose::RingEmpty => {
+            format!("ring `{}` of {} slot{}", data.name, data.count, if data.count == 1 { "" } else { "s" })
+        }
         _ => format!("set on {}, waited for on {}", data.from, data.to),
+    }
+}
+
+/// The word of the operation that waits for the event.
+fn taking(data: &EventData) -> &'static str {
+    match data.purpose {
+        Purpose::RingEmpty => "acquire",
+        _ => "wait",
     }
 }
 
@@ -510,9 +528,13 @@ fn stuck(what: &str, pending: u32, (announced, came): (&Poly, &Poly), completed:
     if announced != came {
         let bytes = match (announced.constant(), came.constant()) {
             (Some(announced), Some(came)) => format!("{announced} bytes are announced, {came} have come"),
-            _ => "other bytes are announced than have come".to_owned(),
+            _ => "the bytes that are announced are not those that have come".to_owned(),
         };
-        let missing = if pending > 0 { format!(", and {pending} arrivals are missing") } else { String::new() };
+        let missing = match pending {
+            0 => String::new(),
+            1 => ", and 1 arrival is missing".to_owned(),
+            n => format!(", and {n} arrivals are missing"),
+        };
         return (codes::BARRIER_DEADLOCK, format!("`wait` for {what} never ends: {bytes}{missing}"), label);
     }
     let message = match completed {
@@ -586,28 +608,32 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
     };
     match (&f.fault, ring) {
         (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
-            d.with_help(format!("`{name}.release()` when the consumer is done with the slot, once for each `wait()`"))
+            d.with_help(format!("call `{name}.release()` when the slot has been read, once for each `wait()`"))
         }
         (Fault::Order(Wrong::Down), true) if f.other.is_some() => {
-            d.with_help(format!("`{name}.release()` after each `wait()`, when the slot has been read"))
+            d.with_help(format!("call `{name}.release()` after each `wait()`, when the slot has been read"))
         }
         (Fault::Order(Wrong::Down), true) => {
-            d.with_help(format!("`{name}.commit()` when the slot is filled, once for each `acquire()`"))
+            d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()`"))
         }
-        (Fault::Order(Wrong::Down), false) => d.with_help(format!(
-            "`set({one})` on {from} before it; if {to} need not wait the first time, set it once before the loop"
-        )),
-        (Fault::LeftUp, false) => d.with_help(format!("`wait({one})` on {to} before the block ends")),
+        (Fault::Order(Wrong::Down), false) => {
+            let add = format!("add `set({one});` before this `wait`, after the work of pipe {from} that it waits for");
+            d.with_help(match walk.code.sites[f.site as usize].loops.is_empty() || f.other.is_some() {
+                true => add,
+                false => format!("{add}; if pipe {to} need not wait the first time, set it once before the loop"),
+            })
+        }
+        (Fault::LeftUp, false) => d.with_help(format!("add `wait({one});` before the block ends")),
         (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
-        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("`wait({one})` on {to} between the two")),
+        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("add `wait({one});` between the two")),
         (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
-            "let {from} wait for {to} in between (an event the other way), or use an array of events and take them in turn"
+            "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and take them in turn"
         )),
         (Fault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
         (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
             let parity = completed & 1;
             d.with_help(format!(
-                "parity {} waits for the phase before, which is over; to wait for this one, `arrive({one})` on {from} first",
+                "parity {} waits for the phase before, which is over; to wait for this one, add `arrive({one});` before it",
                 1 - parity
             ))
         }
@@ -621,12 +647,12 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
             };
             d.with_help(if *pending < declared {
                 format!(
-                    "{} of {declared} arrivals come: declare `arrivals = {}`, or add the missing `arrive({name}..)` on {from}",
+                    "{} of {declared} arrivals come: declare `arrivals = {}`, or add the missing `arrive({one})`",
                     declared - pending,
                     declared - pending
                 )
             } else {
-                format!("`arrive({one})` on {from} when its work is done")
+                format!("add `arrive({one});` after the work of pipe {from} that is waited for")
             })
         }
         (Fault::Order(Wrong::EarlyArrival(_)), _) => {

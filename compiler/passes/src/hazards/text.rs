@@ -12,10 +12,17 @@ pub(super) fn tile(code: &Code, r: &TileRef) -> String {
     match r.element {
         Some(e) if data.count > 1 => match scalar(code, e) {
             Some(n) => format!("`{}[{n}]`", data.name),
+            None if is_ring(code, r) => format!("a slot of ring `{}`", data.name),
             None => format!("a tile of `{}`", data.name),
         },
         _ => format!("`{}`", data.name),
     }
+}
+
+/// Are these the slots of a ring?
+fn is_ring(code: &Code, r: &TileRef) -> bool {
+    let data = &code.kernel.tiles[r.tile];
+    code.kernel.events.values().any(|e| e.purpose == Purpose::RingFull && e.name == data.name)
 }
 
 /// A scalar as the source may spell it: a constant or a name.
@@ -32,15 +39,44 @@ pub(super) fn operation(op: &Op) -> String {
         Op::Inst(inst) => inst.instr.get().name.to_owned(),
         Op::Copy(_) => "the copy".to_owned(),
         Op::Mma(_) => "the product".to_owned(),
-        Op::Load { .. } => "the load of an element".to_owned(),
-        Op::Store { .. } => "the store of an element".to_owned(),
+        Op::Load { .. } | Op::TileGet { .. } => "the read of an element".to_owned(),
+        Op::Store { .. } | Op::TileSet { .. } => "the write to an element".to_owned(),
         Op::Atomic { .. } => "the atomic operation".to_owned(),
-        Op::TileGet { .. } => "the reading of an element".to_owned(),
-        Op::TileSet { .. } => "the writing of an element".to_owned(),
         Op::Print { .. } => "`print`".to_owned(),
         Op::Sync(sync) => format!("`{}`", sync.word()),
         _ => "this".to_owned(),
     }
+}
+
+/// Does it access one element, so that it has no name of its own?
+fn is_of_element(op: &Op) -> bool {
+    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::TileGet { .. } | Op::TileSet { .. })
+}
+
+/// ``TADD may read `p` ``, ``an element of `p` may be read``; `verb` with its participle.
+pub(super) fn may(op: &Op, (verb, participle): (&str, &str), name: &str) -> String {
+    if is_of_element(op) {
+        return format!("an element of {name} may be {participle}");
+    }
+    format!("{} may {verb} {name}", operation(op))
+}
+
+/// ``TADD reads `p` ``, ``an element of `p` is read``; `verb` with its participle.
+pub(super) fn does(op: &Op, (verb, participle): (&str, &str), name: &str) -> String {
+    if is_of_element(op) {
+        return format!("an element of {name} is {participle}");
+    }
+    format!("{} {verb} {name}", operation(op))
+}
+
+/// `TLOAD has written it`, `an element of it is written`; `name` is what is spoken of in [`may`].
+pub(super) fn has(op: &Op, participle: &str, own: &str, name: &str) -> String {
+    let shared = if own == name { "it".to_owned() } else { format!("{own}, which shares its bytes") };
+    if is_of_element(op) {
+        let comma = if own == name { "" } else { "," };
+        return format!("an element of {shared}{comma} is {participle}");
+    }
+    format!("{} has {participle} {shared}", operation(op))
 }
 
 /// `full[b]`, as it is written.
@@ -102,10 +138,12 @@ pub(super) fn iterations(
 pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
     let code = walk.code;
     let site = &code.sites[f.site as usize];
-    let name = |l: usize| {
-        let named = code.loops[l].counted.and_then(|c| code.kernel.values[c.index].name.as_ref());
-        named.map_or("its loop".to_owned(), |n| format!("`{n}`"))
+    let named = |l: usize| {
+        let name = code.loops[l].counted.and_then(|c| code.kernel.values[c.index].name.as_ref());
+        name.map(|n| format!("`{n}`"))
     };
+    // A `while` has no name; which of them it is, the statement tells.
+    let name = |l: usize| named(l).unwrap_or_else(|| "the `while`".to_owned());
     let at_end = matches!(f.fault, Fault::LeftUp);
     if let Some(&l) = site.loops.last().filter(|_| !at_end) {
         let outer: Vec<String> = site
@@ -114,7 +152,10 @@ pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
             .rev()
             .skip(1)
             .filter(|o| f.at[**o] > 0)
-            .map(|o| format!(" of the {} of {}", ordinal(f.at[*o]), name(*o)))
+            .map(|o| {
+                let outer = named(*o).unwrap_or_else(|| "the `while` around it".to_owned());
+                format!(", in the {} of {outer}", ordinal(f.at[*o]))
+            })
             .collect();
         return Some(format!("in the {} iteration of {}{}", ordinal(f.at[l]), name(l), outer.concat()));
     }

@@ -17,7 +17,8 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use flow::{Flow, Pass, Visit};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{
-    AddrKind, CheckData, Dim, Kernel, Op, Region, Stmt, TensorDir, TensorId, Tile, Ty, Value, ValueData,
+    AddrKind, CheckData, Dim, EventData, Kernel, Op, Purpose, Region, Stmt, TensorDir, TensorId, Tile, Ty, Value,
+    ValueData,
 };
 use ptoc_isa::CmpOp;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,7 +51,12 @@ impl Object {
         match self {
             Object::Tile(t) => {
                 let data = &kernel.tiles[t];
-                let what = if data.hidden { "hidden tile" } else { "tile" };
+                let what = match kind(kernel, t) {
+                    _ if data.hidden => "hidden tile",
+                    Kind::Ring => "a slot of ring",
+                    Kind::Array => "an element of",
+                    Kind::One => "tile",
+                };
                 (format!("{what} `{}`", data.name), data.span)
             }
             Object::Scratch(t) => {
@@ -58,6 +64,27 @@ impl Object {
                 (format!("the space for `{}` in global memory", data.name), data.span)
             }
         }
+    }
+}
+
+/// What a tile is to its author.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    One,
+    /// An array, whose elements get values one by one.
+    Array,
+    /// The slots of a ring, which get values between `acquire` and `commit`.
+    Ring,
+}
+
+/// What `tile` is to its author.
+pub(crate) fn kind(kernel: &Kernel, tile: Tile) -> Kind {
+    let data = &kernel.tiles[tile];
+    let is_ring = |e: &EventData| e.purpose == Purpose::RingFull && (&e.name, e.span) == (&data.name, data.span);
+    match kernel.events.values().any(is_ring) {
+        true => Kind::Ring,
+        false if data.count > 1 => Kind::Array,
+        false => Kind::One,
     }
 }
 
@@ -221,6 +248,12 @@ fn how_to_start(kernel: &Kernel, object: Object) -> String {
         Object::Tile(t) if !kernel.tiles[t].hidden => {
             let (data, zero) = (&kernel.tiles[t], if kernel.tiles[t].ty.dtype.is_float() { "0.0" } else { "0" });
             match data.ty.loc {
+                _ if kind(kernel, t) == Kind::Ring => {
+                    format!("fill the slot first, between `{0}.acquire()` and `{0}.commit()`", data.name)
+                }
+                _ if kind(kernel, t) == Kind::Array => {
+                    format!("load each element before it is read, or give it a value: `{}[0] = {zero}`", data.name)
+                }
                 ptoc_isa::Loc::Acc => format!(
                     "start with `{name} = {zero}`, or use TMATMUL or TMATMUL_BIAS in the first iteration: `if k.first`",
                     name = data.name

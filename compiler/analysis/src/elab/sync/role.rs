@@ -119,16 +119,16 @@ impl Elab<'_> {
         let roles = &self.b.kernel().roles;
         let writer = roles[writer].name.clone();
         let (reader, label) = match reader {
-            Some(r) => (format!("the role `{}`", roles[r].name), "another issuer's register"),
-            None => ("what is outside of roles".to_string(), "not known here"),
+            Some(r) => (format!("the role `{}` uses it too", roles[r].name), "used by another role"),
+            None => ("the kernel uses it outside of roles too".to_string(), "not known outside of the role"),
         };
         let d = Diagnostic::error(
             codes::ROLE_VARIABLE,
             used,
-            format!("{name} belongs to the role `{writer}`, which writes it, and is used by {reader}"),
+            format!("{name} belongs to the role `{writer}`, which changes it, and {reader}"),
         )
         .with_label(label)
-        .with_secondary(at, "written by this role")
+        .with_secondary(at, format!("changed by the role `{writer}`"))
         .with_note("roles run at the same time, each with scalars of its own; they share tiles and tensors")
         .with_help("count in each role with a `var` of its own, or compute it before the roles");
         self.report(d)
