@@ -157,6 +157,9 @@ pub fn compile(
     rows: &Rows,
 ) -> Result<Piece, Refused> {
     let queries = queries(kernel, values, target)?;
+    if Numbers::new(kernel, values).grid().contains(&0) {
+        return Ok(Piece { wants: Vec::new(), host: Vec::new(), steps: Vec::new(), gives: Vec::new() });
+    }
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();
         return refuse(codes::UNIT_CANNOT, kernel.span, message, HOST);

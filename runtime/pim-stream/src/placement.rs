@@ -200,14 +200,20 @@ impl Placement {
             return Err("the array is replicated over units, and the stream has none".into());
         }
         for coord in Coord::ALL {
-            let mut own: Vec<&Leaf> = self.dims.iter().flatten().filter(|l| l.coord == coord && l.extent > 1).collect();
+            let moves = |c: Coord| self.dims.iter().flatten().filter(move |l| l.coord == c && l.extent > 1);
+            let mut own: Vec<(u64, u64)> = moves(coord).map(|l| (u64::from(l.extent), u64::from(l.stride))).collect();
+            if coord == Coord::Pch && !own.is_empty() {
+                // Pseudo-channels are counted through all channels.
+                let per = u64::from(g.pch);
+                own.extend(moves(Coord::Channel).map(|l| (u64::from(l.extent), u64::from(l.stride) * per)));
+            }
             if own.is_empty() && coord != Coord::Row {
                 continue;
             }
-            own.sort_by_key(|l| l.stride);
+            own.sort_by_key(|(_, stride)| *stride);
             let bound = match coord {
                 Coord::Channel => g.channel,
-                Coord::Pch => g.pch,
+                Coord::Pch => g.channel * g.pch,
                 Coord::Bg => g.bg,
                 Coord::Bank if units => unit.banks(),
                 Coord::Bank => g.bank,
@@ -227,20 +233,18 @@ impl Placement {
             let step = if coord == Coord::Byte { size } else { 1 };
             let first = if coord == Coord::Row { u64::from(self.row) } else { 0 };
             let mut reach = u64::from(step);
-            for leaf in own {
-                if u64::from(leaf.stride) < reach {
+            for (extent, stride) in own {
+                if stride < reach {
                     return Err(format!(
-                        "two elements would lie in one place: a part of {} values moves {} by {}, and the parts below it take \
-                         {reach}",
-                        leaf.extent,
+                        "two elements would lie in one place: a part of {extent} values moves {} by {stride}, and the parts below \
+                         it take {reach}",
                         coord.name(),
-                        leaf.stride
                     ));
                 }
-                if coord == Coord::Byte && leaf.stride % size != 0 {
-                    return Err(format!("elements of {size} bytes cannot lie {} bytes apart", leaf.stride));
+                if coord == Coord::Byte && stride % u64::from(size) != 0 {
+                    return Err(format!("elements of {size} bytes cannot lie {stride} bytes apart"));
                 }
-                reach = reach.saturating_add(u64::from(leaf.extent - 1) * u64::from(leaf.stride));
+                reach = reach.saturating_add((extent - 1).saturating_mul(stride));
             }
             let end = reach.saturating_add(first);
             if end > u64::from(bound) {
@@ -328,6 +332,23 @@ mod tests {
     use super::*;
     use crate::unit::{GeoPim, HbmPim};
     use std::collections::HashSet;
+
+    /// `pch` is counted through all channels, whether a part of it or `channel` moves on to the next one.
+    #[test]
+    fn pseudo_channels_are_counted_through_all_channels() {
+        let g = Geometry { channel: 4, pch: 2, bg: 4, bank: 4, row: 16, col: 32, burst: 32 };
+        let leaf = |extent, coord, stride| Leaf { extent, coord, stride };
+        let place = |leaves: Vec<Leaf>| Placement { dims: vec![leaves], row: 0, replicated: false };
+        let through = place(vec![leaf(8, Coord::Pch, 1)]);
+        let split = place(vec![leaf(2, Coord::Pch, 1), leaf(4, Coord::Channel, 1)]);
+        let [a, b] = [through, split].map(|p| p.resolve(&[8], 2, &g, &UnitConfig::None).unwrap());
+        assert!((0..8).all(|n| a.address(n) == b.address(n)));
+        assert_eq!(a.address(3), g.address([1, 1, 0, 0], 0, 0));
+        let says = |leaves: Vec<Leaf>, extent| place(leaves).resolve(&[extent], 2, &g, &UnitConfig::None).unwrap_err();
+        assert_eq!(says(vec![leaf(9, Coord::Pch, 1)], 9), "pch 8 is not below 8");
+        let both = says(vec![leaf(4, Coord::Pch, 1), leaf(2, Coord::Channel, 1)], 8);
+        assert!(both.starts_with("two elements would lie in one place"), "{both}");
+    }
 
     const G: Geometry = Geometry { channel: 2, pch: 2, bg: 4, bank: 4, row: 64, col: 32, burst: 32 };
 

@@ -117,6 +117,17 @@ pub fn machine(data: &[u8]) {
         assert_eq!(buckets.iter().sum::<u64>(), r.ticks);
     }
     assert_eq!(r.lines.values().flatten().sum::<u64>(), r.ticks * r.pchs.len() as u64);
+    assert_eq!(r.kinds.values().flat_map(|k| k.buckets).sum::<u64>(), r.ticks * r.pchs.len() as u64);
+    for u in &r.units {
+        assert_eq!(u.buckets.iter().sum::<u64>(), r.ticks, "unit {}", u.number);
+    }
+    for t in [&r.baseline.streaming, &r.baseline.gathering].into_iter().flatten() {
+        assert!(t.useful <= t.moved && t.ticks > 0 && (0.0..=1.0).contains(&t.utilisation), "{t:?}");
+    }
+    let history = r.history.as_ref().expect("it was wanted");
+    let (commands, until) = history.commands();
+    assert!(until.is_some() || commands.len() as u64 == r.commands.iter().sum::<u64>());
+    assert!(history.at_most(500).width() >= history.width());
     assert!(r.picojoules().is_finite() && r.picojoules() >= 0.0);
     assert!(r.tracks(&config).iter().all(|t| t.slices.iter().all(|(from, to, _)| from <= to)));
     assert!(!r.json().to_string().is_empty());

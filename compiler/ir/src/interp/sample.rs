@@ -115,7 +115,9 @@ impl<'k> Machine<'k, '_> {
                 }
             }
         }
-        self.put(&window, |_, c| u64::from(acc[c].to_bits()))
+        // Which NaN an operation gives is not fixed, and the unit has one.
+        let one = |x: f32| if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() };
+        self.put(&window, |_, c| u64::from(one(acc[c])))
     }
 
     fn read(&mut self, view: &View<'_>, index: &[i64]) -> Step<u64> {

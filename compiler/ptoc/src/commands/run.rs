@@ -115,10 +115,11 @@ impl Runner<'_, '_> {
                     .with_help("write one, or compare with an array: `--expect NAME=FILE.npy`"),
             );
         }
+        // What is refused is refused before arrays are made.
+        let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
         let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
         drop::<Arrays>(arrays);
         plan.check_inputs(self.session, &tensors)?;
-        let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
         // What the compiler has to say comes before what the kernel prints.
         if self.report.flush(self.session, self.io).errors > 0 {
             return Err(Failed);

@@ -56,6 +56,16 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
     if let Some(d) = source.hosted() {
         return Err(d);
     }
+    for n in source.stream.unread() {
+        let name = &source.stream.tensors[n].name;
+        let message = format!("`{name}` is `out`, and no step reads it: the host would get zeros");
+        let help = format!("add `read {name} at ..` behind the step that makes its values, or declare it `temp`");
+        let d = source.at(codes::STREAM_ARRAY, Some(Site::Tensor(n)), message).with_help(help);
+        inputs.found.push(d);
+    }
+    if inputs.found.has_errors() {
+        return Ok(());
+    }
     // Places are taken before the work, so that what cannot be written is told at once.
     let mut outputs = Outputs::new();
     let mut arrays = Vec::new();

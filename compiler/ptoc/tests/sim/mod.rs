@@ -261,3 +261,49 @@ fn pages_of_kernels() {
     ]));
     assert!(!s.path().join("p.html").exists());
 }
+
+/// An array that no step reads would come out as zeros: told, with its line.
+#[test]
+fn arrays_that_nobody_reads() {
+    let s = sandbox();
+    let text = fs::read_to_string(s.path().join("add.pim.txt")).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("read z"), "{last}");
+    s.file("unread.txt", text.replace(last, ""));
+    snapshot!(s.runs(&[&format!("sim unread.txt {ARRAYS} --out z=z.npy")]));
+    assert!(!s.path().join("z.npy").exists());
+}
+
+const SAMPLE: &str = "kernel sample<const C = 32, const FOLD = true>(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], \
+                      attn: in f16[B, Q, S], y: out f16[B, Q, C])\n{\n    grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : \
+                      (ceil_div(Q, 2)@unit, 1@unit);\n    for i in q {\n        let acc = tile Vec<f32, 1, C>;\n        \
+                      TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = FOLD, border = Clamp);\n        \
+                      TSTORE(y[b, i, _], f16(acc));\n    }\n}\n";
+
+/// What is no number has the same bits on both backends; no queries and no items are nothing to do.
+#[test]
+fn samples_that_are_no_numbers_and_no_samples() {
+    let s = Sandbox::new();
+    s.file("sample.tile", SAMPLE);
+    let feat =
+        ptoc_tensor::Tensor::from_fn(DType::F16, &[1, 4, 4, 32], |i| [0x3c00, 0x7c00, 0xfc00, 0x7e00, 0xfe01][i % 5]);
+    s.file("feat.npy", npy::write(&feat.unwrap()));
+    for fold in ["true", "false"] {
+        for backend in ["pim", "interp"] {
+            let said = s.run(&format!(
+                "run sample.tile --target geopim -D Q=3 -D S=5 -D FOLD={fold} --in feat=feat.npy --random 1 --backend {backend} \
+                 --out y={backend}.npy"
+            ));
+            assert!(said.contains("exit 0"), "{said}");
+        }
+        assert!(
+            fs::read(s.path().join("pim.npy")).unwrap() == fs::read(s.path().join("interp.npy")).unwrap(),
+            "{fold}"
+        );
+    }
+    for sizes in ["-D B=1 -D Q=0", "-D B=0 -D Q=3"] {
+        let said =
+            s.run(&format!("run sample.tile --target geopim {sizes} -D H=4 -D W=4 -D S=5 --random 1 --backend pim"));
+        assert!(said.contains("exit 0") && said.contains("(empty)"), "{said}");
+    }
+}

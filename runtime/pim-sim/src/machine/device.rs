@@ -49,7 +49,9 @@ pub fn config(device: &stream::Device) -> Result<Config, DeviceError> {
         Ok(loaded) => loaded.config,
         Err(errors) => {
             let e = &errors[0];
-            let path = if e.path.is_empty() { String::new() } else { format!("`{}`: ", e.path) };
+            // The stream has the parameter without its table.
+            let name = e.path.rsplit('.').next().unwrap_or_default();
+            let path = if name.is_empty() { String::new() } else { format!("`{name}`: ") };
             return wrong(format!("{path}{}", e.message), e.help.clone());
         }
     };
@@ -119,7 +121,7 @@ mod tests {
         };
         assert_eq!(says("hbm2_200", &[]), "there is no device `hbm2_200`; did you mean `hbm2_2000`?");
         assert_eq!(says("hbm2_2000", &[("nFAV", 1)]), "a device has no `nFAV`; did you mean `nFAW`?");
-        assert!(says("hbm2_2000", &[("channel", 0)]).starts_with("`org.channel`: "));
-        assert!(says("hbm2_2000", &[("nRCDRD", 99_999_999)]).starts_with("`timing_nCK.nRCDRD`: "));
+        assert!(says("hbm2_2000", &[("channel", 0)]).starts_with("`channel`: "));
+        assert!(says("hbm2_2000", &[("nRCDRD", 99_999_999)]).starts_with("`nRCDRD`: "));
     }
 }

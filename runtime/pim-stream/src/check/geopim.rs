@@ -25,7 +25,7 @@ impl Checker<'_> {
         ];
         for (name, value) in counts {
             if !(1..=65535).contains(&value) {
-                return fault(FaultKind::Command, format!("{name} is {value}; it is 1 to 65535"));
+                return fault(FaultKind::Command, format!("{name} is {value}; it may be 1 to 65535"));
             }
         }
         if !d.channels.is_multiple_of(d.tile_channels) {

@@ -1,6 +1,6 @@
 //! Column commands: bursts that exist, modes, words of programs.
 
-use super::{Checker, Fault, FaultKind, MOST, Said, Site, fault, mode_name};
+use super::{Checker, FaultKind, MOST, Said, Site, fault, mode_name};
 use crate::crf::Instruction;
 use crate::mode::{Control, Machine, Mode, REGISTER_ROW, Register};
 use crate::stream::*;
@@ -36,12 +36,13 @@ impl Checker<'_> {
         }
         let starts = machines.clone();
         for (n, op) in e.ops.iter().enumerate() {
+            if let ColumnOp::Line(place) = op {
+                self.known(Site::Op(step, n), *place);
+            }
             let said = self.op(op, &mut machines);
-            if let Err((kind, message)) = said {
-                self.faults.push(Fault { site: Site::Op(step, n), kind, message, help: String::new() });
-                if self.faults.len() >= MOST {
-                    return Ok(());
-                }
+            self.note(Site::Op(step, n), said);
+            if self.faults.len() >= MOST {
+                return Ok(());
             }
         }
         for p in &e.pchs {
@@ -54,8 +55,7 @@ impl Checker<'_> {
 
     fn op(&self, op: &ColumnOp, machines: &mut [Machine]) -> Said {
         let (at, count, data) = match op {
-            ColumnOp::Fence => return Ok(()),
-            ColumnOp::Line(place) => return self.place(*place),
+            ColumnOp::Fence | ColumnOp::Line(_) => return Ok(()),
             ColumnOp::Rd { at, count } => (at, *count, None),
             ColumnOp::Wr { at, count, data } => (at, *count, Some(data)),
         };

@@ -82,6 +82,26 @@ fn fault<T>(kind: FaultKind, message: impl Into<String>) -> Said<T> {
 }
 
 impl Stream {
+    /// The `out` arrays with elements that no step gives to the host: they would stay zeros.
+    pub fn unread(&self) -> Vec<usize> {
+        let mut given = vec![false; self.tensors.len()];
+        let mut give = |n: u32| {
+            if let Some(given) = given.get_mut(n as usize) {
+                *given = true;
+            }
+        };
+        for step in &self.steps {
+            match &step.action {
+                Action::Read(t) => give(t.tensor),
+                Action::Host(h) => h.writes.iter().for_each(|n| give(*n)),
+                _ => {}
+            }
+        }
+        let tensors = self.tensors.iter().zip(&given).enumerate();
+        let unread = tensors.filter(|(_, (t, given))| t.role == Role::Out && !**given && t.elements() != Some(0));
+        unread.map(|(n, _)| n).collect()
+    }
+
     /// Everything that can be known to be wrong before the stream runs, in the order of its parts.
     pub fn check(&self, geometry: &Geometry) -> Vec<Fault> {
         let mut c = Checker {
@@ -94,6 +114,8 @@ impl Stream {
             params: None,
             driver: driver::Sequence::default(),
             pending: false,
+            lost: false,
+            file: false,
         };
         c.tensors();
         if c.faults.is_empty() {
@@ -122,12 +144,38 @@ struct Checker<'s> {
     driver: driver::Sequence,
     /// Units have computed what no READ has fetched.
     pending: bool,
+    /// A command was wrong: modes and the driver's sequence are not known from there on.
+    lost: bool,
+    /// A file that there is not was told.
+    file: bool,
 }
 
 impl Checker<'_> {
     fn note(&mut self, site: Site, said: Said) {
-        if let Err((kind, message)) = said {
-            self.faults.push(Fault { site, kind, message, help: String::new() });
+        let Err((kind, message)) = said else { return };
+        // What would follow from an earlier mistake alone.
+        if self.lost && matches!(kind, FaultKind::Order | FaultKind::Program) {
+            return;
+        }
+        let commands = match site {
+            Site::Op(..) => true,
+            Site::Step(n) => self.stream.steps.get(n).is_some_and(|s| {
+                matches!(s.action, Action::Exec(_) | Action::Descriptor(_) | Action::Params(_) | Action::Driver(_))
+            }),
+            Site::Tensor(_) | Site::Unit => false,
+        };
+        self.lost |= commands || kind == FaultKind::Order;
+        let help = help(kind, &message).to_owned();
+        self.faults.push(Fault { site, kind, message, help });
+    }
+
+    /// A place names a file that there is not: the first of them is told.
+    fn known(&mut self, site: Site, place: Place) {
+        if let Err((kind, message)) = self.place(place)
+            && !std::mem::replace(&mut self.file, true)
+        {
+            let help = "name it before the arrays: `file \"NAME\"`; places count files from 1".to_owned();
+            self.faults.push(Fault { site, kind, message, help });
         }
     }
 
@@ -192,15 +240,14 @@ impl Checker<'_> {
                 _ => (0, 1 << 30),
             };
             if !(least..=most).contains(&value) {
-                let said = fault(FaultKind::Unit, format!("{name} is {value}; it is {least} to {most}"));
+                let said = fault(FaultKind::Unit, format!("{name} is {value}; it may be {least} to {most}"));
                 self.note(Site::Unit, said);
             }
         }
     }
 
     fn step(&mut self, n: usize, step: &Step) {
-        let said = self.place(step.place);
-        self.note(Site::Step(n), said);
+        self.known(Site::Step(n), step.place);
         let said = match &step.action {
             Action::Write(t) => {
                 self.host_steps().and_then(|()| self.given(t.tensor)).and_then(|()| self.placed(t.tensor, &t.placement))
@@ -367,6 +414,37 @@ impl Checker<'_> {
                 format!("{step} is for units of kind {unit}; the stream's are {}", self.stream.unit.name()),
             ),
         }
+    }
+}
+
+/// What mends a mistake, where its kind says enough.
+fn help(kind: FaultKind, message: &str) -> &'static str {
+    let has = |part: &str| message.contains(part);
+    match kind {
+        FaultKind::Order if has("the host's accesses need") => {
+            "leave the mode first: `wr 0 0 0x3fff 0 0x00` stops the units, `wr 0 0 0x1fff 31 0x00` and `wr 0 1 0x1fff 31 0x00` \
+             go back to single banks"
+        }
+        FaultKind::Order if has("after the driver's READ") => "put `driver read output=..` before it",
+        FaultKind::Order if has("execute before any load") => "put `params ..` and `driver load ..` before it",
+        FaultKind::Order if has("after a descriptor") => "put `descriptor ..` before it",
+        FaultKind::Order if has("LOAD comes after params") => "put `params NAME ..` before it",
+        FaultKind::Program if has("its data is `unit`") => "write `unit` in place of the data",
+        FaultKind::Program if has("no unit drives") => {
+            "write data, or start the units before it: `wr 0 0 0x3fff 0 0x01..`, in all-bank mode"
+        }
+        FaultKind::Place if has("two elements would lie") => {
+            "let the part step over what those below it take, or move it along another coordinate"
+        }
+        FaultKind::Place if has("byte ") && has("is not below") => {
+            "a burst has 32 bytes: let a further part move `col`"
+        }
+        FaultKind::Place if has("col") && has("is not below") => "let a further part move `row`, or another bank",
+        FaultKind::Place if has("is not below") => {
+            "coordinates count from 0; `device` can have other counts, as in `row=32768`"
+        }
+        FaultKind::Array if has("the host does not take it") => "declare it `out` or `inout`",
+        _ => "",
     }
 }
 

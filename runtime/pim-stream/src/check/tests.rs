@@ -130,11 +130,60 @@ fn budgets_of_a_unit() {
         "12 queries in 2 batch items, 2 a unit, take 6 units",
     );
     one(GEO, &format!("{DESCRIPTOR}{}", PARAMS.replace("params geo", "params w")), "`w` has to be f16");
-    one(&GEO.replace("unit geopim", "unit geopim buffers=3"), "", "Unit units: buffers is 3; it is 1 to 2");
+    one(&GEO.replace("unit geopim", "unit geopim buffers=3"), "", "Unit units: buffers is 3; it may be 1 to 2");
 }
 
 #[test]
 fn arrays() {
     one(&format!("{HBM}tensor z f32[65536, 65536] in\n"), "", "Array array 4: `z` is too large");
     one(&HBM.replace("tensor t f16[64]", "tensor t f16[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,64]"), "", "more than 16");
+}
+
+/// One mistake is one error: what would follow from it is not told.
+#[test]
+fn one_mistake_is_one_error() {
+    let sum = include_str!("../../../../tests/pim/add.pim.txt");
+    let mistakes = [
+        ("file \"add.tile\"\n", "", "there is no file 1"),
+        ("  wr 0 0 0x17ff 31 0x00", "  wr 0 7 0x17ff 31 0x00", "bank 7 is not below 4"),
+        ("  wr 0 0 0x17ff 31 0x00", "", "no unit drives"),
+        ("  wr 0 0 0x3fff 0 0x01", "  wr 0 0 0x3fff 77 0x01", "column 77"),
+        ("  wr 0 0 0x3fff 0 0x00", "  wr 9 0 0x3fff 0 0x00", "bank group 9"),
+        ("  wr 0 0 0x1fff 31 0x00", "", "all-bank mode"),
+    ];
+    for (from, to, said) in mistakes {
+        assert!(sum.contains(from), "{from}");
+        let stream = Stream::parse(&sum.replacen(from, to, 1)).unwrap().stream;
+        let faults = stream.check(&G);
+        assert_eq!(faults.len(), 1, "{from}: {faults:?}");
+        assert!(faults[0].message.contains(said), "{}", faults[0].message);
+    }
+    let geo = "pim-stream 1\ndevice hbm2_2000\nunit geopim\ntensor g f16[1, 6, 4] in\ntensor y f16[1, 6, 32] out\n\
+               descriptor feature=0x400 height=4 width=4 channels=32 tile_channels=16 batch=1 border=clamp fold=1 order=neighbour \
+               first_unit=0 units=1 queries=6 map=patches\nparams g address=0x1400 samples=8 weights=0x1800 weight_stride=32\n\
+               driver load params=0x1400 weights=0x1800\ndriver execute queries=6 samples=8 output=0x1c00\n\
+               driver read output=0x1c00\nread y at (1,6,(16,2)):(1@unit,2@col,(2@byte,1@col)) row=7\n";
+    assert_eq!(Stream::parse(geo).unwrap().stream.check(&G), []);
+    for (from, to) in [
+        ("height=4", "height=5"),
+        ("channels=32", "channels=33"),
+        ("g f16[1, 6, 4]", "g f16[1, 6, 5]"),
+        ("weight_stride=32", "weight_stride=33"),
+        ("params g", "# params g"),
+        ("driver load", "# driver load"),
+        ("descriptor", "# descriptor"),
+    ] {
+        let faults = Stream::parse(&geo.replacen(from, to, 1)).unwrap().stream.check(&G);
+        assert_eq!(faults.len(), 1, "{from}: {faults:?}");
+        assert!(!faults[0].message.is_empty());
+    }
+}
+
+/// An `out` array that no step gives to the host.
+#[test]
+fn arrays_that_nobody_reads() {
+    let text = "pim-stream 1\ndevice hbm2_2000\nunit none\ntensor a f16[16] in\ntensor b f16[16] out\ntensor c f16[0] out\n\
+                tensor d f16[16] out\nwrite a at (16):(2@byte)\nmove b at (16):(2@byte) -> (16):(2@byte) row=2\n\
+                read d at (16):(2@byte)\n";
+    assert_eq!(Stream::parse(text).unwrap().stream.unread(), [1]);
 }

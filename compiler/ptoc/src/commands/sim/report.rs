@@ -121,10 +121,12 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
     }
     line("time", shares(&r.total()));
     for (kind, k) in &r.kinds {
-        line(
-            &format!("  {kind}"),
-            format!("{}, {} cycles: {}", plural(k.steps as usize, "step"), k.ticks, shares(&k.buckets)),
-        );
+        let steps = plural(k.steps as usize, "step");
+        let text = match *kind {
+            "host" => format!("{steps}: ran on the host, not timed"),
+            _ => format!("{steps}, {} cycles: {}", k.ticks, shares(&k.buckets)),
+        };
+        line(&format!("  {kind}"), text);
     }
     let mut lines: Vec<_> = r.lines.iter().filter(|(p, _)| p.file != 0).collect();
     lines.sort_by_key(|(p, b)| (std::cmp::Reverse(b.iter().sum::<u64>()), **p));

@@ -32,7 +32,9 @@ pub(super) fn attribution(out: &mut String, r: &Report, texts: &[(&str, &str)]) 
         "</p>\n<p class=\"note\">Every tick of every pseudo-channel and of every unit is in one part of one bar of each chart.</p>\n",
     );
     bars(out, "all pseudo-channels", &[("the run".into(), total)], true);
-    let kinds: Vec<Bar> = r.kinds.iter().map(|(name, k)| (escape(name), k.buckets)).collect();
+    // The host's own kernels are not timed.
+    let timed = r.kinds.iter().filter(|(_, k)| k.ticks > 0);
+    let kinds: Vec<Bar> = timed.map(|(name, k)| (escape(name), k.buckets)).collect();
     bars(out, "by kind of step", &kinds, false);
     let mut lines: Vec<_> = r.lines.iter().collect();
     lines.sort_by_key(|(p, b)| (Reverse(b.iter().sum::<u64>()), **p));
