@@ -181,6 +181,45 @@ fn the_stream_in_a_file() {
     assert!(first == second && second == third);
 }
 
+/// A map in regions with a halo: overlapping loops of relayouts, and a map for each unit. The same numbers as with a map in every bank,
+/// but for lines that begin elsewhere and round otherwise.
+#[test]
+fn regions_with_a_halo() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/regions.tile");
+    let sizes = [("C", 32), ("H", 12), ("W", 6), ("Q", 13), ("S", 5), ("HALO", 3)];
+    let regions = [&sizes[..], &[("R", 3), ("QR", 16)]].concat();
+    agree(&path, "by_region", "geopim", &regions);
+    let s = stream(&path, "by_region", "geopim", &regions);
+    let text = s.to_text();
+    // Twice 7 rows that repeat the border and 3 that do not, or in one piece with them, and the region between.
+    assert_eq!(kinds(&s).iter().filter(|k| **k == "relayout").count(), 5, "{text}");
+    assert!(text.contains("start") && text.contains(":0:") && text.contains("map=patches items=own"), "{text}");
+    assert!(!text.contains("replicated"), "{text}");
+    let results = [("by_region", &regions[..]), ("whole", &sizes[..])].map(|(program, sizes)| {
+        let file = scratch(&format!("{program}.npy"));
+        let out = format!("y={}", file.display());
+        let o = call("run", &path, program, "geopim", sizes, &["--random", "4", "--out", &out]);
+        assert_eq!(o.status, 0, "{}", o.err);
+        let array = npy::read(&std::fs::read(file).expect("written"), None).expect("an array");
+        (0..array.len()).map(|n| ptoc_tensor::scalar::f16_to_f32(array.get_bits(n) as u16)).collect::<Vec<f32>>()
+    });
+    let [cut, whole] = results;
+    let size: f32 = whole.iter().map(|x| x.abs()).sum();
+    let apart: f32 = cut.iter().zip(&whole).map(|(a, b)| (a - b).abs()).sum();
+    assert!(size > 0.0 && apart < 0.02 * size, "{apart} of {size}");
+    // Two units for an item would need two copies of it.
+    let text = std::fs::read_to_string(&path).expect("there");
+    let two = text.replace(
+        "grid (r in 0..R) on (R) : (1@unit);\n    for i in 0..Q {",
+        "grid (r in 0..R, q in tiles(Q, 8)) on (R, Q / 8) : ((Q / 8)@unit, 1@unit);\n    for i in q {",
+    );
+    assert_ne!(text, two);
+    let wrong = scratch("two_units.tile");
+    std::fs::write(&wrong, two).expect("written");
+    let o = call("emit", &wrong, "by_region", "geopim", &regions, &["--stage", "pim"]);
+    assert!(o.status == 1 && o.err.contains("E1322"), "{}{}", o.out, o.err);
+}
+
 /// What streams say of the host's kernels is not enough to execute them.
 #[test]
 fn kernels_of_the_host() {

@@ -203,10 +203,14 @@ fn queries(kernel: &Kernel, values: &[u64], target: &Target) -> Result<Vec<Query
     Ok(all)
 }
 
-/// The unit that runs a block, counted through bank groups, pseudo-channels and channels; `None` if the author does not say.
+/// The unit that runs a block; `None` if the author does not say.
 fn unit_of(kernel: &Kernel, target: &Target, at: &[i64]) -> Option<i64> {
+    unit_at(target, kernel.on.as_ref()?.at(at))
+}
+
+/// The unit at these coordinates, counted through bank groups, pseudo-channels and channels.
+fn unit_at(target: &Target, c: [i64; 8]) -> Option<i64> {
     let d = target.device.as_ref()?;
-    let c = kernel.on.as_ref()?.at(at);
     let of = |coord: IrCoord| c[coord as usize];
     let pch = of(IrCoord::Channel) * i64::from(d.pseudo_channels) + of(IrCoord::Pch);
     let group = pch * i64::from(d.bank_groups) + of(IrCoord::Bg);
@@ -230,6 +234,8 @@ struct Plan<'k> {
     layout: MapLayout,
     map: Placement,
     map_rows: u32,
+    /// Whose maps a bank holds.
+    items: Items,
 }
 
 impl<'k> Plan<'k> {
@@ -289,6 +295,7 @@ impl<'k> Plan<'k> {
             layout: MapLayout::Pixels,
             map: Placement::default(),
             map_rows: 0,
+            items: Items::All,
         };
         plan.place_map()?;
         Ok(plan)
@@ -350,29 +357,36 @@ impl<'k> Plan<'k> {
             return Ok(());
         };
         let rank = author.dims.len();
-        let burst = |b: u32, y: u32, x: u32, n: u32| {
+        let coordinates = |b: u32, y: u32, x: u32, n: u32| {
             let index = [i64::from(b), i64::from(y), i64::from(x), 16 * i64::from(n)];
-            let at = author.at(&index[4 - rank.min(4)..]);
-            (at[IrCoord::Row as usize] * i64::from(row) + at[IrCoord::Col as usize]) as u64
+            author.at(&index[4 - rank.min(4)..])
         };
+        let burst = |at: [i64; 8]| (at[IrCoord::Row as usize] * i64::from(row) + at[IrCoord::Col as usize]) as u64;
+        // Of an item's own unit, if it has one, or of all.
+        let own = !author.replicated && self.units == 1;
         let lies = |layout: MapLayout| {
             let formula = self.formula(layout);
-            let item = u64::from(self.item_rows(layout)) * u64::from(row);
+            let item = if own { 0 } else { u64::from(self.item_rows(layout)) * u64::from(row) };
             let pixels = (0..self.batch).flat_map(|b| (0..h).flat_map(move |y| (0..w).map(move |x| (b, y, x))));
             pixels.into_iter().all(|(b, y, x)| {
-                (0..c / 16).all(|n| burst(b, y, x, n) == u64::from(b) * item + formula(y, x) + u64::from(n))
+                (0..c / 16).all(|n| {
+                    let at = coordinates(b, y, x, n);
+                    let there = !own || unit_at(self.target, at) == Some(i64::from(self.first_unit + b));
+                    there && burst(at) == u64::from(b) * item + formula(y, x) + u64::from(n)
+                })
             })
         };
         let known = [MapLayout::Patches, MapLayout::Pixels].into_iter().filter(|l| *l == MapLayout::Pixels || patches);
         let span = data.map_or(self.first.span, |t| t.span);
-        let Some(layout) = known.into_iter().find(|l| lies(*l)).filter(|_| author.replicated) else {
+        let Some(layout) = known.into_iter().find(|l| lies(*l)).filter(|_| author.replicated || own) else {
             let message = "the units' address generators do not find pixels that lie so".to_owned();
-            let help = "lay the map in pixels one after the other or in 2 x 2 patches, one a row, from the row's start, `over unit`; or \
-                        leave `at` out";
+            let help = "lay the map in pixels one after the other or in 2 x 2 patches, one a row, from the row's start, `over unit`, or each item in \
+                        the bank of the one unit that samples it; or leave `at` out";
             return refuse(codes::UNIT_MAP, span, message, help);
         };
         self.layout = layout;
-        self.map_rows = self.batch * self.item_rows(layout);
+        self.items = if own { Items::Own } else { Items::All };
+        self.map_rows = if own { 1 } else { self.batch } * self.item_rows(layout);
         let pch = self.target.device.as_ref().map_or(1, |d| d.pseudo_channels);
         self.map = of_author(author, 0, pch).unwrap_or_default();
         Ok(())
@@ -548,6 +562,7 @@ impl<'k> Plan<'k> {
             units: self.units * self.batch,
             queries: self.queries,
             map: self.layout,
+            items: self.items,
         }));
         step(Action::Params(Params {
             geo,

@@ -1,5 +1,6 @@
 //! Kernels that only move elements. A kernel of the host that does nothing else is a `relayout` step of its stream: a nest of loops in
-//! which the elements of both arrays move by fixed distances.
+//! which the elements of both arrays move by fixed distances. Where windows overlap or stop at a border (the halo of regions), it
+//! is several.
 
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId};
 use ptoc_isa::Sem;
@@ -35,18 +36,81 @@ fn moves(region: &Region) -> bool {
     })
 }
 
-/// The nest of loops, outermost first, by which every element of the destination, in C order, gets element `map[n]` of the source.
-/// `None` if there is none: the distances are not fixed, or go backwards, or the first element comes from elsewhere.
-pub fn nest(map: &[u32]) -> Option<Vec<Axis>> {
-    let total = map.len();
-    if total == 0 || map[0] != 0 {
+/// Loops, and the elements of the source and the destination with which they begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nest {
+    /// The source's first element, and the destination's.
+    pub start: [u32; 2],
+    /// The loops, outermost first.
+    pub axes: Vec<Axis>,
+}
+
+/// Most nests of a kernel.
+const NESTS: usize = 64;
+
+/// The nests by which every element of a destination of this shape, in C order, gets element `map[n]` of the source. `None` if there
+/// are none, or too many: the distances are not fixed, or go backwards.
+pub fn nests(map: &[u32], shape: &[u32]) -> Option<Vec<Nest>> {
+    let found = within(map, 0, shape)?;
+    (!found.is_empty() && found.len() <= NESTS).then_some(found)
+}
+
+/// The nests of a part that begins with this element of the destination: one, or those of its parts along the first dimension.
+fn within(map: &[u32], first: u32, shape: &[u32]) -> Option<Vec<Nest>> {
+    if let Some(axes) = nest(map) {
+        return Some(vec![Nest { start: [map[0], first], axes }]);
+    }
+    let (&extent, inner) = shape.split_first()?;
+    let size = map.len() / (extent as usize).max(1);
+    if size == 0 {
         return None;
     }
+    let mut out: Vec<Nest> = Vec::new();
+    // Rounds of the last nest along this dimension; 0 if it takes no more.
+    let mut rounds = 0;
+    for (n, part) in map.chunks_exact(size).enumerate() {
+        let found = within(part, first + (n * size) as u32, inner)?;
+        let last = out.last_mut().filter(|_| rounds > 0 && found.len() == 1);
+        let [next, ..] = &found[..] else { return None };
+        let joined = last.is_some_and(|last| match rounds {
+            1 if last.axes == next.axes && next.start[0] >= last.start[0] => {
+                let outer = Axis { extent: 2, src: next.start[0] - last.start[0], dst: size as u32 };
+                last.axes.insert(0, outer);
+                true
+            }
+            2.. => {
+                let by = |a: Axis| u64::from(last.start[0]) + u64::from(a.extent) * u64::from(a.src);
+                let goes_on = last.axes[1..] == next.axes && by(last.axes[0]) == u64::from(next.start[0]);
+                last.axes[0].extent += u32::from(goes_on);
+                goes_on
+            }
+            _ => false,
+        });
+        rounds = match (joined, found.len()) {
+            (true, _) => rounds + 1,
+            (false, 1) => 1,
+            _ => 0,
+        };
+        if !joined {
+            out.extend(found);
+            if out.len() > NESTS {
+                return None;
+            }
+        }
+    }
+    Some(out)
+}
+
+/// The loops, outermost first, by which every element of the destination, in C order, gets element `map[n]` of the source; both begin
+/// with their first. `None` if there are none: the distances are not fixed, or go backwards.
+fn nest(map: &[u32]) -> Option<Vec<Axis>> {
+    let total = map.len();
+    let base = *map.first()?;
     let mut axes = Vec::new();
     // Elements of a round of the next loop.
     let mut done = 1;
     while done < total {
-        let step = map[done];
+        let step = map[done].checked_sub(base)?;
         // A round is the first one, moved.
         let follows = |n: usize| {
             let by = u64::from(step) * n as u64;
@@ -73,6 +137,36 @@ mod tests {
 
     fn axis(extent: u32, src: u32, dst: u32) -> Axis {
         Axis { extent, src, dst }
+    }
+
+    /// Regions of a map of 12 rows of 5 numbers with a halo of rows around them, clamped at the borders or cut off.
+    #[test]
+    fn regions_with_a_halo() {
+        for (regions, rows, halo) in [(3u32, 4u32, 1u32), (4, 3, 2), (2, 6, 0), (1, 12, 3)] {
+            let height = rows + 2 * halo;
+            let mut map = Vec::new();
+            for r in 0..regions {
+                for y in 0..height {
+                    let from = (r * rows + y).saturating_sub(halo).min(11);
+                    map.extend((0..5).map(|x| from * 5 + x));
+                }
+            }
+            let found = nests(&map, &[regions, height, 5]).expect("loops");
+            let most = if halo == 0 { 1 } else { 7 };
+            assert!(found.len() <= most, "{regions} {rows} {halo}: {found:?}");
+            let mut carried = vec![u32::MAX; map.len()];
+            for n in &found {
+                let [src, dst] = n.start;
+                let reach = n.axes.iter().map(|a| (a.extent - 1) * a.dst).sum::<u32>() as usize + 1;
+                let moved = carried_out(&n.axes, reach);
+                for (k, from) in moved.iter().enumerate().filter(|(_, from)| **from != u32::MAX) {
+                    let to = &mut carried[dst as usize + k];
+                    assert_eq!(*to, u32::MAX, "once");
+                    *to = src + from;
+                }
+            }
+            assert_eq!(carried, map, "{found:?}");
+        }
     }
 
     /// What the nest does, carried out.
@@ -117,8 +211,11 @@ mod tests {
 
     #[test]
     fn what_is_no_nest() {
-        for map in [&[][..], &[1, 2, 3], &[0, 2, 1], &[3, 2, 1, 0], &[0, 1, 2, 4], &[0, 1, 2, 3, 5, 4]] {
+        for map in [&[][..], &[0, 2, 1], &[3, 2, 1, 0], &[0, 1, 2, 4], &[0, 1, 2, 3, 5, 4]] {
             assert_eq!(nest(map), None, "{map:?}");
         }
+        let scattered: Vec<u32> = (0..1000).map(|n| n * 7919 % 1000).collect();
+        assert_eq!(nests(&scattered, &[10, 100]), None);
+        assert_eq!(nests(&[], &[0]), None);
     }
 }

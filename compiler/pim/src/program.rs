@@ -5,6 +5,7 @@
 //! values anyway and writes them there too. Results are read when no launch writes them any more. Kernels of the host that only move
 //! elements are `relayout` steps; others are `host` steps, for which the host reads what it does not have.
 
+use crate::movement::Nest;
 use crate::place::interleaved;
 use crate::rows::{Laid, Rows, reach, same};
 use crate::{Lines, Piece, geometry, hbm, place};
@@ -40,7 +41,7 @@ pub enum Work {
     /// The host.
     Host,
     /// The host, which only moves the elements of the one tensor to the other along these loops.
-    Moves(Vec<Axis>),
+    Moves(Vec<Nest>),
 }
 
 /// A launch.
@@ -147,7 +148,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         match &launch.work {
             Work::Units => self.units(n)?,
             Work::Host => self.host(n)?,
-            Work::Moves(axes) => self.moves(n, axes)?,
+            Work::Moves(nests) => self.moves(n, nests)?,
         }
         for &a in &launch.arrays {
             let later = || program.launches[n + 1..].iter().any(|l| l.arrays.contains(&a));
@@ -240,7 +241,7 @@ impl<'p, 'k> Linker<'p, 'k> {
     }
 
     /// A kernel that moves elements: in the memory, if they are there or are wanted there.
-    fn moves(&mut self, n: usize, axes: &[Axis]) -> Res {
+    fn moves(&mut self, n: usize, nests: &[Nest]) -> Res {
         let launch = &self.program.launches[n];
         let dir = |dir| launch.kernel.tensors.values().position(|t| t.dir == dir);
         let (Some(from), Some(to)) = (dir(TensorDir::In), dir(TensorDir::Out)) else { return self.host(n) };
@@ -259,8 +260,11 @@ impl<'p, 'k> Linker<'p, 'k> {
         let to = self.room(dst, placement, launch)?;
         let source = &self.states[src as usize].copies[0];
         let from = one_copy(&source.placement);
-        let relayout = Relayout { src, from, dst, to: to.placement.clone(), axes: axes.to_vec() };
-        self.step(call, Action::Relayout(relayout));
+        for Nest { start, axes } in nests {
+            let (axes, from) = (axes.clone(), from.clone());
+            let relayout = Relayout { src, from, dst, to: to.placement.clone(), axes, start: *start };
+            self.step(call, Action::Relayout(relayout));
+        }
         self.states[dst as usize] = State { host: false, copies: vec![to] };
         Ok(())
     }

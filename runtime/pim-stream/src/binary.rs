@@ -233,6 +233,7 @@ impl Writer {
                 self.num(u64::from(r.dst));
                 self.placement(&r.to);
                 self.list(&r.axes, |w, a| w.nums(&[a.extent, a.src, a.dst]));
+                self.nums(&r.start);
             }
             Action::Exec(e) => {
                 self.num(tag::EXEC);
@@ -244,6 +245,7 @@ impl Writer {
                 self.num(d.feature);
                 self.nums(&[d.height, d.width, d.channels, d.tile_channels, d.batch, d.border as u32]);
                 self.nums(&[u32::from(d.fold), d.order as u32, d.first_unit, d.units, d.queries, d.map as u32]);
+                self.num(d.items as u64);
             }
             Action::Params(p) => {
                 self.num(tag::PARAMS);
@@ -470,6 +472,7 @@ impl<'b> Reader<'b> {
                 axes: self.list("loops", |r| {
                     Ok(Axis { extent: r.small("an extent")?, src: r.small("a stride")?, dst: r.small("a stride")? })
                 })?,
+                start: [self.small("an element")?, self.small("an element")?],
             }),
             tag::EXEC => Action::Exec(Exec {
                 pchs: self.list("pseudo-channels", |r| {
@@ -491,6 +494,7 @@ impl<'b> Reader<'b> {
                 units: self.small("the units")?,
                 queries: self.small("the queries of a unit")?,
                 map: self.one_of(MapLayout::ALL, "the layout of the map")?,
+                items: self.one_of(Items::ALL, "whose maps a bank holds")?,
             }),
             tag::PARAMS => Action::Params(Params {
                 geo: self.small("an array")?,

@@ -182,6 +182,8 @@ pub struct Relayout {
     pub to: Placement,
     /// The loops, outermost first.
     pub axes: Vec<Axis>,
+    /// Elements of the source and of the destination with which they begin.
+    pub start: [u32; 2],
 }
 
 /// A loop of a [`Relayout`]. Elements are counted in C order.
@@ -306,6 +308,18 @@ pub struct Descriptor {
     pub queries: u32,
     /// How the map lies in the bank.
     pub map: MapLayout,
+    /// Whose maps a bank holds.
+    pub items: Items,
+}
+
+/// Whose maps the bank of a unit holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Items {
+    /// Those of all batch items, one behind the other.
+    #[default]
+    All,
+    /// That of the unit's own item.
+    Own,
 }
 
 /// Pixels outside the map.
@@ -372,6 +386,7 @@ names!(Role: In = "in", Out = "out", InOut = "inout", Temp = "temp");
 names!(Border: Clamp = "clamp", Zero = "zero");
 names!(LoopOrder: Tile = "tile", Neighbour = "neighbour", Outer = "outer");
 names!(MapLayout: Pixels = "pixels", Patches = "patches");
+names!(Items: All = "all", Own = "own");
 
 impl TensorDecl {
     /// The most elements of an array.

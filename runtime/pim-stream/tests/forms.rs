@@ -30,15 +30,17 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
         (t(), placement()).prop_map(|(tensor, placement)| Action::Write(Transfer { tensor, placement })),
         (t(), placement()).prop_map(|(tensor, placement)| Action::Read(Transfer { tensor, placement })),
         (t(), placement(), placement()).prop_map(|(tensor, from, to)| Action::Move { tensor, from, to }),
-        (t(), placement(), t(), placement(), vec(any::<[u32; 3]>(), 0..4)).prop_map(|(src, from, dst, to, axes)| {
-            let axes = axes.into_iter().map(|[extent, src, dst]| Axis { extent, src, dst }).collect();
-            Action::Relayout(Relayout { src, from, dst, to, axes })
-        }),
+        (t(), placement(), t(), placement(), vec(any::<[u32; 3]>(), 0..4), any::<[u32; 2]>()).prop_map(
+            |(src, from, dst, to, axes, start)| {
+                let axes = axes.into_iter().map(|[extent, src, dst]| Axis { extent, src, dst }).collect();
+                Action::Relayout(Relayout { src, from, dst, to, axes, start })
+            }
+        ),
         (vec(any::<(u16, u16)>(), 1..4), vec(op(tensors), 0..12)).prop_map(|(pchs, ops)| {
             let pchs = pchs.into_iter().map(|(channel, pc)| Pch { channel, pc }).collect();
             Action::Exec(Exec { pchs, ops })
         }),
-        (any::<u64>(), any::<[u32; 8]>(), 0usize..2, any::<bool>(), 0usize..3, 0usize..2).prop_map(
+        (any::<u64>(), any::<[u32; 8]>(), 0usize..2, any::<bool>(), 0usize..3, 0usize..4).prop_map(
             |(feature, n, border, fold, order, map)| Action::Descriptor(Descriptor {
                 feature,
                 height: n[0],
@@ -52,7 +54,8 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
                 first_unit: n[5],
                 units: n[6],
                 queries: n[7],
-                map: MapLayout::ALL[map],
+                map: MapLayout::ALL[map % 2],
+                items: Items::ALL[map / 2],
             })
         ),
         (t(), any::<u64>(), any::<u16>(), any::<(u64, u32)>(), any::<Option<(u64, u32)>>()).prop_map(

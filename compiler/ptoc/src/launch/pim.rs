@@ -14,7 +14,7 @@ use ptoc_pim_sim::dram::{Command, Config};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
 use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::{Axis, Place, Role};
+use ptoc_pim_stream::stream::{Place, Role};
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -116,7 +116,7 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
         let work = match (step.kernel.host, moves(step, &session.target)) {
             (false, _) if step.storage.iter().any(Option::is_some) => return Err(Box::new(laid_out(step))),
             (false, _) => Work::Units,
-            (true, Some(axes)) => Work::Moves(axes),
+            (true, Some(nests)) => Work::Moves(nests),
             (true, None) => Work::Host,
         };
         launches.push(Launch { kernel: &step.kernel, values, arrays: numbers, work, span: step.span });
@@ -158,7 +158,7 @@ const MOVED: usize = 1 << 24;
 
 /// The loops by which a kernel of the host moves the elements of one array to another, if it does nothing else. It is found out by
 /// letting it move numbers of elements.
-fn moves(step: &Step, target: &Target) -> Option<Vec<Axis>> {
+fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
     let kernel = &step.kernel;
     let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
@@ -204,7 +204,8 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<Axis>> {
             break;
         }
     }
-    movement::nest(&map)
+    let shape: Option<Vec<u32>> = shapes[1].iter().map(|e| u32::try_from(*e).ok()).collect();
+    movement::nests(&map, &shape?)
 }
 
 /// The stream of a plan, for `emit --stage pim`.

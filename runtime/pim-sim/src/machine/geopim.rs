@@ -16,7 +16,7 @@ use crate::units::geopim::{Banks, Border, Fault, Job, Kernel, Label, Map, MapPla
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::driver::{self, Kind};
 use ptoc_pim_stream::register::{self, Parameters};
-use ptoc_pim_stream::stream::{self, BURST, Descriptor, LoopOrder, MapLayout, Params, Place};
+use ptoc_pim_stream::stream::{self, BURST, Descriptor, Items, LoopOrder, MapLayout, Params, Place};
 use ptoc_pim_stream::unit::GeoPim;
 use ptoc_tensor::Tensor;
 
@@ -380,7 +380,8 @@ fn place_of(d: &Descriptor, n: u32, map: &Map, g: &Geometry) -> MapPlace {
         MapLayout::Pixels => (pixels * u64::from(d.channels) * 2).next_multiple_of(row),
         MapLayout::Patches => pixels / 4 * row,
     };
-    let origin = (d.feature + u64::from(n) * bytes) / BURST as u64;
+    let before = if d.items == Items::All { u64::from(n) } else { 0 };
+    let origin = (d.feature + before * bytes) / BURST as u64;
     match d.map {
         MapLayout::Pixels => MapPlace::rows(map, origin),
         MapLayout::Patches => MapPlace::patches(map, origin, u64::from(g.col)),

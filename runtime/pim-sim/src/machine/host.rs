@@ -125,7 +125,7 @@ impl Machine<'_> {
         let (from, to) = (self.placed(src, &r.from)?, self.placed(dst, &r.to)?);
         let mut pairs = Vec::new();
         let mut index = vec![0u32; r.axes.len()];
-        let (mut a, mut b) = (0u64, 0u64);
+        let [mut a, mut b] = r.start.map(u64::from);
         'all: loop {
             pairs.push((from.address(a), to.address(b)));
             for (i, axis) in index.iter_mut().zip(&r.axes).rev() {

@@ -101,7 +101,8 @@ impl Checker<'_> {
                 format!("the map begins at {:#x}, which is no multiple of {align}", d.feature),
             );
         }
-        self.in_bank("the map", d.feature, bytes.saturating_mul(u64::from(d.batch)))
+        let items = if d.items == Items::All { d.batch } else { 1 };
+        self.in_bank("the map", d.feature, bytes.saturating_mul(u64::from(items)))
     }
 
     /// Bytes of a unit's own bank.

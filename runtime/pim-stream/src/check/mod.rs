@@ -366,7 +366,7 @@ impl Checker<'_> {
                 format!("`{}` is {} and `{}` {}", src.name, src.dtype, dst.name, dst.dtype),
             );
         }
-        let (mut rounds, mut last) = (1u64, [0u64; 2]);
+        let (mut rounds, mut last) = (1u64, r.start.map(u64::from));
         for a in &r.axes {
             if a.extent == 0 || r.axes.len() > TensorDecl::MAX_RANK {
                 return fault(FaultKind::Array, "a relayout has at most 16 loops, and each has rounds");

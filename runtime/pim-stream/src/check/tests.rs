@@ -50,6 +50,10 @@ fn host_steps() {
     one(HBM, &format!("write a at {LINE} from 2:1"), "there is no file 2");
     one(HBM, &format!("relayout a at {LINE} -> w at (4,2):(4@byte,1@row) by (4:1:1)"), "`a` is f16 and `w` f32");
     one(HBM, &format!("relayout a at {LINE} -> t at {LINE} by (4:1:1, 17:4:1)"), "element 67 of `a`, which has 64");
+    let relayout = |by: &str| format!("relayout a at {LINE} -> t at {LINE} row=9 by {by}");
+    assert_eq!(faults(HBM, &relayout("(8:2:4, 4:0:1) start 48:32")), Vec::<String>::new());
+    one(HBM, &relayout("(8:2:4, 4:0:1) start 50:32"), "element 64 of `a`, which has 64");
+    one(HBM, &relayout("(8:2:4, 4:0:1) start 48:33"), "element 64 of `t`, which has 64");
     one(HBM, &format!("read y at {LINE} replicated"), "read from one bank");
 }
 

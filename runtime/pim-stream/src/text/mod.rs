@@ -115,7 +115,11 @@ impl Stream {
                     let comma = if n == 0 { "" } else { ", " };
                     write!(out, "{comma}{}:{}:{}", a.extent, a.src, a.dst)?;
                 }
-                writeln!(out, "){from}")
+                out.push(')');
+                if r.start != [0; 2] {
+                    write!(out, " start {}:{}", r.start[0], r.start[1])?;
+                }
+                writeln!(out, "{from}")
             }
             Action::Exec(e) => {
                 let pchs: Vec<String> = e.pchs.iter().map(Pch::to_string).collect();
@@ -129,7 +133,11 @@ impl Stream {
                 write!(out, " channels={} tile_channels={} batch={}", d.channels, d.tile_channels, d.batch)?;
                 write!(out, " border={} fold={} order={}", d.border.name(), u32::from(d.fold), d.order.name())?;
                 write!(out, " first_unit={} units={} queries={}", d.first_unit, d.units, d.queries)?;
-                writeln!(out, " map={}{from}", d.map.name())
+                write!(out, " map={}", d.map.name())?;
+                if d.items != Items::All {
+                    write!(out, " items={}", d.items.name())?;
+                }
+                writeln!(out, "{from}")
             }
             Action::Params(p) => {
                 write!(out, "params {} address={:#x} samples={}", self.name(p.geo), p.address, p.samples)?;

@@ -177,7 +177,9 @@ impl Reader {
                 c.expect("->")?;
                 let dst = self.known(c)?;
                 let to = placed(c)?;
-                (Action::Relayout(Relayout { src, from, dst, to, axes: axes(c)? }), c.from()?)
+                let axes = axes(c)?;
+                let start = if c.eat_word("start") { start(c)? } else { [0; 2] };
+                (Action::Relayout(Relayout { src, from, dst, to, axes, start }), c.from()?)
             }
             "exec" => {
                 let pchs = pchs(c)?;
@@ -414,6 +416,10 @@ fn descriptor(c: &mut Cursor<'_>) -> Read<Descriptor> {
         units: f.small(c, "units")?,
         queries: f.small(c, "queries")?,
         map: f.word(c, "map", MapLayout::ALL, MapLayout::name)?,
+        items: match f.find("items") {
+            Some(_) => f.word(c, "items", Items::ALL, Items::name)?,
+            None => Items::All,
+        },
     };
     f.finish(c)?;
     Ok(d)
@@ -513,6 +519,13 @@ fn axes(c: &mut Cursor<'_>) -> Read<Vec<Axis>> {
         c.expect(":")?;
         Ok(Axis { extent, src, dst: c.small("the distance in the destination")? })
     })
+}
+
+/// `12:0`, elements of the source and of the destination.
+fn start(c: &mut Cursor<'_>) -> Read<[u32; 2]> {
+    let src = c.small("an element of the source")?;
+    c.expect(":")?;
+    Ok([src, c.small("an element of the destination")?])
 }
 
 /// `0.0,0.1`
