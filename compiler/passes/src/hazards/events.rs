@@ -33,7 +33,9 @@ impl Walk<'_> {
                         _ => since.map(|s| (s, state.at.clone())),
                     };
                     let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
-                    self.found.add(Finding { other, ..finding }, state);
+                    if !self.tell(Finding { other, ..finding }, state) {
+                        self.reconcile(state, element);
+                    }
                 }
                 Then::On
             }
@@ -41,7 +43,8 @@ impl Walk<'_> {
                 if !state.order.is_up(element) {
                     let finding = Finding::plain(Fault::Order(Wrong::Down), true, site, state, Some(element));
                     let last = state.order.records.iter().find(|r| r.what == What::Waited(element));
-                    self.found.add(Finding { other: last.map(|r| (r.site, r.at.clone())), ..finding }, state);
+                    let other = last.map(|r| (r.site, r.at.clone()));
+                    self.tell(Finding { other, ..finding }, state);
                     return Then::Stop;
                 }
                 state.order.wait(&self.carried, element, record);
@@ -58,7 +61,7 @@ impl Walk<'_> {
                         Then::On
                     }
                     Err(Wrong::UnknownBytes) => {
-                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
+                        self.tell(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
                         Then::Stop
                     }
                     Err(wrong) => {
@@ -87,7 +90,7 @@ impl Walk<'_> {
                 state.order = order;
                 for wrong in found {
                     if matches!(wrong, Wrong::UnknownBytes) {
-                        self.found.add(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
+                        self.tell(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
                         return Then::Stop;
                     }
                     self.wrong(state, site, wrong, element);
@@ -111,7 +114,7 @@ impl Walk<'_> {
 
     /// Nothing is proved beyond this.
     fn unknown(&mut self, state: &State, site: usize, element: u32) -> Then {
-        self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)), state);
+        self.tell(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)), state);
         Then::Stop
     }
 
@@ -120,7 +123,7 @@ impl Walk<'_> {
         let n = state.value(self.code, v);
         let (lo, hi) = n.bounds(&state.periods);
         if n.base != 0 || lo > 1 || hi < 0 {
-            self.found.add(Finding::plain(Fault::UnknownNumber, false, site, state, None), state);
+            self.tell(Finding::plain(Fault::UnknownNumber, false, site, state, None), state);
             return Then::Stop;
         }
         for k in lo.max(0)..=hi.min(1) {
@@ -133,7 +136,8 @@ impl Walk<'_> {
         Then::Stop
     }
 
-    fn wrong(&mut self, state: &State, site: usize, wrong: Wrong, element: u32) {
+    /// Notes what is wrong. If it was told, both sides go on as if it were not so.
+    fn wrong(&mut self, state: &mut State, site: usize, wrong: Wrong, element: u32) {
         // What comes too late is where it is told.
         let site = if let Wrong::Unannounced { late, .. } = wrong { late as usize } else { site };
         let other = match &wrong {
@@ -145,8 +149,19 @@ impl Walk<'_> {
             | Wrong::Surplus(s) => Some((*s, state.at.clone())),
             _ => None,
         };
+        // An arrival that does not wait for an announcement: for the flag that says so?
+        let loose = match (&wrong, &other) {
+            (Wrong::Unannounced { .. }, Some((last, _))) => {
+                let ends = [site, *last as usize].map(|s| self.carried.streams[self.stream(s)].pipe);
+                let up = (0..state.order.up.len() as u32).filter(|e| state.order.is_up(*e));
+                self.only(up.filter(|e| self.ends(*e).0 == ends[0] && self.holds(*e, ends[1])))
+            }
+            _ => None,
+        };
         let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
-        self.found.add(Finding { other, ..finding }, state);
+        if !self.tell(Finding { other, loose, ..finding }, state) {
+            self.reconcile(state, element);
+        }
     }
 
     /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream since
@@ -186,7 +201,7 @@ impl Walk<'_> {
         });
         if !some_sum {
             let fault = Fault::BytesMoved { said, moved };
-            self.found.add(Finding::plain(fault, true, site, state, Some(element)), state);
+            self.tell(Finding::plain(fault, true, site, state, Some(element)), state);
         }
     }
 
@@ -195,7 +210,7 @@ impl Walk<'_> {
         for (element, up) in state.order.up.iter().enumerate() {
             if let Some(site) = up {
                 let finding = Finding::plain(Fault::LeftUp, true, *site as usize, state, Some(element as u32));
-                self.found.add(finding, state);
+                self.tell(finding, state);
             }
         }
         for (element, barrier) in state.order.barriers.iter().enumerate() {
@@ -209,7 +224,7 @@ impl Walk<'_> {
                 None => Fault::UnknownBytes,
             };
             let sure = !matches!(fault, Fault::UnknownBytes);
-            self.found.add(Finding::plain(fault, sure, site, state, Some(element)), state);
+            self.tell(Finding::plain(fault, sure, site, state, Some(element)), state);
         }
     }
 }

@@ -59,6 +59,9 @@ impl Fault {
     }
 }
 
+/// Class, site and other site.
+pub(super) type Key = (u32, u32, u32);
+
 /// A fault with its witness.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
@@ -76,6 +79,8 @@ pub(super) struct Finding {
     pub(super) other: Option<(u32, Rc<[i64]>)>,
     /// The element of an event; of a pair of accesses a flag that is up and would order them.
     pub(super) element: Option<u32>,
+    /// The one flag that is up then and that was set behind what should have come before: a wait for it is missing somewhere.
+    pub(super) loose: Option<u32>,
     /// Common bytes.
     pub(super) bytes: Option<(Loc, u64, u64)>,
 }
@@ -91,12 +96,13 @@ impl Finding {
             at: state.at.clone(),
             other: None,
             element,
+            loose: None,
             bytes: None,
         }
     }
 
     /// Equal ones are told once.
-    pub(super) fn key(&self) -> (u32, u32, u32) {
+    pub(super) fn key(&self) -> Key {
         (self.fault.class(), self.site, self.other.as_ref().map_or(u32::MAX, |o| o.0))
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the other.
 
+mod accesses;
 mod bytes;
 mod code;
 mod domain;
@@ -30,6 +31,7 @@ mod repair;
 mod report;
 mod state;
 mod text;
+mod told;
 mod touch;
 mod walk;
 mod whiles;
@@ -37,10 +39,11 @@ mod witness;
 
 use crate::capacity::{Author, Nobody};
 use code::Code;
-use find::{Fault, Finding};
+use find::{Finding, Key};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use told::Told;
 use walk::Walk;
 
 /// Mistakes that are told at once; the first are the ones to mend.
@@ -66,27 +69,28 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         ];
     };
     let end = walk.run();
-    let mut findings = std::mem::take(&mut walk.found.all);
-    witness::confirm(&code, target, &mut findings);
-    findings.sort_by_key(|f| (!f.sure, f.fault.rank(), f.site));
-    let mut out = Vec::new();
-    let mut mended: Vec<Finding> = Vec::new();
-    let mut told: Vec<(u32, u32, u32)> = Vec::new();
-    let wrong = findings.iter().any(|f| f.sure);
-    for finding in &findings {
-        // What is known to be wrong is to be mended first.
-        if wrong && !finding.sure && finding.fault.rank() == Fault::UNKNOWN {
-            continue;
-        }
-        let gone = |m: &Finding| m.key() == finding.key();
-        if out.len() >= TOLD || mended.iter().any(gone) || report::is_told(&walk, finding, &mut told) {
-            continue;
-        }
-        let repair = repair::find(&walk, finding, target, author);
-        if let Some(repair) = &repair {
-            mended.extend(findings.iter().filter(|f| repair.mends(&walk, f)).cloned());
-        }
-        out.push(report::diagnostic(&walk, finding, repair.as_ref()));
+    let mut told = Told::default();
+    let mut out: Vec<Diagnostic> = Vec::new();
+    // What was told, and what is found when that is mended.
+    let mut before: Vec<Finding> = Vec::new();
+    let mut findings = walk.found.all.clone();
+    while out.len() < TOLD {
+        let shown = witness::confirm(&code, target, &told, &mut findings);
+        let Some(first) = first(&findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
+        told.add(&walk, first);
+        // What is left when this is mended is a mistake of its own.
+        let Some(mut rest) = Walk::new(&code, target) else { break };
+        rest.told = told.clone();
+        // As far as it is followed.
+        let _ = rest.run();
+        let others = before.iter().chain(&rest.found.all).map(|f| repair::seen(&walk, f)).collect();
+        let repair = repair::find(&walk, first, others, target, author);
+        let diagnostic = report::diagnostic(&walk, first, repair.as_ref());
+        let gone = |f: &&Finding| f.sure && f.key() != first.key() && rest.found.all.iter().all(|r| r.key() != f.key());
+        let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
+        out.push(diagnostic);
+        before.push(first.clone());
+        findings = rest.found.all;
     }
     if let Err(given_up) = end
         && !out.iter().any(Diagnostic::is_error)
@@ -94,6 +98,14 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         out.push(report::given_up(&walk, &given_up));
     }
     out
+}
+
+/// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not known
+/// matters only where nothing is known to be wrong.
+fn first<'f>(findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
+    let sure = shown.iter().find_map(|key| findings.iter().find(|f| f.sure && f.key() == *key));
+    let unsure = |unknown: bool| findings.iter().find(move |f| !f.sure && f.fault.is_unknown() == unknown);
+    sure.or_else(|| unsure(false)).or_else(|| unsure(true).filter(|_| !wrong))
 }
 
 /// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.

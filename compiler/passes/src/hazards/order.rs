@@ -186,12 +186,6 @@ impl Order {
         }
     }
 
-    /// The accesses that an access on `stream` is not ordered after.
-    pub(super) fn unordered(&self, carried: &Carried, stream: usize) -> impl Iterator<Item = &Record> {
-        let start = carried.streams[stream].start;
-        self.records.iter().filter(move |r| r.known & start == 0)
-    }
-
     /// Notes an access. `part_of` says whether all bytes of the first area are in the second.
     pub(super) fn access(&mut self, carried: &Carried, record: Record, part_of: &mut dyn FnMut(u32, u32) -> bool) {
         let s = carried.streams[record.stream as usize];

@@ -12,7 +12,7 @@ use ptoc_ir::tile::{EventKind, EventRef, Kernel, Op, Region, Scope, Stmt, SyncOp
 use ptoc_isa::{Pipe, Target};
 
 /// Changes that are tried for one finding.
-const TRIES: usize = 16;
+const TRIES: usize = 24;
 
 /// What is left of a finding if statements are added: its class and places.
 pub(super) type Seen = (u32, Option<Span>, Option<Span>);
@@ -44,29 +44,27 @@ pub(super) enum How {
     Without,
 }
 
-impl Repair {
-    /// Does the finding go with it?
-    pub(super) fn mends(&self, walk: &Walk, finding: &Finding) -> bool {
-        !self.left.contains(&seen(walk, finding))
-    }
-}
-
 /// The class and the places of a finding.
 pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
     let span = |site: u32| walk.code.sites.get(site as usize).map(|s| s.stmt.span);
     (f.key().0, span(f.site), f.other.as_ref().and_then(|o| span(o.0)))
 }
 
-/// A change after which the finding is gone, and nothing new has come. One that is a statement beside a statement of the
+/// A change after which the finding is gone, and nothing is left but `others`, which are mistakes of their own. One that is a statement beside a statement of the
 /// source is preferred to one in the middle of an expression.
-pub(super) fn find(walk: &Walk, finding: &Finding, target: &Target, author: &dyn Author) -> Option<Repair> {
-    let before: Vec<Seen> = walk.found.all.iter().map(|f| seen(walk, f)).collect();
+pub(super) fn find(
+    walk: &Walk,
+    finding: &Finding,
+    others: Vec<Seen>,
+    target: &Target,
+    author: &dyn Author,
+) -> Option<Repair> {
     let own = seen(walk, finding);
     let mends = |change: &Change, (path, at): (&Path, usize)| {
         let kernel = changed(walk, change, path, at)?;
         verify(&kernel).ok()?;
         let left = super::found(&kernel, target)?;
-        left.iter().all(|s| *s != own && before.contains(s)).then_some(left)
+        left.iter().all(|s| *s != own && others.contains(s)).then_some(left)
     };
     let changes: Vec<Change> = candidates(walk, finding).into_iter().take(TRIES).collect();
     let mut best: Option<Repair> = None;
@@ -112,11 +110,23 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
                 push(SyncOp::Barrier(b.pipe), site, How::Before);
                 return out;
             }
+            // The flag that is up and would have to be waited for.
+            for e in f.element.into_iter().flat_map(|e| spellings(walk, e)) {
+                push(SyncOp::Wait(e), site, How::Before);
+            }
             for e in references(walk, a.pipe, b.pipe) {
                 push(SyncOp::Wait(e), site, How::Before);
             }
             for e in references(walk, a.pipe, b.pipe) {
                 push(SyncOp::Set(e), other, How::After);
+            }
+            // It may order the two by way of a third pipe.
+            if let Some(element) = f.loose {
+                let mut near: Vec<usize> = sites_on(walk, walk.ends(element).1).collect();
+                near.sort_by_key(|&s| if s > other { s - other } else { 1000 + other - s });
+                for &s in near.iter().take(4) {
+                    spellings(walk, element).into_iter().for_each(|e| push(SyncOp::Wait(e), s, How::Before));
+                }
             }
         }
         Fault::Order(Wrong::Down) => {
@@ -136,13 +146,20 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
                 Fault::Order(Wrong::Up(since)) => *since as usize,
                 _ => site,
             };
-            let Op::Sync(op) = &walk.code.sites[first].stmt.op else { return out };
-            let Some(e) = op.event() else { return out };
+            // As either of the two spells the element: a name of the one may not be known at the other.
+            let spelled = [site, first].map(|s| match &walk.code.sites[s].stmt.op {
+                Op::Sync(op) => op.event(),
+                _ => None,
+            });
+            let Some(e) = spelled[0] else { return out };
             let to = walk.code.kernel.events[e.event].to;
             let mut near: Vec<usize> = sites_on(walk, to).filter(|s| !walk.code.sites[*s].touches.is_empty()).collect();
             near.sort_by_key(|&s| if s > first { s - first } else { 1000 + first - s });
-            near.truncate(8);
-            near.into_iter().for_each(|s| push(SyncOp::Wait(e), s, How::Before));
+            near.truncate(6);
+            for &s in &near {
+                spelled.iter().flatten().for_each(|e| push(SyncOp::Wait(*e), s, How::Before));
+            }
+            let Op::Sync(op) = &walk.code.sites[site].stmt.op else { return out };
             push(*op, site, How::Without);
         }
         _ => {}
@@ -154,6 +171,21 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
 fn sites_on<'a>(walk: &'a Walk, pipe: Pipe) -> impl Iterator<Item = usize> + 'a {
     let sites = walk.code.sites.iter().enumerate();
     sites.filter(move |(_, s)| s.pipe == Some(pipe) && !matches!(s.stmt.op, Op::Sync(_))).map(|(n, _)| n)
+}
+
+/// The ways in which the kernel names elements of the event that this one is of, if it is a flag.
+fn spellings(walk: &Walk, element: u32) -> Vec<EventRef> {
+    let (event, _) = walk.carried.elements[element as usize];
+    let mut out: Vec<EventRef> = Vec::new();
+    for site in &walk.code.sites {
+        if let Op::Sync(SyncOp::Set(e) | SyncOp::Wait(e)) = &site.stmt.op
+            && e.event == event
+            && !out.contains(e)
+        {
+            out.push(*e);
+        }
+    }
+    out
 }
 
 /// The flags from one pipe to another, with the elements that the kernel uses.

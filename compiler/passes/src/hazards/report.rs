@@ -12,87 +12,6 @@ use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp, TileRef};
 use ptoc_isa::Loc;
 
-impl Fault {
-    /// The rank of what is not known.
-    pub(super) const UNKNOWN: u32 = 6;
-
-    /// What is told first: pairs of accesses, then waits, then flags.
-    pub(super) fn rank(&self) -> u32 {
-        match self {
-            Fault::Order(Wrong::EarlyArrival(_) | Wrong::Unannounced { .. }) => 0,
-            Fault::BytesMoved { .. } => 1,
-            Fault::Race { .. } => 2,
-            Fault::Order(Wrong::Down | Wrong::Stuck { .. }) => 3,
-            Fault::Order(_) => 4,
-            Fault::LeftUp | Fault::BytesLeft { .. } => 5,
-            Fault::UnknownElement | Fault::UnknownNumber | Fault::UnknownBytes => Fault::UNKNOWN,
-        }
-    }
-}
-
-/// Marks in the list of what was told.
-const EARLY: u32 = 2_000;
-const PIPES: u32 = 2_001;
-const SITE: u32 = 10_000;
-
-/// Was something told already that this one follows from, or repeats? Notes it if not.
-pub(super) fn is_told(walk: &Walk, f: &Finding, told: &mut Vec<(u32, u32, u32)>) -> bool {
-    let stream = |site: u32| walk.stream(site as usize) as u32;
-    let key = match (&f.fault, &f.other) {
-        // Of the pairs on two pipes, the first in each memory.
-        (Fault::Race { touch, .. }, Some((other, _))) => {
-            // A phase that ends too early, told already, lets everyone through.
-            let early = told.iter().any(|t| t.0 == EARLY);
-            let same = (SITE + f.site, *touch as u32, 0);
-            let known = early || told.contains(&same);
-            told.push(same);
-            if known {
-                return true;
-            }
-            let (p, q) = (stream(*other), stream(f.site));
-            let pipes = |n: u32| walk.carried.streams[n as usize].pipe as u32;
-            told.push((PIPES, pipes(p).min(pipes(q)), pipes(p).max(pipes(q))));
-            (p, q, f.bytes.map_or(99, |b| b.0 as u32))
-        }
-        // Where accesses have no order, flags and phases have none either.
-        (
-            Fault::LeftUp
-            | Fault::Order(
-                Wrong::Up(_)
-                | Wrong::Unordered(..)
-                | Wrong::OnePhaseEarly(_)
-                | Wrong::Overtaken(_)
-                | Wrong::MixedPhases(_),
-            ),
-            _,
-        ) if f.element.is_some_and(|e| {
-            let data = &walk.code.kernel.events[walk.carried.elements[e as usize].0];
-            let (p, q) = (data.from as u32, data.to as u32);
-            told.contains(&(PIPES, p.min(q), p.max(q)))
-        }) =>
-        {
-            return true;
-        }
-        // Of the faults of an event the first.
-        _ => {
-            // The two events of a ring have one name.
-            let events = &walk.code.kernel.events;
-            let event = f.element.map_or(u32::MAX, |e| {
-                let own = walk.carried.elements[e as usize].0;
-                let same = events.iter().find(|(_, d)| d.name == events[own].name && d.purpose != Purpose::Author);
-                same.map_or(own, |s| s.0).as_u32()
-            });
-            (1000, event, f.element.map_or(f.site, |_| 0))
-        }
-    };
-    if matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_) | Wrong::Unannounced { .. })) {
-        told.push((EARLY, 0, 0));
-    }
-    let known = told.contains(&key);
-    told.push(key);
-    known
-}
-
 pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
     let d = match &f.fault {
         Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair),
@@ -102,6 +21,26 @@ pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> D
         Some(repair) => mended(walk, d, repair),
         None => d,
     }
+}
+
+/// With the further pairs of accesses that the same mistake leaves without an order.
+pub(super) fn with_consequences<'f>(walk: &Walk, d: Diagnostic, gone: impl Iterator<Item = &'f Finding>) -> Diagnostic {
+    let mut more: Vec<String> = Vec::new();
+    for f in gone.filter(|f| f.fault.pair().is_some()) {
+        let message = diagnostic(walk, f, None).message;
+        if message != d.message && !more.contains(&message) {
+            more.push(message);
+        }
+    }
+    match &more[..] {
+        [] => d,
+        [one] => d.with_note(format!("for the same reason {one}")),
+        [one, rest @ ..] => d.with_note(format!("for the same reason {one}, and {} more", pairs(rest.len()))),
+    }
+}
+
+fn pairs(n: usize) -> String {
+    if n == 1 { "one pair of accesses".to_owned() } else { format!("{n} pairs of accesses") }
 }
 
 /// The walk was given up.
@@ -443,7 +382,7 @@ fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
     let span = site.stmt.span;
     let mut d = if f.sure {
         Diagnostic::error(id, span, message)
-    } else if f.fault.rank() == Fault::UNKNOWN {
+    } else if f.fault.is_unknown() {
         Diagnostic::warning(id, span, message)
     } else {
         Diagnostic::warning(codes::ORDER_NOT_PROVED, span, format!("not excluded: {message}"))

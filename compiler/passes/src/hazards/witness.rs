@@ -5,10 +5,11 @@
 
 use super::code::{Code, Def};
 use super::domain::Num;
-use super::find::Finding;
+use super::find::{Finding, Key};
 use super::linear::{Row, System};
 use super::relations::{Leaf, Relations, by_type};
 use super::state::State;
+use super::told::Told;
 use super::walk::Walk;
 use ptoc_ir::tile::{Op, TensorId, Ty, Value};
 use ptoc_isa::Target;
@@ -67,9 +68,9 @@ impl Concrete {
     }
 }
 
-/// Keeps as errors those that a launch shows.
-pub(super) fn confirm(code: &Code, target: &Target, findings: &mut [Finding]) {
-    let mut shown: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
+/// Keeps as errors those that a launch shows. The keys of these in order: launch by launch, as each meets them.
+pub(super) fn confirm(code: &Code, target: &Target, told: &Told, findings: &mut [Finding]) -> Vec<Key> {
+    let mut shown: Vec<Key> = Vec::new();
     let mut walked = 0;
     for f in findings.iter_mut().filter(|f| f.sure) {
         for ground in &f.grounds {
@@ -79,12 +80,14 @@ pub(super) fn confirm(code: &Code, target: &Target, findings: &mut [Finding]) {
             walked += 1;
             let Some(start) = solve(code, ground) else { continue };
             let Some(mut walk) = Walk::with(code, target, start) else { continue };
+            walk.told = told.clone();
             // What was found before it is given up stands.
             let _ = walk.run();
             shown.extend(walk.found.all.iter().filter(|f| f.sure).map(Finding::key));
         }
         f.sure = shown.contains(&f.key());
     }
+    shown
 }
 
 /// What the launch gives, as far as it matters.

@@ -1,0 +1,192 @@
+//! What was told already. A walk that comes to such a fault goes on as if it were mended (a wait that never ends is the end of
+//! its way), so that what only follows from it is not found: a second error is a second mistake.
+
+use super::find::{Fault, Finding, Key};
+use super::order::{Carriers, Record, What, Wrong};
+use super::state::State;
+use super::text;
+use super::touch::Kind;
+use super::walk::Walk;
+use ptoc_ir::tile::{Event, EventKind, Kernel, Op, Purpose, SyncOp};
+use ptoc_isa::Pipe;
+use rustc_hash::FxHashSet;
+
+/// Faults that were told.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Told {
+    keys: FxHashSet<Key>,
+    events: FxHashSet<Event>,
+    /// Accesses, and pipes whose accesses before they are not ordered after.
+    pairs: FxHashSet<(u32, Pipe)>,
+    /// Pipes that hand over to one another by an event of which a fault was told: there and back is one matter.
+    handshakes: FxHashSet<(Pipe, Pipe)>,
+}
+
+impl Told {
+    pub(super) fn add(&mut self, walk: &Walk, f: &Finding) {
+        self.keys.insert(f.key());
+        for element in f.element.into_iter().chain(f.loose) {
+            let (event, _) = walk.carried.elements[element as usize];
+            self.events.insert(event);
+            // The two events of a ring have one name.
+            let events = &walk.code.kernel.events;
+            let ring = |e: &Event| events[*e].purpose != Purpose::Author && events[*e].name == events[event].name;
+            if ring(&event) {
+                self.events.extend(events.keys().filter(ring));
+            }
+        }
+        match (&f.fault, &f.other, f.element) {
+            (Fault::Race { .. }, Some((other, _)), _) => {
+                self.pairs.insert((f.site, walk.carried.streams[walk.stream(*other as usize)].pipe));
+            }
+            (Fault::Race { .. }, ..) => {}
+            (.., Some(element)) => {
+                let (from, to) = walk.ends(element);
+                self.handshakes.extend([(from, to), (to, from)]);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Is the phase of a barrier told to be wrong on which this pair of pipes relies?
+    fn phase(&self, kernel: &Kernel, a: Pipe, b: Pipe) -> bool {
+        let between = |e: &&Event| {
+            let data = &kernel.events[**e];
+            let barrier = matches!(data.kind, EventKind::Barrier { .. });
+            barrier && [(a, b), (b, a)].contains(&(data.from, data.to))
+        };
+        self.events.iter().any(|e| between(&e))
+    }
+}
+
+impl Walk<'_> {
+    /// Was this told, or does it follow from what was? Of the faults of the events between two pipes the first is told.
+    pub(super) fn is_told(&self, f: &Finding) -> bool {
+        if self.told.is_empty() {
+            return false;
+        }
+        let mut events = f.element.into_iter().chain(f.loose).map(|e| self.carried.elements[e as usize].0);
+        let own = events.any(|e| self.told.events.contains(&e));
+        let pair = match (&f.fault, &f.other) {
+            (Fault::Race { .. }, Some((other, _))) => {
+                let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
+                self.told.pairs.iter().any(|&(site, p)| p == pipe(*other) && self.is_part(site, f.site))
+                    || self.told.phase(self.code.kernel, pipe(*other), pipe(f.site))
+            }
+            (Fault::Race { .. }, None) => false,
+            _ => f.element.is_some_and(|e| self.told.handshakes.contains(&self.ends(e))),
+        };
+        own || pair || self.told.keys.contains(&f.key())
+    }
+
+    /// Are two operations the same, or the one a part of the expression that the other one is?
+    fn is_part(&self, a: u32, b: u32) -> bool {
+        let (x, y) = (text::span(self, a), text::span(self, b));
+        a == b || self.stream(a as usize) == self.stream(b as usize) && (x.contains(y) || y.contains(x))
+    }
+
+    /// The flags that are up and were set behind `record`.
+    pub(super) fn loose<'a>(&'a self, state: &'a State, record: &'a Record) -> impl Iterator<Item = u32> + 'a {
+        let all = 0..state.order.up.len() as u32;
+        all.filter(|&e| state.order.is_up(e) && record.known & self.carried.of(e) != 0)
+    }
+
+    /// The event of several elements, as its first of them, if it is only one.
+    pub(super) fn only(&self, mut elements: impl Iterator<Item = u32>) -> Option<u32> {
+        let first = elements.next()?;
+        let event = |e: u32| self.carried.elements[e as usize].0;
+        elements.all(|e| event(e) == event(first)).then_some(first)
+    }
+
+    /// Where an element's event is set, and where it is waited for.
+    pub(super) fn ends(&self, element: u32) -> (Pipe, Pipe) {
+        let data = &self.code.kernel.events[self.carried.elements[element as usize].0];
+        (data.from, data.to)
+    }
+
+    /// Does a wait for the flag hold this pipe back? What the issuer waits for, all that it issues waits for.
+    pub(super) fn holds(&self, element: u32, pipe: Pipe) -> bool {
+        [pipe, Pipe::S].contains(&self.ends(element).1)
+    }
+
+    /// Has the author declared it, not a ring?
+    pub(super) fn is_author(&self, element: u32) -> bool {
+        self.code.kernel.events[self.carried.elements[element as usize].0].purpose == Purpose::Author
+    }
+
+    /// Could this stream wait for the flag? Where it is waited for at all, that is by its role.
+    pub(super) fn may_wait(&self, element: u32, stream: usize) -> bool {
+        let (event, _) = self.carried.elements[element as usize];
+        let s = self.carried.streams[stream];
+        let mut waits = self.code.sites.iter().filter_map(|site| match &site.stmt.op {
+            Op::Sync(SyncOp::Wait(e)) if e.event == event => Some(site.role),
+            _ => None,
+        });
+        let first = waits.next();
+        self.holds(element, s.pipe) && first.is_none_or(|role| role == s.role || waits.any(|r| r == s.role))
+    }
+
+    /// Notes a finding. False: it was told, and the walk is to go on as if it were mended.
+    pub(super) fn tell(&mut self, finding: Finding, state: &State) -> bool {
+        let new = !self.is_told(&finding);
+        if new {
+            self.found.add(finding, state);
+        }
+        new
+    }
+
+    /// Orders an access on `stream` after `record`, as a flag would have that is set behind the one and waited for before
+    /// the other. The flag `up` that was meant to be waited for is taken down.
+    pub(super) fn order_after(&self, state: &mut State, record: &Record, stream: usize, up: Option<u32>, site: usize) {
+        let held = self.carried.held(stream);
+        let from = self.carried.streams[record.stream as usize].done;
+        state.order.tell(from, held);
+        let told = |e: &u32| self.told.events.contains(&self.carried.elements[*e as usize].0);
+        if let Some(element) = up.filter(|e| state.order.is_up(*e) && told(e)) {
+            let wait = Record {
+                what: What::Waited(element),
+                site: site as u32,
+                stream: stream as u8,
+                known: 0,
+                at: state.at.clone(),
+            };
+            state.order.wait(&self.carried, element, wait);
+        }
+    }
+
+    /// Both sides of an event know what the other one has done.
+    pub(super) fn reconcile(&self, state: &mut State, element: u32) {
+        let (from, to) = (self.side(element, true), self.side(element, false));
+        state.order.tell(from | to | self.carried.of(element), from | to);
+    }
+
+    /// The streams that set an event, or wait for it.
+    fn side(&self, element: u32, sets: bool) -> Carriers {
+        let data = &self.code.kernel.events[self.carried.elements[element as usize].0];
+        let pipe = if sets { data.from } else { data.to };
+        let streams = (0..self.carried.streams.len()).filter(|s| self.carried.streams[*s].pipe == pipe);
+        streams.fold(0, |all, s| all | if sets { self.carried.streams[s].done } else { self.carried.held(s) })
+    }
+}
+
+impl Fault {
+    /// Is it that something is not known?
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            Fault::UnknownElement | Fault::UnknownNumber | Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes)
+        )
+    }
+
+    /// Two accesses, and how.
+    pub(super) fn pair(&self) -> Option<(Kind, Kind)> {
+        match self {
+            Fault::Race { first, second, .. } => Some((*first, *second)),
+            _ => None,
+        }
+    }
+}
