@@ -246,6 +246,10 @@ fn what_is_said_of_broken_texts() {
     let says = |body: &str| ptoc_pim_stream::Stream::parse(&format!("{head}{body}")).unwrap_err().to_string();
     assert_eq!(Stream::parse("").unwrap_err().line, 1);
     assert_eq!(Stream::parse("pim-stream 2").unwrap_err().to_string(), "1:12: version 2 is not read; 1 is");
+    assert_eq!(
+        Stream::parse("pim-stream 1\ndevice d\nunit geopim units=4 lanes=8 units=4").unwrap_err().to_string(),
+        "3:29: `units` is given twice"
+    );
     assert_eq!(says("write b at ():()"), "5:7: there is no array `b`");
     assert_eq!(
         says("write a at (64):(2@bite)"),

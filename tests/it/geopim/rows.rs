@@ -155,12 +155,32 @@ fn near_samples_find_their_rows_open() {
         let units = sampled(&ran.outcome);
         let sum = |n: usize| units.iter().map(|u| u.map[n]).sum::<u64>();
         assert_eq!((units.len(), sum(0)), (8, 1024 * 4 * 8), "four pixels of eight bursts for every sample");
-        sum(1) as f64 / sum(0) as f64
+        // A cycle of the unit is two ticks; each unit has four queries of 32 samples.
+        let cycles = ran.outcome.simulated.as_ref().expect("units ran").report.kinds["driver execute"].ticks as f64
+            / 2.0
+            / 128.0;
+        (sum(1) as f64 / sum(0) as f64, cycles)
     };
+    let mut columns = Vec::new();
     for (fold, least) in [(false, [0.6, 0.65, 0.95]), (true, [0.85, 0.9, 0.95])] {
         let shares = [&at_random, &by_region, &in_patches].map(|p| share(p, fold));
-        assert!(shares.is_sorted(), "fold {fold}: {shares:?}");
-        assert!(shares.iter().zip(least).all(|(share, least)| *share > least), "fold {fold}: {shares:?}");
+        assert!(shares.map(|(share, _)| share).is_sorted(), "fold {fold}: {shares:?}");
+        assert!(shares.iter().zip(least).all(|((share, _), least)| *share > least), "fold {fold}: {shares:?}");
+        columns.push(shares.map(|(share, cycles)| format!("{:.1} % | {cycles:.0}", 100.0 * share)));
+    }
+    let names = ["at random", "near ones in one query", "the same, each moved so that its four pixels are one patch"];
+    let rows =
+        names.iter().enumerate().map(|(n, name)| format!("| {name} | {} | {} |\n", columns[0][n], columns[1][n]));
+    let table: String = rows.collect();
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../spec/geopim.md");
+    let text = std::fs::read_to_string(&page).expect("UTF-8");
+    let head = "| places | tile by tile | cycles a sample | pixel by pixel (folded) | cycles a sample |\n|---|---|---|---|---|\n";
+    let from = text.find(head).expect("the table") + head.len();
+    let to = from + text[from..].find("\n\n").expect("its end") + 1;
+    if std::env::var_os("UPDATE_SPEC").is_some() {
+        std::fs::write(&page, format!("{}{table}{}", &text[..from], &text[to..])).expect("it can be written");
+    } else {
+        assert_eq!(&text[from..to], table, "UPDATE_SPEC=1 writes the table of spec/geopim.md anew");
     }
 }
 

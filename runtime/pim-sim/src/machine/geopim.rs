@@ -5,6 +5,7 @@
 //! and their banks are closed again.
 
 mod gather;
+mod order;
 
 use super::account::{Bucket, Buckets};
 use super::lanes::{Effect, Rules, Source, Want};
@@ -242,7 +243,7 @@ impl Machine<'_> {
             return Err(Stop::new(Fail::Size, super::FULL.into()));
         }
         self.dram.sessions[channel].resume(report.end, report.due, &self.dram.config, &self.dram.controller);
-        commands.sort_by_key(|i| i.tick);
+        order::by_tick(&mut commands);
         self.dram.sessions[channel].replay(&self.dram.config, &commands);
         for i in &commands {
             self.dram.log.issued(channel, i, 1, false, place);

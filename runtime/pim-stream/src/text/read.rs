@@ -112,8 +112,13 @@ fn unit(c: &mut Cursor<'_>) -> Read<UnitConfig> {
     let kinds: Vec<usize> = (0..UnitConfig::KINDS.len()).collect();
     let kind = c.one_of("the kind of units", &kinds, |n| UnitConfig::KINDS[n])?;
     let mut unit = UnitConfig::of_kind(kind).expect("a kind of the table");
+    let mut said = Vec::new();
     while !c.is_end() {
         let (key, bytes) = c.word("a parameter")?;
+        if said.contains(&key) {
+            return c.error(bytes, format!("`{key}` is given twice"));
+        }
+        said.push(key);
         c.expect("=")?;
         let value = c.small("its value")?;
         if !unit.set(key, value) {

@@ -1,22 +1,37 @@
 //! What a unit adds up: pixels times shares times attention, in f32 (geopim.md section 2.5).
 
 use super::Sample;
-use crate::units::vector::{add, mul};
+use crate::units::vector::mul;
 use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 /// The accumulators of a query, one f32 a channel.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Accumulators(Vec<f32>);
+#[derive(Clone, Debug)]
+pub struct Accumulators {
+    sums: Vec<f32>,
+    /// A neighbour's channels, the sample's, and a place to round them: slices are converted as a whole, by the machine's own instructions
+    /// where it has them.
+    pixel: Vec<f32>,
+    value: Vec<f32>,
+    rounded: Vec<f16>,
+}
+
+/// Each number rounded to f16.
+fn round(values: &mut [f32], rounded: &mut [f16]) {
+    rounded.convert_from_f32_slice(values);
+    rounded.convert_to_f32_slice(values);
+}
 
 impl Accumulators {
     /// Cleared, for so many channels.
     pub fn new(channels: usize) -> Accumulators {
-        Accumulators(vec![0.0; channels])
+        let zeros = vec![0.0; channels];
+        Accumulators { sums: zeros.clone(), pixel: zeros.clone(), value: zeros, rounded: vec![f16::ZERO; channels] }
     }
 
     /// Begins anew.
     pub fn clear(&mut self) {
-        self.0.fill(0.0);
+        self.sums.fill(0.0);
     }
 
     /// Adds a sample, attention folded into the shares: `acc += f32(attention * share) * f32(pixel)` for each neighbour in
@@ -27,9 +42,9 @@ impl Accumulators {
     pub fn add_folded<'p>(&mut self, sample: &Sample, attention: u16, pixel: impl Fn(usize) -> &'p [u16]) {
         for (n, neighbour) in sample.neighbours.iter().enumerate() {
             let weight = f16::from_bits(mul(attention, neighbour.share)).to_f32();
-            let values = neighbour.pixel.map(|_| pixel(n));
-            for (c, acc) in self.0.iter_mut().enumerate() {
-                *acc += weight * values.map_or(0.0, |v| f16::from_bits(v[c]).to_f32());
+            self.take(neighbour.pixel.map(|_| pixel(n)));
+            for (acc, value) in self.sums.iter_mut().zip(&self.pixel) {
+                *acc += weight * value;
             }
         }
     }
@@ -37,23 +52,42 @@ impl Accumulators {
     /// Adds a sample as the seed does: the bilinear value in f16, every product and every sum rounded, neighbours in order,
     /// then `acc += f32(attention) * f32(value)`.
     pub fn add_unfolded<'p>(&mut self, sample: &Sample, attention: u16, pixel: impl Fn(usize) -> &'p [u16]) {
-        let values: [Option<&[u16]>; 4] = std::array::from_fn(|n| sample.neighbours[n].pixel.map(|_| pixel(n)));
+        for (n, neighbour) in sample.neighbours.iter().enumerate() {
+            let share = f16::from_bits(neighbour.share).to_f32();
+            self.take(neighbour.pixel.map(|_| pixel(n)));
+            self.pixel.iter_mut().for_each(|value| *value *= share);
+            round(&mut self.pixel, &mut self.rounded);
+            if n == 0 {
+                self.value.copy_from_slice(&self.pixel);
+                continue;
+            }
+            for (sum, term) in self.value.iter_mut().zip(&self.pixel) {
+                *sum += term;
+            }
+            round(&mut self.value, &mut self.rounded);
+        }
         let attention = f16::from_bits(attention).to_f32();
-        for (c, acc) in self.0.iter_mut().enumerate() {
-            let term = |n: usize| mul(sample.neighbours[n].share, values[n].map_or(0, |v| v[c]));
-            let value = (1..4).fold(term(0), |sum, n| add(sum, term(n)));
-            *acc += attention * f16::from_bits(value).to_f32();
+        for (acc, value) in self.sums.iter_mut().zip(&self.value) {
+            *acc += attention * value;
+        }
+    }
+
+    /// The channels of a neighbour; zeros of one outside.
+    fn take(&mut self, pixel: Option<&[u16]>) {
+        match pixel {
+            Some(bits) => bits.reinterpret_cast::<f16>().convert_to_f32_slice(&mut self.pixel),
+            None => self.pixel.fill(0.0),
         }
     }
 
     /// The sums, rounded to f16. What is no number is the one NaN 0x7e00: which NaN an operation gives is not fixed.
     pub fn output(&self) -> Vec<u16> {
-        self.0.iter().map(|x| if x.is_nan() { 0x7e00 } else { f16::from_f32(*x).to_bits() }).collect()
+        self.sums.iter().map(|x| if x.is_nan() { 0x7e00 } else { f16::from_f32(*x).to_bits() }).collect()
     }
 
     /// The sums.
     pub fn values(&self) -> &[f32] {
-        &self.0
+        &self.sums
     }
 }
 
