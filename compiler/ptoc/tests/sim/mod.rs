@@ -246,9 +246,7 @@ fn pages_of_long_runs() {
 #[test]
 fn pages_of_kernels() {
     let s = Sandbox::new();
-    let source = "kernel double(a: in f16[N], c: out f16[N])\n{\n    grid (i in tiles(N, 256));\n    let x = Vec(a.tile(i));\n    \
-                  TSTORE(c.tile(i), x + x);\n}\n";
-    s.file("double.tile", source);
+    s.file("double.tile", DOUBLE);
     let said = s.run("run double.tile --target hbm-pim -D N=4096 --random 1 --html p.html");
     assert!(said.contains("exit 0"), "{said}");
     let page = fs::read_to_string(s.path().join("p.html")).unwrap();
@@ -306,4 +304,33 @@ fn samples_that_are_no_numbers_and_no_samples() {
             s.run(&format!("run sample.tile --target geopim {sizes} -D H=4 -D W=4 -D S=5 --random 1 --backend pim"));
         assert!(said.contains("exit 0") && said.contains("(empty)"), "{said}");
     }
+}
+
+const DOUBLE: &str = "kernel double(a: in f16[N], c: out f16[N])\n{\n    grid (i in tiles(N, 256));\n    let x = Vec(a.tile(i));\n    \
+                      TSTORE(c.tile(i), x + x);\n}\n";
+
+/// What `emit` writes, in either form, `sim` executes: the same results and the same time as `run`.
+#[test]
+fn emitted_streams_are_executed() {
+    let s = Sandbox::new();
+    s.file("double.tile", DOUBLE);
+    let values = random(DType::F16, &[1000], 1, "a").unwrap();
+    s.file("a.npy", npy::write(&values));
+    let json = |said: String| -> Value { serde_json::from_str(said.split("stdout\n").nth(1).unwrap()).unwrap() };
+    let ran = json(s.run("run double.tile --target hbm-pim --in a=a.npy --out c=c.npy --json"));
+    for file in ["double.pim", "double.txt"] {
+        s.run(&format!("emit double.tile --target hbm-pim -D N=1000 --stage pim -o {file}"));
+        let simulated = json(s.run(&format!("sim {file} --in a=a.npy --out c=d.npy --json")));
+        assert!(fs::read(s.path().join("c.npy")).unwrap() == fs::read(s.path().join("d.npy")).unwrap(), "{file}");
+        assert_eq!(simulated["cycles"], ran["stats"]["cycles"], "{file}");
+    }
+}
+
+/// A launch that units cannot hold is refused before anybody makes arrays for it, which these would not fit either.
+#[test]
+fn refused_before_arrays_are_made() {
+    let s = Sandbox::new();
+    s.file("double.tile", DOUBLE);
+    let said = s.run("run double.tile --target hbm-pim -D N=1099511627776 --random 1");
+    assert!(said.contains("exit 1") && said.contains("E1319"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! Bars: where the time went, and the energy; and what the host would do.
 
 use super::super::report::percent;
-use super::{bytes, line_id, shares};
+use super::{bytes, line_id, ratio, shares};
 use crate::io::plural;
 use crate::page::escape;
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
@@ -171,7 +171,7 @@ pub(super) fn baseline(out: &mut String, r: &Report) {
     let mut row = |name: &str, us: f64, cells: [String; 4]| {
         let times = us * 1000.0 / r.ns().max(f64::MIN_POSITIVE);
         let cells: String = cells.iter().map(|c| format!("<td class=\"n\">{c}")).collect();
-        writeln!(out, "<tr><td>{name}<td class=\"n\">{us:.3}<td class=\"n\">{times:.2} x{cells}</tr>").ok();
+        writeln!(out, "<tr><td>{name}<td class=\"n\">{us:.3}<td class=\"n\">{}{cells}</tr>", ratio(times)).ok();
     };
     let [hits, misses, conflicts] = r.rows;
     let rate = |[hits, misses, conflicts]: [u64; 3]| {

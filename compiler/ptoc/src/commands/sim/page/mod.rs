@@ -94,13 +94,19 @@ fn cards(out: &mut String, r: &Report) {
     );
     if let Some(t) = &r.baseline.streaming {
         let times = t.ticks as f64 / r.ticks.max(1) as f64;
-        card("host, streaming", format!("{times:.2} x"), "of this run's time, moving each array once".into());
+        card("host, streaming", ratio(times), "of this run's time, moving each array once".into());
     }
     if let Some(t) = &r.baseline.gathering {
         let times = t.ticks as f64 / r.ticks.max(1) as f64;
-        card("host, gathering", format!("{times:.2} x"), "of this run's time, reading pixels query by query".into());
+        card("host, gathering", ratio(times), "of this run's time, reading pixels query by query".into());
     }
     out.push_str("</div>\n");
+}
+
+/// A ratio with three digits that count.
+pub(crate) fn ratio(times: f64) -> String {
+    let digits = if times > 0.0 { (2 - times.log10().floor() as i32).clamp(0, 6) } else { 0 };
+    format!("{times:.*} x", digits as usize)
 }
 
 /// A number of bytes with a unit that keeps it short.
