@@ -81,7 +81,8 @@ pub fn middle(text: &str, case: &Case<'_>) -> (Instance, ptoc_passes::Prepared) 
 /// Text to machine code.
 pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
     let (instance, prepared) = middle(text, case);
-    match compile(&prepared.module, &Options::default()) {
+    let module = prepared.module.as_ref().expect("targets of the CPU have loop IR");
+    match compile(module, &Options::default()) {
         Ok(code) => (instance, code),
         Err(d) => fail(&SourceMap::default(), &[d]),
     }

@@ -3,8 +3,11 @@
 //!
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
+//!
+//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size.
 
 mod kernels;
+mod pim;
 mod runtime;
 
 use kernels::{Case, build, front, ready};
@@ -153,7 +156,12 @@ fn gemm_ratio(text: &str) {
 }
 
 fn main() {
-    let dir = std::env::args().nth(1).unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").into());
+    let mut words = std::env::args().skip(1).peekable();
+    let pim = words.next_if(|w| w == "pim").is_some();
+    let dir = words.next().unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").into());
+    if pim {
+        return pim::table(&dir, 3);
+    }
     let read = |n: &str| std::fs::read_to_string(format!("{dir}{n}")).unwrap_or_else(|e| panic!("examples/{n}: {e}"));
     let (gemm, attention) = (read("gemm.tile"), read("attention.tile"));
     check_time();
