@@ -1,0 +1,375 @@
+//! Faults of events in words: what happens, why, and what to look for.
+
+use super::find::{Fault, Finding};
+use super::order::Wrong;
+use super::poly::Poly;
+use super::repair::Repair;
+use super::text;
+use super::walk::Walk;
+use ptoc_diagnostics::{Code, Diagnostic, codes};
+use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
+
+/// A fault of an event as a diagnostic.
+pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
+    let code = walk.code;
+    let site = &code.sites[f.site as usize];
+    let sync = match &site.stmt.op {
+        Op::Sync(op) => *op,
+        _ => SyncOp::Barrier(None),
+    };
+    let data: Option<&EventData> = sync.event().map(|e| &code.kernel.events[e.event]);
+    let what = f
+        .element
+        .map_or_else(|| data.map_or("an event".to_owned(), |d| format!("`{}`", d.name)), |e| text::element(walk, e));
+    let ring = data.filter(|d| matches!(d.purpose, Purpose::RingFull | Purpose::RingEmpty));
+    let word = data.map_or("barrier", |d| d.word(&sync));
+    let (id, message, label) = match &f.fault {
+        Fault::Order(Wrong::Down) => match ring {
+            Some(d) => ring_waits(walk, d, &what, f),
+            None => (
+                codes::WAIT_WITHOUT_SET,
+                match f.other {
+                    Some(_) => format!("`wait` for {what} never ends: nothing has set it again"),
+                    None => format!("`wait` for {what} never ends: nothing has set it"),
+                },
+                "waits for ever".to_owned(),
+            ),
+        },
+        Fault::Order(Wrong::Up(_)) => (
+            codes::FLAG_RAISED_TWICE,
+            match ring {
+                Some(_) => format!("{what} gets a second `{word}` before anyone took the first"),
+                None => format!("{what} is set although it is still up: no `wait` has taken it down"),
+            },
+            format!("the second `{word}`"),
+        ),
+        Fault::Order(Wrong::Unordered(..)) => (
+            codes::FLAG_RAISED_TWICE,
+            match ring {
+                Some(d) => format!("{what} may get its next `{word}` before the last `{}` is through", taking(d)),
+                None => format!("{what} may be set again before its last `wait` is through"),
+            },
+            format!("nothing orders this after that `{}`", data.map_or("wait", taking)),
+        ),
+        Fault::LeftUp => (
+            codes::SET_WITHOUT_WAIT,
+            match ring {
+                Some(_) => format!("{what} has a `{word}` that nobody takes"),
+                None => format!("{what} is set, and no `wait` takes it down before the block ends"),
+            },
+            "stays up".to_owned(),
+        ),
+        Fault::Order(Wrong::Stuck { completed: 1.., fresh: true, .. }) => (
+            codes::BARRIER_DEADLOCK,
+            format!(
+                "`wait` for {what} never ends: it waits for the phase that has just begun, and nothing arrives in that"
+            ),
+            "waits for ever".to_owned(),
+        ),
+        Fault::Order(Wrong::Stuck { pending, announced, came, completed, .. }) => {
+            stuck(&what, *pending, (announced, came), *completed)
+        }
+        Fault::Order(Wrong::OnePhaseEarly(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("`wait` for {what} may let its pipe through a phase early"),
+            "cannot tell this phase from the last but one: their parities are equal".to_owned(),
+        ),
+        Fault::Order(Wrong::Overtaken(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("a phase of {what} may end before everyone has seen that the one before it did"),
+            "may end the next phase".to_owned(),
+        ),
+        Fault::Order(Wrong::MixedPhases(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("this `{word}` may count for the phase of {what} that is not over yet"),
+            "nothing orders this after the end of the phase before".to_owned(),
+        ),
+        Fault::Order(Wrong::EarlyArrival(_)) => (
+            codes::EARLY_ARRIVAL,
+            format!("the phase of {what} may end before its bytes are announced"),
+            "the bytes are announced here, for the next phase".to_owned(),
+        ),
+        Fault::Order(Wrong::Unannounced { .. }) => (
+            codes::EARLY_ARRIVAL,
+            format!("the phase of {what} may end before its bytes are announced"),
+            format!("this `{word}` may be late: the arrivals of the phase do not wait for it"),
+        ),
+        Fault::Order(Wrong::Surplus(_)) => (
+            codes::PHASE_AMBIGUOUS,
+            format!("one arrival too many at {what}: its phase has all of them, and waits for bytes"),
+            "one more arrives here".to_owned(),
+        ),
+        Fault::Order(Wrong::TooManyBytes(n)) => (
+            codes::BARRIER_BYTES,
+            format!("{what} would have {n} bytes outstanding, and it counts up to {}", ptoc_ir::sync::MAX_BYTES),
+            "too many".to_owned(),
+        ),
+        Fault::BytesLeft { announced, came } => (
+            codes::BARRIER_BYTES,
+            match (announced, came) {
+                (Some(announced), Some(came)) => format!("{announced} bytes are announced at {what}, and {came} come"),
+                _ => format!("the bytes that are announced at {what} are not those that come"),
+            },
+            "the last that counts for this phase".to_owned(),
+        ),
+        Fault::BytesMoved { said, moved } => {
+            let total: i64 = moved.iter().sum();
+            (
+                codes::BARRIER_BYTES,
+                format!("{said} bytes are said to have come at {what}, and {total} were moved"),
+                format!("says {said} bytes"),
+            )
+        }
+        Fault::UnknownElement => (
+            codes::ORDER_NOT_PROVED,
+            format!("which element of {what} is meant is not known, so the order of pipes from here on is not proved"),
+            "not followed beyond this".to_owned(),
+        ),
+        Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes) => (
+            codes::ORDER_NOT_PROVED,
+            format!(
+                "whether as many bytes come at {what} as are announced is only known at run time, so its order is not proved"
+            ),
+            "the phase may end here, or not".to_owned(),
+        ),
+        Fault::UnknownNumber => (
+            codes::ORDER_NOT_PROVED,
+            format!("the number here is only known at run time, so the order that {what} makes is not proved"),
+            "not followed beyond this".to_owned(),
+        ),
+        Fault::Race { .. } => (codes::HAZARDS_UNDECIDED, String::new(), String::new()),
+    };
+    let span = site.stmt.span;
+    let mut d = if f.sure {
+        Diagnostic::error(id, span, message)
+    } else if f.fault.is_unknown() {
+        Diagnostic::warning(id, span, message)
+    } else {
+        Diagnostic::warning(codes::ORDER_NOT_PROVED, span, format!("not excluded: {message}"))
+            .with_note("conditions on the path decide it; that they exclude each other is not known")
+    };
+    d = d.with_label(label);
+    if let Some((other, before)) = &f.other
+        && *other != f.site
+    {
+        let when = text::iterations(walk, (*other as usize, before), (f.site as usize, &f.at));
+        let text = match (&f.fault, when) {
+            (Fault::Order(Wrong::Up(_)), _) => "up since here".to_owned(),
+            (Fault::Order(Wrong::Down), _) if ring.is_some() => "took the slot before".to_owned(),
+            (Fault::Order(Wrong::Down), _) => "took it down before".to_owned(),
+            (Fault::Order(Wrong::Unordered(..)), Some((x, y, n))) if n != 0 => {
+                format!("the `{}` of {x}; the `{word}` is that of {y}", data.map_or("wait", taking))
+            }
+            (Fault::Order(Wrong::Unordered(..)), _) => format!("this `{}`", data.map_or("wait", taking)),
+            (Fault::Order(Wrong::Unannounced { .. }), _) => "the phase may end here, or before".to_owned(),
+            (Fault::Order(Wrong::Surplus(_)), _) => "the last that the phase takes".to_owned(),
+            (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase: no bytes are announced yet".to_owned(),
+            (Fault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
+            _ => "part of the phase before".to_owned(),
+        };
+        d = d.with_secondary(text::span(walk, *other), text);
+    }
+    if let Some(data) = data {
+        d = d.with_secondary(data.span, declared(data));
+    }
+    d = why(walk, d, f, data, ring.is_some());
+    if matches!(f.fault, Fault::LeftUp | Fault::Order(Wrong::Down | Wrong::Up(_) | Wrong::Stuck { .. }))
+        && let Some(when) = text::when(walk, f)
+    {
+        d = d.with_note(when);
+    }
+    if repair.is_none() {
+        d = help(walk, d, f, data);
+    }
+    d
+}
+
+fn declared(data: &EventData) -> String {
+    match data.purpose {
+        Purpose::RingFull | Purpose::RingEmpty => {
+            format!("ring `{}` of {} slot{}", data.name, data.count, if data.count == 1 { "" } else { "s" })
+        }
+        _ => format!("set on {}, waited for on {}", data.from, data.to),
+    }
+}
+
+/// The word of the operation that waits for the event.
+fn taking(data: &EventData) -> &'static str {
+    match data.purpose {
+        Purpose::RingEmpty => "acquire",
+        _ => "wait",
+    }
+}
+
+fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, String, String) {
+    let name = &d.name;
+    let drain = text::span(walk, f.site) == d.span;
+    let message = match (d.purpose, &f.other) {
+        (Purpose::RingEmpty, _) if drain => {
+            format!("{what} is never released: the block waits for it at its end for ever")
+        }
+        (Purpose::RingEmpty, _) => {
+            format!("`{name}.acquire()` waits for ever: {what} is still taken, as nothing has released it since")
+        }
+        (_, Some(_)) => {
+            format!(
+                "`{name}.wait()` waits for ever: {what} was taken already, and neither released nor filled again since"
+            )
+        }
+        _ => format!("`{name}.wait()` waits for ever: nothing is committed to {what}"),
+    };
+    let who = if d.purpose == Purpose::RingEmpty { "the producer" } else { "the consumer" };
+    (codes::WAIT_WITHOUT_SET, message, format!("{who} waits here for ever"))
+}
+
+fn stuck(what: &str, pending: u32, (announced, came): (&Poly, &Poly), completed: u64) -> (Code, String, String) {
+    let label = "waits for ever".to_owned();
+    if announced != came {
+        let bytes = match (announced.constant(), came.constant()) {
+            (Some(announced), Some(came)) => format!("{announced} bytes are announced, {came} have come"),
+            _ => "the bytes that are announced are not those that have come".to_owned(),
+        };
+        let missing = match pending {
+            0 => String::new(),
+            1 => ", and 1 arrival is missing".to_owned(),
+            n => format!(", and {n} arrivals are missing"),
+        };
+        return (codes::BARRIER_DEADLOCK, format!("`wait` for {what} never ends: {bytes}{missing}"), label);
+    }
+    let message = match completed {
+        0 => format!("`wait` for {what} never ends: its first phase needs {pending} more {}", arrivals(pending)),
+        _ => format!("`wait` for {what} never ends: this phase needs {pending} more {}", arrivals(pending)),
+    };
+    (codes::BARRIER_DEADLOCK, message, label)
+}
+
+fn arrivals(n: u32) -> &'static str {
+    if n == 1 { "arrival" } else { "arrivals" }
+}
+
+fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: bool) -> Diagnostic {
+    match &f.fault {
+        Fault::Order(Wrong::Down) if !ring => {
+            d.with_note("each `set` meets one `wait`, and comes before it in the program")
+        }
+        Fault::Order(Wrong::Unordered(..)) => {
+            let (from, to) = data.map_or(("S", "S"), |d| (d.from.name(), d.to.name()));
+            d.with_note(format!("{from} may run ahead of {to}, and a flag that is up already counts once"))
+        }
+        Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
+            d.with_note("nothing in the kernel arrives at it")
+        }
+        Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => {
+            d.with_note(format!("the phase before it has ended, so the barrier is in a phase of parity {}", completed & 1))
+        }
+        Fault::Order(Wrong::Stuck { .. }) if starts(f) => d.with_note(
+            "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
+        ),
+        Fault::Order(Wrong::Unannounced { .. }) => d.with_note(
+            "no byte is pending before the announcement: if the arrivals come first, the phase ends without its bytes",
+        ),
+        Fault::Order(Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_)) => {
+            d.with_note("a wait sees the parity of the phase only: after two phases it is as before")
+        }
+        Fault::BytesMoved { moved, .. } if moved.len() > 1 => {
+            let parts: Vec<String> = moved.iter().map(i64::to_string).collect();
+            d.with_note(format!("the loads before it move {} bytes", parts.join(" + ")))
+        }
+        _ => d,
+    }
+}
+
+/// Is it the first iteration, before anybody arrived?
+fn starts(f: &Finding) -> bool {
+    let first = f.at.iter().all(|n| *n == 0);
+    let fresh = |p: &Poly| p.constant() == Some(0);
+    match &f.fault {
+        Fault::Order(Wrong::Stuck { completed: 0, announced, came, .. }) => first && fresh(announced) && fresh(came),
+        _ => false,
+    }
+}
+
+fn none_arrives(walk: &Walk, f: &Finding) -> bool {
+    let event = f.element.map(|e| walk.carried.elements[e as usize].0);
+    walk.code.sites.iter().all(|s| match &s.stmt.op {
+        Op::Sync(op @ (SyncOp::Arrive(_) | SyncOp::ArriveExpect(..))) => op.event().map(|e| e.event) != event,
+        _ => true,
+    })
+}
+
+fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Diagnostic {
+    let Some(data) = data else { return d };
+    let ring = matches!(data.purpose, Purpose::RingFull | Purpose::RingEmpty);
+    let (name, from, to) = (&data.name, data.from, data.to);
+    let one = match f.element {
+        Some(e) if data.count > 1 => format!("{name}[{}]", walk.carried.elements[e as usize].1),
+        _ => name.to_string(),
+    };
+    match (&f.fault, ring) {
+        (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
+            d.with_help(format!("call `{name}.release()` when the slot has been read, once for each `wait()`"))
+        }
+        (Fault::Order(Wrong::Down), true) if f.other.is_some() => {
+            d.with_help(format!("call `{name}.release()` after each `wait()`, when the slot has been read"))
+        }
+        (Fault::Order(Wrong::Down), true) => {
+            d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()`"))
+        }
+        (Fault::Order(Wrong::Down), false) => {
+            let add = format!("add `set({one});` before this `wait`, after the work of pipe {from} that it waits for");
+            d.with_help(match walk.code.sites[f.site as usize].loops.is_empty() || f.other.is_some() {
+                true => add,
+                false => format!("{add}; if pipe {to} need not wait the first time, set it once before the loop"),
+            })
+        }
+        (Fault::LeftUp, false) => d.with_help(format!("add `wait({one});` before the block ends")),
+        (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
+        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("add `wait({one});` between the two")),
+        (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
+            "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and take them in turn"
+        )),
+        (Fault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
+        (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
+            let parity = completed & 1;
+            d.with_help(format!(
+                "parity {} waits for the phase before, which is over; to wait for this one, add `arrive({one});` before it",
+                1 - parity
+            ))
+        }
+        (Fault::Order(Wrong::Stuck { .. }), _) if starts(f) => {
+            d.with_help("start with phase 1, or arrive before the first wait".to_owned())
+        }
+        (Fault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
+            let declared = match data.kind {
+                ptoc_ir::tile::EventKind::Barrier { arrivals } => arrivals,
+                ptoc_ir::tile::EventKind::Flag => 0,
+            };
+            d.with_help(if *pending < declared {
+                format!(
+                    "{} of {declared} arrivals come: declare `arrivals = {}`, or add the missing `arrive({one})`",
+                    declared - pending,
+                    declared - pending
+                )
+            } else {
+                format!("add `arrive({one});` after the work of pipe {from} that is waited for")
+            })
+        }
+        (Fault::Order(Wrong::EarlyArrival(_)), _) => {
+            d.with_help("announce before the arrival, or both in one step: `arrive_and_expect`".to_owned())
+        }
+        (Fault::Order(Wrong::Unannounced { .. }), _) => d.with_help(
+            "let the role that arrives announce the bytes too, in one step: `arrive_and_expect`; or let it wait until they are announced"
+                .to_owned(),
+        ),
+        (Fault::Order(Wrong::Surplus(_)), _) => {
+            let ptoc_ir::tile::EventKind::Barrier { arrivals } = data.kind else { return d };
+            d.with_help(format!(
+                "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for this one"
+            ))
+        }
+        (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
+            d.with_help("announce as many bytes as the loads move".to_owned())
+        }
+        _ => d,
+    }
+}
