@@ -22,6 +22,7 @@ mod pim_backend;
 mod pim_hbm;
 mod pim_hbm_reference;
 mod pim_language;
+mod pim_messages;
 mod pim_program;
 mod plan_source;
 mod plans;

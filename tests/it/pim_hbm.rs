@@ -81,6 +81,100 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Sums of rows and of columns, of sizes that fill neither lanes nor blocks, in a loop, of computed values, with and without more work
+    /// on the sums.
+    #[test]
+    fn sums_of_any_size(
+        (m, n) in (1u32..100, 1u32..150),
+        (bm, bn) in (prop::sample::select(vec![1u32, 2, 8, 16, 32, 48]), prop::sample::select(vec![16u32, 32, 64])),
+        before in prop::sample::select(vec!["x", "x * x", "x - 0.5", "max(x, 0.0)"]),
+        after in prop::sample::select(vec!["s", "s * s", "-s", "s * 0.25 + 1.0", "max(s, 0.0)"]),
+        form in 0u32..4,
+    ) {
+        // A column tile of the source is a multiple of 16 rows high.
+        let bm = if form == 1 { bm.next_multiple_of(16) } else { bm };
+        let body = match form {
+            0 => format!("grid (i in tiles(M, {bm}));\nlet x = Vec(a.tile(i, _));\nlet s = rowsum({before});\nTSTORE(col(y).tile(i, _), {after});"),
+            1 => format!("grid (i in tiles(M, {bm}));\nlet s = tile Vec<f16, i, 1>;\ns = 0.0;\nfor j in tiles(N, {bn}) {{ let x = Vec(a.tile(i, j)); s += rowsum({before}); }}\nTSTORE(col(y).tile(i, _), {after});"),
+            2 => format!("grid (j in tiles(N, {bn}));\nlet x = Vec(a.tile(_, j));\nlet s = colsum({before});\nTSTORE(y.tile(j), {after});"),
+            _ => format!("grid (j in tiles(N, {bn}));\nlet s = tile Vec<f16, 1, j>;\ns = 0.0;\nfor i in tiles(M, {bm}) {{ let x = Vec(a.tile(i, j)); s += colsum({before}); }}\nTSTORE(y.tile(j), {after});"),
+        };
+        let extent = if form < 2 { "M" } else { "N" };
+        let text = format!("kernel k(a: in f16[M, N], y: out f16[{extent}]) {{\n{body}\n}}\n");
+        let path = file(&format!("sum_{m}_{n}_{bm}_{bn}_{form}.tile"), &text);
+        agree(&path, "k", "y", &[("M", m), ("N", n)]);
+        let _ = std::fs::remove_file(path);
+    }
+
+    /// Any number of units, and rows of the author's in them: digits of the memory's counts or not.
+    #[test]
+    fn any_number_of_units((units, rows) in (1u32..=128, 1u32..4), by_unit in any::<bool>()) {
+        let n = units * rows;
+        let (at, on) = match by_unit {
+            true => (format!("(({units}, {rows}), 16):((1@unit, 1@row), 2@byte)"), format!("({units}, {rows}):(1@unit, 0)")),
+            false => (format!("(({rows}, {units}), 16):((1@row, 1@unit), 2@byte)"), format!("({rows}, {units}):(0, 1@unit)")),
+        };
+        let text = format!(
+            "kernel k(a: in f16[{n}, 16] at {at}, y: out f16[{n}, 16]) {{\ngrid (i in tiles({n}, 1)) on {on};\n\
+             TSTORE(y.tile(i, _), Vec(a.tile(i, _)) * 0.5);\n}}\n"
+        );
+        let path = file(&format!("units_{units}_{rows}.tile"), &text);
+        agree(&path, "k", "y", &[]);
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// A burst is read before it is overwritten, whatever the order of the stores: copies that swap, shifts, sums of what is scaled in place.
+#[test]
+fn overwritten_operands() {
+    let kernel = |body: &str| {
+        format!(
+            "kernel k(a: inout f16[N, 64], y: out f16[N]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n{body}\n}}\n"
+        )
+    };
+    let cases = [
+        ("swap", "for r in 0..4 { TSTORE(a[i.start + r, _], x[3 - r, _]); }\nTSTORE(col(y).tile(i, _), rowsum(x));"),
+        (
+            "shift",
+            "for r in 1..4 { TSTORE(a[i.start + r, _], x[r, _] + x[r - 1, _]); }\nTSTORE(col(y).tile(i, _), rowsum(x));",
+        ),
+        ("scale", "TSTORE(a.tile(i, _), x + x);\nlet s = rowsum(x);\nTSTORE(col(y).tile(i, _), s * s);"),
+        (
+            "later",
+            "let s = rowsum(x);\nTSTORE(a.tile(i, _), x * x);\nTSTORE(col(y).tile(i, _), s + Vec(col(y).tile(i, _)));",
+        ),
+    ];
+    for (name, body) in cases {
+        let path = file(
+            &format!("{name}.tile"),
+            &kernel(body).replace("y: out", if name == "later" { "y: inout" } else { "y: out" }),
+        );
+        for n in [4, 60, 2000] {
+            agree(&path, "k", "a", &[("N", n)]);
+            agree(&path, "k", "y", &[("N", n)]);
+        }
+    }
+}
+
+/// Pseudo-channels whose blocks differ have commands of their own; units of one pseudo-channel cannot.
+#[test]
+fn pseudo_channels_that_differ() {
+    let text = "kernel k(a: in f16[N, 64], y: out f16[N, 64]) {\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n\
+                if i.start < 32 { x = x + x; }\nif i.start >= 64 && i.start < 96 { x = x * x; }\nTSTORE(y.tile(i, _), x);\n}\n";
+    let path = file("differ.tile", text);
+    for n in [128, 201] {
+        agree(&path, "k", "y", &[("N", n)]);
+    }
+    let words = ["emit", &path.display().to_string(), "--stage", "pim", "--target", "hbm-pim", "-D", "N=128"];
+    let outcome = command(&words);
+    let execs: Vec<&str> = outcome.out.lines().filter(|l| l.starts_with("exec")).collect();
+    assert_eq!(execs.len(), 3, "{execs:?}{}", outcome.err);
+    assert!(execs[1].starts_with("exec 0.1,1.1 "), "{execs:?}");
+}
+
 /// What the units do not do, with the code that says so and a word of the message.
 #[test]
 fn what_no_unit_does() {
@@ -96,6 +190,7 @@ fn what_no_unit_does() {
         ("smaller", kernel("TSTORE(y.tile(i, _), min(x, 0.0));"), "E1320", "a - max(a - b, 0.0)"),
         ("largest", kernel("TSTORE(y.tile(i, _), x + colmax(x));"), "E1320", "TCOLMAX"),
         ("wide", kernel("TSTORE(y.tile(i, _), f16(f32(x)));"), "E1320", "f32"),
+        ("spread", kernel("TSTORE(y.tile(i, _), x - rowsum(x));"), "E1320", "a lane does not reach other lanes"),
         ("branch", kernel("if a[0, 0] > 0.0 { TSTORE(y.tile(i, _), x); }"), "E1313", "depend on data"),
         ("uneven", kernel("if i.start == 4 { x = x + x; } TSTORE(y.tile(i, _), x);"), "E1316", "lock step"),
         (

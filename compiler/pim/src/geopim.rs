@@ -158,7 +158,13 @@ pub fn compile(
 ) -> Result<Piece, Refused> {
     let queries = queries(kernel, values, target)?;
     if Numbers::new(kernel, values).grid().contains(&0) {
-        return Ok(Piece { wants: Vec::new(), host: Vec::new(), steps: Vec::new(), gives: Vec::new() });
+        return Ok(Piece {
+            wants: Vec::new(),
+            host: Vec::new(),
+            steps: Vec::new(),
+            gives: Vec::new(),
+            temps: Vec::new(),
+        });
     }
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();
@@ -588,7 +594,7 @@ impl<'k> Plan<'k> {
             ..Command::new(Kind::Execute)
         }));
         step(Action::Driver(Command { output: address(out_row), ..Command::new(Kind::Read) }));
-        Ok(Piece { wants, host: vec![geo], steps, gives: vec![need(out, out_laid)] })
+        Ok(Piece { wants, host: vec![geo], steps, gives: vec![need(out, out_laid)], temps: Vec::new() })
     }
 
     fn geo_unit(&self) -> (u32, u32, u32) {

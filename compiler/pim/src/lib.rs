@@ -19,7 +19,7 @@ use program::{Array, Launch, Program, Work};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::{Target, UnitKind};
-use ptoc_pim_stream::stream::{Place, Role, Step};
+use ptoc_pim_stream::stream::{Place, Role, Step, TensorDecl};
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
 use rows::{Laid, Rows};
 
@@ -48,6 +48,8 @@ pub struct Piece {
     pub steps: Vec<Step>,
     /// Tensors that are there afterwards.
     pub gives: Vec<Need>,
+    /// Arrays that the steps have for themselves, numbered behind the kernel's tensors.
+    pub temps: Vec<TensorDecl>,
 }
 
 /// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_ir::interp::prologue`), by number. The caller

@@ -90,7 +90,8 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
     let given = |a: &Array| matches!(a.role, Role::In | Role::InOut) || a.fill.is_some();
     let states = program.arrays.iter().map(|a| State { host: given(a), copies: Vec::new() }).collect();
     let pieces = program.launches.iter().map(|_| None).collect();
-    let mut linker = Linker { program, target, lines, g, states, pieces, steps: Vec::new(), hosted: Vec::new() };
+    let mut linker =
+        Linker { program, target, lines, g, states, pieces, steps: Vec::new(), hosted: Vec::new(), temps: Vec::new() };
     for n in 0..program.launches.len() {
         linker.launch(n)?;
     }
@@ -108,7 +109,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
             overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
         },
         unit: crate::unit(target),
-        tensors: program.arrays.iter().map(declared).collect(),
+        tensors: program.arrays.iter().map(declared).chain(linker.temps).collect(),
         files: Vec::new(),
         steps: linker.steps,
     };
@@ -134,6 +135,8 @@ struct Linker<'p, 'k> {
     pieces: Vec<Option<Piece>>,
     steps: Vec<Step>,
     hosted: Vec<usize>,
+    /// Arrays of steps, behind the program's.
+    temps: Vec<TensorDecl>,
 }
 
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
@@ -196,7 +199,7 @@ impl<'p, 'k> Linker<'p, 'k> {
 
     /// A launch of the units.
     fn units(&mut self, n: usize) -> Res {
-        let launch = &self.program.launches[n];
+        let (launch, program_arrays) = (&self.program.launches[n], self.program.arrays.len());
         let rows = self.rows(&launch.arrays);
         let piece =
             crate::piece(launch, self.target, self.lines, &rows).map_err(|d| self.crowded(d, &launch.arrays))?;
@@ -209,9 +212,13 @@ impl<'p, 'k> Linker<'p, 'k> {
             let place = if self.program.whole { call } else { need.place };
             self.bring_in(array(need.tensor), &need.laid, place);
         }
+        let first = (program_arrays + self.temps.len()) as u32;
         for mut step in piece.steps {
-            rename(&mut step.action, launch);
+            rename(&mut step.action, launch, first);
             self.steps.push(step);
+        }
+        for (n, temp) in (first..).zip(piece.temps) {
+            self.temps.push(TensorDecl { name: format!("lanes..{n}"), ..temp });
         }
         for need in piece.gives {
             self.states[array(need.tensor) as usize] = State { host: false, copies: vec![need.laid] };
@@ -375,9 +382,12 @@ fn one_copy(p: &Placement) -> Placement {
     Placement { replicated: false, ..p.clone() }
 }
 
-/// A kernel's numbers of tensors become the program's of arrays.
-fn rename(action: &mut Action, launch: &Launch<'_>) {
-    let array = |tensor: &mut u32| *tensor = launch.arrays[*tensor as usize];
+/// A kernel's numbers of tensors become the program's of arrays; its steps' own arrays begin with number `first`.
+fn rename(action: &mut Action, launch: &Launch<'_>, first: u32) {
+    let tensors = launch.arrays.len() as u32;
+    let array = |tensor: &mut u32| {
+        *tensor = launch.arrays.get(*tensor as usize).copied().unwrap_or_else(|| first + *tensor - tensors);
+    };
     match action {
         Action::Params(p) => array(&mut p.geo),
         Action::Exec(e) => e.ops.iter_mut().for_each(|op| {
@@ -385,6 +395,7 @@ fn rename(action: &mut Action, launch: &Launch<'_>) {
                 array(tensor);
             }
         }),
+        Action::Move { tensor, .. } => array(tensor),
         // Pieces have no steps that name other arrays.
         _ => {}
     }

@@ -68,7 +68,12 @@ impl Rows {
 
     /// The longest piece that is free.
     pub fn longest(&self) -> u32 {
-        self.free.iter().map(|r| r.end - r.start).max().unwrap_or(0)
+        self.longest_piece().len() as u32
+    }
+
+    /// Its rows.
+    pub fn longest_piece(&self) -> Range<u32> {
+        self.free.iter().max_by_key(|r| r.len()).cloned().unwrap_or_default()
     }
 }
 

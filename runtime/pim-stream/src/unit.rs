@@ -187,7 +187,8 @@ impl UnitConfig {
     /// Channel, pseudo-channel, bank group and first bank of unit `n`, which is below [`Self::count`].
     pub fn home(&self, n: u32, g: &Geometry) -> [u32; 4] {
         let per_group = g.bank / self.banks().max(1);
-        let spread = !matches!(self, UnitConfig::GeoPim(u) if u.spread == 0);
+        // Commands step the units of a pseudo-channel together, so these are counted first.
+        let spread = matches!(self, UnitConfig::GeoPim(u) if u.spread != 0);
         // Digits from the fastest on, and where each goes.
         let order = if spread { [0, 1, 2, 3] } else { [3, 2, 1, 0] };
         let extents = [g.channel, g.pch, g.bg, per_group.max(1)];
@@ -220,7 +221,9 @@ mod tests {
         }
         let packed = UnitConfig::GeoPim(GeoPim { spread: 0, ..GeoPim::default() });
         assert_eq!((packed.home(5, &G), packed.home(16, &G)), ([0, 0, 1, 1], [0, 1, 0, 0]));
-        let spread = UnitConfig::HbmPim(HbmPim::default());
-        assert_eq!((spread.home(1, &G), spread.home(17, &G)), ([1, 0, 0, 0], [1, 0, 0, 2]));
+        let spread = UnitConfig::GeoPim(GeoPim::default());
+        assert_eq!((spread.home(1, &G), spread.home(17, &G)), ([1, 0, 0, 0], [1, 0, 0, 1]));
+        let hbm = UnitConfig::HbmPim(HbmPim::default());
+        assert_eq!((hbm.home(1, &G), hbm.home(2, &G), hbm.home(17, &G)), ([0, 0, 0, 2], [0, 0, 1, 0], [1, 0, 0, 2]));
     }
 }

@@ -2,12 +2,12 @@
 //! same rows and columns for all blocks; what all blocks read alike stays with the host, which brings it.
 
 use super::Res;
-use super::places::{leaves, pad, room};
-use super::trace::LANES;
+use super::places::{self, pad, room};
+use super::trace::{LANES, is_down};
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, ViewRef};
-use ptoc_isa::Sem;
+use ptoc_isa::{Loc, Sem, TileType};
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
 
@@ -100,7 +100,8 @@ pub fn chosen(
     let t = &kernel.tensors[id];
     let used: Vec<(&Vec<i64>, &Corners)> =
         blocks.iter().zip(boxes).filter_map(|(at, b)| b.as_ref().map(|b| (at, b))).collect();
-    let into_registers = kernel_loads_to_registers(kernel, id);
+    // The author wants it brought there then.
+    let into_registers = moves(kernel, id, |ty| matches!(ty.loc, Loc::GrfA | Loc::GrfB));
     // What is not f16 is refused where it is loaded.
     if used.is_empty() || t.dtype != ptoc_tensor::DType::F16 || (t.dir == TensorDir::In && into_registers) {
         return Ok(None);
@@ -131,40 +132,56 @@ pub fn chosen(
             return Ok(None);
         }
         let message = format!("blocks that differ in `{}` share parts of `{}`", kernel.grid[e].name, t.name);
-        return room(t.span, message, "say where it is: `at LAYOUT`");
+        let help =
+            "let each block store a part of its own, or say where the tensor is and who runs a block (`at`, `on`)";
+        return room(t.span, message, help);
     }
     // Where no dimension of the grid moves, a block's unit has all of it.
     let sizes: Vec<i64> =
         sizes.iter().zip(&axes).zip(shape).map(|((&s, a), &e)| if a.is_some() { s } else { e }).collect();
-    lay_out(t.span, &t.name, &sizes, &axes, on, g).map(Some)
+    // Elements of a column are next to each other where it has no neighbours.
+    let lanes = match moves(kernel, id, is_down) {
+        true => shape.iter().rposition(|&e| e != 1).unwrap_or_default(),
+        false => shape.len().saturating_sub(1),
+    };
+    lay_out(t.span, &t.name, &sizes, lanes, &axes, on, g).map(Some)
 }
 
-/// Is the tensor loaded into registers? The author wants it brought there then.
-fn kernel_loads_to_registers(kernel: &Kernel, id: TensorId) -> bool {
-    fn search(kernel: &Kernel, id: TensorId, region: &[tile::Stmt]) -> bool {
+/// Is there a load into such a tile, or a store from one?
+fn moves(kernel: &Kernel, id: TensorId, tile: impl Fn(&TileType) -> bool) -> bool {
+    fn search(kernel: &Kernel, id: TensorId, region: &[tile::Stmt], tile: &dyn Fn(&TileType) -> bool) -> bool {
+        let within = |r: &[tile::Stmt]| search(kernel, id, r, tile);
         region.iter().any(|s| match &s.op {
             Op::Inst(inst) => match &inst.operands[..] {
-                [Operand::Tile(d), Operand::View(v)] => {
-                    let loc = kernel.tiles[d.tile].ty.loc;
-                    v.tensor == id && matches!(loc, ptoc_isa::Loc::GrfA | ptoc_isa::Loc::GrfB)
+                [Operand::Tile(t), Operand::View(v)] | [Operand::View(v), Operand::Tile(t)] => {
+                    v.tensor == id && tile(&kernel.tiles[t.tile].ty)
                 }
                 _ => false,
             },
-            Op::For(x) => search(kernel, id, &x.body),
-            Op::If(x) => search(kernel, id, &x.then) || search(kernel, id, &x.els),
-            Op::While(x) => search(kernel, id, &x.head) || search(kernel, id, &x.body),
-            Op::Scope(x) => search(kernel, id, &x.body),
+            Op::For(x) => within(&x.body),
+            Op::If(x) => within(&x.then) || within(&x.els),
+            Op::While(x) => within(&x.head) || within(&x.body),
+            Op::Scope(x) => within(&x.body),
             _ => false,
         })
     }
-    search(kernel, id, &kernel.body)
+    search(kernel, id, &kernel.body, &tile)
 }
 
-/// Boxes of these sizes in their units: lanes, then columns of the even bank, then rows; a unit's further blocks in further rows.
+/// By dimension and leaf of the grid's placement, the leaves of the stream.
+fn one_by_one(on: &tile::Placement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>> {
+    // All leaves are split in the same way, so they are dimensions of their own here.
+    let single: Vec<Vec<tile::PlaceLeaf>> = on.leaves().map(|l| vec![*l]).collect();
+    let mut parts = places::dims(&single, g)?.into_iter();
+    Some(on.dims.iter().map(|d| parts.by_ref().take(d.len()).collect()).collect())
+}
+
+/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks in further rows.
 fn lay_out(
     span: Span,
     name: &str,
     sizes: &[i64],
+    along: usize,
     axes: &[Option<usize>],
     on: &tile::Placement,
     g: &Geometry,
@@ -195,7 +212,7 @@ fn lay_out(
     };
     for (d, &size) in sizes.iter().enumerate().rev() {
         let mut out = Vec::new();
-        if d + 1 == sizes.len() {
+        if d == along {
             let lanes = size.min(i64::from(LANES));
             out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });
             let bursts = (size + lanes - 1) / lanes;
@@ -212,9 +229,12 @@ fn lay_out(
     }
     // Whole rows for a block.
     let mut rows = (step + columns - 1) / columns;
+    let Some(above) = one_by_one(on, g) else {
+        return room(span, format!("the units of `on` do not hold `{name}`"), "say where it is: `at LAYOUT`");
+    };
     for (d, axis) in axes.iter().enumerate() {
         let Some(e) = axis else { continue };
-        for leaf in &on.dims[*e] {
+        for (leaf, parts) in on.dims[*e].iter().zip(&above[*e]) {
             match (leaf.coord, leaf.stride) {
                 (None, _) | (_, 0) if leaf.extent > 1 => {
                     let (Ok(extent), Ok(stride)) = (u32::try_from(leaf.extent), u32::try_from(rows)) else {
@@ -224,16 +244,7 @@ fn lay_out(
                     rows = rows.saturating_mul(leaf.extent);
                 }
                 (None, _) | (_, 0) => {}
-                _ => match leaves(leaf, g) {
-                    Some(parts) => dims[d].extend(parts),
-                    None => {
-                        return room(
-                            span,
-                            format!("the units of `on` do not hold `{name}`"),
-                            "say where it is: `at LAYOUT`",
-                        );
-                    }
-                },
+                _ => dims[d].extend(parts),
             }
         }
     }

@@ -68,6 +68,9 @@ pub struct Choice {
     pub stores: usize,
     /// The host brings vectors when the source loads them, not when they are needed.
     pub early: bool,
+    /// Values are computed one store after the other, each just before it is used, and not in the order of the source: fewer are
+    /// live at once, but equal operations stand apart.
+    pub on_demand: bool,
 }
 
 impl Choice {
@@ -77,7 +80,10 @@ impl Choice {
         if stores > 8 {
             sizes.push(stores);
         }
-        sizes.into_iter().flat_map(|stores| [true, false].map(|early| Choice { stores, early })).collect()
+        let of_source = sizes.iter().flat_map(|&stores| [true, false].map(|early| (stores, early, false)));
+        let on_demand = sizes.iter().map(|&stores| (stores, false, true));
+        let all = of_source.chain(on_demand);
+        all.map(|(stores, early, on_demand)| Choice { stores, early, on_demand }).collect()
     }
 }
 
@@ -99,16 +105,16 @@ pub struct Coder<'n> {
 
 type Tried<T = ()> = Result<T, Trouble>;
 
-/// Events of each strip of a round's stores.
+/// Events of each strip of a round's stores. `overwritten` are the bursts that the round has stored already.
 pub fn round(
     nodes: &Nodes,
     stores: &[Store],
-    versions: &FxHashMap<BankBurst, u32>,
+    overwritten: &FxHashSet<BankBurst>,
     scalars: &mut (Option<u16>, Option<u16>),
     choice: Choice,
 ) -> Tried<Vec<Vec<Event>>> {
     let mut out = Vec::new();
-    let mut overwritten: FxHashSet<BankBurst> = FxHashSet::default();
+    let mut overwritten = overwritten.clone();
     for strip in stores.chunks(choice.stores.max(1)) {
         let mut coder = Coder {
             nodes,
@@ -121,10 +127,10 @@ pub fn round(
             last: strip[0].at,
             events: Vec::new(),
         };
-        let order = coder.closure(strip);
+        let order = coder.closure(strip, choice.on_demand);
         for &id in &order {
-            if let Node::Bank { at, version } = nodes.get(id)
-                && (overwritten.contains(&at) || versions.get(&at).copied().unwrap_or(0) != version)
+            if let Node::Bank { at } = nodes.get(id)
+                && overwritten.contains(&at)
             {
                 return Err(Trouble::Stale(nodes.span(id)));
             }
@@ -140,23 +146,28 @@ pub fn round(
 
 impl Coder<'_> {
     /// What the stores need, operands first, and how often each is used.
-    fn closure(&mut self, strip: &[Store]) -> Vec<NodeId> {
-        let mut stack: Vec<NodeId> = strip.iter().map(|s| s.node).collect();
-        stack.iter().for_each(|id| *self.uses.entry(*id).or_default() += 1);
-        let mut seen: FxHashSet<NodeId> = stack.iter().copied().collect();
-        let mut order = Vec::new();
-        let mut work: Vec<NodeId> = seen.iter().copied().collect();
-        stack.clear();
-        while let Some(id) = work.pop() {
-            order.push(id);
-            for o in self.nodes.get(id).operands() {
-                *self.uses.entry(o).or_default() += 1;
-                if seen.insert(o) {
-                    work.push(o);
+    fn closure(&mut self, strip: &[Store], on_demand: bool) -> Vec<NodeId> {
+        let (mut seen, mut order): (FxHashSet<NodeId>, Vec<NodeId>) = Default::default();
+        for s in strip {
+            *self.uses.entry(s.node).or_default() += 1;
+            // Behind its operands: a node is met again when they are done.
+            let mut work = vec![(s.node, false)];
+            while let Some((id, done)) = work.pop() {
+                if done {
+                    order.push(id);
+                } else if seen.insert(id) {
+                    work.push((id, true));
+                    let operands: Vec<NodeId> = self.nodes.get(id).operands().collect();
+                    for o in operands.into_iter().rev() {
+                        *self.uses.entry(o).or_default() += 1;
+                        work.push((o, false));
+                    }
                 }
             }
         }
-        order.sort_unstable();
+        if !on_demand {
+            order.sort_unstable();
+        }
         // Products that become part of a MAC.
         for &id in &order {
             if let Node::Add(a, b) = self.nodes.get(id)
@@ -231,9 +242,15 @@ impl Coder<'_> {
     }
 
     fn strip(&mut self, strip: &[Store], order: &[NodeId], early: bool) -> Tried {
+        let stored = |id: NodeId| strip.iter().any(|s| s.node == id);
+        let overwritten = |at: BankBurst| strip.iter().any(|s| s.at == at);
         for &id in order {
             let span = self.nodes.span(id);
             match self.nodes.get(id) {
+                // What is stored as it is would be read when it is stored, which may be too late.
+                Node::Bank { at } if stored(id) && overwritten(at) => {
+                    self.value(id, span)?;
+                }
                 Node::Bank { .. } => {}
                 Node::Const(_) => {}
                 Node::Host { .. } if !early => {}

@@ -3,7 +3,7 @@
 
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Coord;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
 /// A burst of a unit's banks.
@@ -30,12 +30,10 @@ pub type NodeId = u32;
 /// An expression. Every operation on f16 rounds once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Node {
-    /// What a burst holds after so many rounds of blocks stored to it.
+    /// What a burst holds before the round of blocks.
     Bank {
         /// Where.
         at: BankBurst,
-        /// Rounds that stored to it before.
-        version: u32,
     },
     /// 32 bytes of an array of the host, the same for all units.
     Host {
@@ -106,6 +104,37 @@ impl Nodes {
         self.nodes[id as usize].1
     }
 
+    /// The number of the next new node.
+    pub fn next(&self) -> NodeId {
+        self.nodes.len() as NodeId
+    }
+
+    /// Of the nodes from `first` on, which read such a burst, themselves or through their operands.
+    pub fn that_need(&self, first: NodeId, burst: impl Fn(BankBurst) -> bool) -> Vec<bool> {
+        let mut out: Vec<bool> = Vec::new();
+        for id in first..self.next() {
+            let needs = match self.get(id) {
+                Node::Bank { at } => burst(at),
+                node => node.operands().any(|o| o >= first && out[(o - first) as usize]),
+            };
+            out.push(needs);
+        }
+        out
+    }
+
+    /// All bursts that these expressions read.
+    pub fn banks(&self, of: impl Iterator<Item = NodeId>) -> FxHashSet<BankBurst> {
+        let (mut seen, mut out) = (FxHashSet::default(), FxHashSet::default());
+        let mut work: Vec<NodeId> = of.filter(|id| seen.insert(*id)).collect();
+        while let Some(id) = work.pop() {
+            if let Node::Bank { at } = self.get(id) {
+                out.insert(at);
+            }
+            work.extend(self.get(id).operands().filter(|o| seen.insert(*o)));
+        }
+        out
+    }
+
     /// a - b. The product with -1 is exact and changes the sign alone, of zeros too, and a + (-b) is a - b in IEEE 754.
     pub fn sub(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
         let minus = self.intern(Node::MulScalar(b, MINUS_ONE), span);
@@ -119,7 +148,7 @@ impl Nodes {
         }
         let s = |n: NodeId| self.show(n, depth - 1);
         match self.get(id) {
-            Node::Bank { at, .. } => at.to_string(),
+            Node::Bank { at } => at.to_string(),
             Node::Host { tensor, offset, .. } => format!("byte {offset} of argument {}", tensor + 1),
             Node::Const(c) => format!("the constant {c:#06x}"),
             Node::Add(a, b) => format!("({} + {})", s(a), s(b)),

@@ -13,6 +13,7 @@ use ptoc_pim_stream::stream::Pch;
 use ptoc_pim_stream::{Geometry, UnitConfig};
 use rustc_hash::FxHashMap;
 use std::fmt;
+use std::ops::Range;
 
 /// A unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -54,6 +55,8 @@ pub struct Places {
     entries: Vec<Option<Entry>>,
     /// Elements in a burst, by its address over the bytes of a burst.
     elements: FxHashMap<u64, u32>,
+    /// Rows of the banks that no tensor has.
+    pub free: Range<u32>,
 }
 
 /// An element's place: its unit, burst and lane.
@@ -171,13 +174,45 @@ pub fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     }
 }
 
-/// The author's placement, from row 0 on. `None`: it cannot be split into pseudo-channels and channels.
+/// A leaf of the source in units of the stream, which may have any count: the memory's coordinates above the row are digits of the
+/// unit's number. `None`: an odd number of banks, of which a unit has two.
+fn of_units(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
+    let Some(coord) = leaf.coord.filter(|_| leaf.extent > 1) else { return Some(Vec::new()) };
+    let (extent, stride) = (u32::try_from(leaf.extent).ok()?, u32::try_from(leaf.stride).ok()?);
+    let groups = g.bank / 2;
+    let units = |extent, each: u32| Some(Leaf { extent, coord: Coord::Unit, stride: stride.checked_mul(each)? });
+    let plain = |coord| Some(Leaf { extent, coord, stride });
+    let one = match coord {
+        tile::Coord::Channel => units(extent, groups * g.bg * g.pch),
+        tile::Coord::Pch => units(extent, groups * g.bg),
+        tile::Coord::Bg => units(extent, groups),
+        tile::Coord::Unit => units(extent, 1),
+        tile::Coord::Bank if stride.is_multiple_of(2) => Some(Leaf { extent, coord: Coord::Unit, stride: stride / 2 }),
+        tile::Coord::Bank if stride == 1 && extent == 2 => plain(Coord::Bank),
+        tile::Coord::Bank if stride == 1 && extent.is_multiple_of(2) => {
+            let parts = [(2, Coord::Bank), (extent / 2, Coord::Unit)];
+            return Some(parts.map(|(extent, coord)| Leaf { extent, coord, stride: 1 }).into());
+        }
+        tile::Coord::Bank => None,
+        tile::Coord::Row => plain(Coord::Row),
+        tile::Coord::Col => plain(Coord::Col),
+        tile::Coord::Byte => plain(Coord::Byte),
+    };
+    one.map(|l| vec![l])
+}
+
+/// Dimensions of the source as those of the stream.
+pub fn dims(of: &[Vec<PlaceLeaf>], g: &Geometry) -> Option<Vec<Vec<Leaf>>> {
+    let each = |f: &dyn Fn(&PlaceLeaf) -> Option<Vec<Leaf>>| -> Option<Vec<Vec<Leaf>>> {
+        of.iter().map(|d| d.iter().map(f).collect::<Option<Vec<_>>>().map(|parts| parts.concat())).collect()
+    };
+    each(&|l| leaves(l, g)).or_else(|| each(&|l| of_units(l, g)))
+}
+
+/// The author's placement, from row 0 on. `None`: it cannot be split into units and their banks.
 pub fn of_author(place: &tile::Placement, g: &Geometry) -> Option<Placement> {
-    let dims = place.dims.iter().map(|d| {
-        let parts = d.iter().map(|l| leaves(l, g)).collect::<Option<Vec<_>>>();
-        parts.map(|parts| pad(parts.concat()))
-    });
-    Some(Placement { dims: dims.collect::<Option<Vec<_>>>()?, row: 0, replicated: place.replicated })
+    let dims = dims(&place.dims, g)?.into_iter().map(pad).collect();
+    Some(Placement { dims, row: 0, replicated: place.replicated })
 }
 
 /// The unit of each block, and which of the unit's blocks it is is their order.
@@ -238,16 +273,15 @@ pub fn plan(
         shapes.push(extents?);
     }
     let boxes = touched(kernel, numbers, &shapes, blocks)?;
-    let mut places = Places { g: *g, entries: Vec::new(), elements: FxHashMap::default() };
+    let mut places = Places { g: *g, entries: Vec::new(), elements: FxHashMap::default(), free: 0..0 };
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
         let n = id.as_u32() as usize;
         let mut placement = match &t.place {
             Some(place) => match of_author(place, g) {
                 Some(placement) => placement,
                 None => {
-                    let message =
-                        format!("the placement of `{}` cannot be split into pseudo-channels and channels", t.name);
-                    return room(t.span, message, "let its extents along `pch` and `unit` be those of the device");
+                    let message = format!("the placement of `{}` cannot be split into units and their banks", t.name);
+                    return room(t.span, message, "a unit has two banks: let extents along `bank` be even");
                 }
             },
             None => match chosen(kernel, id, shape, &boxes[n], on, blocks, g)? {
@@ -281,6 +315,7 @@ pub fn plan(
         placed.for_each(|a| *places.elements.entry(a / u64::from(g.burst)).or_default() += 1);
         places.entries.push(Some(Entry { replicated: placement.replicated, placement, placed }));
     }
+    places.free = rows.longest_piece();
     Ok(places)
 }
 

@@ -6,10 +6,11 @@
 use super::Res;
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::places::{Home, Places, Where};
+use super::turn::Turns;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value, ViewRef};
-use ptoc_isa::{BinOp, Loc, Reduce, Sem, UnOp};
+use ptoc_isa::{BinOp, Loc, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -54,18 +55,29 @@ struct Slot {
     lanes: u32,
 }
 
-/// A window of a tile, in bursts.
-struct Window {
+/// Do the columns of such tiles lie in lanes? A single column has its elements next to each other either way.
+pub(super) fn is_down(ty: &TileType) -> bool {
+    ty.order == Order::Dn || (ty.cols == 1 && ty.rows > 1)
+}
+
+/// A window of a tile, in bursts. Of a tile whose columns lie in lanes (`down`), rows are columns here and columns are rows.
+pub(super) struct Window {
     tile: Tile,
+    down: bool,
     /// Index of the tile array's element times its rows, plus the window's first row.
     row: u32,
     /// First burst of each row.
     burst: u32,
-    rows: u32,
-    cols: u32,
+    pub(super) rows: u32,
+    pub(super) cols: u32,
 }
 
 impl Window {
+    /// Do columns lie in lanes?
+    pub(super) fn is_down(&self) -> bool {
+        self.down
+    }
+
     fn bursts(&self) -> u32 {
         self.cols.div_ceil(LANES)
     }
@@ -84,8 +96,8 @@ pub struct Tracer<'t> {
     pub nodes: &'t mut Nodes,
     /// Where tensors are.
     pub places: &'t Places,
-    /// How many rounds before stored to a burst.
-    pub versions: &'t FxHashMap<BankBurst, u32>,
+    /// Bursts whose lanes become bursts.
+    pub turns: &'t mut Turns,
     /// The block's unit.
     pub home: Home,
     tiles: FxHashMap<(Tile, u32, u32), Slot>,
@@ -107,11 +119,11 @@ impl<'t> Tracer<'t> {
         kernel: &'t Kernel,
         nodes: &'t mut Nodes,
         places: &'t Places,
-        versions: &'t FxHashMap<BankBurst, u32>,
+        turns: &'t mut Turns,
         home: Home,
     ) -> Tracer<'t> {
         let (tiles, written, trace) = (FxHashMap::default(), FxHashMap::default(), Trace::default());
-        Tracer { kernel, nodes, places, versions, home, tiles, written, trace }
+        Tracer { kernel, nodes, places, turns, home, tiles, written, trace }
     }
 
     fn cannot<T>(&self, span: Span, what: String) -> Res<T> {
@@ -132,9 +144,10 @@ impl<'t> Tracer<'t> {
         if ty.dtype != DType::F16 {
             return self.cannot(span, format!("`{name}` is {}, and units compute in f16", ty.dtype));
         }
-        if ty.order != ptoc_isa::Order::Nd || ty.layout.is_some() {
-            return self.cannot(span, format!("`{name}` does not lie row by row"));
+        if !matches!(ty.order, Order::Nd | Order::Dn) || ty.layout.is_some() {
+            return self.cannot(span, format!("`{name}` lies neither row by row nor column by column"));
         }
+        let down = is_down(ty);
         let number = |v: Value| numbers.known_index(v, span);
         let element = t.element.map(number).transpose()?.unwrap_or(0);
         let (row, col) = match t.origin {
@@ -152,25 +165,29 @@ impl<'t> Tracer<'t> {
         if !inside {
             return self.cannot(span, format!("a window outside of `{name}`"));
         }
+        let word = if down { "row" } else { "column" };
+        let ([row, rows], [col, cols], height) =
+            if down { ([col, cols], [row, rows], ty.cols) } else { ([row, rows], [col, cols], ty.rows) };
         if col % i64::from(LANES) != 0 {
             return error(
                 codes::UNIT_LANES,
                 span,
-                format!("this window of `{name}` begins at column {col}, which is lane {} of a burst", col % 16),
+                format!("this window of `{name}` begins at {word} {col}, which is lane {} of a burst", col % 16),
                 "not a burst's first lane",
-                "lanes do not move: begin windows at multiples of 16 columns",
+                &format!("lanes do not move: begin windows at multiples of 16 {word}s"),
             );
         }
         Ok(Window {
             tile: t.tile,
-            row: (element * i64::from(ty.rows) + row) as u32,
+            down,
+            row: (element * i64::from(height) + row) as u32,
             burst: col as u32 / LANES,
             rows: rows as u32,
             cols: cols as u32,
         })
     }
 
-    fn take(&self, w: &Window, i: u32, b: u32, span: Span) -> Res<NodeId> {
+    pub(super) fn take(&self, w: &Window, i: u32, b: u32, span: Span) -> Res<NodeId> {
         let name = &self.kernel.tiles[w.tile].name;
         match self.tiles.get(&(w.tile, w.row + i, w.burst + b)) {
             Some(slot) if slot.lanes >= w.lanes(b) => Ok(slot.node),
@@ -231,6 +248,12 @@ impl<'t> Tracer<'t> {
                 }
                 let name = row.name;
                 let reversed = inst.attrs.reversed;
+                let sums = matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_));
+                let apart = |o: &Window| o.down != w.down && (o.rows, o.cols) != (1, 1);
+                if !sums && (apart(&x) || y.as_ref().is_some_and(apart)) {
+                    return self
+                        .cannot(span, format!("{name} of a column and rows: a lane does not reach other lanes"));
+                }
                 match (row.sem, y, s) {
                     (Sem::Move, None, None) => self.each(&w, span, |t, i, b| t.take(&x, i, b, span)),
                     (Sem::Unary(op @ (UnOp::Neg | UnOp::Relu)), None, None) => self.each(&w, span, |t, i, b| {
@@ -243,17 +266,20 @@ impl<'t> Tracer<'t> {
                         let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, i, b, span)?);
                         t.binary(op, p, q, name, span)
                     }),
-                    (Sem::ColExpandBinary(op), Some(y), None) => self.each(&w, span, |t, i, b| {
+                    (Sem::ColExpandBinary(op), Some(y), None) if !w.down => self.each(&w, span, |t, i, b| {
                         let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, 0, b, span)?);
                         t.binary(op, p, q, name, span)
                     }),
-                    (Sem::ColExpand, None, None) => self.each(&w, span, |t, _, b| t.take(&x, 0, b, span)),
+                    (Sem::ColExpand, None, None) if !w.down => self.each(&w, span, |t, _, b| t.take(&x, 0, b, span)),
                     (Sem::BinaryScalar(op), None, Some(s)) => self.each(&w, span, |t, i, b| {
                         let a = t.take(&x, i, b, span)?;
                         t.with_scalar(op, a, s, reversed, name, span)
                     }),
-                    (Sem::ColReduce(Reduce::Sum), None, None) if inst.attrs.stepwise => {
+                    (Sem::ColReduce(Reduce::Sum), None, None) if inst.attrs.stepwise && !w.down && !x.down => {
                         self.each(&w, span, |t, _, b| t.column_sums(&x, b, span))
+                    }
+                    (Sem::RowReduce(Reduce::Sum), None, None) if inst.attrs.stepwise && w.rows == 1 => {
+                        self.each(&w, span, |t, _, b| t.row_sums(&x, b, span))
                     }
                     _ => self.cannot(span, name.to_owned()),
                 }
@@ -311,18 +337,8 @@ impl<'t> Tracer<'t> {
         ))
     }
 
-    /// Sums of the columns of a burst: 0 and the rows in their order, each addition rounded.
-    fn column_sums(&mut self, x: &Window, b: u32, span: Span) -> Res<NodeId> {
-        let mut sum = self.nodes.intern(Node::Const(0), span);
-        for i in 0..x.rows {
-            let a = self.take(x, i, b, span)?;
-            sum = self.add(sum, a, span);
-        }
-        Ok(sum)
-    }
-
     /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by a MAC.
-    fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
+    pub(super) fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
         let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..));
         let node = match (self.nodes.get(a), self.nodes.get(b)) {
             (_, Node::Const(c)) if !product(a) => Node::AddScalar(a, c),
@@ -356,11 +372,12 @@ impl<'t> Tracer<'t> {
         }
         let offset = numbers.known_index(v.offset, span)?;
         let [rows, cols] = [numbers.known_index(v.strides[0], span)?, numbers.known_index(v.strides[1], span)?];
+        let ([rows, cols], word) = if w.down { ([cols, rows], "rows") } else { ([rows, cols], "columns") };
         if cols != 1 && w.cols > 1 {
             return error(
                 codes::UNIT_LANES,
                 span,
-                format!("the columns of this window of `{name}` are {cols} elements apart"),
+                format!("the {word} of this window of `{name}` are {cols} elements apart"),
                 "not next to each other",
                 "lanes are successive elements of a burst: let the host move the data, or choose the other dimension",
             );
@@ -390,7 +407,7 @@ impl<'t> Tracer<'t> {
                         continue;
                     }
                     Some(_) => return self.cannot(span, "lanes that were stored in several parts".to_owned()),
-                    None => Node::Bank { at, version: self.versions.get(&at).copied().unwrap_or(0) },
+                    None => Node::Bank { at },
                 },
                 other => return self.unreachable(v, at, lanes, &other, span),
             };

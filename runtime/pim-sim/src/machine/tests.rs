@@ -356,8 +356,8 @@ fn the_time_of_units() {
     let units = json["per_unit"].as_array().unwrap();
     assert_eq!(units.len(), 8);
     assert_eq!(json["per_pseudochannel"].as_array().unwrap().len(), 4);
-    // Unit numbers go over channels and pseudo-channels first.
-    assert_eq!(units[1]["unit"], 4);
+    // The units of a pseudo-channel are counted first.
+    assert_eq!(units[1]["unit"], 1);
     for u in units {
         let sum: u64 = u["attribution"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
         assert_eq!(sum, r.ticks);

@@ -1,0 +1,354 @@
+//! Rounds of blocks as commands: units in lock step, what the host turns between ([`super::turn`]), and when.
+
+use super::code::{self, Choice, Trouble};
+use super::node::{BankBurst, Nodes};
+use super::places::{Home, Places};
+use super::program::{self, Group};
+use super::trace::{Store, Tracer};
+use super::turn::{Turn, Turns};
+use super::{Res, emit, order, room};
+use crate::Lines;
+use crate::eval::Numbers;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::Kernel;
+use ptoc_pim_stream::Geometry;
+use ptoc_pim_stream::stream::{ColumnOp, Pch};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A block's number and what it stores.
+type Traced = (Home, usize, Vec<Store>);
+
+/// What is done at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Commands for the units.
+    Commands(Vec<ColumnOp>),
+    /// The host turns slots.
+    Turn(Turn),
+}
+
+/// What happens one after the other.
+enum Part {
+    Strip(Vec<Group>),
+    Turn(Turn),
+}
+
+/// A launch whose blocks and tensors have their places.
+pub struct Launch<'l> {
+    /// The kernel.
+    pub kernel: &'l Kernel,
+    /// The device.
+    pub g: &'l Geometry,
+    /// Of tensors.
+    pub places: &'l Places,
+    /// Coordinates of all blocks.
+    pub blocks: &'l [Vec<i64>],
+    /// Blocks of each unit, in order.
+    pub dealt: &'l BTreeMap<Home, Vec<usize>>,
+}
+
+/// Stores that wait for slots to be turned.
+#[derive(Default)]
+struct Waiting {
+    /// By rounds: what the round has stored already, and what it stores then.
+    rounds: Vec<(FxHashSet<BankBurst>, Vec<Store>)>,
+    reads: FxHashSet<BankBurst>,
+    writes: FxHashSet<BankBurst>,
+}
+
+/// Slots that are turned at once, at most.
+const SLOTS: u32 = 256;
+
+impl Launch<'_> {
+    /// What the units of these pseudo-channels do.
+    pub fn works(&self, numbers: &mut Numbers<'_>, pchs: &BTreeSet<Pch>, lines: Lines<'_>) -> Res<Vec<Work>> {
+        let Launch { kernel, g, places, blocks, dealt } = *self;
+        let mut now = Coding {
+            nodes: Nodes::default(),
+            turns: Turns::new(places.free.start),
+            scalars: (None, None),
+            parts: Vec::new(),
+        };
+        let mut waiting = Waiting::default();
+        let own: Vec<(&Home, &Vec<usize>)> = dealt.iter().filter(|(h, _)| pchs.contains(&h.pch)).collect();
+        let rounds = own.iter().map(|(_, blocks)| blocks.len()).max().unwrap_or(0);
+        for round in 0..rounds {
+            // Blocks are compared within a round; the order of nodes is that of the source then.
+            let first = now.nodes.next();
+            let mut traced: Vec<Traced> = Vec::new();
+            let mut here: Vec<(usize, Home)> =
+                own.iter().filter_map(|(home, blocks)| blocks.get(round).map(|n| (*n, **home))).collect();
+            here.sort_unstable_by_key(|(n, _)| *n);
+            for (n, home) in here {
+                let mut tracer = Tracer::new(kernel, &mut now.nodes, places, &mut now.turns, home);
+                numbers.block(&blocks[n], &mut tracer)?;
+                traced.push((home, n, tracer.trace.last_stores()));
+            }
+            let stores = lock_step(kernel, &now.nodes, &traced, blocks)?;
+            idle_units(places, pchs, &traced, &stores, g, blocks)?;
+            if now.turns.end() > places.free.end {
+                let (needs, has) = (now.turns.end() - places.free.start, places.free.len());
+                let message = format!("sums of rows take {needs} rows of every bank, and {has} are free in one piece");
+                return Err(room(kernel, message));
+            }
+            let turned = now.nodes.that_need(first, |at| now.turns.is_turned(at));
+            let reads = |stores: &[Store]| now.nodes.banks(stores.iter().map(|s| s.node));
+            let mut late: FxHashSet<BankBurst> =
+                stores.iter().filter(|s| turned[(s.node - first) as usize]).map(|s| s.at).collect();
+            // What is overwritten is read first.
+            loop {
+                let waits: Vec<Store> = stores.iter().filter(|s| late.contains(&s.at)).copied().collect();
+                let needed = reads(&waits);
+                let before = late.len();
+                late.extend(stores.iter().map(|s| s.at).filter(|at| !waits.is_empty() && needed.contains(at)));
+                if late.len() == before {
+                    break;
+                }
+            }
+            let (late, early): (Vec<Store>, Vec<Store>) = stores.into_iter().partition(|s| late.contains(&s.at));
+            let writes: FxHashSet<BankBurst> = early.iter().map(|s| s.at).collect();
+            let clash = !reads(&early).is_disjoint(&waiting.writes)
+                || !writes.is_disjoint(&waiting.writes)
+                || !writes.is_disjoint(&waiting.reads);
+            if !late.is_empty() {
+                waiting.reads.extend(reads(&late));
+            }
+            if clash {
+                let before = std::mem::take(&mut waiting.rounds);
+                (waiting.reads, waiting.writes) = (reads(&late), FxHashSet::default());
+                now.turn(before)?;
+            }
+            now.strips(&early, &FxHashSet::default())?;
+            if !late.is_empty() {
+                waiting.writes.extend(late.iter().map(|s| s.at));
+                waiting.rounds.push((writes, late));
+            }
+            now.turns.next_round();
+            now.nodes.forget();
+            if now.turns.waiting() >= SLOTS {
+                now.turn(std::mem::take(&mut waiting).rounds)?;
+            }
+        }
+        now.turn(waiting.rounds)?;
+        now.works(kernel, lines)
+    }
+}
+
+/// Commands in the making.
+struct Coding {
+    nodes: Nodes,
+    turns: Turns,
+    /// What the units' scalar registers hold.
+    scalars: (Option<u16>, Option<u16>),
+    parts: Vec<Part>,
+}
+
+impl Coding {
+    fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
+        if !stores.is_empty() {
+            let coded = coded(&self.nodes, stores, overwritten, &mut self.scalars)?;
+            self.parts.extend(coded.iter().map(|events| Part::Strip(program::groups(&order::ordered(events)))));
+        }
+        Ok(())
+    }
+
+    /// Turns what waits, and does what waited for it.
+    fn turn(&mut self, rounds: Vec<(FxHashSet<BankBurst>, Vec<Store>)>) -> Res {
+        if !rounds.is_empty() {
+            self.parts.push(Part::Turn(self.turns.turn()));
+        }
+        rounds.iter().try_for_each(|(overwritten, stores)| self.strips(stores, overwritten))
+    }
+
+    fn works(self, kernel: &Kernel, lines: Lines<'_>) -> Res<Vec<Work>> {
+        let (mut out, mut strips) = (Vec::new(), Vec::new());
+        let commands = |strips: Vec<Vec<Group>>, out: &mut Vec<Work>| -> Res {
+            if strips.is_empty() {
+                return Ok(());
+            }
+            let ops = emit::exec(&program::segments(strips), lines);
+            out.push(Work::Commands(ops.map_err(|e| room(kernel, format!("a word does not encode: {e}")))?));
+            Ok(())
+        };
+        for part in self.parts {
+            match part {
+                Part::Strip(groups) => strips.push(groups),
+                Part::Turn(turn) => {
+                    commands(std::mem::take(&mut strips), &mut out)?;
+                    out.push(Work::Turn(turn));
+                }
+            }
+        }
+        commands(strips, &mut out)?;
+        Ok(out)
+    }
+}
+
+/// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same order.
+fn lock_step(kernel: &Kernel, nodes: &Nodes, traced: &[Traced], blocks: &[Vec<i64>]) -> Res<Vec<Store>> {
+    let Some((_, leader, longest)) = traced.iter().max_by_key(|(_, n, s)| (s.len(), usize::MAX - n)) else {
+        return Ok(Vec::new());
+    };
+    for (_, n, stores) in traced {
+        let mut rest = longest.iter();
+        for s in stores {
+            let mut skipped = None;
+            let found = rest.by_ref().any(|l| {
+                let same = (l.at, l.node) == (s.at, s.node);
+                skipped.get_or_insert(*l);
+                same
+            });
+            if found {
+                continue;
+            }
+            let mut d = Diagnostic::error(codes::LOCK_STEP, s.span, "blocks that run in lock step do different things")
+                .with_label(format!("block {:?} stores {} to {}", blocks[*n], nodes.show(s.node, 3), s.at))
+                .with_note("one column command steps all units of a pseudo-channel, at one row and column");
+            d = match skipped {
+                Some(l) => d.with_note(format!(
+                    "block {:?} stores {} to {} in its place",
+                    blocks[*leader],
+                    nodes.show(l.node, 3),
+                    l.at
+                )),
+                None => d.with_note(format!("block {:?} stores nothing more", blocks[*leader])),
+            };
+            let help = match kernel.on {
+                Some(_) => {
+                    "let `on` give such blocks to one unit, one after the other (a stride of 0), or to different `pch`"
+                }
+                None => {
+                    "say with `on` who runs a block: such ones on one unit, one after the other (a stride of 0), or in different `pch`"
+                }
+            };
+            return Err(Box::new(d.with_help(help)));
+        }
+    }
+    Ok(longest.clone())
+}
+
+/// Units that have no block, or a shorter one, store what the others do: it must meet no element.
+fn idle_units(
+    places: &Places,
+    pchs: &BTreeSet<Pch>,
+    traced: &[Traced],
+    stores: &[Store],
+    g: &Geometry,
+    blocks: &[Vec<i64>],
+) -> Res {
+    let own: BTreeMap<Home, &Vec<Store>> = traced.iter().map(|(h, _, s)| (*h, s)).collect();
+    for &pch in pchs {
+        for unit in 0..g.banks_of_pch() / 2 {
+            let home = Home { pch, unit };
+            let done = own.get(&home).map_or(&[][..], |s| s);
+            if done.len() == stores.len() {
+                continue;
+            }
+            let mut rest = done.iter().peekable();
+            for s in stores {
+                if rest.next_if(|d| (d.at, d.node) == (s.at, s.node)).is_some() || places.elements(home, s.at) == 0 {
+                    continue;
+                }
+                let first = traced.first().map_or(&[][..], |(_, n, _)| &blocks[*n][..]);
+                let message = format!(
+                    "unit {home} would store to {} too, where elements are that no block of this round has",
+                    s.at
+                );
+                return Err(Box::new(
+                    Diagnostic::error(codes::LOCK_STEP, s.span, message)
+                        .with_label(format!("stored by block {first:?} and those in lock step with it"))
+                        .with_note("units without a block execute the same commands")
+                        .with_help("let every unit of the pseudo-channels have a block in each round, or none at all"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Instructions for stores of a round, cut as small as the registers want.
+fn coded(
+    nodes: &Nodes,
+    stores: &[Store],
+    overwritten: &FxHashSet<BankBurst>,
+    scalars: &mut (Option<u16>, Option<u16>),
+) -> Res<Vec<Vec<code::Event>>> {
+    let mut trouble: Option<Trouble> = None;
+    let mut stores = Cow::Borrowed(stores);
+    loop {
+        for choice in Choice::all(stores.len()) {
+            let mut now = *scalars;
+            match code::round(nodes, &stores, overwritten, &mut now, choice) {
+                Ok(events) => {
+                    *scalars = now;
+                    return Ok(events);
+                }
+                // What a single store needs is what counts.
+                Err(t) if choice.stores == 1 || trouble.is_none() => trouble = Some(t),
+                Err(_) => {}
+            }
+        }
+        match (trouble, &stores) {
+            (Some(Trouble::Stale(_)), Cow::Borrowed(s)) => {
+                stores = Cow::Owned(readers_first(nodes, s));
+                trouble = None;
+            }
+            _ => break,
+        }
+    }
+    let d = match trouble {
+        Some(Trouble::Stale(span)) => {
+            Diagnostic::error(codes::UNIT_REGISTERS, span, "a burst is overwritten before all uses of what it held")
+                .with_label("needed again after that")
+                .with_help("store to another tensor, or let the host run this kernel: `#[on(host)]`")
+        }
+        Some(Trouble::Registers(needed, span)) => {
+            let have = 2 * code::REGISTERS;
+            let message = format!("at least {needed} vectors are live here, and a unit has {have} registers");
+            Diagnostic::error(codes::UNIT_REGISTERS, span, message)
+                .with_label("one more than there are")
+                .with_note(format!("GRF_A and GRF_B have {} registers of 16 lanes each", code::REGISTERS))
+                .with_help(
+                    "compute in smaller steps and store between them, or let the host run this kernel: `#[on(host)]`",
+                )
+        }
+        // Something is always tried.
+        None => return Ok(Vec::new()),
+    };
+    Err(Box::new(d))
+}
+
+/// Stores in an order in which a burst is overwritten after everything that reads it, as far as there is one; else the order that they
+/// have.
+fn readers_first(nodes: &Nodes, stores: &[Store]) -> Vec<Store> {
+    let writers: FxHashMap<BankBurst, usize> = stores.iter().enumerate().map(|(n, s)| (s.at, n)).collect();
+    let mut waits = vec![0usize; stores.len()];
+    let mut wakes: Vec<Vec<usize>> = vec![Vec::new(); stores.len()];
+    for (n, s) in stores.iter().enumerate() {
+        for at in nodes.banks(std::iter::once(s.node)) {
+            if let Some(&w) = writers.get(&at).filter(|w| **w != n) {
+                waits[w] += 1;
+                wakes[n].push(w);
+            }
+        }
+    }
+    let mut left: BTreeSet<usize> = (0..stores.len()).collect();
+    let mut ready: BTreeSet<usize> = left.iter().copied().filter(|n| waits[*n] == 0).collect();
+    let mut out = Vec::with_capacity(stores.len());
+    // Where stores wait for each other, the first one goes on; a strip that has them all reads before it stores.
+    while let Some(n) = ready.pop_first().or_else(|| left.first().copied()) {
+        if !left.remove(&n) {
+            continue;
+        }
+        out.push(stores[n]);
+        for &w in &wakes[n] {
+            waits[w] -= 1;
+            if waits[w] == 0 && left.contains(&w) {
+                ready.insert(w);
+            }
+        }
+    }
+    out
+}
