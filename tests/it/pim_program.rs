@@ -240,3 +240,25 @@ fn kernels_of_the_host() {
     let o = call("run", &wrong, "turned", "hbm-pim", &[("M", 8), ("N", 8)], &["--random", "1", "--backend", "pim"]);
     assert!(o.status == 1 && o.err.contains("too tall"), "{}{}", o.out, o.err);
 }
+
+/// Results that later launches read and write again, arrays that nobody uses, nothing to do, and strides that no unit knows.
+#[test]
+fn corners() {
+    let text = "kernel scale(a: in f16[N], c: out f16[N], s: f16 = 2.0) {\n\
+                grid (i in tiles(N, 128));\nTSTORE(c.tile(i), Vec(a.tile(i)) * s);\n}\n\
+                kernel turned(a: in f16[(M, N):(1, M)], c: out f16[M, N]) {\n\
+                grid (i in tiles(M, 16));\nTSTORE(c.tile(i, _), Vec(a.tile(i, _)) + 1.0);\n}\n\
+                program again(a: in f16[N], b: in f16[N], y: out f16[N], z: out f16[N]) {\n\
+                scale(a, y);\nscale(y, z);\nscale(a, y, s = 3.0);\n}\n";
+    let path = scratch("corners.tile");
+    std::fs::write(&path, text).expect("written");
+    agree(&path, "again", "hbm-pim", &[("N", 300)]);
+    let s = stream(&path, "again", "hbm-pim", &[("N", 300)]);
+    // `a` is written once, `b` never, and `y` is read when it is written for the last time.
+    assert_eq!(kinds(&s), ["launch", "write", "exec", "launch", "exec", "read", "launch", "exec", "read"]);
+    let o = call("run", &programs(), "chain", "hbm-pim", &[("N", 0)], &["--backend", "pim", "--random", "1"]);
+    assert!(o.status == 0 && o.out.contains("f16[0]"), "{}{}", o.out, o.err);
+    let sizes = [("M", 32), ("N", 16)];
+    let o = call("run", &path, "turned", "hbm-pim", &sizes, &["--backend", "pim", "--random", "1"]);
+    assert!(o.status == 1 && o.err.contains("E1320") && o.err.contains("strides of `a`"), "{}{}", o.out, o.err);
+}
