@@ -10,6 +10,7 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
 use ptoc_isa::{Loc, Target, TileType};
 use smol_str::SmolStr;
+use std::cmp::Reverse;
 
 /// The memories of a kernel.
 #[derive(Clone, Debug)]
@@ -209,7 +210,7 @@ fn memory(
         .collect();
     tiles.iter_mut().zip(shares).for_each(|(t, s)| t.shares = s);
     let held: Vec<u64> = (0..points as Point).map(|p| occupied(&tiles, p)).collect();
-    let (peak, peak_point) = peak(&held, &live.spans);
+    let (peak, peak_point) = peak(&held, &tiles, &live.spans);
     let used = tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.1)).max().unwrap_or(0);
     let name = if there.name.is_empty() { loc.name().to_owned() } else { there.name.clone() };
     let (capacity, overridden) = (there.capacity, there.overridden);
@@ -300,13 +301,25 @@ fn occupied(tiles: &[MappedTile], point: Point) -> u64 {
     sum
 }
 
-/// The most bytes, and the most telling point that has them: of a loop and a statement in it, the statement.
-fn peak(held: &[u64], spans: &[Span]) -> (u64, Point) {
+/// The most bytes, and the most telling point that has them: one with the most bytes that hold values (where the author
+/// orders the pipes, bytes are held throughout); of a loop and a statement in it, the statement.
+fn peak(held: &[u64], tiles: &[MappedTile], spans: &[Span]) -> (u64, Point) {
+    let values = |p: usize| -> u64 {
+        let here = |t: &&MappedTile| t.live.iter().any(|run| run.contains(p as Point));
+        tiles.iter().filter(here).map(|t| t.bytes).sum()
+    };
+    let touched = |p: usize| {
+        let own = |t: &MappedTile| [t.first_write, t.last_read].contains(&Some(p as Point));
+        tiles.iter().any(own)
+    };
     let most = held.iter().copied().max().unwrap_or(0);
     let length = |p: usize| match spans[p].range().len() {
         0 => usize::MAX,
         n => n,
     };
-    let at = (0..held.len()).filter(|&p| held[p] == most).min_by_key(|&p| length(p)).unwrap_or(0);
+    let at = (0..held.len())
+        .filter(|&p| held[p] == most)
+        .min_by_key(|&p| (Reverse(values(p)), !touched(p), length(p)))
+        .unwrap_or(0);
     (most, at as Point)
 }

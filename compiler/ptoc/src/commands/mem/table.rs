@@ -108,7 +108,7 @@ fn row(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines<
         (Chosen::RunTime, ..) => "at run time".into(),
         (chosen, Some((start, _)), Some(end)) => {
             let sign = if matches!(chosen, Chosen::Fixed | Chosen::Pinned) { "@" } else { "" };
-            format!("{start:#07x}-{:#07x}{sign}{mark}", end.saturating_sub(1))
+            format!("{start:#07x}..{end:#07x}{sign}{mark}")
         }
         _ => "-".into(),
     };
