@@ -3,14 +3,14 @@
 use super::find::{Fault, Finding};
 use super::order::Wrong;
 use super::poly::Poly;
-use super::repair::Repair;
+use super::repair::{Advice, Repair};
 use super::text;
 use super::walk::Walk;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
 
 /// A fault of an event as a diagnostic.
-pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
+pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
     let code = walk.code;
     let site = &code.sites[f.site as usize];
     let sync = match &site.stmt.op {
@@ -179,7 +179,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagno
         d = d.with_note(when);
     }
     if repair.is_none() {
-        d = help(walk, d, f, data);
+        d = help(walk, d, f, data, tried);
     }
     d
 }
@@ -297,7 +297,8 @@ fn none_arrives(walk: &Walk, f: &Finding) -> bool {
     })
 }
 
-fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Diagnostic {
+/// What to look for, where no change was found that mends it.
+fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried: Option<Advice>) -> Diagnostic {
     let Some(data) = data else { return d };
     let ring = matches!(data.purpose, Purpose::RingFull | Purpose::RingEmpty);
     let (name, from, to) = (&data.name, data.from, data.to);
@@ -316,15 +317,15 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
             d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()`"))
         }
         (Fault::Order(Wrong::Down), false) => {
-            let add = format!("add `set({one});` before this `wait`, after the work of pipe {from} that it waits for");
+            let add = format!("pipe {from} has to set `{one}` before this `wait`, on each path that leads here");
             d.with_help(match walk.code.sites[f.site as usize].loops.is_empty() || f.other.is_some() {
                 true => add,
                 false => format!("{add}; if pipe {to} need not wait the first time, set it once before the loop"),
             })
         }
-        (Fault::LeftUp, false) => d.with_help(format!("add `wait({one});` before the block ends")),
+        (Fault::LeftUp, false) => d.with_help(format!("pipe {to} has to wait for `{one}` once for each `set`, on the same paths")),
         (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
-        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("add `wait({one});` between the two")),
+        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("pipe {to} has to wait for `{one}` between the two")),
         (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
             "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and take them in turn"
         )),
@@ -332,7 +333,7 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
         (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
             let parity = completed & 1;
             d.with_help(format!(
-                "parity {} waits for the phase before, which is over; to wait for this one, add `arrive({one});` before it",
+                "parity {} waits for the phase before, which is over; to wait for this one, pipe {from} has to arrive before it",
                 1 - parity
             ))
         }
@@ -345,13 +346,13 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>) -> Di
                 ptoc_ir::tile::EventKind::Flag => 0,
             };
             d.with_help(if *pending < declared {
-                format!(
-                    "{} of {declared} arrivals come: declare `arrivals = {}`, or add the missing `arrive({one})`",
-                    declared - pending,
-                    declared - pending
-                )
+                let come = declared - pending;
+                match tried {
+                    Some(Advice::Arrivals(_)) => format!("{come} of {declared} arrivals come: declare `arrivals = {come}`"),
+                    _ => format!("{come} of {declared} arrivals come: some are missing, or too many are declared"),
+                }
             } else {
-                format!("add `arrive({one});` after the work of pipe {from} that is waited for")
+                format!("pipe {from} has to arrive at `{one}` when the work is done that is waited for")
             })
         }
         (Fault::Order(Wrong::EarlyArrival(_)), _) => {

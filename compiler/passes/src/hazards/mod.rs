@@ -87,9 +87,10 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
-        let others = before.iter().chain(&rest.found.all).map(|f| repair::seen(&walk, f)).collect();
-        let repair = repair::find(&walk, first, others, target, author);
-        let diagnostic = report::diagnostic(&walk, first, repair.as_ref());
+        let others: Vec<_> = before.iter().chain(&rest.found.all).map(|f| repair::seen(&walk, f)).collect();
+        let repair = repair::find(&walk, first, &others, target, author);
+        let tried = if repair.is_none() { repair::advice(&walk, first, &others, target) } else { None };
+        let diagnostic = report::diagnostic(&walk, first, repair.as_ref(), tried);
         let gone = |f: &&Finding| f.sure && f.key() != first.key() && rest.found.all.iter().all(|r| r.key() != f.key());
         let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
         out.push(diagnostic);

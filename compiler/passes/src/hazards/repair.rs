@@ -4,11 +4,12 @@ use super::code::Path;
 use super::find::{Fault, Finding};
 use super::order::Wrong;
 use super::places::{self, Spelled};
+use super::text;
 use super::walk::Walk;
 use crate::capacity::Author;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::verify::verify;
-use ptoc_ir::tile::{EventKind, EventRef, Kernel, Op, Region, Scope, Stmt, SyncOp};
+use ptoc_ir::tile::{EventData, EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};
 use ptoc_isa::{Pipe, Target};
 
 /// Changes that are tried for one finding.
@@ -55,7 +56,7 @@ pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
 pub(super) fn find(
     walk: &Walk,
     finding: &Finding,
-    others: Vec<Seen>,
+    others: &[Seen],
     target: &Target,
     author: &dyn Author,
 ) -> Option<Repair> {
@@ -95,6 +96,62 @@ pub(super) fn find(
         }
     }
     best
+}
+
+/// What mends a finding in general, tried on the kernel as a change is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Advice {
+    /// A new event, set after the first access and waited for before the second.
+    NewEvent,
+    /// The barrier declares so many arrivals.
+    Arrivals(u32),
+}
+
+/// Advice after which the finding is gone, and nothing is left but `others`.
+pub(super) fn advice(walk: &Walk, finding: &Finding, others: &[Seen], target: &Target) -> Option<Advice> {
+    let own = seen(walk, finding);
+    let (kernel, advice) = match &finding.fault {
+        Fault::Race { .. } => (with_event(walk, finding)?, Advice::NewEvent),
+        Fault::Order(Wrong::Stuck { pending, .. }) => {
+            let (event, _) = walk.carried.elements[finding.element? as usize];
+            let mut kernel = walk.code.kernel.clone();
+            let EventKind::Barrier { arrivals } = &mut kernel.events[event].kind else { return None };
+            *arrivals = arrivals.checked_sub(*pending).filter(|n| *n > 0)?;
+            let advice = Advice::Arrivals(*arrivals);
+            (kernel, advice)
+        }
+        _ => return None,
+    };
+    verify(&kernel).ok()?;
+    let left = super::found(&kernel, target)?;
+    left.iter().all(|s| *s != own && others.contains(s)).then_some(advice)
+}
+
+/// The kernel with an event of its own for a pair of accesses, if the first of them stands before the second.
+fn with_event(walk: &Walk, f: &Finding) -> Option<Kernel> {
+    let (first, second) = (f.other.as_ref()?.0 as usize, f.site as usize);
+    let (a, b) = (&walk.code.sites[first], &walk.code.sites[second]);
+    let (from, to) = (a.pipe?, b.pipe?);
+    if from == to || first >= second {
+        return None;
+    }
+    let mut kernel = walk.code.kernel.clone();
+    let event = kernel.events.push(EventData {
+        name: text::fresh(&kernel, "ready").into(),
+        from,
+        to,
+        count: 1,
+        kind: EventKind::Flag,
+        purpose: Purpose::Author,
+        span: kernel.span,
+    });
+    let e = EventRef { event, element: None };
+    // The later one first, so that the other place stays where it is.
+    for (site, op, more) in [(b, SyncOp::Wait(e), 0), (a, SyncOp::Set(e), 1)] {
+        let at = site.path.last()?.1 + more;
+        region_of(&mut kernel.body, &site.path)?.insert(at, Stmt { op: Op::Sync(op), span: kernel.span });
+    }
+    Some(kernel)
 }
 
 fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {

@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::find::{Fault, Finding};
-use super::repair::{How, Repair};
+use super::repair::{Advice, How, Repair};
 use super::text;
 use super::touch::{Kind, What as Place};
 use super::walk::{GivenUp, Walk};
@@ -11,10 +11,12 @@ use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{Op, Purpose, TileRef};
 use ptoc_isa::Loc;
 
-pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> Diagnostic {
+/// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as `tried`
+/// in general.
+pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
     let d = match &f.fault {
-        Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair),
-        _ => faults::event(walk, f, repair),
+        Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair, tried),
+        _ => faults::event(walk, f, repair, tried),
     };
     match repair {
         Some(repair) => mended(walk, d, repair),
@@ -26,7 +28,7 @@ pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>) -> D
 pub(super) fn with_consequences<'f>(walk: &Walk, d: Diagnostic, gone: impl Iterator<Item = &'f Finding>) -> Diagnostic {
     let mut more: Vec<String> = Vec::new();
     for f in gone.filter(|f| f.fault.pair().is_some()) {
-        let message = diagnostic(walk, f, None).message;
+        let message = diagnostic(walk, f, None, None).message;
         if message != d.message && !more.contains(&message) {
             more.push(message);
         }
@@ -104,7 +106,14 @@ fn tile_of<'k>(walk: &'k Walk, site: u32, kind: Kind, touch: Option<usize>, loc:
     }
 }
 
-fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, repair: Option<&Repair>) -> Diagnostic {
+fn race(
+    walk: &Walk,
+    f: &Finding,
+    (first, second): (Kind, Kind),
+    touch: usize,
+    repair: Option<&Repair>,
+    tried: Option<Advice>,
+) -> Diagnostic {
     let code = walk.code;
     let (other, before) = f.other.clone().unwrap_or((f.site, f.at.clone()));
     let loc = f.bytes.map(|b| b.0);
@@ -177,11 +186,9 @@ fn race(walk: &Walk, f: &Finding, (first, second): (Kind, Kind), touch: usize, r
     let author = |e: &u32| code.kernel.events[walk.carried.elements[*e as usize].0].purpose == Purpose::Author;
     if let Some(up) = up.filter(author) {
         let name = text::element(walk, up);
-        d = d.with_help(format!(
-            "{name} is set after {op_a}, and not waited for on this path: wait for it before {op_b}"
-        ));
+        d = d.with_note(format!("{name} is set after {op_a}, and not waited for on this path"));
     } else if repair.is_none() && f.sure {
-        d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b));
+        d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b), tried);
     }
     d
 }
@@ -216,31 +223,40 @@ fn ring_of(walk: &Walk, first: usize, second: usize) -> Option<String> {
     names.find(|n| [first, second].iter().all(|&s| walk.code.sites[s].touches.iter().any(|t| is_ring(walk, t, n))))
 }
 
-/// What a new event would look like.
-fn advice(walk: &Walk, d: Diagnostic, first: usize, second: usize, (op_a, op_b): (&str, &str)) -> Diagnostic {
+/// What a new event would look like, or what else the two need.
+fn advice(
+    walk: &Walk,
+    d: Diagnostic,
+    first: usize,
+    second: usize,
+    (op_a, op_b): (&str, &str),
+    tried: Option<Advice>,
+) -> Diagnostic {
     let (s, t) = (&walk.code.sites[first], &walk.code.sites[second]);
     let (Some(p), Some(q)) = (s.pipe, t.pipe) else { return d };
     if p == q {
         if s.role != t.role {
             return d.with_help("the roles share memory: hand it over with a ring or a transaction barrier");
         }
-        return d.with_help(format!("put `barrier({p});` between them"));
+        return d.with_help(format!("a barrier of {p} orders them, or flags to another pipe and back"));
     }
     if let Some(ring) = ring_of(walk, first, second) {
         return d.with_help(
             match walk.code.sites[first].touches.iter().any(|t| t.kind == Kind::Write && is_ring(walk, t, &ring)) {
-                true => format!("call `{ring}.commit()` after {op_a}, and `{ring}.wait()` before {op_b}"),
-                false => format!("`{ring}.release()` gives the slot back: put it after {op_a}"),
+                true => format!("commit a slot of `{ring}` when it is filled, and wait for it before it is read"),
+                false => format!("release a slot of `{ring}` when it has been read for the last time, not before"),
             },
         );
     }
-    let name = text::fresh(walk.code.kernel, "ready");
-    let loops = &s.loops[..];
-    let again = loops.len() != t.loops.len() || first > second;
-    let mut help = format!(
-        "order them by an event: `{}`, `set({name});` after {op_a}, `wait({name});` before {op_b}",
-        text::declaration(&name, p, q)
-    );
+    if let Some(Advice::NewEvent) = tried {
+        let name = text::fresh(walk.code.kernel, "ready");
+        return d.with_help(format!(
+            "order them by an event: `{}`, `set({name});` after {op_a}, `wait({name});` before {op_b}",
+            text::declaration(&name, p, q)
+        ));
+    }
+    let again = s.loops.len() != t.loops.len() || first > second;
+    let mut help = format!("order them by an event from {p} to {q}, set after {op_a} and waited for before {op_b}");
     if again {
         help.push_str(
             "; what must be free before the first iteration is set before the loop, and waited for once more after it",
