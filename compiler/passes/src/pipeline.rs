@@ -1,6 +1,6 @@
 //! The order of the passes.
 
-use crate::capacity::{Author, Nobody, check_sizes, reports};
+use crate::capacity::{Author, Nobody, check_sizes, reports, smaller};
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::memories::seen_by;
 use crate::physical::physical;
@@ -87,7 +87,10 @@ fn place_with(
     hazards: Hazards,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let target = &*seen_by(&kernel, target);
-    let too_large = check_sizes(&kernel, target);
+    let mut too_large = check_sizes(&kernel, target);
+    if let Some(first) = too_large.first_mut() {
+        first.fixes.splice(0..0, smaller(&kernel, target, author));
+    }
     // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
     if too_large.is_empty() {
         verified(&kernel, "elaboration")?;
@@ -98,7 +101,7 @@ fn place_with(
     let mut remarks = Vec::new();
     if too_large.is_empty() {
         let found = bytes::check(&kernel, target, &mut diagnostics, author);
-        let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(about_unwritten);
+        let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(goes_first);
         diagnostics.extend(now);
         remarks = later;
     }
@@ -161,8 +164,9 @@ pub fn map(kernel: Kernel, target: &Target, author: &dyn Author) -> (Option<Memo
     }
 }
 
-fn about_unwritten(d: &Diagnostic) -> bool {
-    matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
+/// Of what is said about bytes: errors, and what may be one.
+fn goes_first(d: &Diagnostic) -> bool {
+    d.is_error() || d.code == codes::MAYBE_UNINITIALISED
 }
 
 /// The verifier between passes. What it finds is a mistake of the step before, never the author's.

@@ -9,6 +9,9 @@ use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
 
+/// Copies of the tiles of a pipeline: more are no use.
+const MOST_STAGES: u32 = 64;
+
 pub(crate) type Shapes = FxHashMap<Tile, Valid>;
 
 impl Elab<'_> {
@@ -323,13 +326,14 @@ impl Elab<'_> {
             match &a.name {
                 Some(n) if n.name == "stages" => {
                     let v = self.expr(&a.value)?;
-                    stages = self.static_extent(&v, a.value.span, "the number of stages")?;
-                    if stages > 64 {
-                        return self.error(
-                            codes::BAD_EXTENT,
-                            a.value.span,
-                            format!("{stages} stages are more than the 64 that make sense"),
-                        );
+                    let wanted = self.static_int(&v, a.value.span, "the number of stages")?;
+                    stages = u32::try_from(wanted).unwrap_or(0);
+                    if !(1..=MOST_STAGES).contains(&stages) {
+                        let message = format!("the number of stages is {wanted}, and must be 1 to {MOST_STAGES}");
+                        let d = Diagnostic::error(codes::BAD_EXTENT, a.value.span, message)
+                            .with_label("copies of each tile of the loop");
+                        return self
+                            .report(d.with_help("2 or 3 are usual: one iteration loads while another one computes"));
                     }
                 }
                 _ => {

@@ -35,8 +35,8 @@ pub(super) const ANYTHING: Def = Def(2);
 pub(super) const FIRST_DEF: u32 = 3;
 
 /// More is not remembered of one value.
-const LITERALS: usize = 4;
-const SHADOWS: usize = 4;
+const LITERALS: usize = 6;
+const SHADOWS: usize = 8;
 
 /// A value that a byte may hold.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -57,6 +57,14 @@ pub(super) struct Entry {
 impl Entry {
     fn new(def: Def) -> Entry {
         Entry { def, literals: Vec::new(), shadows: Vec::new(), vague: false, ended: false, victims: Vec::new() }
+    }
+
+    /// Is the byte what `other` says only where it is what this one says?
+    fn includes(&self, other: &Entry) -> bool {
+        let same = (self.def, self.vague, self.ended) == (other.def, other.vague, other.ended);
+        same && self.victims == other.victims
+            && self.literals.iter().all(|l| other.literals.contains(l))
+            && self.shadows.iter().all(|k| other.shadows.contains(k))
     }
 }
 
@@ -234,6 +242,26 @@ impl Sets {
         self.of(kept)
     }
 
+    /// Each entry anew. Where none is left, as they were.
+    pub(super) fn rewrite(&mut self, set: Set, f: &mut dyn FnMut(&Entry) -> Option<Entry>) -> Set {
+        let old = self.get(set);
+        let mut new: Vec<Entry> = old.iter().filter_map(f).collect();
+        if new.is_empty() {
+            return set;
+        }
+        merge(&mut new);
+        self.of(new)
+    }
+
+    /// Both, the first without what `covered` says.
+    pub(super) fn generalised(&mut self, a: Set, b: Set, covered: &[Entry]) -> Set {
+        let covers = |e: &Entry| covered.iter().any(|c| c.includes(e));
+        let mut entries: Vec<Entry> = self.get(a).iter().filter(|e| !covers(e)).cloned().collect();
+        entries.extend(self.get(b).iter().cloned());
+        merge(&mut entries);
+        self.of(entries)
+    }
+
     /// The tile with these writes is declared anew at an address where bytes stay.
     pub(super) fn end(&mut self, set: Set, own: &dyn Fn(Def) -> bool) -> Set {
         let mut entries = self.get(set).to_vec();
@@ -268,14 +296,12 @@ fn qualify(e: &mut Entry, literal: Option<Literal>) {
     }
 }
 
-/// Entries that say the same but for a condition and its negation are one.
+/// Without entries that others say under fewer conditions.
 fn merge(entries: &mut Vec<Entry>) {
     entries.sort_unstable();
     entries.dedup();
-    // Where an unconditional one says it, a conditional one says nothing.
-    let plain: Vec<Entry> = entries.iter().filter(|e| e.literals.is_empty()).cloned().collect();
-    entries
-        .retain(|e| e.literals.is_empty() || !plain.iter().any(|p| Entry { literals: Vec::new(), ..e.clone() } == *p));
+    let all = entries.clone();
+    entries.retain(|e| !all.iter().any(|other| other != e && other.includes(e)));
 }
 
 /// First byte and one past the last.

@@ -13,11 +13,11 @@ const LONG: i64 = 8192;
 /// First iterations that are looked at otherwise.
 const PEELED: i64 = 3;
 /// Statements after which loops are looked at less closely.
-const ENOUGH: u32 = 20_000;
+pub(super) const ENOUGH: u32 = 20_000;
 /// Rounds of a loop until nothing new comes.
 const ROUNDS: u32 = 24;
 
-type Flow = Option<Option<State>>;
+pub(super) type Flow = Option<Option<State>>;
 
 impl<'k> Walk<'k> {
     fn target(&mut self, label: Label) {
@@ -33,7 +33,7 @@ impl<'k> Walk<'k> {
         *(if continues { &mut target.continues } else { &mut target.breaks }) = joined;
     }
 
-    fn assume(&self, condition: Num, holds: bool) -> Vec<Literal> {
+    pub(super) fn assume(&self, condition: Num, holds: bool) -> Vec<Literal> {
         let mut out = Vec::new();
         self.numbers.assume(condition, holds, &mut out);
         out
@@ -76,7 +76,7 @@ impl<'k> Walk<'k> {
     }
 
     /// One iteration with the index as given; `continue` comes to its end too.
-    fn iteration(&mut self, f: &'k For, index: Num, runs: Num, state: State) -> Flow {
+    pub(super) fn iteration(&mut self, f: &'k For, index: Num, runs: Num, state: State) -> Flow {
         self.numbers.set(f.index, index);
         let sure = self.unsure;
         let end = self.under(runs, true, &f.body, state)?;
@@ -170,6 +170,9 @@ impl<'k> Walk<'k> {
     /// All iterations from `first` on, as one. The state where the last one ends.
     fn rest(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
         self.unsure = true;
+        if let Some(out) = self.related_for(f, first, hi, &head)? {
+            return Some(out);
+        }
         let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
             let then = this.numbers.now();
             let index = this.numbers.symbol_in(first, hi);
@@ -223,8 +226,13 @@ impl<'k> Walk<'k> {
             }
             n += 1;
         }
-        if let Some(mut head) = now {
+        if let Some(head) = &now {
             self.unsure = true;
+            if self.related_while(w, head)? {
+                now = None;
+            }
+        }
+        if let Some(mut head) = now {
             self.quiet += 1;
             let mut rounds = 0;
             loop {
@@ -249,7 +257,7 @@ impl<'k> Walk<'k> {
     }
 
     /// The head and, if the condition may hold, the body of a `while`; where it does not hold, the loop is left.
-    fn round(&mut self, w: &'k While, state: State) -> Option<(Option<State>, Option<bool>)> {
+    pub(super) fn round(&mut self, w: &'k While, state: State) -> Option<(Option<State>, Option<bool>)> {
         let Some(tested) = self.region(&w.head, Some(state))? else { return Some((None, None)) };
         let condition = self.numbers.get(w.cond);
         let decided = self.numbers.decide(condition, &self.path);

@@ -8,6 +8,7 @@
 //! * **Overlap** (W0220): a read through one tile finds what another tile wrote over the value that was there. Reading
 //!   another tile's bytes that the reading tile has not written is the way to see bytes under another type, and means that
 //!   the two share bytes on purpose; so does `at x` in the source.
+//! * **Own source** (E0617): an instruction that works in steps writes bytes that it still reads.
 //! * **Dead store** (W0221): a write of which no read can find a byte.
 //!
 //! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked at).
@@ -24,19 +25,23 @@
 mod contents;
 mod control;
 mod numbers;
+mod related;
 mod repair;
 mod report;
+mod shift;
+mod sources;
 mod spread;
 mod walk;
 mod window;
 
 use crate::capacity::Author;
+use crate::init::{Kind, kind};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Kernel, Tile};
+use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 
 /// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
-/// (E0502) that it can dispel, and gives the errors and warnings that come in addition.
+/// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition.
 pub fn check(
     kernel: &Kernel,
     target: &Target,
@@ -48,7 +53,13 @@ pub fn check(
         let proved = |(span, tile): &(Span, Tile)| {
             Some(*span) == d.span && d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span)
         };
-        d.code != codes::MAYBE_UNINITIALISED || !findings.proved.iter().any(proved)
+        // Of flags in disorder the hazards have more to say; of a ring, this is what shows it.
+        let first = |tile: Tile| kernel.sync != SyncMode::Manual || kind(kernel, tile) == Kind::Ring;
+        let wrong = |u: &walk::Unwritten| {
+            (u.always || u.sure) && first(u.tile) && d.labels.iter().any(|l| l.span == kernel.tiles[u.tile].span)
+        };
+        d.code != codes::MAYBE_UNINITIALISED
+            || !(findings.proved.iter().any(proved) || findings.unwritten.iter().any(wrong))
     });
     report::Report { kernel, target, earlier: diagnostics, author, findings: &findings }.all()
 }

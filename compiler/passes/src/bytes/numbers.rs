@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 /// A scalar: `base + offset`; base 0 is the number zero, so that constants are `0 + offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Num {
-    base: u32,
-    offset: i64,
+    pub(super) base: u32,
+    pub(super) offset: i64,
 }
 
 impl Num {
@@ -31,8 +31,8 @@ impl Num {
 /// A condition that is not decided, and how it turned out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Literal {
-    condition: u32,
-    holds: bool,
+    pub(super) condition: u32,
+    pub(super) holds: bool,
 }
 
 impl Literal {
@@ -43,7 +43,7 @@ impl Literal {
 
 /// An operation on numbers that has no simpler form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Node {
+pub(super) enum Node {
     Zero,
     /// Something of which nothing is known.
     Symbol(u32),
@@ -64,9 +64,9 @@ enum Node {
 
 /// All numbers of an analysis.
 pub(super) struct Numbers {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// The youngest symbol in each node.
-    newest: Vec<u32>,
+    pub(super) newest: Vec<u32>,
     ids: FxHashMap<Node, u32>,
     symbols: u32,
     /// Symbols that are at least some number.
@@ -126,6 +126,18 @@ impl Numbers {
         let symbol = self.symbol();
         self.at_least.insert(symbol.base, least);
         self.below.insert(symbol.base, end);
+        symbol
+    }
+
+    /// A symbol that is `first` or a number of steps more than that, and less than `end`.
+    pub(super) fn symbol_every(&mut self, first: Num, step: i64, end: Option<Num>) -> Num {
+        let symbol = self.symbol();
+        self.at_least.insert(symbol.base, first);
+        self.below.extend(end.map(|end| (symbol.base, end)));
+        let known = self.spread(symbol);
+        if let Some(first) = first.constant().filter(|_| step > 1) {
+            self.spreads.insert(symbol.base, known.every(first, step));
+        }
         symbol
     }
 
@@ -242,8 +254,11 @@ impl Numbers {
             return match index_binary(op, a, b) {
                 Some(n) => n,
                 None => {
-                    let base = self.node(Node::Index(op, a, b));
-                    Num { base, offset: 0 }
+                    let made = Num { base: self.node(Node::Index(op, a, b)), offset: 0 };
+                    match self.spread(made).constant().filter(|_| op == BinOp::Rem) {
+                        Some(n) => Num::known(n),
+                        None => made,
+                    }
                 }
             };
         }
@@ -285,6 +300,9 @@ impl Numbers {
     fn equal(&mut self, a: Num, b: Num) -> Num {
         if a.base == b.base {
             return Num::known(i64::from(a.offset == b.offset));
+        }
+        if let Some(last) = self.last_block(a, b).or_else(|| self.last_block(b, a)) {
+            return last;
         }
         let (a, b) = if a.base < b.base { (a, b) } else { (b, a) };
         let Some(n) = b.offset.checked_sub(a.offset) else { return self.symbol() };
@@ -349,6 +367,11 @@ impl Numbers {
         }
         for l in path {
             match (&self.nodes[l.condition as usize], l.holds) {
+                // a + n <= x < b + m
+                (Node::Less(x, y, m), true) if *y == b && self.at_least.get(x).is_some_and(|n| n.base == a) => {
+                    let n = self.at_least[x].offset;
+                    lower(m.checked_sub(1).and_then(|m| m.checked_sub(n)));
+                }
                 // a < b + m
                 (Node::Less(x, y, m), true) if (*x, *y) == (a, b) => lower(m.checked_sub(1)),
                 (Node::Less(x, y, m), false) if (*x, *y) == (a, b) => raise(Some(*m)),

@@ -5,7 +5,7 @@ use super::repair::free_address;
 use super::walk::{DefInfo, Findings, Overlap, Unwritten};
 use super::window::{Shape, elements_in};
 use crate::capacity::Author;
-use crate::init::{Kind, kind};
+use crate::init::{Kind, kind, zeros};
 use crate::liveness::liveness;
 use crate::memories;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -36,7 +36,8 @@ pub(super) struct Report<'a> {
 
 impl Report<'_> {
     pub(super) fn all(&self) -> Vec<Diagnostic> {
-        let mut out = self.unwritten();
+        let mut out = self.own_sources();
+        out.extend(self.unwritten());
         out.extend(self.overlaps());
         out.extend(self.dead());
         out
@@ -100,13 +101,10 @@ impl Report<'_> {
                 first(&u.bytes)
             )
         };
-        let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
-        let start = match kind(self.kernel, u.tile) {
-            Kind::One => format!("start with `{} = {zero}`", data.name),
-            Kind::Array => format!("start with `{}[0] = {zero}`, and so for each element", data.name),
-            Kind::Ring => format!("fill the whole slot before `{}.commit()`", data.name),
+        let help = match zeros(self.kernel, u.tile) {
+            Ok(zeros) => format!("write it before, or start with `{zeros}`, or read only the part that is written"),
+            Err(instead) => instead,
         };
-        let help = format!("write it before, or {start}, or read only the part that is written");
         let declared = "declared here; a tile starts without a value";
         if data.hidden {
             return self.made_by_the_compiler(u, &what, &bytes("are unwritten"));
@@ -148,6 +146,29 @@ impl Report<'_> {
             .with_label("the code for this reads it")
             .with_note(bytes)
             .with_note("the program is not at fault: please report it")
+    }
+
+    // ---- the destination is a source ------------------------------------------------------------------------------
+
+    fn own_sources(&self) -> Vec<Diagnostic> {
+        let told = self.findings.own_sources.iter().filter_map(|o| {
+            let violation = ptoc_isa::check_overlap(self.target, o.instr, o.source)?;
+            let (dst, src) = (&self.kernel.tiles[o.tiles.0], &self.kernel.tiles[o.tiles.1]);
+            let memory = memories::name(self.target, dst.ty.loc);
+            let mut d = violation.diagnostic(o.span).with_label(match o.tiles.0 == o.tiles.1 {
+                true => format!("two windows of `{}` that have elements in common", dst.name),
+                false => format!("`{}` has bytes of `{}`", dst.name, src.name),
+            });
+            for data in [dst, src].into_iter().take(1 + usize::from(o.tiles.0 != o.tiles.1)) {
+                d = d.with_secondary(data.span, format!("`{}`: {}", data.name, data.ty));
+            }
+            let (start, end) = o.bytes;
+            Some(match dst.addr {
+                AddrKind::Auto => d,
+                _ => d.with_note(format!("bytes {start:#x}-{:#x} of {memory} belong to both", end - 1)),
+            })
+        });
+        told.collect()
     }
 
     // ---- overlap -------------------------------------------------------------------------------------------------

@@ -37,7 +37,15 @@ impl Spread {
         }
     }
 
-    fn constant(self) -> Option<i64> {
+    /// Only those that are `some` and multiples of `step` more or less than that.
+    pub(super) fn every(self, some: i64, step: i64) -> Spread {
+        match self.step {
+            0 => self,
+            _ => Spread { step, some, ..self },
+        }
+    }
+
+    pub(super) fn constant(self) -> Option<i64> {
         (self.step == 0).then_some(self.some)
     }
 

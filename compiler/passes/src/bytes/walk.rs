@@ -4,11 +4,12 @@ use super::contents::{
     ANYTHING, Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN,
 };
 use super::numbers::{Literal, Num, Numbers};
+use super::sources::OwnSource;
 use super::window::{Extent, Key, Keys, Part, Start};
 use crate::access::{Access, inst_operands, tile_accesses};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_diagnostics::{Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, Tile, TileRef, Value, Var};
+use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, TensorDir, Tile, TileRef, Value, Var};
 use ptoc_isa::{Loc, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
@@ -77,10 +78,10 @@ pub(super) struct Overlap {
 /// Everything that is known at a place of the program.
 #[derive(Clone, PartialEq)]
 pub(super) struct State {
-    storages: Vec<Rc<Contents>>,
+    pub(super) storages: Vec<Rc<Contents>>,
     /// Addresses of tiles that are bound at run time; what is missing is unknown.
-    bound: FxHashMap<(Tile, u32), Num>,
-    vars: FxHashMap<Var, Num>,
+    pub(super) bound: FxHashMap<(Tile, u32), Num>,
+    pub(super) vars: FxHashMap<Var, Num>,
 }
 
 pub(super) struct Target {
@@ -92,8 +93,10 @@ pub(super) struct Target {
 pub(super) struct Walk<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) numbers: Numbers,
-    keys: Keys,
-    sets: Sets,
+    pub(super) keys: Keys,
+    pub(super) sets: Sets,
+    /// What loops leave is related to their indices.
+    pub(super) relational: bool,
     /// First storage of each automatic tile; those of the memories come first.
     own: SecondaryMap<Tile, usize>,
     pub(super) defs: Vec<DefInfo>,
@@ -116,6 +119,7 @@ pub(super) struct Walk<'k> {
     /// Reads that were looked at.
     looked_at: FxHashSet<(Span, Tile)>,
     overlaps: Vec<Overlap>,
+    pub(super) own_sources: Vec<OwnSource>,
     /// Pairs of tiles of which one reads what the other wrote: they share bytes on purpose.
     aliases: FxHashSet<(Tile, Tile)>,
 }
@@ -125,12 +129,15 @@ pub(super) struct Findings {
     pub(super) defs: Vec<DefInfo>,
     pub(super) unwritten: Vec<Unwritten>,
     pub(super) overlaps: Vec<Overlap>,
+    pub(super) own_sources: Vec<OwnSource>,
     /// Statements with a tile that they read, of which every byte that they may read is sure to be written.
     pub(super) proved: FxHashSet<(Span, Tile)>,
+    /// There are others.
+    unproved: bool,
 }
 
 /// Where a window may be.
-struct Places {
+pub(super) struct Places {
     /// Storages and first bytes.
     all: Vec<(usize, u64)>,
     /// It is the only one of `all`.
@@ -143,6 +150,12 @@ struct Places {
 }
 
 impl Places {
+    /// At each of its places, the bytes that it has where all is valid that can be. `None` if that is not known.
+    pub(super) fn full(&self) -> Option<Vec<(usize, Rc<[Bytes]>)>> {
+        let known = !self.anywhere && !self.extent.full.is_empty();
+        known.then(|| self.all.iter().map(|&(s, base)| (s, shift(&self.extent.full, base))).collect())
+    }
+
     fn most(&self) -> Vec<(usize, Rc<[Bytes]>)> {
         let whole: Rc<[Bytes]> = Rc::from([(0, u64::MAX)]);
         let at = |&(s, base): &(usize, u64)| match self.anywhere {
@@ -172,6 +185,22 @@ fn owner(defs: &[DefInfo], def: Def) -> Owner {
 
 /// Analyses the body of `kernel`; `None` if it is too large for that.
 pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
+    let mut plain = pass(kernel, false)?;
+    let doubtful = |u: &Unwritten| !u.always && !u.sure;
+    // What one iteration writes for the next one takes more work to see.
+    if (plain.unproved || plain.unwritten.iter().any(doubtful))
+        && let Some(closer) = pass(kernel, true)
+    {
+        plain.unwritten.retain(|u| {
+            let same = |c: &Unwritten| (c.span, c.tile) == (u.span, u.tile);
+            !doubtful(u) || closer.unwritten.iter().any(same) || !closer.proved.contains(&(u.span, u.tile))
+        });
+        plain.proved.extend(closer.proved);
+    }
+    Some(plain)
+}
+
+fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
     let mut own = SecondaryMap::new();
     let mut count = Loc::ALL.len();
     for (tile, data) in &kernel.tiles {
@@ -185,6 +214,7 @@ pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
         numbers: Numbers::new(),
         keys: Keys::default(),
         sets: Sets::new(),
+        relational,
         own,
         defs: Vec::new(),
         def_ids: FxHashMap::default(),
@@ -199,6 +229,7 @@ pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
         unproved: FxHashSet::default(),
         looked_at: FxHashSet::default(),
         overlaps: Vec::new(),
+        own_sources: Vec::new(),
         aliases: kernel.aliases.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect(),
     };
     // What the launch gives is older than every loop.
@@ -225,7 +256,8 @@ pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
         !walk.aliases.contains(&(by.min(o.tile), by.max(o.tile)))
     });
     let proved = walk.looked_at.difference(&walk.unproved).copied().collect();
-    Some(Findings { defs: walk.defs, unwritten, overlaps, proved })
+    let (own_sources, unproved) = (walk.own_sources, !walk.unproved.is_empty());
+    Some(Findings { defs: walk.defs, unwritten, overlaps, own_sources, proved, unproved })
 }
 
 impl Findings {
@@ -275,6 +307,7 @@ impl<'k> Walk<'k> {
                     None => state.bound.retain(|(t, _), _| t != tile),
                 }
             }
+            Op::Inst(inst) => self.sources(stmt, inst, &state),
             op => self.scalar(op, &mut state),
         }
         for (access, tile, part) in touches(self.kernel, stmt) {
@@ -333,8 +366,13 @@ impl<'k> Walk<'k> {
                 let (to, n) = (ty(dst), self.numbers.get(*a));
                 self.numbers.pure(format!("bits as {to}"), vec![n])
             }
+            // Nobody writes what is `in`.
+            Op::Load { tensor, offset, .. } if self.kernel.tensors[*tensor].dir == TensorDir::In => {
+                let at = self.numbers.get(*offset);
+                self.numbers.pure(format!("element of {tensor}"), vec![at])
+            }
             Op::Get { var, .. } => match state.vars.get(var) {
-                Some(n) => *n,
+                Some(n) => self.numbers.resolve(*n, &self.path),
                 None => {
                     let n = self.numbers.symbol();
                     state.vars.insert(*var, n);
@@ -389,7 +427,7 @@ impl<'k> Walk<'k> {
         Rc::make_mut(storage).update(ranges, &mut |set| sets.end(set, &own));
     }
 
-    fn places(&mut self, state: &State, r: &TileRef, part: Part) -> Places {
+    pub(super) fn places(&mut self, state: &State, r: &TileRef, part: Part) -> Places {
         let data = &self.kernel.tiles[r.tile];
         let number = r.element.map_or(Num::known(0), |v| self.numbers.get(v));
         let element = number.constant().and_then(|n| u32::try_from(n).ok()).filter(|n| *n < data.count);
@@ -653,7 +691,10 @@ impl<'k> Walk<'k> {
         Some(State {
             storages: a.storages.iter().zip(&b.storages).map(|(x, y)| both(x, y)).collect(),
             bound: agreed(a.bound, &b.bound),
-            vars: agreed(a.vars, &b.vars),
+            vars: match how {
+                Meeting::Branch(l) if self.relational => self.either(l, a.vars, &b.vars),
+                _ => agreed(a.vars, &b.vars),
+            },
         })
     }
 
@@ -664,6 +705,9 @@ impl<'k> Walk<'k> {
         }
         let path: Vec<Literal> = self.path.iter().chain(more).copied().collect();
         let Walk { sets, numbers, .. } = self;
+        if self.relational {
+            state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
+        }
         for s in &mut state.storages {
             let new = {
                 let mut c = Contents::clone(s);
@@ -697,13 +741,13 @@ impl<'k> Walk<'k> {
     }
 }
 
-fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {
+pub(super) fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {
     a.retain(|k, n| b.get(k) == Some(n));
     a
 }
 
 /// The windows that a statement touches, reads before writes.
-fn touches(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef, Part)> {
+pub(super) fn touches(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef, Part)> {
     let mut out = Vec::new();
     match &stmt.op {
         Op::TileGet { tile, row, col, .. } => out.push((Access::Read, *tile, Part::Element(*row, *col))),

@@ -223,6 +223,27 @@ impl Keys {
         axes || matches!(w.start, Start::Somewhere(_, n) if numbers.younger(n, then))
     }
 
+    /// The window with other numbers.
+    pub(super) fn rewrite(&mut self, key: Key, f: &mut dyn FnMut(Num) -> Num) -> Key {
+        let mut w = self.all[key.0 as usize].clone();
+        for n in [&mut w.row.origin, &mut w.row.valid, &mut w.col.origin, &mut w.col.valid] {
+            *n = f(*n);
+        }
+        if let Start::Somewhere(_, n) = &mut w.start {
+            *n = f(*n);
+        }
+        self.number(w)
+    }
+
+    fn number(&mut self, window: Window) -> Key {
+        let next = Key(self.all.len() as u32);
+        let key = *self.ids.entry(window.clone()).or_insert(next);
+        if key == next {
+            self.all.push(window);
+        }
+        key
+    }
+
     /// Does every element of `inner` lie in `outer`?
     pub(super) fn covers(&self, outer: Key, inner: Key) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
@@ -306,13 +327,7 @@ impl Keys {
             cols,
             reach: full,
         };
-        let window = Window { start, shape, row, col };
-        let next = Key(self.all.len() as u32);
-        let key = *self.ids.entry(window.clone()).or_insert(next);
-        if key == next {
-            self.all.push(window);
-        }
-        (key, extent)
+        (self.number(Window { start, shape, row, col }), extent)
     }
 }
 

@@ -95,6 +95,7 @@ impl<'k> Repairs<'k> {
     pub fn of(&self, overflow: &Overflow) -> Vec<Fix> {
         let mut out = self.parameters(overflow.loc);
         out.extend(self.stages(overflow.loc));
+        out.extend(self.addresses(overflow.loc));
         out.extend(self.lifetimes(overflow));
         let others = self.targets(overflow.loc);
         if !others.is_empty() {
@@ -106,7 +107,8 @@ impl<'k> Repairs<'k> {
         out
     }
 
-    fn parameters(&self, loc: Loc) -> Vec<Fix> {
+    /// Smaller values of parameters with which `loc` holds its tiles.
+    pub fn parameters(&self, loc: Loc) -> Vec<Fix> {
         let mut out = Vec::new();
         for (n, parameter) in self.parameters.iter().enumerate() {
             let mut of = self.trials.iter().filter(|t| t.parameter == n);
@@ -164,6 +166,34 @@ impl<'k> Repairs<'k> {
             return Some(Fix { message, edits: edits.unwrap_or_default() });
         }
         None
+    }
+
+    /// Another address for one of the tiles that the author has placed; or none for all of them.
+    fn addresses(&self, loc: Loc) -> Option<Fix> {
+        let fixed = |t: &Tile| {
+            let data = &self.kernel.tiles[*t];
+            data.ty.loc == loc && matches!(data.addr, AddrKind::Fixed(_))
+        };
+        let placed: Vec<Tile> = self.kernel.tiles.keys().filter(fixed).collect();
+        let plan = |kernel: &Kernel| placement::plan_with(kernel, self.live, self.target, u32::MAX).ok();
+        for &tile in placed.iter().take(TOGETHER) {
+            let mut kernel = self.kernel.clone();
+            let old = std::mem::replace(&mut kernel.tiles[tile].addr, AddrKind::Auto);
+            let (AddrKind::Fixed(old), Some(found)) = (old, plan(&kernel)) else { continue };
+            let new = found.offsets[tile].clone();
+            // Where it was put, with the rest around it.
+            kernel.tiles[tile].addr = AddrKind::Fixed(new.clone());
+            let Some(extent) = plan(&kernel).and_then(|p| Some(p.memory(loc)?.extent)) else { continue };
+            let list = |all: &[u64]| all.iter().map(|a| format!("{a:#x}")).collect::<Vec<_>>().join(", ");
+            let name = &kernel.tiles[tile].name;
+            let (old, new) = (list(&old), list(&new));
+            return Some(advice(format!("it fits with `{name}` at {new} in place of {old}, with {extent} bytes")));
+        }
+        let mut kernel = self.kernel.clone();
+        placed.iter().for_each(|&t| kernel.tiles[t].addr = AddrKind::Auto);
+        let extent = plan(&kernel).filter(|_| placed.len() > 1)?.memory(loc)?.extent;
+        let names: Vec<String> = placed.iter().map(|&t| format!("`{}`", kernel.tiles[t].name)).collect();
+        Some(advice(format!("it fits without the addresses of {}, with {extent} bytes", names.join(", "))))
     }
 
     /// Tiles that hold nothing at the fullest point, taken from there.

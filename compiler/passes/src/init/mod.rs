@@ -20,7 +20,8 @@ use ptoc_ir::tile::{
     AddrKind, CheckData, Dim, EventData, Kernel, Op, Purpose, Region, Stmt, TensorDir, TensorId, Tile, Ty, Value,
     ValueData,
 };
-use ptoc_isa::CmpOp;
+use ptoc_isa::{CmpOp, Loc};
+use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use state::S;
 use std::collections::BTreeMap;
@@ -243,24 +244,31 @@ fn number(body: &Region) -> FxHashMap<*const Stmt, Point> {
     out
 }
 
+/// A statement that gives every element of a tile, or of each tile of an array, a value; or what is to be done where no
+/// statement does.
+pub(crate) fn zeros(kernel: &Kernel, tile: Tile) -> Result<String, String> {
+    let data = &kernel.tiles[tile];
+    let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
+    match (data.ty.loc, kind(kernel, tile)) {
+        (_, Kind::Ring) => Err(format!("fill the whole slot between `{0}.acquire()` and `{0}.commit()`", data.name)),
+        _ if data.ty.dtype == DType::Bool => Err("compare something into it on every path that leads here".to_owned()),
+        (Loc::Vec | Loc::Mat | Loc::Acc, Kind::One) => Ok(format!("{} = {zero}", data.name)),
+        (Loc::Vec | Loc::Mat | Loc::Acc, Kind::Array) => {
+            Ok(format!("for n in 0..{} {{ {}[n] = {zero}; }}", data.count, data.name))
+        }
+        _ => Err("move something into it on every path that leads here".to_owned()),
+    }
+}
+
 fn how_to_start(kernel: &Kernel, object: Object) -> String {
     match object {
-        Object::Tile(t) if !kernel.tiles[t].hidden => {
-            let (data, zero) = (&kernel.tiles[t], if kernel.tiles[t].ty.dtype.is_float() { "0.0" } else { "0" });
-            match data.ty.loc {
-                _ if kind(kernel, t) == Kind::Ring => {
-                    format!("fill the slot first, between `{0}.acquire()` and `{0}.commit()`", data.name)
-                }
-                _ if kind(kernel, t) == Kind::Array => {
-                    format!("load each element before it is read, or give it a value: `{}[0] = {zero}`", data.name)
-                }
-                ptoc_isa::Loc::Acc => format!(
-                    "start with `{name} = {zero}`, or use TMATMUL or TMATMUL_BIAS in the first iteration: `if k.first`",
-                    name = data.name
-                ),
-                _ => format!("load it, or give it a value first: `{} = {zero}`", data.name),
+        Object::Tile(t) if !kernel.tiles[t].hidden => match (zeros(kernel, t), kernel.tiles[t].ty.loc) {
+            (Err(instead), _) => instead,
+            (Ok(zeros), Loc::Acc) => {
+                format!("start with `{zeros}`, or use TMATMUL or TMATMUL_BIAS in the first iteration: `if k.first`")
             }
-        }
+            (Ok(zeros), _) => format!("load it, or give it a value first: `{zeros}`"),
+        },
         _ => "write it on every path that leads here".to_owned(),
     }
 }

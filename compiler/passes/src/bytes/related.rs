@@ -1,0 +1,304 @@
+//! Loops whose iterations write for later ones: loads ahead of their use, buffers in turn.
+//!
+//! As many iterations as buffers take turns stand for all: the first of them has the index `s`, a symbol of which the
+//! remainder is known, and so the buffers of each are known. What is known at their end is said in terms of the `s` of the
+//! next ones, and joined with what was known before, until nothing new comes. Before the loop, it is known in numbers: what an
+//! entry says of `s` is what another one says of the first iteration, if it is the same for that one.
+
+use super::contents::{Entry, Meeting, Set};
+use super::control::ENOUGH;
+use super::numbers::{Literal, Num};
+use super::shift::Instead;
+use super::walk::{State, Walk, agreed, touches};
+use ptoc_ir::tile::{For, Stmt, Var, While};
+use ptoc_isa::CmpOp;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// Iterations that are looked at together.
+const PERIOD: i64 = 12;
+/// Rounds until nothing new comes; after more, nothing is related.
+const ROUNDS: usize = 8;
+/// In the first of them, what is known before the loop is said in terms of the index.
+const GENERAL: usize = 2;
+
+const INDEX: ptoc_ir::tile::Ty = ptoc_ir::tile::Ty::Index;
+
+/// The index of the first of the iterations.
+struct Clock {
+    symbol: Num,
+    first: Num,
+    period: i64,
+}
+
+impl<'k> Walk<'k> {
+    /// The iterations from `first` on. `Some(None)` if that does not succeed.
+    pub(super) fn related_for(
+        &mut self,
+        f: &'k For,
+        first: Num,
+        hi: Num,
+        head: &State,
+    ) -> Option<Option<Option<State>>> {
+        if !self.relational || self.visits > ENOUGH {
+            return Some(None);
+        }
+        let period = self.period(&f.body);
+        let before = self.numbers.now();
+        let clock = Clock { symbol: self.numbers.symbol_every(first, period, Some(hi)), first, period };
+        let runs = self.numbers.compare(INDEX, CmpOp::Lt, clock.symbol, hi);
+        let known = self.assume(runs, true);
+        let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
+            let then = this.numbers.now();
+            let (mut now, mut out) = (Some(head), None);
+            for r in 0..period {
+                let (Some(state), Some(index)) = (now.take(), clock.symbol.plus(r)) else { break };
+                let runs = this.numbers.compare(INDEX, CmpOp::Lt, index, hi);
+                let end = this.iteration(f, index, runs, state)?;
+                let end = this.forget(end, then);
+                let (mut stop, mut go) = (Vec::new(), Vec::new());
+                if let Some(next) = index.plus(1) {
+                    let again = this.numbers.compare(INDEX, CmpOp::Lt, next, hi);
+                    (stop, go) = (this.assume(again, false), this.assume(again, true));
+                }
+                let stopped = end.clone().map(|s| this.filter(s, &stop));
+                out = this.join(out, stopped, Meeting::Plain);
+                now = end.map(|s| this.filter(s, &go));
+            }
+            Some((out, now.map(|s| this.next(s, &clock, &known))))
+        };
+        let Some(head) = self.settle(&clock, head.clone(), &mut |this, head| Some(round(this, head)?.1))? else {
+            return Some(None);
+        };
+        let (out, _) = round(self, head)?;
+        Some(Some(self.forget(out, before)))
+    }
+
+    /// The iterations of a `while` from here on, with a variable that counts them; what leaves the loop is among its breaks.
+    /// `Some(false)` if that does not succeed.
+    pub(super) fn related_while(&mut self, w: &'k While, head: &State) -> Option<bool> {
+        if !self.relational || self.visits > ENOUGH {
+            return Some(false);
+        }
+        let period = self.period(&w.head).max(self.period(&w.body));
+        let rounds = |this: &mut Self, head: State| -> Option<(Option<State>, Vec<Literal>)> {
+            let then = this.numbers.now();
+            let (mut now, mut known) = (Some(head), Vec::new());
+            for _ in 0..period {
+                let Some(state) = now.take() else { break };
+                let (end, decided) = this.round(w, state)?;
+                now = this.forget(end, then);
+                known.clear();
+                if decided.is_none() {
+                    let condition = this.numbers.get(w.cond);
+                    known.extend(
+                        this.assume(condition, true).into_iter().filter(|l| !this.numbers.literal_younger(*l, then)),
+                    );
+                }
+            }
+            Some((now, known))
+        };
+        self.quiet += 1;
+        let trial = rounds(self, head.clone());
+        self.quiet -= 1;
+        let Some(end) = trial?.0 else { return Some(false) };
+        let counts = |(var, n): (&Var, &Num)| {
+            let first = n.constant()?;
+            (end.vars.get(var)?.constant()? == first.checked_add(period)?).then_some((*var, *n))
+        };
+        let Some((var, first)) = head.vars.iter().filter_map(counts).min_by_key(|(var, _)| *var) else {
+            return Some(false);
+        };
+        let clock = Clock { symbol: self.numbers.symbol_every(first, period, None), first, period };
+        let mut start = head.clone();
+        start.vars.insert(var, clock.symbol);
+        let mut back = |this: &mut Self, head: State| -> Option<Option<State>> {
+            let (end, known) = rounds(this, head)?;
+            let with = clock.back();
+            let known: Vec<Literal> =
+                known.into_iter().filter_map(|l| this.numbers.literal_instead(l, with, &[]).ok().flatten()).collect();
+            Some(end.map(|s| this.next(s, &clock, &known)))
+        };
+        let Some(head) = self.settle(&clock, start, &mut back)? else { return Some(false) };
+        // All that is noted is noted now.
+        back(self, head)?;
+        Some(true)
+    }
+
+    /// A state that holds before each round. `Some(None)` if none is found.
+    fn settle(
+        &mut self,
+        clock: &Clock,
+        mut head: State,
+        back: &mut dyn FnMut(&mut Self, State) -> Option<Option<State>>,
+    ) -> Option<Option<State>> {
+        for round in 0..ROUNDS {
+            self.quiet += 1;
+            let end = back(self, head.clone());
+            self.quiet -= 1;
+            let Some(end) = end? else { return Some(Some(head)) };
+            let next = match round {
+                ..GENERAL => self.generalised(clock, &head, end),
+                _ => self.join(Some(head.clone()), Some(end), Meeting::Plain)?,
+            };
+            if next == head {
+                return Some(Some(head));
+            }
+            head = next;
+        }
+        Some(None)
+    }
+
+    /// How many iterations a turn of the buffers takes.
+    fn period(&self, region: &[Stmt]) -> i64 {
+        let mut all: Vec<i64> = vec![1];
+        self.counts(region, &mut all);
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter().fold(1, |period, n| {
+            let both = period / gcd(period, n) * n;
+            if both <= PERIOD { both } else { period }
+        })
+    }
+
+    fn counts(&self, region: &[Stmt], out: &mut Vec<i64>) {
+        for stmt in region {
+            let arrays = touches(self.kernel, stmt).into_iter().filter(|(_, r, _)| r.element.is_some());
+            out.extend(
+                arrays.map(|(_, r, _)| i64::from(self.kernel.tiles[r.tile].count.max(1))).filter(|n| *n <= PERIOD),
+            );
+            stmt.op.regions().for_each(|r| self.counts(r, out));
+        }
+    }
+
+    /// What holds at the end of the iterations, in terms of the next ones, of which `known` holds.
+    fn next(&mut self, mut state: State, clock: &Clock, known: &[Literal]) -> State {
+        let path: Vec<Literal> = self.path.iter().chain(known).copied().collect();
+        self.map_entries(&mut state, clock.back(), &path);
+        let numbers = &mut self.numbers;
+        let with = clock.back();
+        let mut number = |n: &mut Num| match numbers.instead(*n, with) {
+            Some(new) => {
+                *n = numbers.resolve(new, &path);
+                true
+            }
+            None => false,
+        };
+        state.vars.retain(|_, n| number(n));
+        state.bound.retain(|_, n| number(n));
+        state
+    }
+
+    fn map_entries(&mut self, state: &mut State, with: Instead, path: &[Literal]) {
+        for storage in &mut state.storages {
+            let mut new = (**storage).clone();
+            new.map(&mut |set| self.set_instead(set, with, path, false));
+            *storage = Rc::new(new);
+        }
+    }
+
+    /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only what it
+    /// knew.
+    fn set_instead(&mut self, set: Set, with: Instead, path: &[Literal], exact: bool) -> Set {
+        let Walk { sets, numbers, keys, .. } = self;
+        sets.rewrite(set, &mut |e| {
+            let mut new = e.clone();
+            new.literals.clear();
+            for l in &e.literals {
+                if exact && !numbers.says(*l, with) {
+                    return None;
+                }
+                new.literals.extend(numbers.literal_instead(*l, with, path).ok()?);
+            }
+            new.literals.sort_unstable();
+            new.literals.dedup();
+            new.shadows.clear();
+            for key in &e.shadows {
+                let mut said = true;
+                let key = keys.rewrite(*key, &mut |n| {
+                    let other = numbers.instead(n, with);
+                    said &= other.is_some();
+                    other.unwrap_or(n)
+                });
+                if exact && !said {
+                    return None;
+                }
+                new.shadows.extend(said.then_some(key));
+            }
+            new.shadows.sort_unstable();
+            new.shadows.dedup();
+            Some(new)
+        })
+    }
+
+    /// Both; an entry of `head` that one of `end` says of the first iteration is that one.
+    fn generalised(&mut self, clock: &Clock, head: &State, end: State) -> State {
+        let with = Instead { symbol: clock.symbol, to: clock.first };
+        let mut memo: FxHashMap<(Set, Set), Set> = FxHashMap::default();
+        let mut storages = Vec::with_capacity(head.storages.len());
+        for (x, y) in head.storages.iter().zip(&end.storages) {
+            storages.push(match Rc::ptr_eq(x, y) {
+                true => x.clone(),
+                false => Rc::new(x.zip(y, &mut |p, q| {
+                    if p == q {
+                        return p;
+                    }
+                    *memo.entry((p, q)).or_insert_with(|| {
+                        let at_first = self.set_instead(q, with, &[], true);
+                        let covered: Vec<Entry> = self.sets.get(at_first).to_vec();
+                        self.sets.generalised(p, q, &covered)
+                    })
+                })),
+            });
+        }
+        let mut vars = FxHashMap::default();
+        for (var, &n) in &head.vars {
+            let Some(&m) = end.vars.get(var) else { continue };
+            let counted = || {
+                let (a, b, first) = (n.constant()?, m.constant()?, clock.first.constant()?);
+                (b == a.checked_add(clock.period)?).then_some(())?;
+                clock.symbol.plus(a.checked_sub(first)?)
+            };
+            if n == m || self.numbers.instead(m, with) == Some(n) {
+                vars.insert(*var, m);
+            } else if let Some(counted) = counted() {
+                vars.insert(*var, counted);
+            }
+        }
+        State { storages, bound: agreed(head.bound.clone(), &end.bound), vars }
+    }
+
+    /// Variables after a branch.
+    pub(super) fn either(
+        &mut self,
+        l: Literal,
+        a: FxHashMap<Var, Num>,
+        b: &FxHashMap<Var, Num>,
+    ) -> FxHashMap<Var, Num> {
+        const CHOICES: usize = 4;
+        let mut out = FxHashMap::default();
+        let condition = Num { base: l.condition, offset: 0 };
+        for (var, x) in a {
+            let Some(&y) = b.get(&var) else { continue };
+            let (x, y) = (self.numbers.resolve(x, &self.path), self.numbers.resolve(y, &self.path));
+            if x == y {
+                out.insert(var, x);
+            } else if self.numbers.depth(x).max(self.numbers.depth(y)) < CHOICES {
+                let (x, y) = if l.holds { (x, y) } else { (y, x) };
+                out.insert(var, self.numbers.select(condition, x, y));
+            }
+        }
+        out
+    }
+}
+
+impl Clock {
+    /// From these iterations to the next ones.
+    fn back(&self) -> Instead {
+        Instead { symbol: self.symbol, to: self.symbol.plus(-self.period).unwrap_or(self.symbol) }
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

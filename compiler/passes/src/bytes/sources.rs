@@ -1,0 +1,63 @@
+//! Instructions whose destination has bytes of one of their sources. Elaboration sees it where both are the same window of
+//! the same tile; here it is a question of addresses.
+
+use super::contents::Bytes;
+use super::walk::{Places, State, Walk};
+use super::window::Part;
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::{AddrKind, Inst, Operand, Stmt, Tile};
+use ptoc_isa::{InstrId, Sem};
+
+/// A destination and a source with common bytes.
+#[derive(Clone, Debug)]
+pub(super) struct OwnSource {
+    pub(super) instr: InstrId,
+    pub(super) span: Span,
+    /// The operand's position in the table.
+    pub(super) source: usize,
+    /// Destination and source.
+    pub(super) tiles: (Tile, Tile),
+    /// In the memory: first of the common bytes, one past the last.
+    pub(super) bytes: Bytes,
+}
+
+impl Walk<'_> {
+    /// Notes the sources of an instruction that share bytes with its destination, wherever both may be.
+    pub(super) fn sources(&mut self, stmt: &Stmt, inst: &Inst, state: &State) {
+        let stepwise = matches!(inst.instr.get().sem, Sem::Binary(_) | Sem::Unary(_) | Sem::BinaryScalar(_));
+        let tile = |(n, o): (usize, &'_ Operand)| match o {
+            Operand::Tile(t) => Some((n, *t)),
+            _ => None,
+        };
+        let mut tiles = inst.operands.iter().enumerate().filter_map(tile);
+        let Some((0, dst)) = tiles.next().filter(|_| stepwise && self.quiet == 0) else { return };
+        let placed = |t: Tile| self.kernel.tiles[t].addr != AddrKind::Auto;
+        let sources: Vec<_> =
+            tiles.filter(|(_, t)| t.tile == dst.tile || (placed(t.tile) && placed(dst.tile))).collect();
+        for (source, r) in sources {
+            let (d, s) = (self.places(state, &dst, Part::Valid), self.places(state, &r, Part::Valid));
+            let Some(bytes) = common(&d, &s) else { continue };
+            let same = |o: &OwnSource| (o.span, o.source, o.tiles) == (stmt.span, source, (dst.tile, r.tile));
+            if !self.own_sources.iter().any(same) {
+                let tiles = (dst.tile, r.tile);
+                self.own_sources.push(OwnSource { instr: inst.instr, span: stmt.span, source, tiles, bytes });
+            }
+        }
+    }
+}
+
+/// Bytes that both have where all is valid that can be, whichever of their places they are at. `None` if some places have
+/// none in common, or are not known.
+fn common(a: &Places, b: &Places) -> Option<Bytes> {
+    let mut found: Option<Bytes> = None;
+    for (m, x) in a.full()? {
+        for (n, y) in b.full()? {
+            let meets = x.iter().flat_map(|p| y.iter().map(move |q| (p.0.max(q.0), p.1.min(q.1))));
+            let all = meets.filter(|(start, end)| m == n && start < end);
+            let (start, end) = all.reduce(|p, q| (p.0.min(q.0), p.1.max(q.1)))?;
+            let (low, high) = found.unwrap_or((start, end));
+            found = Some((low.min(start), high.max(end)));
+        }
+    }
+    found
+}
