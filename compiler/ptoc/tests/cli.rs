@@ -595,7 +595,7 @@ fn test_lines() {
 // check: add => SA-0353, dtype
 ";
     s.file("sub/t.tile", format!("{ADD}{lines}"));
-    s.file("sub/deeper/u.tile", format!("{ADD}// check: add capacity.Vec=0x100 => SA-0352, SA-0352, SA-0352\n"));
+    s.file("sub/deeper/u.tile", format!("{ADD}// check: add capacity.Vec=0x100 => SA-0352\n"));
     s.file("sub/not.txt", "// run: x y\n");
     snapshot!(s.run("test sub"));
     snapshot!(s.runs(&["test add.tile", "test missing.tile add.tile", "test sub/deeper"]));
