@@ -42,7 +42,8 @@ pub struct Prepared {
 fn definitions(settings: &Settings) -> Vec<Definition> {
     let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
     let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
-    plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
+    let machine = settings.machine.iter().map(|b| (b.name.name.to_string(), b));
+    plain.chain(capacities).chain(machine).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
 }
 
 /// The `// run:` lines of a file that this compiler takes (others are `ptoc test`'s business).

@@ -19,6 +19,7 @@ pub use pipe::{Pipe, pipe_of};
 pub use reference::{reference_markdown, targets_markdown};
 pub use table::{Lookup, NOT_YET, TABLE, find, lookup};
 pub use target::{
-    Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit, UnitKind,
+    Allowed, Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset, Setting,
+    Target, Triple, Unit, UnitKind,
 };
 pub use tile_type::{Loc, Order, TileType};

@@ -11,7 +11,7 @@ use crate::rows::{Laid, Rows};
 use crate::{Need, Piece};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Coord as IrCoord, Inst, Kernel, Op, Operand, Stmt, Tile};
-use ptoc_isa::{Oob, RoundMode, Sem, Target, UnitKind, lookup};
+use ptoc_isa::{GeoUnit, Oob, RoundMode, Sem, Target, UnitKind, lookup};
 use ptoc_pim_stream::driver::{Command, Kind};
 use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
 use ptoc_pim_stream::stream::*;
@@ -483,8 +483,10 @@ impl<'k> Plan<'k> {
         let [_, _, channels] = self.size;
         let attn_size = slot_size(self.queries, n.div_ceil(16).max(1), row);
         let offs_size = slot_size(self.queries, n.div_ceil(8).max(1), row);
-        let tile = 8 * u64::from(self.geo_unit().0);
-        let half = self.target.capacity(ptoc_isa::Loc::Buf) / u64::from(self.geo_unit().1.max(1));
+        let unit = geo_unit(self.target, q.span)?;
+        let order = loop_order(unit, self.target, q)?;
+        let tile = 8 * u64::from(unit.tile_channels);
+        let half = self.target.capacity(ptoc_isa::Loc::Buf) / u64::from(unit.buffers.max(1));
         if tile > half {
             let message = format!("a tile of four pixels takes {tile} bytes; half of the tile buffer has {half}");
             return refuse(codes::UNIT_CANNOT, q.span, message, "the unit needs a larger `capacity.Buf`");
@@ -559,11 +561,11 @@ impl<'k> Plan<'k> {
             height: self.size[0],
             width: self.size[1],
             channels,
-            tile_channels: self.geo_unit().0,
+            tile_channels: unit.tile_channels,
             batch: self.batch,
             border: if q.border == Oob::Zero { Border::Zero } else { Border::Clamp },
             fold: q.fold,
-            order: if q.fold { LoopOrder::Neighbour } else { LoopOrder::Tile },
+            order,
             first_unit: self.first_unit,
             units: self.units * self.batch,
             queries: self.queries,
@@ -596,31 +598,53 @@ impl<'k> Plan<'k> {
         step(Action::Driver(Command { output: address(out_row), ..Command::new(Kind::Read) }));
         Ok(Piece { wants, host: vec![geo], steps, gives: vec![need(out, out_laid)], temps: Vec::new() })
     }
-
-    fn geo_unit(&self) -> (u32, u32, u32) {
-        geo_unit(self.target)
-    }
 }
 
-/// Channels of a tile, halves of the buffer, entries.
-fn geo_unit(target: &Target) -> (u32, u32, u32) {
+/// The numbers of the target's units, which are GeoPIM's.
+fn geo_unit(target: &Target, span: Span) -> Result<GeoUnit, Refused> {
     match target.unit.map(|u| u.kind) {
-        Some(UnitKind::GeoPim(u)) => (u.tile_channels, u.buffers, u.parameters),
-        _ => (16, 2, 4),
+        Some(UnitKind::GeoPim(unit)) => Ok(unit),
+        _ => refuse(codes::UNIT_CANNOT, span, format!("`{}` has no GeoPIM units", target.name), HOST),
     }
 }
 
-/// The units of the target.
-pub fn unit(target: &Target) -> UnitConfig {
-    let (_, buffers, entries) = geo_unit(target);
-    let buffer = target.capacity(ptoc_isa::Loc::Buf).min(1 << 20) as u32 / buffers.max(1);
+/// The loops of a query: what `unit.order` asks for, or the order with the most row hits that the query allows.
+fn loop_order(unit: GeoUnit, target: &Target, q: &Query) -> Result<LoopOrder, Refused> {
+    let best = if q.fold { LoopOrder::Neighbour } else { LoopOrder::Tile };
+    let order = LoopOrder::ALL.iter().copied().find(|o| o.name() == unit.order).unwrap_or(best);
+    if order == LoopOrder::Neighbour && !q.fold {
+        let message = "`unit.order=neighbour` without folded weights: a value in f16 takes its four neighbours at once";
+        return refuse(
+            codes::UNIT_CANNOT,
+            q.span,
+            message.into(),
+            "write `fold = true`, or let `unit.order` be `tile` or `outer`",
+        );
+    }
+    let (needed, there) = (2 * u64::from(unit.tile_channels), target.capacity(ptoc_isa::Loc::Vec) / 4);
+    if order == LoopOrder::Outer && needed > there {
+        let message = format!(
+            "`unit.order=outer` needs {needed} accumulators, two tiles of {} channels; the unit has {there}",
+            unit.tile_channels
+        );
+        return refuse(codes::UNIT_CANNOT, q.span, message, "the unit needs a larger `capacity.Vec`");
+    }
+    Ok(order)
+}
+
+/// The units of a target that has GeoPIM's.
+pub fn unit(target: &Target, of: ptoc_isa::Unit, geo: GeoUnit) -> UnitConfig {
+    let buffer = target.capacity(ptoc_isa::Loc::Buf).min(1 << 20) as u32 / geo.buffers.max(1);
     UnitConfig::GeoPim(GeoPim {
-        clock_mhz: target.unit.map_or(500, |u| u.clock),
-        lanes: target.unit.map_or(8, |u| u.lanes),
+        clock_mhz: of.clock,
+        lanes: of.lanes,
         buffer_bytes: buffer,
-        buffers,
+        buffers: geo.buffers,
         acc_regs: (target.capacity(ptoc_isa::Loc::Vec) / 4).min(1 << 20) as u32,
-        param_entries: entries,
+        param_entries: geo.parameters,
+        scratchpad_bytes: geo.scratchpad,
+        coordinate_cycles: geo.coordinate_cycles,
+        act_weight: geo.act_weight,
         // The language counts units through a bank group first; a kernel of the units has an `on`.
         spread: 0,
         ..GeoPim::default()

@@ -20,6 +20,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::{Target, UnitKind};
 use ptoc_pim_stream::stream::{Place, Role, Step, TensorDecl};
+use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
 use rows::{Laid, Rows};
 
@@ -97,10 +98,12 @@ fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) ->
 
 /// The units of a target, as streams describe them.
 fn unit(target: &Target) -> UnitConfig {
-    match target.unit.map(|u| u.kind) {
-        Some(UnitKind::GeoPim(_)) => geopim::unit(target),
-        Some(UnitKind::HbmPim(_)) => UnitConfig::HbmPim(Default::default()),
-        None => UnitConfig::None,
+    let Some(of) = target.unit else { return UnitConfig::None };
+    match of.kind {
+        UnitKind::GeoPim(geo) => geopim::unit(target, of, geo),
+        UnitKind::HbmPim(hbm) => {
+            UnitConfig::HbmPim(HbmPim { clock_mhz: of.clock, act_weight: hbm.act_weight, fence_data: hbm.fence_data })
+        }
     }
 }
 

@@ -105,7 +105,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
     let stream = Stream {
         device: Device {
             preset: d.preset.clone(),
-            refresh: Refresh::All,
+            refresh: Refresh::ALL.iter().copied().find(|r| r.name() == d.refresh).unwrap_or(Refresh::All),
             overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
         },
         unit: crate::unit(target),

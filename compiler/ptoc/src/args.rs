@@ -114,7 +114,8 @@ pub struct CompileArgs {
     /// Target to compile for; `ptoc targets` lists them
     #[arg(long, value_name = "T", default_value = DEFAULT_TARGET)]
     pub target: String,
-    /// Set a const, type or fn parameter, a scalar argument, a dimension, or a capacity (-D capacity.Vec=262144)
+    /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a number of units
+    /// in memory or of that memory (-D unit.clock=300, -D device.stacks=6; spec/targets.md lists them)
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
     pub define: Vec<(String, String)>,
     /// Form of the diagnostics on standard error

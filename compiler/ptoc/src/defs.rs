@@ -1,14 +1,16 @@
-//! `-D NAME=VALUE`: values as expressions, capacities, and the whole numbers among them.
+//! `-D NAME=VALUE`: values as expressions, capacities, settings of units in memory, and the whole numbers among them.
 
 use indexmap::IndexMap;
-use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, codes};
-use ptoc_isa::Target;
+use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
+use ptoc_isa::{Allowed, Preset, Target};
+use ptoc_pim_sim::machine::device;
+use ptoc_pim_stream::stream;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
 
 /// One definition as it came: from the command line or from a test line.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// `BM`, `capacity.Vec`
+    /// `BM`, `capacity.Vec`, `unit.clock`
     pub name: String,
     /// The text of an expression.
     pub value: String,
@@ -17,14 +19,14 @@ pub struct Definition {
 /// Definitions, parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
-    /// Everything but capacities, by name, the last of a name counts.
+    /// Everything but capacities and settings, by name, the last of a name counts.
     pub values: IndexMap<Name, Expr>,
     /// Where each stands, for messages.
     pub places: IndexMap<Name, Span>,
 }
 
 impl Definitions {
-    /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities to the target.
+    /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities and settings to the target.
     pub fn parse(
         definitions: &[Definition],
         target: &mut Target,
@@ -32,8 +34,18 @@ impl Definitions {
         out: &mut Diagnostics,
     ) -> Definitions {
         let mut parsed = Definitions::default();
-        for d in definitions {
+        // The DRAM decides what its numbers may be.
+        let (first, rest): (Vec<_>, Vec<_>) = definitions.iter().partition(|d| d.name == PRESET);
+        let before = out.error_count();
+        for d in first.into_iter().chain(rest) {
             let file = sources.add(format!("<-D {}>", d.name), d.value.as_str());
+            if d.name.starts_with("unit.") || d.name.starts_with("device.") {
+                let span = Span::new(file, 0, d.value.len() as u32);
+                if let Err(problem) = setting(target, d, file, span) {
+                    out.push(problem);
+                }
+                continue;
+            }
             let (expr, diagnostics) = ptoc_syntax::parse_expr(file, &d.value);
             let errors = diagnostics.iter().any(Diagnostic::is_error);
             out.extend(diagnostics);
@@ -54,7 +66,49 @@ impl Definitions {
                 }
             }
         }
+        if out.error_count() == before
+            && let Err(problem) = target.check_settings()
+        {
+            out.push(problem);
+        }
         parsed
+    }
+}
+
+/// The setting that other settings depend on.
+const PRESET: &str = "device.preset";
+
+/// `unit.clock=300`, `device.stacks=6`, `device.refresh=off`
+#[allow(clippy::result_large_err, reason = "at most once a definition")]
+fn setting(target: &mut Target, d: &Definition, file: FileId, span: Span) -> Result<(), Diagnostic> {
+    let allowed = target.setting(&d.name)?.allowed;
+    let value = d.value.trim();
+    match allowed {
+        Allowed::Preset => {
+            let device =
+                stream::Device { preset: value.to_owned(), refresh: Default::default(), overrides: Vec::new() };
+            let config = device::config(&device)
+                .map_err(|e| Diagnostic::error(codes::SETTING_VALUE, span, e.message).with_help(e.help))?;
+            let g = device::geometry(&config);
+            target.with_preset(Preset {
+                name: value.to_owned(),
+                pseudo_channels: g.pch,
+                bank_groups: g.bg,
+                banks: g.bank,
+                rows: g.row,
+                bursts: g.col,
+                burst_bytes: g.burst,
+            });
+            Ok(())
+        }
+        Allowed::Words(_) => target.set(&d.name, value, None, span),
+        Allowed::Range(..) | Allowed::OneOf(_) => {
+            let (expr, diagnostics) = ptoc_syntax::parse_expr(file, &d.value);
+            match diagnostics.into_iter().find(Diagnostic::is_error) {
+                Some(problem) => Err(problem),
+                None => target.set(&d.name, value, integer(&expr), span),
+            }
+        }
     }
 }
 

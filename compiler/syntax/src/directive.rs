@@ -120,6 +120,9 @@ impl Backend {
     }
 }
 
+/// What names of settings of the units and of their memory begin with.
+const MACHINE: [&str; 2] = ["unit.", "device."];
+
 /// What all kinds of lines can set.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Settings {
@@ -135,6 +138,8 @@ pub struct Settings {
     pub params: Vec<Binding>,
     /// `capacity.Vec=0x1F000`: the name is that of the space.
     pub capacities: Vec<Binding>,
+    /// `unit.clock=300`, `device.stacks=6`: with the whole name.
+    pub machine: Vec<Binding>,
 }
 
 /// `NAME=VALUE`
@@ -315,12 +320,13 @@ impl Reader<'_> {
             return;
         }
         let space = binding.name.name.strip_prefix("capacity.").map(str::to_owned);
-        if !is_name(space.as_deref().unwrap_or(&binding.name.name)) {
+        let machine = MACHINE.iter().find_map(|p| binding.name.name.strip_prefix(p));
+        if !is_name(space.as_deref().or(machine).unwrap_or(&binding.name.name)) {
             self.malformed(binding.name.span, format!("`{}` cannot be set", binding.name.name));
             return;
         }
         if equals == 2 {
-            match self.kind == Kind::Run && space.is_none() {
+            match self.kind == Kind::Run && space.is_none() && machine.is_none() {
                 true => self.unique(expects, binding),
                 false => self.malformed(word.span, "`==` expects the value of an array in a run line"),
             }
@@ -349,6 +355,7 @@ impl Reader<'_> {
                     let name = Ident { name: Name::new(space), span };
                     self.unique(&mut settings.capacities, Binding { name, ..binding });
                 }
+                None if machine.is_some() => self.unique(&mut settings.machine, binding),
                 None if value.ends_with(".npy") && self.kind != Kind::Check => self.unique(inputs, binding),
                 None => self.unique(&mut settings.params, binding),
             },

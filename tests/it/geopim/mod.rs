@@ -2,6 +2,7 @@
 
 mod reference;
 mod rows;
+mod settings;
 
 use ptoc::defs::Definition;
 use ptoc::launch::{Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions};

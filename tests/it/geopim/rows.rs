@@ -29,18 +29,18 @@ use ptoc_tensor::{DType, Tensor, random, random_in, scalar};
 use std::path::PathBuf;
 
 /// `ptoc WORDS`, with `-D` before each definition.
-fn ptoc(words: &[&str], definitions: &str) -> Outcome {
+pub(super) fn ptoc(words: &[&str], definitions: &str) -> Outcome {
     let mut all: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
     definitions.split_whitespace().for_each(|d| all.extend(["-D".to_owned(), d.to_owned()]));
     command(&all)
 }
 
-fn on_geopim(file: &str, kernel: &str, definitions: &str) -> Outcome {
+pub(super) fn on_geopim(file: &str, kernel: &str, definitions: &str) -> Outcome {
     let path = program(file).display().to_string();
     ptoc(&["run", &path, kernel, "--target", "geopim", "--backend", "pim", "--random", "1", "--stats"], definitions)
 }
 
-fn file(name: &str, text: &str) -> String {
+pub(super) fn file(name: &str, text: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("geopim_rows");
     std::fs::create_dir_all(&folder).expect("a folder for tests");
     let path = folder.join(name);
@@ -49,7 +49,7 @@ fn file(name: &str, text: &str) -> String {
 }
 
 /// What the units did.
-fn sampled(outcome: &ptoc::launch::Outcome) -> Vec<UnitTime> {
+pub(super) fn sampled(outcome: &ptoc::launch::Outcome) -> Vec<UnitTime> {
     let report = &outcome.simulated.as_ref().expect("units ran").report;
     report.units.iter().filter_map(|u| u.sequencer).collect()
 }

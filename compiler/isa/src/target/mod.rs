@@ -3,6 +3,7 @@
 mod builtin;
 mod parse;
 mod raw;
+mod setting;
 mod unit;
 
 use crate::{InstrId, Loc, Pipe};
@@ -10,6 +11,7 @@ use ptoc_tensor::DType;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+pub use setting::{Allowed, Preset, Setting};
 pub use unit::{Device, GeoUnit, HbmUnit, Unit, UnitKind};
 
 /// Which column of the instruction table a target follows.

@@ -375,6 +375,7 @@ impl Reader {
             rows: self.positive(&d.rows),
             bursts: self.positive(&d.bursts),
             burst_bytes: self.positive(&d.burst_bytes),
+            refresh: "all",
         });
         let host_vec = host.map_or(0, |h| u64::from(self.positive(&h.vec)));
         let unit = unit.map(|u| self.unit(u));
@@ -385,6 +386,8 @@ impl Reader {
         let at = raw.span();
         let raw = raw.into_inner();
         let mut number = |name: &str, n: &Option<Spanned<i64>>| match n {
+            // What a unit may lack, or do without.
+            Some(n) if *n.get_ref() == 0 && matches!(name, "scratchpad" | "coordinate_cycles" | "fence_data") => 0,
             Some(n) => self.positive(n),
             None => {
                 self.error(at.clone(), format!("a unit of this kind has a number `{name}`"));
@@ -396,15 +399,21 @@ impl Reader {
                 tile_channels: number("tile_channels", &raw.tile_channels),
                 buffers: number("buffers", &raw.buffers),
                 parameters: number("parameters", &raw.parameters),
+                scratchpad: number("scratchpad", &raw.scratchpad),
+                coordinate_cycles: number("coordinate_cycles", &raw.coordinate_cycles),
+                act_weight: number("act_weight", &raw.act_weight),
+                order: "chosen",
             }),
             "hbm-pim" => UnitKind::HbmPim(HbmUnit {
                 instructions: number("instructions", &raw.instructions),
                 registers: number("registers", &raw.registers),
                 scalars: number("scalars", &raw.scalars),
+                act_weight: number("act_weight", &raw.act_weight),
+                fence_data: number("fence_data", &raw.fence_data),
             }),
             other => {
                 self.error(raw.kind.span(), format!("unit `{other}` is neither `geopim` nor `hbm-pim`"));
-                UnitKind::HbmPim(HbmUnit { instructions: 1, registers: 1, scalars: 1 })
+                UnitKind::HbmPim(HbmUnit { instructions: 1, registers: 1, scalars: 1, act_weight: 1, fence_data: 1 })
             }
         };
         Unit {

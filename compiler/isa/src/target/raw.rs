@@ -40,6 +40,10 @@ pub(super) struct RawUnit {
     pub instructions: Option<Spanned<i64>>,
     pub registers: Option<Spanned<i64>>,
     pub scalars: Option<Spanned<i64>>,
+    pub scratchpad: Option<Spanned<i64>>,
+    pub coordinate_cycles: Option<Spanned<i64>>,
+    pub act_weight: Option<Spanned<i64>>,
+    pub fence_data: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,14 @@ pub struct GeoUnit {
     pub buffers: u32,
     /// Queries whose parameters are loaded at once.
     pub parameters: u32,
+    /// Bytes of the scratchpad that the banks of a channel share; 0: none.
+    pub scratchpad: u32,
+    /// Cycles of the address generator for a sample.
+    pub coordinate_cycles: u32,
+    /// Activations that a command for all banks counts for tRRD and tFAW.
+    pub act_weight: u32,
+    /// The loops of a query: `chosen` by the compiler, or a word of the stream's `order=`.
+    pub order: &'static str,
 }
 
 /// What only an HBM-PIM unit has.
@@ -29,6 +37,10 @@ pub struct HbmUnit {
     pub registers: u32,
     /// Scalars of each of SRF_M and SRF_A.
     pub scalars: u32,
+    /// Activations that a command for all even or odd banks counts for tRRD and tFAW.
+    pub act_weight: u32,
+    /// 1: a fence waits until data has moved; 0: until commands are issued.
+    pub fence_data: u32,
 }
 
 /// A processing unit.
@@ -65,6 +77,8 @@ pub struct Device {
     pub bursts: u32,
     /// Bytes of a burst.
     pub burst_bytes: u32,
+    /// Who is refreshed: a word of the stream's `refresh=`.
+    pub refresh: &'static str,
 }
 
 impl Device {

@@ -165,7 +165,8 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
 fn definitions(settings: &Settings) -> Vec<Definition> {
     let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
     let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
-    plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
+    let machine = settings.machine.iter().map(|b| (b.name.name.to_string(), b));
+    plain.chain(capacities).chain(machine).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
 }
 
 /// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts where
