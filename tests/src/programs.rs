@@ -137,7 +137,7 @@ impl Prepared {
             let shape = t.shape().iter().map(|&n| n as u64).collect();
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
         }
-        let target = &self.session.target;
+        let target = &*ptoc_passes::memories::seen_by(&step.kernel, &self.session.target);
         let mut launch = Launch {
             tensors,
             dims: step.dims.clone(),
