@@ -31,6 +31,7 @@ mod poly;
 mod relations;
 mod repair;
 mod report;
+mod starts;
 mod state;
 mod text;
 mod told;
@@ -64,6 +65,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
     }
+    let kernel = &*starts::from_zero(kernel);
     let code = Code::new(kernel);
     let Some(mut walk) = Walk::new(&code, target) else {
         let message = "hazards are not looked for: there are more pipes, roles and events than are followed";
