@@ -1,7 +1,7 @@
 //! Accesses in the walk: which bytes they touch, and what they are not ordered after.
 
 use super::bytes::{Area, Meet, joined, window};
-use super::find::{Fault, Finding};
+use super::find::{Fault, Finding, Why};
 use super::global::Part;
 use super::order::{Record, What};
 use super::poly::Poly;
@@ -87,6 +87,7 @@ impl Walk<'_> {
                     element: up,
                     loose,
                     bytes: self.areas.common(other, area),
+                    why: Why::Plain,
                 };
                 if !self.tell(finding, state) {
                     self.order_after(state, &r, stream, up, site);

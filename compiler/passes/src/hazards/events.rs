@@ -1,6 +1,6 @@
 //! Synchronisations in the walk, and the end of a block.
 
-use super::find::{Fault, Finding};
+use super::find::{Fault, Finding, Why};
 use super::order::{Record, What, Wrong};
 use super::phases::Change;
 use super::poly::Poly;
@@ -8,7 +8,7 @@ use super::state::State;
 use super::touch::What as Place;
 use super::walk::{Then, Walk};
 use ptoc_ir::sync::MAX_BYTES;
-use ptoc_ir::tile::{SyncOp, Value};
+use ptoc_ir::tile::{Op, Purpose, SyncOp, Value};
 use std::cmp::Ordering;
 
 /// Loads whose sums are compared with a number of bytes.
@@ -44,7 +44,8 @@ impl Walk<'_> {
                     let finding = Finding::plain(Fault::Order(Wrong::Down), true, site, state, Some(element));
                     let last = state.order.records.iter().find(|r| r.what == What::Waited(element));
                     let other = last.map(|r| (r.site, r.at.clone()));
-                    self.tell(Finding { other, ..finding }, state);
+                    let why = if self.uncommitted(state, element) { Why::Uncommitted } else { Why::Plain };
+                    self.tell(Finding { other, why, ..finding }, state);
                     return Then::Stop;
                 }
                 state.order.wait(&self.carried, element, record);
@@ -98,6 +99,37 @@ impl Walk<'_> {
                 Then::On
             }
         }
+    }
+
+    /// Was this slot, for which a producer waits, acquired before and not committed since?
+    fn uncommitted(&self, state: &State, empty: u32) -> bool {
+        let (event, n) = self.carried.elements[empty as usize];
+        let events = &self.code.kernel.events;
+        let ring = &events[event];
+        if ring.purpose != Purpose::RingEmpty {
+            return false;
+        }
+        let full =
+            events.iter().find(|(_, d)| d.purpose == Purpose::RingFull && d.span == ring.span && d.name == ring.name);
+        let Some((full, _)) = full else { return false };
+        let full = self.carried.first[cranelift_entity::EntityRef::index(full)] + n;
+        // Records are kept in the order in which they were made.
+        let waited = |e: u32| state.order.records.iter().position(|r| r.what == What::Waited(e));
+        waited(empty).is_some() && !state.order.is_up(full) && waited(full) < waited(empty)
+    }
+
+    /// Has nobody looked at this element before, and do all its arrivals stand behind this wait?
+    fn first_use(&self, state: &State, site: usize, element: u32) -> bool {
+        let (event, _) = self.carried.elements[element as usize];
+        let looked = state.order.records.iter().any(|r| r.what == What::Looked(element));
+        let mut arrivals = self.code.sites.iter().enumerate().filter(|(_, s)| match &s.stmt.op {
+            Op::Sync(op @ (SyncOp::Arrive(_) | SyncOp::ArriveExpect(..))) => {
+                op.event().is_some_and(|e| e.event == event)
+            }
+            _ => false,
+        });
+        let first = arrivals.next();
+        !looked && first.is_some_and(|(n, _)| n > site)
     }
 
     /// A number of bytes that a barrier can count with: not negative, and not more than it counts to.
@@ -159,7 +191,13 @@ impl Walk<'_> {
             _ => None,
         };
         let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
-        if !self.tell(Finding { other, loose, ..finding }, state) {
+        let why = match &finding.fault {
+            Fault::Order(Wrong::Stuck { completed: 0, fresh: true, .. }) if self.first_use(state, site, element) => {
+                Why::FirstUse
+            }
+            _ => Why::Plain,
+        };
+        if !self.tell(Finding { other, loose, why, ..finding }, state) {
             self.reconcile(state, element);
         }
     }

@@ -1,6 +1,7 @@
 //! Faults of events in words: what happens, why, and what to look for.
 
-use super::find::{Fault, Finding};
+use super::below;
+use super::find::{Fault, Finding, Why};
 use super::order::Wrong;
 use super::poly::Poly;
 use super::repair::{Advice, Repair};
@@ -139,6 +140,11 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
         ),
         Fault::Race { .. } => (codes::HAZARDS_UNDECIDED, String::new(), String::new()),
     };
+    let below = below::below(walk, f);
+    let message = match (below, data) {
+        (Some(at), Some(data)) => below::message(walk, f, data, &what, at),
+        _ => message,
+    };
     let span = site.stmt.span;
     let mut d = if f.sure {
         Diagnostic::error(id, span, message)
@@ -172,13 +178,17 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
     if let Some(data) = data {
         d = d.with_secondary(data.span, declared(data));
     }
-    d = why(walk, d, f, data, ring.is_some());
+    if let Some(at) = below {
+        d = below::explained(walk, d, f, at);
+    } else {
+        d = why(walk, d, f, data, ring.is_some());
+    }
     if matches!(f.fault, Fault::LeftUp | Fault::Order(Wrong::Down | Wrong::Up(_) | Wrong::Stuck { .. }))
         && let Some(when) = text::when(walk, f)
     {
         d = d.with_note(when);
     }
-    if repair.is_none() {
+    if repair.is_none() && below.is_none() {
         d = help(walk, d, f, data, tried);
     }
     d
@@ -205,6 +215,12 @@ fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, Str
     let name = &d.name;
     let drain = text::span(walk, f.site) == d.span;
     let message = match (d.purpose, &f.other) {
+        (Purpose::RingEmpty, _) if drain && f.why == Why::Uncommitted => {
+            format!("{what} is acquired and never committed: the block waits for its release at its end for ever")
+        }
+        (Purpose::RingEmpty, _) if f.why == Why::Uncommitted => {
+            format!("`{name}.acquire()` waits for ever: {what} was acquired before, and is not committed since")
+        }
         (Purpose::RingEmpty, _) if drain => {
             format!("{what} is never released: the block waits for it at its end for ever")
         }
@@ -265,6 +281,9 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
         Fault::Order(Wrong::Stuck { .. }) if starts(f) => d.with_note(
             "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
         ),
+        Fault::Order(Wrong::Stuck { .. }) if f.why == Why::FirstUse => d.with_note(
+            "who fills an element first waits for parity 1: it starts in phase 0, and nobody has emptied anything yet",
+        ),
         Fault::Order(Wrong::Unannounced { .. }) => d.with_note(
             "no byte is pending before the announcement: if the arrivals come first, the phase ends without its bytes",
         ),
@@ -307,6 +326,9 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         _ => name.to_string(),
     };
     match (&f.fault, ring) {
+        (Fault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => {
+            d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()` and on the same paths"))
+        }
         (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
             d.with_help(format!("call `{name}.release()` when the slot has been read, once for each `wait()`"))
         }
@@ -340,6 +362,10 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         (Fault::Order(Wrong::Stuck { .. }), _) if starts(f) => {
             d.with_help("start with phase 1, or arrive before the first wait".to_owned())
         }
+        (Fault::Order(Wrong::Stuck { .. }), _) if f.why == Why::FirstUse && data.count > 1 => d.with_help(format!(
+            "the first wait for each of the {} elements has to be for parity 1: the parity changes when all of them were used once, not with each iteration",
+            data.count
+        )),
         (Fault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
             let declared = match data.kind {
                 ptoc_ir::tile::EventKind::Barrier { arrivals } => arrivals,

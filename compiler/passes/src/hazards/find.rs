@@ -59,6 +59,17 @@ impl Fault {
     }
 }
 
+/// What explains a wait that never ends, beside the fault itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Why {
+    /// Nothing else.
+    Plain,
+    /// The slot was acquired before, and not committed since.
+    Uncommitted,
+    /// The first use of an element of a barrier, of which the arrivals come later.
+    FirstUse,
+}
+
 /// Class, site and other site.
 pub(super) type Key = (u32, u32, u32);
 
@@ -83,6 +94,7 @@ pub(super) struct Finding {
     pub(super) loose: Option<u32>,
     /// Common bytes.
     pub(super) bytes: Option<(Loc, u64, u64)>,
+    pub(super) why: Why,
 }
 
 impl Finding {
@@ -98,6 +110,7 @@ impl Finding {
             element,
             loose: None,
             bytes: None,
+            why: Why::Plain,
         }
     }
 

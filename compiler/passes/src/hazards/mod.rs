@@ -14,6 +14,7 @@
 //! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the other.
 
 mod accesses;
+mod below;
 mod bytes;
 mod code;
 mod domain;
@@ -80,24 +81,31 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     // What was told, and what is found when that is mended.
     let mut before: Vec<Finding> = Vec::new();
     let mut findings = walk.found.all.clone();
+    let mut roles_told = false;
     while out.len() < TOLD {
         let shown = witness::confirm(&code, target, &told, &mut findings);
         let Some(first) = first(&findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
         told.add(&walk, first);
+        // What roles do in the wrong order is one mistake, whatever they wait for.
+        let in_order = below::below(&walk, first).is_none();
+        roles_told |= !in_order;
         // What is left when this is mended is a mistake of its own.
         let Some(mut rest) = Walk::new(&code, target) else { break };
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
         let others: Vec<_> = before.iter().chain(&rest.found.all).map(|f| repair::seen(&walk, f)).collect();
-        let repair = repair::find(&walk, first, &others, target, author);
-        let tried = if repair.is_none() { repair::advice(&walk, first, &others, target) } else { None };
+        let repair = if in_order { repair::find(&walk, first, &others, target, author) } else { None };
+        let tried = if in_order && repair.is_none() { repair::advice(&walk, first, &others, target) } else { None };
         let diagnostic = report::diagnostic(&walk, first, repair.as_ref(), tried);
         let gone = |f: &&Finding| f.sure && f.key() != first.key() && rest.found.all.iter().all(|r| r.key() != f.key());
         let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
         out.push(diagnostic);
         before.push(first.clone());
         findings = rest.found.all;
+        if roles_told {
+            findings.retain(|f| below::below(&walk, f).is_none());
+        }
     }
     if let Err(given_up) = end
         && !out.iter().any(Diagnostic::is_error)

@@ -82,9 +82,10 @@ pub(super) fn has(op: &Op, participle: &str, own: &str, name: &str) -> String {
 /// `full[b]`, as it is written.
 pub(super) fn reference(code: &Code, e: EventRef) -> Option<String> {
     let data = &code.kernel.events[e.event];
-    match (e.element, data.count) {
-        (None, _) | (_, 1) => Some(data.name.to_string()),
-        (Some(v), _) => scalar(code, v).map(|n| format!("{}[{n}]", data.name)),
+    match e.element {
+        None => Some(data.name.to_string()),
+        // An array of one is an array.
+        Some(v) => scalar(code, v).map(|n| format!("{}[{n}]", data.name)),
     }
 }
 
