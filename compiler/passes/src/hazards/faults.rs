@@ -278,7 +278,7 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
         Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => {
             d.with_note(format!("the phase before it has ended, so the barrier is in a phase of parity {}", completed & 1))
         }
-        Fault::Order(Wrong::Stuck { .. }) if starts(f) => d.with_note(
+        Fault::Order(Wrong::Stuck { .. }) if starts(walk, f) => d.with_note(
             "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
         ),
         Fault::Order(Wrong::Stuck { .. }) if f.why == Why::FirstUse => d.with_note(
@@ -299,8 +299,11 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
 }
 
 /// Is it the first iteration, before anybody arrived?
-fn starts(f: &Finding) -> bool {
+fn starts(walk: &Walk, f: &Finding) -> bool {
     let first = f.at.iter().all(|n| *n == 0);
+    if f.why == Why::FirstUse && walk.code.sites[f.site as usize].loops.iter().all(|l| f.at[*l] == 0) {
+        return true;
+    }
     let fresh = |p: &Poly| p.constant() == Some(0);
     match &f.fault {
         Fault::Order(Wrong::Stuck { completed: 0, announced, came, .. }) => first && fresh(announced) && fresh(came),
@@ -359,7 +362,7 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
                 1 - parity
             ))
         }
-        (Fault::Order(Wrong::Stuck { .. }), _) if starts(f) => {
+        (Fault::Order(Wrong::Stuck { .. }), _) if starts(walk, f) => {
             d.with_help("start with phase 1, or arrive before the first wait".to_owned())
         }
         (Fault::Order(Wrong::Stuck { .. }), _) if f.why == Why::FirstUse && data.count > 1 => d.with_help(format!(
