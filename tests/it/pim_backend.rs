@@ -91,7 +91,7 @@ fn what_no_unit_does() {
             "backwards.tile",
             clamp.replace("geo[b, i, _]", "geo[b, Q - 1 - i, _]"),
             "E1321",
-            "takes its line from element",
+            "has its line of `geo` at element",
         ),
         ("one_unit.tile", clamp.replace("1@unit);", "2@unit);"), "E1321", "belongs to unit"),
         (

@@ -1,4 +1,4 @@
-//! HBM-PIM's results against sums in f64: sizes of the examples, and the bound that rounding to f16 gives.
+//! HBM-PIM's results against f64: sizes of the examples, and the bound that rounding to f16 gives.
 //!
 //! u = 2^-11 is the unit roundoff of f16, and g(n) = n u / (1 - n u). A sum of m products, each product and each addition rounded, is off
 //! by at most g(m) * sum |a b| (the first addition, to 0, is exact; Higham, "Accuracy and Stability of Numerical Algorithms", 3.1), and a
@@ -33,8 +33,13 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs an example's kernel on the units; its result and its statistics.
+/// Runs an example's kernel on the units; its result `y` and its statistics.
 fn run(file: &str, kernel: &str, sizes: &str, inputs: &[(&str, &Tensor)]) -> (Tensor, Value) {
+    run_to("y", file, kernel, sizes, inputs)
+}
+
+/// [`run`] of a kernel whose result has another name.
+fn run_to(output: &str, file: &str, kernel: &str, sizes: &str, inputs: &[(&str, &Tensor)]) -> (Tensor, Value) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(file).display().to_string();
     let name = |array: &str| folder().join(format!("{kernel}_{}_{array}.npy", sizes.replace(' ', "_")));
     let mut words = vec!["run".to_owned(), path, kernel.to_owned()];
@@ -44,20 +49,22 @@ fn run(file: &str, kernel: &str, sizes: &str, inputs: &[(&str, &Tensor)]) -> (Te
         std::fs::write(name(array), npy::write(tensor)).expect("written");
         words.extend(["--in".to_owned(), format!("{array}={}", name(array).display())]);
     }
-    words.extend(["--out".to_owned(), format!("y={}", name("y").display())]);
+    words.extend(["--out".to_owned(), format!("{output}={}", name(output).display())]);
     let outcome = command(&words);
     assert_eq!(outcome.status, 0, "{sizes}: {}", outcome.err);
-    let y = npy::read(&std::fs::read(name("y")).expect("written"), None).expect("an array");
+    let y = npy::read(&std::fs::read(name(output)).expect("written"), None).expect("an array");
     let json: Value = serde_json::from_str(&outcome.out).expect("JSON");
-    inputs.iter().map(|(array, _)| *array).chain(["y"]).for_each(|a| drop(std::fs::remove_file(name(a))));
+    inputs.iter().map(|(array, _)| *array).chain([output]).for_each(|a| drop(std::fs::remove_file(name(a))));
     (y, json["stats"].clone())
 }
 
 /// Everything within its bound, and something beyond a thousandth of it: sums in f32 would stay below 2^-13 of it.
 fn within(what: &str, got: &[f64], want: &[f64], bounds: &[f64]) {
-    let shares: Vec<f64> = got.iter().zip(want).zip(bounds).map(|((g, w), b)| (g - w).abs() / b).collect();
-    let worst = shares.iter().copied().fold(0.0, f64::max);
-    assert_eq!(got.len(), want.len(), "{what}");
+    assert_eq!((got.len(), got.len()), (want.len(), bounds.len()), "{what}");
+    // Of an exact result the bound may be 0; what is not a number would be below any.
+    assert!(got.iter().all(|g| g.is_finite()), "{what}: not all finite");
+    let shares = got.iter().zip(want).zip(bounds).map(|((g, w), b)| if g == w { 0.0 } else { (g - w).abs() / b });
+    let worst = shares.fold(0.0, f64::max);
     assert!(worst <= 1.0, "{what}: {worst} times the bound");
     assert!(worst > 0.001, "{what}: at most {worst} of the bound; is this f16?");
 }
@@ -121,5 +128,34 @@ fn row_sums() {
         let additions = n.div_ceil(16) - 1 + 4;
         let bounds: Vec<f64> = a.chunks(n).map(|row| g(additions) * row.iter().map(|x| x.abs()).sum::<f64>()).collect();
         within(&sizes, &y.to_f64s(), &want, &bounds);
+    }
+}
+
+/// What units do to each element, by itself. A rounded result is off by u of its size, and a product below 2^-14 by 2^-25 more; relu
+/// rounds nothing.
+#[test]
+fn elements() {
+    let smallest = 2f64.powi(-25);
+    for n in [17, 5000, 8192] {
+        let (a, b) = (numbers(&[n], 13 + n as u64), numbers(&[n], 17 + n as u64));
+        let (x, y) = (a.to_f64s(), b.to_f64s());
+        let pairs = || x.iter().zip(&y);
+        let binary = |kernel: &str, more: &str| {
+            run_to("c", "hbm_pim.tile", kernel, &format!("N={n}{more}"), &[("a", &a), ("b", &b)]).0.to_f64s()
+        };
+        let one = |kernel: &str, want: Vec<f64>, least: f64| {
+            let bounds: Vec<f64> = want.iter().map(|w| g(1) * w.abs() + least).collect();
+            within(&format!("{kernel} N={n}"), &binary(kernel, ""), &want, &bounds);
+        };
+        // Sums of subnormal numbers are exact.
+        one("add", pairs().map(|(a, b)| a + b).collect(), 0.0);
+        one("sub", pairs().map(|(a, b)| a - b).collect(), 0.0);
+        one("mul", pairs().map(|(a, b)| a * b).collect(), smallest);
+        let want: Vec<f64> = pairs().map(|(a, b)| 1.7 * a + b).collect();
+        // 1.7 is rounded too.
+        let bounds: Vec<f64> = pairs().map(|(a, b)| g(3) * ((1.7 * a).abs() + b.abs()) + smallest).collect();
+        within(&format!("axpy N={n}"), &binary("axpy", " s=1.7"), &want, &bounds);
+        let (c, _) = run_to("c", "hbm_pim.tile", "relu", &format!("N={n}"), &[("a", &a)]);
+        assert_eq!(c.to_f64s(), x.iter().map(|a| a.max(0.0)).collect::<Vec<_>>(), "relu N={n}");
     }
 }

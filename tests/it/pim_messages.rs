@@ -59,3 +59,73 @@ fn hbm_pim() {
         .collect();
     insta::assert_snapshot!(all.join("\n"));
 }
+
+/// What is replaced in a text, by what.
+type Edits<'e> = &'e [(&'e str, &'e str)];
+
+/// Queries and maps that the units' parameter entries and address generators cannot say.
+#[test]
+fn geopim() {
+    let sample = "TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _]);";
+    let kernel = |edits: Edits<'_>| {
+        let mut text = format!(
+            "kernel k(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out f16[B, Q, C]) {{\n    \
+             grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit);\n    \
+             for i in q {{\n        let acc = tile Vec<f32, 1, C>;\n        {sample}\n        \
+             TSTORE(y[b, i, _], f16(acc));\n    }}\n}}\n"
+        );
+        for (from, to) in edits {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        text
+    };
+    let sizes = ["B=2", "H=4", "W=4", "C=64", "Q=6", "S=8"];
+    let with = |other: &[&'static str]| -> Vec<&'static str> {
+        let name = |s: &str| s.split('=').next().map(str::to_owned);
+        let kept = sizes.into_iter().filter(|s| other.iter().all(|o| name(o) != name(s)));
+        kept.chain(other.iter().copied()).collect()
+    };
+    let plain: &[&'static str] = &[];
+    let store = "TSTORE(y[b, i, _], f16(acc));";
+    let cases: [(Edits<'_>, &[&'static str]); 18] = [
+        // E1320
+        (&[(store, "acc = acc + acc;\n        TSTORE(y[b, i, _], f16(acc));")], plain),
+        (&[(store, "if i < 3 { TSTORE(y[b, i, _], f16(acc)); }")], plain),
+        (&[("y: out f16", "y: out f32"), ("f16(acc)", "acc")], plain),
+        (&[(store, "TSTORE(y[b, i, _], f16(acc)); TSTORE(y[b, 0, _], f16(acc));")], plain),
+        (&[(sample, "acc = 0.0;")], plain),
+        (&[(sample, "TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _]);\n        print(\"{}\", i);")], plain),
+        (&[], &["C=128", "capacity.Buf=128"]),
+        // E1321
+        (&[("geo[b, i, _]", "geo[b, Q - 1 - i, _]")], plain),
+        (&[("1@unit);", "2@unit);")], plain),
+        (&[("for i in q {", "for i in q {\n        if i > 3 { continue; }")], plain),
+        (&[("attn[b, i, _]", "attn[0, i, _]")], plain),
+        (&[("y: out f16[B, Q, C]", "y: out f16[B, Q, C] at (B, Q, C):(1@row, 1@col, 2@byte)")], &["C=16"]),
+        (
+            &[("tiles(Q, 2)", "tiles(Q, 3)"), ("ceil_div(Q, 2)", "ceil_div(Q, 3)")],
+            &["C=256", "capacity.Vec=1024", "Q=9"],
+        ),
+        // E1322
+        (&[], &["H=5", "W=7"]),
+        (&[], &["C=24"]),
+        (
+            &[
+                ("feat: in f16[B, H, W, C]", "feat: in f16[B, C, H, W]"),
+                ("feat[b, _, _, _]", "modes(feat[b, _, _, _], (1, 2, 0))"),
+            ],
+            plain,
+        ),
+        (
+            &[(
+                "feat: in f16[B, H, W, C]",
+                "feat: in f16[B, H, W, C] at (B, H, W, C):(64@row, 16@row, 2@row, 2@byte) over unit",
+            )],
+            &["C=16"],
+        ),
+        (&[], &["B=8", "H=128", "W=256", "C=128"]),
+    ];
+    let all: Vec<String> = cases.iter().map(|(edits, other)| said("geopim", &with(other), &kernel(edits))).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}

@@ -53,7 +53,17 @@ fn refuse<T>(code: ptoc_diagnostics::Code, span: Span, message: String, help: &s
     Err(Box::new(Diagnostic::error(code, span, message).with_help(help)))
 }
 
-const HOST: &str = "a unit runs TSAMPLE and the TSTORE of its result rounded to f16; mark the kernel `#[on(host)]`, or use `--backend interp`";
+const HOST: &str = "let the host run this kernel: `#[on(host)]`";
+
+/// What the fixed program of a unit does not contain.
+fn cannot<T>(span: Span, message: String) -> Result<T, Refused> {
+    Err(Box::new(
+        Diagnostic::error(codes::UNIT_CANNOT, span, message)
+            .with_label("no unit does this")
+            .with_note("a unit's program is fixed: TSAMPLE, and TSTORE of the sums rounded to f16")
+            .with_help(HOST),
+    ))
+}
 
 impl Block<'_> {
     fn tile(&self, o: &Operand) -> Option<Tile> {
@@ -80,7 +90,7 @@ impl Visitor for Block<'_> {
                 let (Some(tile), Some(map), Some(geo), Some(attn)) =
                     (self.tile(&inst.operands[0]), window(1), window(2), window(3))
                 else {
-                    return refuse(codes::UNIT_CANNOT, span, "a unit samples into a whole tile".into(), HOST);
+                    return cannot(span, "a unit samples into a whole tile".into());
                 };
                 let channels = map.shape.last().copied().unwrap_or(0);
                 self.tiles.push((tile, self.queries.len(), State::Sum));
@@ -101,12 +111,12 @@ impl Visitor for Block<'_> {
             _ if Some(inst.instr) == lookup("TCVT") => {
                 let from = self.holds(&inst.operands[1], State::Sum);
                 let (Some(query), Some(to)) = (from, self.tile(&inst.operands[0])) else {
-                    return refuse(codes::UNIT_CANNOT, span, "a unit converts nothing but its sums".into(), HOST);
+                    return cannot(span, "a unit converts nothing but its sums".into());
                 };
                 let rint = inst.attrs.round.is_none_or(|r| r == RoundMode::Rint);
                 if self.kernel.tiles[to].ty.dtype != DType::F16 || !rint {
                     let message = "a unit rounds its sums to the nearest f16 and to nothing else".into();
-                    return refuse(codes::UNIT_CANNOT, span, message, HOST);
+                    return cannot(span, message);
                 }
                 self.tiles.push((to, query, State::Rounded));
                 Ok(())
@@ -132,7 +142,7 @@ impl Visitor for Block<'_> {
             }
             _ => {
                 let name = inst.instr.get().name;
-                refuse(codes::UNIT_CANNOT, span, format!("a GeoPIM unit has no {name}"), HOST)
+                cannot(span, format!("a GeoPIM unit has no {name}"))
             }
         }
     }
@@ -144,7 +154,7 @@ impl Visitor for Block<'_> {
             Op::Copy(_) => "copies along a nest of axes",
             _ => "does this",
         };
-        refuse(codes::UNIT_CANNOT, stmt.span, format!("no GeoPIM unit {what}"), HOST)
+        cannot(stmt.span, format!("no GeoPIM unit {what}"))
     }
 }
 
@@ -393,8 +403,7 @@ impl<'k> Plan<'k> {
         self.layout = layout;
         self.items = if own { Items::Own } else { Items::All };
         self.map_rows = if own { 1 } else { self.batch } * self.item_rows(layout);
-        let pch = self.target.device.as_ref().map_or(1, |d| d.pseudo_channels);
-        self.map = of_author(author, 0, pch).unwrap_or_default();
+        self.map = of_author(author).unwrap_or_default();
         Ok(())
     }
 
@@ -452,13 +461,11 @@ impl<'k> Plan<'k> {
             let Some(t) = self.kernel.tensors.values().nth(tensor as usize).filter(|t| t.place.is_some()) else {
                 continue;
             };
-            let message = format!("`{}` goes where the units' entries say, and not where `at` says", t.name);
-            return refuse(
-                codes::UNIT_QUERIES,
-                t.span,
-                message,
-                "leave `at` out: the compiler places it beside its queries",
+            let message = format!(
+                "`{}` lies beside the queries of each unit, one behind the other, and not where `at` says",
+                t.name
             );
+            return refuse(codes::UNIT_QUERIES, t.span, message, "leave `at` out");
         }
         let samples = q.attn.shape.last().copied().unwrap_or(0);
         if samples == 0 {
@@ -489,7 +496,15 @@ impl<'k> Plan<'k> {
         let half = self.target.capacity(ptoc_isa::Loc::Buf) / u64::from(unit.buffers.max(1));
         if tile > half {
             let message = format!("a tile of four pixels takes {tile} bytes; half of the tile buffer has {half}");
-            return refuse(codes::UNIT_CANNOT, q.span, message, "the unit needs a larger `capacity.Buf`");
+            return refuse(
+                codes::UNIT_CANNOT,
+                q.span,
+                message,
+                &format!(
+                    "give the unit a tile buffer that holds it: `-D capacity.Buf={}`",
+                    tile * u64::from(unit.buffers.max(1))
+                ),
+            );
         }
         let address = |r: u32| u64::from(r) * bytes;
         let of_attn = self.slotted(attn, attn_size, vec![within(n, 16, 2, row)]);
@@ -511,7 +526,7 @@ impl<'k> Plan<'k> {
             };
             return refuse(codes::UNIT_QUERIES, q.span, message, help);
         };
-        let mut all = self.map_rows;
+        let mut all = 0u32;
         let mut laid = |tensor: Option<u32>, placement: Placement, rows: u32| {
             all = all.saturating_add(rows);
             let row = memory.take(tensor, &placement, rows)?;
@@ -651,6 +666,10 @@ pub fn unit(target: &Target, of: ptoc_isa::Unit, geo: GeoUnit) -> UnitConfig {
     })
 }
 
+fn queries_of(n: i64) -> String {
+    if n == 1 { "one query".into() } else { format!("{n} queries") }
+}
+
 /// What the order of the queries should be.
 struct Order {
     per_item: i64,
@@ -667,13 +686,23 @@ fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> 
         let n = n as i64;
         let (b, of_item) = (n / o.per_item.max(1), n % o.per_item.max(1));
         let wrong = |what: &str, got: i64, want: i64| {
-            let message = format!("query {n} {what} {got}, and its unit would take {want}");
-            let help = "blocks of equal numbers of queries on successive units (steps of `1@unit`), batch item by batch item, each query with its own row of every array";
-            refuse(codes::UNIT_QUERIES, q.span, message, help)
+            let message = format!("query {n} {what} {got}, and its unit would use element {want}");
+            Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("not what comes next")
+                    .with_note("a unit counts for itself: batch item after batch item, query after query, row after row of each array")
+                    .with_help("give query `q` of item `b` row `[b, q]` of every array, and map `b`"),
+            ))
         };
         let unit = first.unit + b * o.units + of_item / o.each;
         if q.unit != unit {
-            return wrong("belongs to unit", q.unit, unit);
+            let message = format!("query {n} belongs to unit {}, and it is the turn of unit {unit}", q.unit);
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("on another unit than what comes next")
+                    .with_note(format!("every unit has {} as the first one has; the last of a batch item may have fewer", queries_of(o.each)))
+                    .with_help("give blocks of equal numbers of queries to successive units: steps of `1@unit` in `on`, no query left out"),
+            ));
         }
         let same = (q.fold, q.border, &q.map.shape, &q.map.strides, q.offs.is_some(), &q.attn.shape)
             == (
@@ -691,10 +720,10 @@ fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> 
         let offs = q.offs.as_ref().map_or(0, |w| w.offset);
         let want_offs = if q.offs.is_some() { n * samples * 2 } else { 0 };
         let pairs = [
-            ("takes its map from element", q.map.offset, b * o.item),
-            ("takes its line from element", q.geo.offset, 4 * n),
-            ("takes its weights from element", q.attn.offset, n * samples),
-            ("takes its offsets from element", offs, want_offs),
+            ("has its map at element", q.map.offset, b * o.item),
+            ("has its line of `geo` at element", q.geo.offset, 4 * n),
+            ("has its weights at element", q.attn.offset, n * samples),
+            ("has its offsets at element", offs, want_offs),
             ("writes to element", q.out.map_or(0, |out| out.1), n * q.channels),
         ];
         for (what, got, want) in pairs {

@@ -1,6 +1,6 @@
 //! Placements that the compiler chooses, and those of the author as streams write them.
 
-use ptoc_ir::tile::{Coord as IrCoord, Placement as IrPlacement};
+use ptoc_ir::tile::{Coord as IrCoord, PlaceLeaf, Placement as IrPlacement};
 use ptoc_pim_stream::placement::{Coord, Leaf};
 use ptoc_pim_stream::{Geometry, Placement};
 
@@ -9,45 +9,30 @@ pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
     Leaf { extent, coord, stride }
 }
 
-/// The author's placement, from a row on. `None`: a number does not fit.
-pub fn of_author(p: &IrPlacement, row: u32, pseudo_channels: u32) -> Option<Placement> {
-    let mut dims = Vec::new();
-    for dim in &p.dims {
-        let mut leaves = Vec::new();
-        for l in dim {
-            let extent = u32::try_from(l.extent).ok()?;
-            let stride = u32::try_from(l.stride).ok()?;
-            let coord = match l.coord {
-                // A part that moves nowhere.
-                None => {
-                    leaves.push(leaf(extent, Coord::Byte, 0));
-                    continue;
-                }
-                Some(IrCoord::Channel) => Coord::Channel,
-                // Pseudo-channels are counted through all channels: within one as long as they stay below its number.
-                Some(IrCoord::Pch) if extent.saturating_sub(1).saturating_mul(stride) < pseudo_channels => Coord::Pch,
-                Some(IrCoord::Pch) if stride % pseudo_channels == 0 => {
-                    leaves.push(leaf(extent, Coord::Channel, stride / pseudo_channels));
-                    continue;
-                }
-                Some(IrCoord::Pch) if stride == 1 => {
-                    leaves.push(leaf(pseudo_channels, Coord::Pch, 1));
-                    leaves.push(leaf(extent.div_ceil(pseudo_channels), Coord::Channel, 1));
-                    continue;
-                }
-                Some(IrCoord::Pch) => return None,
-                Some(IrCoord::Bg) => Coord::Bg,
-                Some(IrCoord::Bank) => Coord::Bank,
-                Some(IrCoord::Row) => Coord::Row,
-                Some(IrCoord::Col) => Coord::Col,
-                Some(IrCoord::Byte) => Coord::Byte,
-                Some(IrCoord::Unit) => Coord::Unit,
-            };
-            leaves.push(leaf(extent, coord, stride));
-        }
-        dims.push(leaves);
+/// A coordinate of the source is the stream's of that name: both count pseudo-channels through all channels.
+fn coord(c: IrCoord) -> Coord {
+    match c {
+        IrCoord::Channel => Coord::Channel,
+        IrCoord::Pch => Coord::Pch,
+        IrCoord::Bg => Coord::Bg,
+        IrCoord::Bank => Coord::Bank,
+        IrCoord::Row => Coord::Row,
+        IrCoord::Col => Coord::Col,
+        IrCoord::Byte => Coord::Byte,
+        IrCoord::Unit => Coord::Unit,
     }
-    Some(Placement { dims, row, replicated: p.replicated })
+}
+
+/// The author's placement, from row 0 on. `None`: a number does not fit.
+pub fn of_author(p: &IrPlacement) -> Option<Placement> {
+    let part = |l: &PlaceLeaf| {
+        let extent = u32::try_from(l.extent).ok()?;
+        let stride = u32::try_from(l.stride).ok()?;
+        // A part that names nothing moves nowhere.
+        Some(l.coord.map_or(leaf(extent, Coord::Byte, 0), |c| leaf(extent, coord(c), stride)))
+    };
+    let dims = p.dims.iter().map(|d| d.iter().map(part).collect()).collect::<Option<_>>()?;
+    Some(Placement { dims, row: 0, replicated: p.replicated })
 }
 
 /// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts the slots; a row
@@ -151,6 +136,18 @@ mod tests {
         }
         let p = interleaved(&[64, 32, 32], 2, &g);
         assert_eq!(p.to_string(), "((16,4),(16,2),(16,2)):((1@channel,1@bg),(2@col,1@pch),(2@byte,1@col))");
+    }
+
+    /// Any step through the pseudo-channels of all channels, whose number in a channel the stream knows.
+    #[test]
+    fn pseudo_channels_of_the_author() {
+        let part = |extent, coord, stride| PlaceLeaf { extent, coord, stride };
+        let pch = Some(IrCoord::Pch);
+        let of = |dims: Vec<Vec<PlaceLeaf>>| of_author(&IrPlacement { dims, replicated: false }).map(|p| p.dims);
+        let elements = vec![part(16, Some(IrCoord::Byte), 2)];
+        assert_eq!(of(vec![vec![part(3, pch, 3)], elements.clone()]).unwrap()[0], [leaf(3, Coord::Pch, 3)]);
+        assert_eq!(of(vec![vec![part(8, pch, 1)], elements.clone()]).unwrap()[0], [leaf(8, Coord::Pch, 1)]);
+        assert_eq!(of(vec![vec![part(1 << 40, pch, 1)], elements]), None);
     }
 
     #[test]

@@ -329,7 +329,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         let place = launch.kernel.tensors.values().nth(tensor)?.place.as_ref()?;
         match self.target.unit.map(|u| u.kind) {
             Some(UnitKind::HbmPim(_)) => hbm::places::of_author(place, &self.g),
-            _ => place::of_author(place, 0, self.g.pch),
+            _ => place::of_author(place),
         }
     }
 
