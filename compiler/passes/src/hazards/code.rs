@@ -160,7 +160,9 @@ impl<'k> Code<'k> {
                 _ => None,
             };
             match self.defs[value] {
-                Def::Binary(BinOp::Rem | BinOp::Div, a, b) if self.counts(a, 0) => {
+                // A quotient of a counter changes with it. One of a bound is the same in all iterations: that there are
+                // `(n + 63) / 64` tiles makes no loop with that bound, or with `n`, go round in 64.
+                Def::Binary(op @ (BinOp::Rem | BinOp::Div), a, b) if self.counts(a, op == BinOp::Rem, 0) => {
                     moduli.extend(match self.defs[b] {
                         Def::Const(n) => n.constant().filter(|n| (2..=LONGEST_PERIOD).contains(n)),
                         _ => None,
@@ -168,11 +170,11 @@ impl<'k> Code<'k> {
                 }
                 Def::Binary(BinOp::And, a, b) => moduli
                     .extend([a, b].into_iter().filter_map(small).filter(|n| *n > 0 && (n + 1) & n == 0).map(|n| n + 1)),
-                Def::AtMost(a, b, n) if n.abs() <= SMALL && (self.counts(a, 0) || self.counts(b, 0)) => {
+                Def::AtMost(a, b, n) if n.abs() <= SMALL && (self.counts(a, true, 0) || self.counts(b, true, 0)) => {
                     self.told = self.told.max(n.abs() + 1);
                 }
                 Def::Binary(BinOp::Add | BinOp::Sub, a, b) | Def::Compare(_, a, b)
-                    if self.counts(a, 0) || self.counts(b, 0) =>
+                    if self.counts(a, true, 0) || self.counts(b, true, 0) =>
                 {
                     for n in [a, b].into_iter().filter_map(small) {
                         self.told = self.told.max(n.abs() + 1);
@@ -195,15 +197,16 @@ impl<'k> Code<'k> {
         self.loops.iter_mut().for_each(|l| l.period = period);
     }
 
-    /// Is it the counter or the bound of a loop, or does it move along with one?
-    fn counts(&self, v: Value, depth: u32) -> bool {
+    /// Is it the counter of a loop (or, if `bounds`, what one counts to), or does it move along with one?
+    fn counts(&self, v: Value, bounds: bool, depth: u32) -> bool {
         let constant = matches!(self.defs[v], Def::Const(_));
-        if !constant && self.loops.iter().filter_map(|l| l.counted).any(|c| v == c.index || v == self.root(c.hi)) {
+        let is = |c: Counted| v == c.index || bounds && v == self.root(c.hi);
+        if !constant && self.loops.iter().filter_map(|l| l.counted).any(is) {
             return true;
         }
         match self.defs[v] {
             Def::Binary(BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div, a, b) if depth < 8 => {
-                self.counts(a, depth + 1) || self.counts(b, depth + 1)
+                self.counts(a, bounds, depth + 1) || self.counts(b, bounds, depth + 1)
             }
             _ => false,
         }
