@@ -52,6 +52,8 @@ fn hbm_pim() {
         with("TSTORE(y.tile(i, _), max(x, x * x));"),
         with("TSTORE(y.tile(i, _), x - rowsum(x));"),
         with("TSTORE(y.tile(i, _), f16(f32(x)));"),
+        with("for j in 0..20000000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
+        with("for j in 0..2200000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
     ];
     let all: Vec<String> = cases
         .iter()

@@ -40,6 +40,35 @@ pub struct Numbers<'k> {
     /// Where the data was read on which a value depends.
     data: Vec<Option<Span>>,
     data_vars: Vec<Option<Span>>,
+    fuel: Fuel,
+}
+
+/// Statements that may still be followed.
+#[derive(Clone, Copy)]
+struct Fuel {
+    block: u64,
+    launch: u64,
+}
+
+impl Fuel {
+    const FULL: Fuel = Fuel { block: STEPS, launch: ALL_STEPS };
+
+    fn take(&mut self, span: Span) -> Result<(), Box<Diagnostic>> {
+        let message = match (self.block, self.launch) {
+            (0, _) => format!("this block comes to more than {STEPS} statements"),
+            (_, 0) => format!("the blocks of this launch come to more than {ALL_STEPS} statements"),
+            _ => {
+                (self.block, self.launch) = (self.block - 1, self.launch - 1);
+                return Ok(());
+            }
+        };
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                .with_label("reached here")
+                .with_note("what the units do is found by following every block statement by statement, round after round of its loops")
+                .with_help("let loops go round less often, or divide the work between launches; or let the host run this kernel: `#[on(host)]`"),
+        ))
+    }
 }
 
 /// How a region was left.
@@ -54,13 +83,21 @@ enum Flow {
 /// Statements of one block that are followed; more is a kernel that is not meant for units.
 const STEPS: u64 = 1 << 24;
 
+/// Statements of all blocks of a launch that are followed.
+const ALL_STEPS: u64 = 1 << 26;
+
 impl<'k> Numbers<'k> {
     /// Those of a launch, before any block.
     pub fn new(kernel: &'k Kernel, values: &[u64]) -> Numbers<'k> {
         let mut all = values.to_vec();
         all.resize(kernel.values.len(), 0);
         let (data, vars) = (vec![None; all.len()], kernel.vars.len());
-        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars] }
+        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars], fuel: Fuel::FULL }
+    }
+
+    /// All blocks are gone through anew.
+    pub fn again(&mut self) {
+        self.fuel = Fuel::FULL;
     }
 
     /// Where the data was read on which a scalar depends.
@@ -125,8 +162,8 @@ impl<'k> Numbers<'k> {
         }
         self.vars.fill(0);
         self.data_vars.fill(None);
-        let mut fuel = STEPS;
-        self.region(&kernel.body, visitor, &mut fuel).map(|_| ())
+        self.fuel.block = STEPS;
+        self.region(&kernel.body, visitor).map(|_| ())
     }
 
     fn set(&mut self, v: Value, bits: u64) {
@@ -137,10 +174,10 @@ impl<'k> Numbers<'k> {
         self.kernel.values[v].ty
     }
 
-    fn region(&mut self, region: &Region, visitor: &mut dyn Visitor, fuel: &mut u64) -> Result<Flow, Box<Diagnostic>> {
+    fn region(&mut self, region: &Region, visitor: &mut dyn Visitor) -> Result<Flow, Box<Diagnostic>> {
         for stmt in region {
-            *fuel = fuel.checked_sub(1).ok_or_else(|| endless(stmt.span))?;
-            let flow = self.stmt(stmt, visitor, fuel)?;
+            self.fuel.take(stmt.span)?;
+            let flow = self.stmt(stmt, visitor)?;
             if flow != Flow::On {
                 return Ok(flow);
             }
@@ -148,7 +185,7 @@ impl<'k> Numbers<'k> {
         Ok(Flow::On)
     }
 
-    fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor, fuel: &mut u64) -> Result<Flow, Box<Diagnostic>> {
+    fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor) -> Result<Flow, Box<Diagnostic>> {
         match &stmt.op {
             Op::Unary { dst, a, .. } | Op::Convert { dst, a, .. } | Op::Bitcast { dst, a } => self.depends(*dst, &[*a]),
             Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => self.depends(*dst, &[*a, *b]),
@@ -199,7 +236,7 @@ impl<'k> Numbers<'k> {
             Op::For(f) => {
                 for i in self.known(f.lo, stmt.span)? as i64..self.known(f.hi, stmt.span)? as i64 {
                     self.set(f.index, i as u64);
-                    match self.region(&f.body, visitor, fuel)? {
+                    match self.region(&f.body, visitor)? {
                         Flow::Break(l) if l == f.label => break,
                         Flow::Continue(l) if l == f.label => {}
                         Flow::On => {}
@@ -208,24 +245,24 @@ impl<'k> Numbers<'k> {
                 }
             }
             Op::If(i) => {
-                return self.region(if self.known(i.cond, stmt.span)? != 0 { &i.then } else { &i.els }, visitor, fuel);
+                return self.region(if self.known(i.cond, stmt.span)? != 0 { &i.then } else { &i.els }, visitor);
             }
             Op::While(w) => loop {
-                let flow = self.region(&w.head, visitor, fuel)?;
+                let flow = self.region(&w.head, visitor)?;
                 if flow != Flow::On {
                     return Ok(flow);
                 }
                 if self.known(w.cond, stmt.span)? == 0 {
                     break;
                 }
-                match self.region(&w.body, visitor, fuel)? {
+                match self.region(&w.body, visitor)? {
                     Flow::Break(l) if l == w.label => break,
                     Flow::Continue(l) if l == w.label => {}
                     Flow::On => {}
                     other => return Ok(other),
                 }
             },
-            Op::Scope(s) => match self.region(&s.body, visitor, fuel)? {
+            Op::Scope(s) => match self.region(&s.body, visitor)? {
                 Flow::Leave(l) if l == s.label => {}
                 other => return Ok(other),
             },
@@ -253,14 +290,6 @@ fn failed(kernel: &Kernel, check: ptoc_ir::tile::CheckId, shown: &[String]) -> D
         d = d.with_help(fill(help));
     }
     d
-}
-
-fn endless(span: Span) -> Box<Diagnostic> {
-    let message = format!("a block of more than {STEPS} statements is no work for a unit in memory");
-    Box::new(
-        Diagnostic::error(codes::UNIT_CANNOT, span, message)
-            .with_help("give the block less work, or mark the kernel `#[on(host)]`"),
-    )
 }
 
 fn unknown(span: Span) -> Box<Diagnostic> {

@@ -1,6 +1,7 @@
 //! The command line: the contract of design.md section 2 as clap sees it.
 
 use crate::debug::PrintTile;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use ptoc_ir::interp::Order;
@@ -192,6 +193,35 @@ impl BackendName {
     }
 }
 
+/// A backend's name; a list of them has its own message.
+#[derive(Clone, Copy, Debug)]
+struct OneBackend;
+
+impl TypedValueParser for OneBackend {
+    type Value = BackendName;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<BackendName, clap::Error> {
+        let names = value.to_str().unwrap_or_default();
+        if !names.contains(',') {
+            return EnumValueParser::new().parse_ref(command, arg, value);
+        }
+        let message = format!(
+            "'--backend' takes one backend, and '{names}' is a list: run each by itself; or write the line \
+             `// run: KERNEL {names} seed=1` into the file, and `ptoc test` runs all of them and compares their results"
+        );
+        Err(command.clone().error(ErrorKind::InvalidValue, message))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(BackendName::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+    }
+}
+
 /// `ptoc run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
@@ -202,7 +232,7 @@ pub struct RunArgs {
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// What executes the kernel [default: cpu; interp with --step and --print-tile]
-    #[arg(long, value_enum, value_name = "BACKEND")]
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendName>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
@@ -266,6 +296,9 @@ pub struct EmitArgs {
     /// Which stage
     #[arg(long, value_enum, value_name = "STAGE")]
     pub stage: Stage,
+    /// An optional tensor argument (`= none`) that the launch gives; without it, it is absent
+    #[arg(long, value_name = "NAME")]
+    pub given: Vec<String>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,

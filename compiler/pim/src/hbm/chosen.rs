@@ -29,6 +29,7 @@ pub fn touched(
         return Ok(out);
     }
     let mut boxes = Boxes { kernel, shapes, block: 0, out };
+    numbers.again();
     for (n, at) in blocks.iter().enumerate() {
         boxes.block = n;
         numbers.block(at, &mut boxes)?;

@@ -86,6 +86,7 @@ fn on_units(
     }
     let launch = Launch { kernel, g, places: &places, blocks, dealt: &dealt };
     let all: BTreeSet<Pch> = dealt.keys().map(|h| h.pch).collect();
+    numbers.again();
     let mut lists: Vec<(BTreeSet<Pch>, Vec<Work>)> = Vec::new();
     if together || all.len() < 2 {
         let works = launch.works(numbers, &all, lines)?;

@@ -132,18 +132,18 @@ fn words<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<Instruction> {
 /// Longest repetition that is looked for.
 const PERIOD: usize = 30;
 
+/// Times that a loop of one JUMP goes round, at most: it counts to 17 bits.
+const TIMES: usize = 1 << 17;
+
 /// The same sequence of instructions in fewer words: what repeats at once is done by a JUMP.
 fn folded(mut words: Vec<Instruction>) -> Vec<Instruction> {
     for period in 1..=PERIOD {
+        let equal = equal_later(&words, period);
         let (mut out, mut at) = (Vec::with_capacity(words.len()), 0);
         while at < words.len() {
             let part = &words[at..(at + period).min(words.len())];
-            let mut times = 1;
-            while part.len() == period && words.get(at + times * period..at + (times + 1) * period) == Some(part) {
-                times += 1;
-            }
-            // A JUMP counts to 17 bits.
-            let gain = times * period > period + 1 && times <= 1 << 17;
+            let times = (1 + equal[at] / period).min(TIMES);
+            let gain = times * period > period + 1;
             if gain && closed(part) && !crossed(&words, at + times * period) {
                 out.extend_from_slice(part);
                 out.push(Instruction::Jump { count: times as u32 - 1, offset: period as u16 });
@@ -156,6 +156,17 @@ fn folded(mut words: Vec<Instruction>) -> Vec<Instruction> {
         words = out;
     }
     words
+}
+
+/// How many words from each on are equal to those `period` later.
+fn equal_later(words: &[Instruction], period: usize) -> Vec<usize> {
+    let mut equal = vec![0; words.len()];
+    for at in (0..words.len().saturating_sub(period)).rev() {
+        if words[at] == words[at + period] {
+            equal[at] = equal[at + 1] + 1;
+        }
+    }
+    equal
 }
 
 /// Do all loops that end in the part begin in it?
@@ -195,18 +206,31 @@ pub fn segments(strips: Vec<Vec<Group>>) -> Vec<Segment> {
             continue;
         }
         // Piece by piece, as much as fits.
-        let mut piece: Vec<Group> = Vec::new();
-        for group in strip {
-            piece.push(group);
-            if folded(words(&piece)).len() > MOST
-                && let Some(last) = piece.pop()
-            {
-                out.push(Segment { words: folded(words(&piece)), groups: std::mem::replace(&mut piece, vec![last]) });
-            }
+        let mut rest = &strip[..];
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(fitting(rest));
+            out.push(Segment { words: folded(words(piece)), groups: piece.to_vec() });
+            rest = behind;
         }
-        out.push(Segment { words: folded(words(&piece)), groups: piece });
     }
     out
+}
+
+/// How many of the groups, from the first on, make a program: pieces are tried that become longer by their own length, then what is
+/// between the last that fits and the first that does not, so that long ones take little more time than short ones.
+fn fitting(groups: &[Group]) -> usize {
+    let fits = |n: usize| folded(words(&groups[..n])).len() <= MOST;
+    // A group is one word at most.
+    let (mut good, mut bad) = (MOST.min(groups.len()), groups.len() + 1);
+    while good < groups.len() && bad > groups.len() {
+        let next = (2 * good).min(groups.len());
+        if fits(next) { good = next } else { bad = next }
+    }
+    while good + 1 < bad && bad <= groups.len() {
+        let middle = good.midpoint(bad);
+        if fits(middle) { good = middle } else { bad = middle }
+    }
+    good
 }
 
 #[cfg(test)]
@@ -270,6 +294,36 @@ mod tests {
             saved += words.len() - short.len();
         }
         assert!(saved > 3000, "hardly anything was folded: {saved} words");
+    }
+
+    /// More times than a JUMP counts are several, and the time for them grows with their number alone.
+    #[test]
+    fn loops_longer_than_a_jump_counts() {
+        for times in [TIMES - 1, TIMES, TIMES + 1, 5 * TIMES + 3] {
+            let words: Vec<Instruction> = (0..times).flat_map(|_| [nop(1), nop(2)]).collect();
+            let short = folded(words.clone());
+            assert!(short.len() <= MOST, "{} words for {times} times", short.len());
+            assert!(run(&short) == words, "{times} times: {short:?}");
+        }
+    }
+
+    /// A strip of many words that hardly repeat, with a long loop in it, is cut into programs that do it all.
+    #[test]
+    fn long_strips_are_cut() {
+        let step = |n: u16| Group::Steps {
+            word: nop(n),
+            write: false,
+            at: BankBurst { odd: 0, row: 0, col: 0 },
+            count: 1,
+            span: Span::default(),
+        };
+        let odd = |n: u16| (0..n).map(move |k| step(k * k % 101));
+        let strip: Vec<Group> = odd(100).chain((0..40_000).map(|k| step(k % 3))).chain(odd(70)).collect();
+        let segments = segments(vec![strip.clone()]);
+        assert!(segments.iter().all(|s| s.words.len() <= MOST && run(&s.words) == words(&s.groups)));
+        assert!(segments.len() < 10, "{} programs", segments.len());
+        let all: Vec<Group> = segments.into_iter().flat_map(|s| s.groups).collect();
+        assert!(all == strip);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Lanes of a burst.
 pub const LANES: u32 = 16;
 
+/// Operations and operands of a launch, counted once where all units do them at once: so many take seconds to compile.
+const OPERATIONS: usize = 1 << 21;
+
 /// A burst that a block stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store {
@@ -487,6 +490,18 @@ impl Visitor for Tracer<'_> {
     }
 
     fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Res {
+        if self.nodes.next() as usize > OPERATIONS {
+            let message = format!("the units would do more than {OPERATIONS} different operations in this launch");
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                    .with_label("reached here")
+                    .with_note("each is a column command at least, and equal ones of all blocks count once")
+                    .with_help(
+                        "let loops go round less often, or divide the work between launches; or let the host run this kernel: \
+                         `#[on(host)]`",
+                    ),
+            ));
+        }
         self.instruction(inst, span, numbers)
     }
 

@@ -4,6 +4,7 @@ use super::Report;
 use super::mem::lines::Lines;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::{Io, plural};
+use crate::launch::{Plan, pim};
 use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
 use ptoc_analysis::Instance;
@@ -93,9 +94,58 @@ pub enum Checked {
     Partly,
 }
 
-/// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation.
-/// Everything that is wrong is among the session's diagnostics.
+/// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation, and what units
+/// in memory can do. Everything that is wrong is among the session's diagnostics.
 pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
+    let before = session.diagnostics.error_count();
+    let checked = check_language(session, unit, entry);
+    if !session.target.is_pim() || session.diagnostics.error_count() > before {
+        return checked;
+    }
+    let Checked::Whole(maps) = checked else { return checked };
+    let mut whole = check_units(session, unit, entry, &[]);
+    let optional = optional(entry);
+    if whole && !optional.is_empty() && session.diagnostics.error_count() == before {
+        whole = check_units(session, unit, entry, &optional);
+    }
+    if whole { Checked::Whole(maps) } else { Checked::Partly }
+}
+
+/// Tensor arguments that a launch may leave out.
+fn optional(entry: &Entry<'_>) -> Vec<Name> {
+    entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect()
+}
+
+/// Compiles for the units of the target, as a launch that gives these optional arguments would. `false` if a number is missing for that,
+/// which is said.
+fn check_units(session: &mut Session, unit: &Unit, entry: &Entry<'_>, given: &[Name]) -> bool {
+    // What was found before is no matter here, and would be said twice.
+    let before = std::mem::take(&mut session.diagnostics);
+    let plan = Plan::without_arrays(session, unit, entry, given);
+    let found = std::mem::replace(&mut session.diagnostics, before);
+    match plan {
+        Ok(plan) => {
+            // A kernel of the host alone has no stream.
+            if !plan.is_host()
+                && let Err(d) = pim::compile(session, &plan)
+            {
+                session.diagnostics.push(*d);
+            }
+            true
+        }
+        Err(_) => {
+            for mut d in found.into_sorted().into_iter().filter(Diagnostic::is_error) {
+                d.message = format!("`{}` was not compiled for the units: {}", entry.item.name.name, d.message);
+                d.severity = Severity::Note;
+                session.diagnostics.push(d);
+            }
+            false
+        }
+    }
+}
+
+/// Everything but what units in memory can do.
+fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
     if let Some(name) = entry.missing_static(&session.definitions) {
         let kernel = &entry.item.name.name;
         let mut d = Diagnostic::note(
@@ -125,7 +175,7 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
         return Checked::Whole(maps);
     }
     // What the launch may leave out is absent here; then everything is given, and what is new is said.
-    let optional: Vec<Name> = entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect();
+    let optional = optional(entry);
     let first = session.instantiate(unit, entry.id, &bindings, Waiting::IsNote);
     if first.is_some() && !optional.is_empty() {
         let mut given = bindings.clone();

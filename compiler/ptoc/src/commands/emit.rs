@@ -4,7 +4,7 @@ use super::{Report, order, show};
 use crate::args::{EmitArgs, Stage};
 use crate::files::Outputs;
 use crate::io::Io;
-use crate::launch::{Arrays, Plan, pim};
+use crate::launch::{Plan, check_given, pim};
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use crate::{ERRORS, files};
 use clap::ValueEnum;
@@ -81,8 +81,8 @@ fn stream(args: &EmitArgs, session: &mut Session) -> Result<Stream, Failed> {
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }
-    // There are no arrays: all sizes come from `-D`.
-    let plan = Plan::new(session, &unit, &entry, &Arrays::new(), true)?;
+    let given = check_given(session, &entry, &args.given)?;
+    let plan = Plan::without_arrays(session, &unit, &entry, &given)?;
     match pim::emit(session, &plan) {
         Ok(stream) => Ok(stream),
         Err(d) => session.fail(*d),
@@ -105,7 +105,8 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     let unit = session.load_code(&args.file)?;
     let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
-    let bindings = session.bindings(&entry, &unit)?;
+    let mut bindings = session.bindings(&entry, &unit)?;
+    bindings.given = check_given(session, &entry, &args.given)?;
     let instances = if entry.program {
         let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
         program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()

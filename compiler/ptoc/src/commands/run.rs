@@ -420,10 +420,11 @@ impl Runner<'_, '_> {
         if self.args.compile.message_format == MessageFormat::Human && !self.args.stats {
             let ms = |name: &str| stats.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let line = format!(
-                "{} on {} ({}): compiled in {:.1} ms, ran in {:.3} ms\n",
+                "{} on {} ({}{}): compiled in {:.1} ms, ran in {:.3} ms\n",
                 plan.name,
                 self.backend.name(),
                 self.session.target.name,
+                by_host(plan, self.backend),
                 ms("compile_ms"),
                 ms("run_ms")
             );
@@ -465,6 +466,16 @@ impl Console for Terminal<'_, '_, '_> {
 
     fn is_terminal(&self) -> bool {
         self.io.borrow().interactive
+    }
+}
+
+/// Which of the launches on a target with units in memory are the host's: one by itself is easily taken for theirs.
+fn by_host(plan: &Plan, backend: Backend) -> String {
+    let hosted = plan.steps.iter().filter(|s| s.kernel.host).count();
+    match (backend, hosted) {
+        (Backend::Cpu | Backend::Interp, _) | (_, 0) => String::new(),
+        _ if plan.is_host() => "; a kernel of the host: no unit takes part".into(),
+        _ => format!("; {hosted} of {} launches by the host", plan.steps.len()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::io::list;
 use crate::session::{Entry, Failed, Session};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, codes, suggest};
-use ptoc_syntax::ast::Dir;
+use ptoc_syntax::ast::{Dir, Name};
 use ptoc_tensor::Tensor;
 use std::path::PathBuf;
 
@@ -69,6 +69,28 @@ fn check_name(entry: &Entry<'_>, flag: &str, name: &str, wanted: Use) -> Result<
             .with_label("declared so here")
             .with_help(format!("use `{use_instead} {name}=..`, or declare it `inout`")),
     ))
+}
+
+/// The names of `--given`: tensor arguments that a launch may leave out.
+pub fn check_given(session: &mut Session, entry: &Entry<'_>, names: &[String]) -> Result<Vec<Name>, Failed> {
+    let optional: Vec<&str> = entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.as_str()).collect();
+    let (word, kernel) = (entry.word(), &entry.item.name.name);
+    for name in names {
+        if optional.contains(&name.as_str()) {
+            continue;
+        }
+        let message = format!("--given {name}: {word} `{kernel}` has no argument `{name}` that may be left out");
+        let d = Diagnostic::global(codes::UNKNOWN_ARGUMENT, message);
+        let d = match optional.is_empty() {
+            true => d.with_note("all its tensors are given anyway").with_help(format!("leave `--given {name}` out")),
+            false => d.with_note(format!("a launch may leave out {}", list(optional.iter().copied()))),
+        };
+        session.diagnostics.push(d);
+    }
+    match names.iter().all(|n| optional.contains(&n.as_str())) {
+        true => Ok(names.iter().map(Name::new).collect()),
+        false => Err(Failed),
+    }
 }
 
 fn check_all(session: &mut Session, entry: &Entry<'_>, flag: &str, names: &[(String, PathBuf)], wanted: Use) -> bool {

@@ -214,7 +214,7 @@ pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
         return Err(Box::new(super::wrong_backend(&session.target, "pim")));
     }
     match &plan.steps[..] {
-        [step] if step.kernel.host && !plan.program => {
+        [step] if plan.is_host() => {
             let message = format!("kernel `{}` is the host's, and has no command stream", step.kernel.name);
             let help = "kernels of the units have one: those whose grid says `on`; and programs that launch some";
             Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, step.span, message).with_help(help)))

@@ -112,10 +112,31 @@ impl Plan {
         arrays: &Arrays,
         random: bool,
     ) -> Result<Plan, Failed> {
+        let given = arrays.keys().map(Name::new).collect();
+        Plan::of(session, unit, entry, (arrays, given), random)
+    }
+
+    /// Without arrays: all sizes come from definitions, and `given` are the optional arguments that a launch would give.
+    pub fn without_arrays(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        given: &[Name],
+    ) -> Result<Plan, Failed> {
+        Plan::of(session, unit, entry, (&Arrays::new(), given.to_vec()), true)
+    }
+
+    fn of(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        (arrays, given): (&Arrays, Vec<Name>),
+        random: bool,
+    ) -> Result<Plan, Failed> {
         let dims = bind_dimensions(session, unit, entry, arrays, random)?;
         let mut bindings = session.bindings(entry, unit)?;
         bindings.dims = dims.clone();
-        bindings.given = arrays.keys().map(Name::new).collect();
+        bindings.given = given;
         let bounds = Bounds::of(entry, &dims);
         let mut plan = if entry.program {
             Plan::program(session, unit, entry, &bindings, arrays)?
@@ -125,6 +146,11 @@ impl Plan {
         plan.dims = dims;
         plan.bounds = bounds;
         Ok(plan)
+    }
+
+    /// Is it one kernel, which the host runs?
+    pub fn is_host(&self) -> bool {
+        matches!(&self.steps[..], [step] if step.kernel.host && !self.program)
     }
 
     fn kernel(
