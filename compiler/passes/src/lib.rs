@@ -4,6 +4,7 @@ pub mod access;
 pub mod addresses;
 pub mod bytes;
 pub mod capacity;
+pub mod clock;
 pub mod copies;
 pub mod dynamic;
 pub mod hazards;

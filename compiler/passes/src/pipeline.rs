@@ -1,6 +1,7 @@
 //! The order of the passes.
 
 use crate::capacity::{Author, Nobody, check_sizes, reports, smaller};
+use crate::clock::pass;
 use crate::map::{MemoryMap, plan_without_limit};
 use crate::memories::seen_by;
 use crate::physical::physical;
@@ -50,7 +51,8 @@ fn lowered(
     if target.is_pim() {
         return Ok(Prepared { placed, module: None, warnings });
     }
-    let module = lower::lower(&mut placed.kernel, &placed.placement, target).map_err(|mut errors| {
+    let lowered = pass("lowering", || lower::lower(&mut placed.kernel, &placed.placement, target));
+    let module = lowered.map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
     })?;
@@ -87,7 +89,7 @@ fn place_with(
     hazards: Hazards,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let target = &*seen_by(&kernel, target);
-    let mut too_large = check_sizes(&kernel, target);
+    let mut too_large = pass("sizes", || check_sizes(&kernel, target));
     if let Some(first) = too_large.first_mut() {
         first.fixes.splice(0..0, smaller(&kernel, target, author));
     }
@@ -95,12 +97,12 @@ fn place_with(
     if too_large.is_empty() {
         verified(&kernel, "elaboration")?;
     }
-    let mut diagnostics = addresses::settle(&mut kernel, target);
-    diagnostics.extend(init::check(&mut kernel));
+    let mut diagnostics = pass("addresses", || addresses::settle(&mut kernel, target));
+    diagnostics.extend(pass("initialisation", || init::check(&mut kernel)));
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() {
-        let found = bytes::check(&kernel, target, &mut diagnostics, author);
+        let found = pass("bytes", || bytes::check(&kernel, target, &mut diagnostics, author));
         let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(goes_first);
         diagnostics.extend(now);
         remarks = later;
@@ -112,11 +114,11 @@ fn place_with(
     let spoken: FxHashSet<_> =
         kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
     diagnostics.extend(too_large);
-    let (live, plan) = copies::plan_with_copies(&mut kernel, target);
+    let (live, plan) = pass("placement", || copies::plan_with_copies(&mut kernel, target));
     diagnostics.extend(pins::check(&kernel, &live, target));
     match plan {
         Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
-            for fault in plan_check::check(&kernel, &placement, target) {
+            for fault in pass("plan check", || plan_check::check(&kernel, &placement, target)) {
                 diagnostics.push(fault.diagnostic(&kernel));
             }
             if diagnostics.iter().any(Diagnostic::is_error) {
@@ -126,7 +128,8 @@ fn place_with(
             verified(&kernel, "placement")?;
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
-                let mut found = hazards::check_of(&physical(&kernel, &placement, target), target, author);
+                let mut found =
+                    pass("hazards", || hazards::check_of(&physical(&kernel, &placement, target), target, author));
                 if hazards == Hazards::Tell {
                     if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
                         first.notes.push(TOLD.to_owned());
@@ -144,7 +147,7 @@ fn place_with(
         Ok(_) => Err(diagnostics),
         Err(overflows) => {
             let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
-            diagnostics.extend(reports(&kernel, &live, target, told, author));
+            diagnostics.extend(pass("repairs", || reports(&kernel, &live, target, told, author)));
             Err(diagnostics)
         }
     }
@@ -171,7 +174,7 @@ fn goes_first(d: &Diagnostic) -> bool {
 
 /// The verifier between passes. What it finds is a mistake of the step before, never the author's.
 fn verified(kernel: &Kernel, step: &str) -> Result<(), Vec<Diagnostic>> {
-    verify(kernel).map_err(|errors| {
+    pass("verification", || verify(kernel)).map_err(|errors| {
         let report = |e: ptoc_ir::tile::verify::VerifyError| {
             Diagnostic::error(e.code, e.span, format!("a bug of ptoc: after {step}, {}", e.message))
                 .with_label("the code for this is not valid tile IR")

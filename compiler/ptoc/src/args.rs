@@ -31,6 +31,7 @@ impl Cli {
             Command::Run(args) => ("run", &args.compile.define),
             Command::Emit(args) => ("emit", &args.compile.define),
             Command::Mem(args) => ("mem", &args.compile.define),
+            Command::Bench(args) => ("bench", &args.compile.define),
             _ => return Ok(()),
         };
         let fail = |message: String| {
@@ -90,9 +91,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Not yet.
-    #[command(hide = true)]
-    Bench(LaterArgs),
+    /// Measure a kernel on this machine, against what the machine can do
+    Bench(BenchArgs),
     /// Not yet.
     #[command(hide = true)]
     Fmt(LaterArgs),
@@ -125,6 +125,9 @@ pub struct CompileArgs {
     /// Make errors of warnings: of one code, or of all (`warnings`)
     #[arg(long, value_name = "CODE|warnings")]
     pub deny: Vec<String>,
+    /// Show on standard error how long each phase and each pass took
+    #[arg(long)]
+    pub time_passes: bool,
 }
 
 impl CompileArgs {
@@ -361,6 +364,39 @@ pub struct MemArgs {
     pub output: Option<PathBuf>,
 }
 
+/// `ptoc bench`
+#[derive(Args, Debug)]
+#[command(after_help = "What the figures mean: spec/bench.md.")]
+pub struct BenchArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel or program; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Read the array of an argument; inputs that are not given are random
+    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Where random inputs start from
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    pub random: u64,
+    /// Threads (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    pub threads: usize,
+    /// How long to launch the kernel again and again
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
+    pub seconds: f64,
+    /// Try every combination of the `tune` lists that `-D` leaves open, and show the best as source
+    #[arg(long)]
+    pub tune: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `ptoc test`
 #[derive(Args, Debug)]
 pub struct TestArgs {
@@ -570,6 +606,14 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n) if n <= 1024 => Ok(n),
         Ok(_) => Err("at most 1024".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x <= 3600.0 => Ok(x),
+        Ok(_) => Err("more than 0, at most 3600".into()),
         Err(e) => Err(e.to_string()),
     }
 }

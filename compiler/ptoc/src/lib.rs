@@ -87,7 +87,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Layout(args) => commands::layout::layout(args, io),
         Command::Sim(args) => commands::sim::sim(args, io),
         Command::Dram(args) => commands::dram::dram(args, io),
-        Command::Bench(_) => commands::not_yet("bench", "benchmarks of kernels", io),
+        Command::Bench(args) => commands::bench::bench(args, io),
         Command::Fmt(_) => commands::not_yet("fmt", "the formatter", io),
         Command::Lsp(_) => commands::not_yet("lsp", "the language server", io),
     }

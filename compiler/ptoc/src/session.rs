@@ -226,7 +226,7 @@ impl Session {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let result = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author);
-        self.clock.phase("passes", begin);
+        self.passes(begin);
         result
     }
 
@@ -249,12 +249,20 @@ impl Session {
         self.prepared(begin, result)
     }
 
+    /// Records that passes have run since `begin`, all together and one by one.
+    fn passes(&mut self, begin: Duration) {
+        self.clock.phase("passes", begin);
+        for pass in ptoc_passes::clock::take() {
+            self.clock.part(pass.name, pass.begin, pass.length);
+        }
+    }
+
     fn prepared(
         &mut self,
         begin: Duration,
         result: Result<ptoc_passes::Prepared, Vec<Diagnostic>>,
     ) -> Option<ptoc_passes::Prepared> {
-        self.clock.phase("passes", begin);
+        self.passes(begin);
         match result {
             Ok(mut prepared) => {
                 self.diagnostics.extend(std::mem::take(&mut prepared.warnings));

@@ -1,5 +1,6 @@
 //! The binary as a script sees it: exit status, standard output, standard error.
 
+mod bench;
 mod debug;
 mod dram;
 mod layout;

@@ -5,6 +5,7 @@
 mod arena;
 mod frame;
 mod kernel;
+pub mod machine;
 mod pool;
 mod print;
 

@@ -15,6 +15,7 @@ mod shared;
 pub mod text;
 mod types;
 mod verify;
+pub mod work;
 
 pub use op::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, Lanes, Op, PARTIALS, PrintPart, Reduce, Region, Scope,

@@ -82,6 +82,7 @@ fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit:
             io.print(&summary(&whole, &Lines::new(&session.sources, unit.file)));
         }
     }
+    report.times(session, io);
     report.status()
 }
 

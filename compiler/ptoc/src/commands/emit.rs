@@ -59,6 +59,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
             Some(_) => {}
         }
     }
+    report.times(&session, io);
     report.status()
 }
 

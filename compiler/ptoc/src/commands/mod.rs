@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub mod bench;
 pub mod check;
 pub mod dram;
 pub mod emit;
@@ -88,6 +89,8 @@ struct Report {
     /// Are remarks about how a target does things shown? `check` is the place for them.
     notes: bool,
     counts: Counts,
+    /// `--time-passes`
+    time_passes: bool,
 }
 
 impl Report {
@@ -99,7 +102,8 @@ impl Report {
         let made = made.and_then(|deny| Ok((Session::new(&args.target, &definitions)?, deny)));
         match made {
             Ok((session, deny)) => {
-                Ok((session, Report { deny, format: args.message_format, notes: false, counts: Counts::default() }))
+                let (format, counts, time_passes) = (args.message_format, Counts::default(), args.time_passes);
+                Ok((session, Report { deny, format, notes: false, counts, time_passes }))
             }
             Err(d) => {
                 show(*d, io, args.message_format);
@@ -118,6 +122,13 @@ impl Report {
         let counts = io.report(found, &session.sources, self.format);
         self.counts += counts;
         counts
+    }
+
+    /// Shows where the time went, if that is asked for.
+    fn times(&self, session: &Session, io: &mut Io<'_>) {
+        if self.time_passes {
+            io.note(&session.clock.table());
+        }
     }
 
     /// The exit status for what was shown.

@@ -47,6 +47,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
     report.flush(&mut session, io);
+    report.times(&session, io);
     report.status()
 }
 
@@ -214,7 +215,7 @@ impl Runner<'_, '_> {
     }
 
     fn compile_ms(&self) -> f64 {
-        let phases = self.session.clock.phases.iter();
+        let phases = self.session.clock.phases.iter().filter(|p| !p.part);
         let compile = phases.filter(|p| !matches!(p.name.as_str(), "read arrays" | "make inputs"));
         milliseconds(compile.map(|p| p.length).sum())
     }

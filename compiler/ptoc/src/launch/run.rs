@@ -15,7 +15,7 @@ use ptoc_layout::Overlap;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What executes a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,17 +120,7 @@ impl<'p> CompiledPlan<'p> {
         print: &mut dyn FnMut(&str),
         mut onlookers: Option<&mut Onlookers<'_, '_>>,
     ) -> Result<Outcome, Failed> {
-        let mut locals = Vec::new();
-        for local in &self.plan.locals {
-            let shape: Vec<usize> = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-            match Tensor::filled(local.dtype, &shape, local.fill.unwrap_or(0)) {
-                Ok(tensor) => locals.push(tensor),
-                Err(e) => {
-                    let message = format!("tensor `{}`: {e}", local.name);
-                    return session.fail(Diagnostic::error(crate::files::code(e.code()), local.span, message));
-                }
-            }
-        }
+        let mut locals = self.locals(session)?;
         let mut stats = Map::new();
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
@@ -164,9 +154,8 @@ impl<'p> CompiledPlan<'p> {
                     let how: How<'_> = (options.schedule, &mut print, observer);
                     interpret(session, step, &mut used, &mut buffers, how, &mut total)
                 }
-                Backend::Cpu => {
-                    launch(step, &self.kernels[i], &mut used, &mut buffers, options, print).map(|()| Ending::Done)
-                }
+                Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options.threads, Some(print))
+                    .map(|_| Ending::Done),
             };
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
             let begin = session.clock.now();
@@ -185,7 +174,7 @@ impl<'p> CompiledPlan<'p> {
             Backend::Cpu => {
                 let threads = if options.threads == 0 { ptoc_exec::Pool::default_threads() } else { options.threads };
                 stats.insert("threads".into(), json!(threads));
-                stats.insert("code_bytes".into(), json!(self.kernels.iter().map(|k| k.code_size()).sum::<usize>()));
+                stats.insert("code_bytes".into(), json!(self.code_bytes()));
                 stats.insert("arena_bytes".into(), json!(self.kernels.iter().map(|k| k.arena()).max().unwrap_or(0)));
             }
             Backend::Interp | Backend::Pim => {
@@ -199,6 +188,59 @@ impl<'p> CompiledPlan<'p> {
             }
         }
         Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
+    }
+
+    /// The program's own tensors, new.
+    pub fn locals(&self, session: &mut Session) -> Result<Vec<Tensor>, Failed> {
+        let mut locals = Vec::new();
+        for local in &self.plan.locals {
+            let shape: Vec<usize> = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
+            match Tensor::filled(local.dtype, &shape, local.fill.unwrap_or(0)) {
+                Ok(tensor) => locals.push(tensor),
+                Err(e) => {
+                    let message = format!("tensor `{}`: {e}", local.name);
+                    return session.fail(Diagnostic::error(crate::files::code(e.code()), local.span, message));
+                }
+            }
+        }
+        Ok(locals)
+    }
+
+    /// Runs all launches on this machine for the sake of their time, which does not count what is done around them.
+    /// `tensors` hold the results afterwards.
+    /// `locals` are those of [`CompiledPlan::locals`]: made once, so that their pages are not touched for the first time
+    /// in every launch.
+    pub fn time(
+        &self,
+        session: &mut Session,
+        tensors: &mut [Tensor],
+        locals: &mut [Tensor],
+        threads: usize,
+    ) -> Result<Duration, Failed> {
+        let mut total = Duration::ZERO;
+        for (step, kernel) in self.plan.steps.iter().zip(&self.kernels) {
+            let mut used = Used::of(tensors, locals);
+            let timed = step.buffers(&mut used).and_then(|mut buffers| {
+                let time = launch(step, kernel, &mut used, &mut buffers, threads, None)?;
+                step.collect(&mut used, &buffers);
+                Ok(time)
+            });
+            match timed {
+                Ok(time) => total += time,
+                Err(d) => return session.fail(*d),
+            }
+        }
+        Ok(total)
+    }
+
+    /// What it was made of.
+    pub fn plan(&self) -> &'p Plan {
+        self.plan
+    }
+
+    /// Bytes of machine code.
+    pub fn code_bytes(&self) -> usize {
+        self.kernels.iter().map(|k| k.code_size()).sum()
     }
 
     /// What every backend counts.
@@ -408,27 +450,29 @@ fn blamed(kernel: &Kernel, trap: &Trap) -> Diagnostic {
     d
 }
 
+/// Launches a step on this machine; the time is that of the launch alone.
 fn launch(
     step: &Step,
     kernel: &ptoc_cpu::CompiledKernel,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
-    options: &RunOptions,
-    print: &mut dyn FnMut(&str),
-) -> Result<(), Box<Diagnostic>> {
+    threads: usize,
+    print: Option<&mut dyn FnMut(&str)>,
+) -> Result<Duration, Box<Diagnostic>> {
     let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
     let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
         .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
         .collect();
-    let mut sink = |event: PrintEvent| print(&event.line());
-    let launch =
-        ptoc_exec::Launch { params: &params, tensors: &tensors, threads: options.threads, print: Some(&mut sink) };
+    let mut sink = print.map(|print| move |event: PrintEvent| print(&event.line()));
+    let print = sink.as_mut().map(|sink| sink as &mut dyn FnMut(PrintEvent));
+    let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print };
+    let begin = Instant::now();
     // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis admits
     // no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
     // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
     // or fails a check.
     let error = match unsafe { kernel.launch(launch) } {
-        Ok(()) => return Ok(()),
+        Ok(()) => return Ok(begin.elapsed()),
         Err(e) => e,
     };
     let failure = match ptoc_cpu::diagnose(error) {

@@ -26,7 +26,7 @@ fn wrap(ty: LTy, x: i128) -> u64 {
     if ty == LTy::I32 { u64::from(x as u32) } else { x as u64 }
 }
 
-pub(super) fn unary(op: UnOp, ty: LTy, a: u64) -> u64 {
+pub(in crate::loops) fn unary(op: UnOp, ty: LTy, a: u64) -> u64 {
     let x = float(a);
     match (op, ty) {
         (UnOp::Neg, LTy::F32) => bits(-x),
@@ -45,7 +45,7 @@ pub(super) fn unary(op: UnOp, ty: LTy, a: u64) -> u64 {
     }
 }
 
-pub(super) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
+pub(in crate::loops) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
     if ty == LTy::F32 {
         let (x, y) = (float(a), float(b));
         let larger = |x: f32, y: f32| if x > y || (x == y && y.is_sign_negative()) { x } else { y };
@@ -115,7 +115,7 @@ fn floor_div(x: i128, y: i128) -> i128 {
     if x % y != 0 && (x < 0) != (y < 0) { q - 1 } else { q }
 }
 
-pub(super) fn compare(op: CmpOp, ty: LTy, a: u64, b: u64) -> bool {
+pub(in crate::loops) fn compare(op: CmpOp, ty: LTy, a: u64, b: u64) -> bool {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let order = match (op, ty) {
         (_, LTy::F32) => float(a).partial_cmp(&float(b)),
@@ -133,7 +133,7 @@ pub(super) fn compare(op: CmpOp, ty: LTy, a: u64, b: u64) -> bool {
     }
 }
 
-pub(super) fn cast(op: Cast, from: LTy, a: u64) -> u64 {
+pub(in crate::loops) fn cast(op: Cast, from: LTy, a: u64) -> u64 {
     match op {
         Cast::Sext => i64::from(a as i32) as u64,
         Cast::Zext | Cast::Wrap => u64::from(a as u32),

@@ -3,7 +3,7 @@
 //! It runs one function on byte arrays, statement by statement and lane by lane, checks every address, and counts
 //! steps. It shares nothing with the emitters or with tile IR's interpreter but the definitions in [`super`].
 
-mod arith;
+pub(super) mod arith;
 
 use super::{
     Addr, Atomic, Base, Contract, For, Func, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce, Reg,

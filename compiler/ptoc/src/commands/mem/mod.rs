@@ -53,6 +53,7 @@ pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
         return report.status();
     };
     report.flush(&mut session, io);
+    report.times(&session, io);
     let lines = Lines::new(&session.sources, maps.file);
     let mut files = Vec::new();
     if let Some(n) = page {
@@ -92,6 +93,7 @@ fn print_source(args: &MemArgs, session: &mut Session, report: &mut Report, io: 
         Err(d) => session.fail(d),
     };
     report.flush(session, io);
+    report.times(session, io);
     // A warning that is denied leaves nothing to print.
     let (Ok((n, text)), true) = (printed, report.status() == crate::DONE) else { return report.status() };
     let (Some(n), Some(path)) = (n, &args.output) else {

@@ -1,0 +1,264 @@
+//! How much a launch computes, counted without its data.
+//!
+//! Control flow, extents and addresses of a kernel hardly ever depend on what is in its arrays, so loops are walked with
+//! numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. What does depend on
+//! data ([`Unknown::Data`]) has no count.
+
+use super::eval::arith;
+use super::{Entry, For, Func, LTy, Label, Lanes, Module, Op, Reg, Region, Stmt, UnOp, VarId};
+use cranelift_entity::SecondaryMap;
+use std::ops::AddAssign;
+
+/// Operations on elements. A fused multiply-add is two; what computes addresses, converts or selects is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Multiplications and additions of matrix products in f32.
+    pub product_flops: u64,
+    /// Those of products of integers.
+    pub product_ints: u64,
+    /// Other operations on f32, f16 and bf16 (which compute in f32).
+    pub flops: u64,
+    /// Other operations on integers of 32 bits or less.
+    pub ints: u64,
+}
+
+impl Work {
+    /// All operations.
+    pub fn total(&self) -> u64 {
+        let Work { product_flops, product_ints, flops, ints } = *self;
+        product_flops.saturating_add(product_ints).saturating_add(flops).saturating_add(ints)
+    }
+
+    fn times(self, n: u64) -> Work {
+        let times = |x: u64| x.saturating_mul(n);
+        Work {
+            product_flops: times(self.product_flops),
+            product_ints: times(self.product_ints),
+            flops: times(self.flops),
+            ints: times(self.ints),
+        }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, more: Work) {
+        self.product_flops = self.product_flops.saturating_add(more.product_flops);
+        self.product_ints = self.product_ints.saturating_add(more.product_ints);
+        self.flops = self.flops.saturating_add(more.flops);
+        self.ints = self.ints.saturating_add(more.ints);
+    }
+}
+
+/// Why there is no count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// A loop, a branch or an extent depends on the contents of an array.
+    Data,
+    /// The walk would take longer than it was granted.
+    Long,
+    /// The launch fails a check.
+    Fails,
+}
+
+/// The work of all blocks of a launch with these parameters (dimensions, then bits of scalars), in at most `fuel` steps.
+///
+/// # Errors
+/// [`Unknown`] says what keeps it from being counted.
+pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<Work, Unknown> {
+    let mut prologue = Count::new(&module.launch, params, fuel);
+    prologue.run()?;
+    let results = module.launch.results.iter();
+    let grid = results.map(|&r| prologue.number(r)).collect::<Result<Vec<i64>, Unknown>>()?;
+    let (mut total, mut fuel) = (prologue.work, prologue.fuel);
+    if grid.iter().any(|&n| n <= 0) {
+        return Ok(total);
+    }
+    let mut at = vec![0i64; grid.len()];
+    let mut inputs = params.to_vec();
+    loop {
+        inputs.truncate(params.len());
+        inputs.extend(&at);
+        let mut block = Count::new(&module.block, &inputs, fuel);
+        block.run()?;
+        total += block.work;
+        fuel = block.fuel;
+        let Some(next) = (0..grid.len()).rev().find(|&d| at[d] + 1 < grid[d]) else { return Ok(total) };
+        at[next] += 1;
+        at[next + 1..].fill(0);
+    }
+}
+
+enum Exit {
+    Unknown(Unknown),
+    /// `break` and `leave`.
+    Break(Label),
+    Continue(Label),
+}
+
+impl From<Unknown> for Exit {
+    fn from(u: Unknown) -> Exit {
+        Exit::Unknown(u)
+    }
+}
+
+struct Count<'a> {
+    func: &'a Func,
+    /// Bits; none for what comes from memory.
+    regs: SecondaryMap<Reg, Option<u64>>,
+    vars: SecondaryMap<VarId, Option<u64>>,
+    work: Work,
+    fuel: u64,
+}
+
+impl<'a> Count<'a> {
+    fn new(func: &'a Func, params: &[i64], fuel: u64) -> Count<'a> {
+        let mut regs = SecondaryMap::new();
+        for (&reg, &value) in func.params.iter().zip(params) {
+            regs[reg] = Some(value as u64);
+        }
+        debug_assert!(func.entry == Entry::Block || func.params.len() == params.len());
+        Count { func, regs, vars: SecondaryMap::new(), work: Work::default(), fuel }
+    }
+
+    fn run(&mut self) -> Result<(), Unknown> {
+        match self.region(&self.func.body) {
+            Ok(()) => Ok(()),
+            Err(Exit::Unknown(u)) => Err(u),
+            // The verifier refuses jumps without target.
+            Err(Exit::Break(_) | Exit::Continue(_)) => Err(Unknown::Fails),
+        }
+    }
+
+    fn number(&self, reg: Reg) -> Result<i64, Unknown> {
+        self.regs[reg].map(|bits| bits as i64).ok_or(Unknown::Data)
+    }
+
+    fn truth(&self, reg: Reg) -> Result<bool, Unknown> {
+        Ok(self.number(reg)? != 0)
+    }
+
+    fn extent(&self, reg: Reg) -> Result<u64, Unknown> {
+        Ok(self.number(reg)?.max(0) as u64)
+    }
+
+    fn region(&mut self, region: &Region) -> Result<(), Exit> {
+        region.iter().try_for_each(|stmt| self.statement(stmt))
+    }
+
+    fn statement(&mut self, stmt: &Stmt) -> Result<(), Exit> {
+        self.fuel = self.fuel.checked_sub(1).ok_or(Unknown::Long)?;
+        let ty = |r: &Reg| self.func.regs[*r].ty;
+        let (dst, bits) = match &stmt.op {
+            Op::Const { dst, bits } => (*dst, Some(if ty(dst) == LTy::I64 { *bits } else { u64::from(*bits as u32) })),
+            Op::Unary { dst, op, a } => (*dst, self.regs[*a].map(|a| arith::unary(*op, ty(dst), a))),
+            Op::Binary { dst, op, a, b } => {
+                (*dst, self.regs[*a].zip(self.regs[*b]).map(|(a, b)| arith::binary(*op, ty(dst), a, b)))
+            }
+            Op::Fma { dst, .. } => (*dst, None),
+            Op::Compare { dst, op, a, b } => {
+                let both = self.regs[*a].zip(self.regs[*b]);
+                (*dst, both.map(|(x, y)| u64::from(arith::compare(*op, ty(a), x, y))))
+            }
+            Op::Select { dst, cond, a, b } => {
+                (*dst, self.regs[*cond].and_then(|c| self.regs[if c != 0 { *a } else { *b }]))
+            }
+            Op::Cast { dst, op, a } => (*dst, self.regs[*a].map(|x| arith::cast(*op, ty(a), x))),
+            Op::Get { dst, var } => (*dst, self.vars[*var]),
+            Op::Set { var, value } => {
+                self.vars[*var] = self.regs[*value];
+                return Ok(());
+            }
+            Op::Load { dst, .. } => (*dst, None),
+            Op::Atomic(a) => (a.dst, None),
+            Op::Store { .. } | Op::Print { .. } => return Ok(()),
+            Op::For(f) => return self.counted(f),
+            Op::Lanes(lanes) => {
+                let lane = self.lane(lanes);
+                self.work += lane.times(self.extent(lanes.count)?);
+                return Ok(());
+            }
+            Op::If(i) => return self.region(if self.truth(i.cond)? { &i.then } else { &i.els }),
+            Op::While(w) => loop {
+                let turn = self.region(&w.head).and_then(|()| match self.truth(w.cond)? {
+                    true => self.region(&w.body),
+                    false => Err(Exit::Break(w.label)),
+                });
+                match turn {
+                    Err(Exit::Break(label)) if label == w.label => return Ok(()),
+                    Err(Exit::Continue(label)) if label == w.label => {}
+                    other => other?,
+                }
+            },
+            Op::Scope(s) => {
+                return match self.region(&s.body) {
+                    Err(Exit::Break(label)) if label == s.label => Ok(()),
+                    other => other,
+                };
+            }
+            Op::Break(label) | Op::Leave(label) => return Err(Exit::Break(*label)),
+            Op::Continue(label) => return Err(Exit::Continue(*label)),
+            Op::Contract(c) => {
+                let steps = self.extent(c.m)?.saturating_mul(self.extent(c.n)?).saturating_mul(self.extent(c.k)?);
+                let operations = steps.saturating_mul(2);
+                self.work += match c.ab_ty.reg() {
+                    LTy::F32 => Work { product_flops: operations, ..Work::default() },
+                    _ => Work { product_ints: operations, ..Work::default() },
+                };
+                return Ok(());
+            }
+            Op::Reduce(r) => {
+                let joined = self.extent(r.rows)?.saturating_mul(self.extent(r.cols)?);
+                self.work += one(r.ty.reg()).times(joined);
+                return Ok(());
+            }
+            // Checks of what is in memory hold in a launch that succeeds.
+            Op::Check { cond, .. } => match self.regs[*cond] {
+                Some(0) => return Err(Unknown::Fails.into()),
+                _ => return Ok(()),
+            },
+        };
+        self.work += self.operation(&stmt.op);
+        self.regs[dst] = bits;
+        Ok(())
+    }
+
+    fn counted(&mut self, f: &For) -> Result<(), Exit> {
+        let (mut index, hi) = (self.number(f.lo)?, self.number(f.hi)?);
+        while index < hi {
+            self.regs[f.index] = Some(index as u64);
+            match self.region(&f.body) {
+                Err(Exit::Break(label)) if label == f.label => break,
+                Err(Exit::Continue(label)) if label == f.label => {}
+                other => other?,
+            }
+            index = index.wrapping_add(f.step);
+        }
+        Ok(())
+    }
+
+    fn lane(&self, lanes: &Lanes) -> Work {
+        let mut work = Work::default();
+        lanes.body.iter().for_each(|stmt| work += self.operation(&stmt.op));
+        work
+    }
+
+    /// What a statement computes, loops and memory aside.
+    fn operation(&self, op: &Op) -> Work {
+        let ty = |r: &Reg| self.func.regs[*r].ty;
+        match op {
+            Op::Unary { op: UnOp::RoundF16 | UnOp::RoundBf16, .. } => Work::default(),
+            Op::Unary { dst, .. } | Op::Binary { dst, .. } => one(ty(dst)),
+            Op::Fma { .. } => one(LTy::F32).times(2),
+            _ => Work::default(),
+        }
+    }
+}
+
+/// One operation of a type.
+fn one(ty: LTy) -> Work {
+    match ty {
+        LTy::F32 => Work { flops: 1, ..Work::default() },
+        LTy::I32 => Work { ints: 1, ..Work::default() },
+        LTy::I64 | LTy::Bool => Work::default(),
+    }
+}

@@ -1,0 +1,134 @@
+//! `ptoc bench`: a kernel launched again and again on this machine, held against what the machine can do.
+
+mod limits;
+mod report;
+mod sample;
+mod tune;
+
+use super::{Report, show};
+use crate::args::BenchArgs;
+use crate::io::Io;
+use crate::launch::{Arrays, Backend, CompiledPlan, Plan, read_arrays};
+use crate::session::{Failed, Session, Unit};
+use crate::{DONE, ERRORS};
+use limits::Limits;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::loops::work::{self, Unknown, Work};
+use ptoc_tensor::Tensor;
+use report::Measured;
+use sample::Rehearsal;
+use std::time::Duration;
+
+/// Statements of loops that are walked to count a launch's operations: about a second.
+const FUEL: u64 = 50_000_000;
+
+/// Measures a kernel, or all its configurations, and reports.
+pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
+    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    if !session.target.backends().contains(&"cpu") {
+        let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
+        let d = Diagnostic::global(codes::BACKEND_TARGET, message)
+            .with_help("`ptoc run --stats` shows the cycles of a run on units in memory, `--html` where they went");
+        show(d, io, args.compile.message_format);
+        return ERRORS;
+    }
+    // Everything that is wrong is among the diagnostics.
+    let text = match args.tune {
+        true => tune::tune(args, &mut session),
+        false => one(args, &mut session, &mut report, io),
+    };
+    report.flush(&mut session, io);
+    match text {
+        Ok(text) if report.status() == DONE => io.print(&text),
+        _ => {}
+    }
+    report.times(&session, io);
+    report.status()
+}
+
+/// Threads of the machine that `--threads` means.
+fn threads(args: &BenchArgs) -> usize {
+    if args.threads == 0 { ptoc_exec::Pool::default_threads() } else { args.threads }
+}
+
+/// Measures the kernel with the definitions that were given.
+fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io<'_>) -> Result<String, Failed> {
+    let (unit, mut arrays) = load(args, session)?;
+    let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
+    let plan = Plan::new(session, &unit, &entry, &arrays, true)?;
+    let compiled = CompiledPlan::new(session, &plan, Backend::Cpu)?;
+    let mut compile: Vec<(String, Duration)> = Vec::new();
+    for phase in session.clock.phases.iter().filter(|p| !p.part && p.name != "read arrays") {
+        match compile.iter_mut().find(|(name, _)| *name == phase.name) {
+            Some((_, length)) => *length += phase.length,
+            None => compile.push((phase.name.clone(), phase.length)),
+        }
+    }
+    let mut tensors = inputs(args, session, &plan, &mut arrays)?;
+    // Warnings come before the wait.
+    report.flush(session, io);
+    let threads = threads(args);
+    let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, threads)?;
+    let bytes = bytes(&plan);
+    let before = Limits::measure(bytes, threads);
+    let times = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
+    let limits = before.best(&Limits::measure(bytes, threads));
+    let measured = Measured {
+        name: plan.name.to_string(),
+        target: session.target.name.to_string(),
+        dims: plan.dims.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
+        blocks: plan.steps.iter().map(|s| s.blocks).sum(),
+        launches: plan.steps.len(),
+        code_bytes: compiled.code_bytes(),
+        compile,
+        times,
+        work: work(&plan),
+        bytes: bytes as u64,
+        threads,
+        limits,
+    };
+    Ok(if args.json { measured.json() } else { measured.text() })
+}
+
+/// The file, its kernel checked against the definitions, and the arrays that are given.
+fn load(args: &BenchArgs, session: &mut Session) -> Result<(Unit, Arrays), Failed> {
+    let unit = session.load_code(&args.file)?;
+    let entry = match unit.entry(args.kernel.as_deref(), "bench") {
+        Ok(entry) => entry,
+        Err(d) => return session.fail(*d),
+    };
+    session.check_definitions(&[entry], &unit);
+    let arrays = read_arrays(session, &entry, "--in", &args.input);
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    Ok((unit, arrays?))
+}
+
+fn inputs(args: &BenchArgs, session: &mut Session, plan: &Plan, arrays: &mut Arrays) -> Result<Vec<Tensor>, Failed> {
+    let tensors = plan.tensors(session, arrays, args.random)?;
+    plan.check_inputs(session, &tensors)?;
+    Ok(tensors)
+}
+
+/// Bytes of the arguments, those that are read and written twice.
+fn bytes(plan: &Plan) -> usize {
+    let size = |a: &crate::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
+    let uses = |a: &crate::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
+    plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
+}
+
+/// Operations of all launches.
+fn work(plan: &Plan) -> Result<Work, Unknown> {
+    let mut total = Work::default();
+    for step in &plan.steps {
+        let Some(module) = &step.module else { return Err(Unknown::Data) };
+        let scalars = step.scalars.iter().map(|&bits| bits as i64);
+        let params: Vec<i64> = step.dims.iter().copied().chain(scalars).collect();
+        total += work::work(module, &params, FUEL)?;
+    }
+    Ok(total)
+}

@@ -1,0 +1,201 @@
+//! What was measured, as text and as JSON.
+
+use super::limits::Limits;
+use super::sample::percentile;
+use crate::io::plural;
+use ptoc_ir::loops::work::{Unknown, Work};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// A kernel's measurement.
+pub struct Measured {
+    /// The kernel or program.
+    pub name: String,
+    /// What it was compiled for.
+    pub target: String,
+    /// Sizes of the dimensions.
+    pub dims: Vec<(String, i64)>,
+    /// Blocks of all grids.
+    pub blocks: u64,
+    /// Launches of a program; 1 for a kernel.
+    pub launches: usize,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+    /// Phases of the compilation.
+    pub compile: Vec<(String, Duration)>,
+    /// Of a launch, ascending.
+    pub times: Vec<Duration>,
+    /// Operations of a launch.
+    pub work: Result<Work, Unknown>,
+    /// Bytes of the arguments.
+    pub bytes: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The machine's limits.
+    pub limits: Limits,
+}
+
+/// Where a time stands under the two roofs of the machine.
+struct Roofline {
+    /// Operations a byte of the arguments.
+    intensity: f64,
+    /// Operations a byte from which on arithmetic is the limit.
+    ridge: f64,
+    /// Seconds that a launch takes at least.
+    least: f64,
+}
+
+impl Roofline {
+    fn bound(&self) -> &'static str {
+        if self.intensity < self.ridge { "memory" } else { "arithmetic" }
+    }
+}
+
+impl Measured {
+    fn median(&self) -> f64 {
+        percentile(&self.times, 0.5).as_secs_f64()
+    }
+
+    fn roofline(&self) -> Option<Roofline> {
+        let work = self.work.as_ref().ok()?;
+        let (operations, bytes) = (work.total() as f64, self.bytes as f64);
+        let peak = self.limits.arithmetic(work).1;
+        Some(Roofline {
+            intensity: operations / bytes.max(1.0),
+            ridge: peak / self.limits.copy,
+            least: (operations / peak).max(bytes / self.limits.copy),
+        })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let dims: Vec<String> = self.dims.iter().map(|(name, n)| format!("{name}={n}")).collect();
+        let dims = if dims.is_empty() { String::new() } else { format!("{}, ", dims.join(" ")) };
+        let launches = if self.launches > 1 { format!("{} launches, ", self.launches) } else { String::new() };
+        let (blocks, threads) = (plural(self.blocks as usize, "block"), plural(self.threads, "thread"));
+        let _ = writeln!(out, "{} on cpu ({}): {dims}{launches}{blocks}, {threads}", self.name, self.target);
+        let mut line = |head: &str, value: String, rest: String| {
+            let _ = writeln!(out, "{}", format!("{head:<8} {value:>14}   {rest}").trim_end());
+        };
+        let phases: Vec<String> = self.compile.iter().map(|(name, d)| format!("{name} {}", ms(*d))).collect();
+        let all = self.compile.iter().map(|(_, d)| *d).sum();
+        line("compile", format!("{} ms", ms(all)), format!("{}; {} bytes of code", phases.join(", "), self.code_bytes));
+        let at = |share| time(percentile(&self.times, share).as_secs_f64());
+        let spread = format!("best {}, 90 % within {}, 99 % within {}", at(0.0), at(0.9), at(0.99));
+        line("launch", at(0.5), format!("median of {}: {spread}", self.times.len()));
+        let median = self.median();
+        match &self.work {
+            Ok(work) => {
+                let total = work.total() as f64;
+                let arrays = format!("on {} of arrays", scaled(self.bytes as f64, "B"));
+                let ops = if work.product_ints + work.ints > 0 { "OP" } else { "FLOP" };
+                let (name, peak) = self.limits.arithmetic(work);
+                line("work", scaled(total, ops), arrays);
+                let percent = percent(total / median / peak);
+                let limit = format!("{percent} of {}: {name}", scaled(peak, &format!("{ops}/s")));
+                line("speed", scaled(total / median, &format!("{ops}/s")), limit);
+            }
+            Err(why) => line("work", "not counted".into(), reason(*why).into()),
+        }
+        let rate = self.bytes as f64 / median;
+        let limit = format!(
+            "{} of {}: copying as many bytes",
+            percent(rate / self.limits.copy),
+            scaled(self.limits.copy, "B/s")
+        );
+        line("memory", scaled(rate, "B/s"), limit);
+        if let Some(r) = self.roofline() {
+            let why = format!("{:.1} operations a byte; {:.1} is where arithmetic takes over", r.intensity, r.ridge);
+            let least = format!("at least {}, {} of the median", time(r.least), percent(r.least / median));
+            line("limit", r.bound().into(), format!("{least} ({why})"));
+        }
+        let _ = writeln!(out, "machine  {}", self.limits.name);
+        if cfg!(debug_assertions) {
+            let _ = writeln!(out, "         a debug build of ptoc: the limits and compile times above mean nothing");
+        }
+        out
+    }
+
+    /// For programs. Times in milliseconds, rates a second.
+    pub fn json(&self) -> String {
+        let at = |share| exact_ms(percentile(&self.times, share));
+        let mean = self.times.iter().sum::<Duration>() / self.times.len().max(1) as u32;
+        let median = self.median();
+        let work = match &self.work {
+            Ok(w) => json!({
+                "product_flops": w.product_flops, "product_ints": w.product_ints, "flops": w.flops, "ints": w.ints,
+                "operations": w.total(), "per_second": w.total() as f64 / median,
+            }),
+            Err(why) => json!({ "unknown": reason(*why) }),
+        };
+        let roofline = self.roofline().map(|r| {
+            json!({"operations_per_byte": r.intensity, "ridge": r.ridge, "bound": r.bound(),
+                   "least_ms": r.least * 1e3, "fraction": r.least / median})
+        });
+        let phases: serde_json::Map<String, Value> =
+            self.compile.iter().map(|(name, d)| (name.clone(), json!(exact_ms(*d)))).collect();
+        let dims: serde_json::Map<String, Value> = self.dims.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+        let report = json!({
+            "kernel": self.name, "backend": "cpu", "target": self.target, "dims": dims, "blocks": self.blocks,
+            "threads": self.threads, "code_bytes": self.code_bytes, "compile_ms": phases,
+            "run_ms": {"launches": self.times.len(), "min": at(0.0), "median": at(0.5), "mean": exact_ms(mean),
+                       "p90": at(0.9), "p99": at(0.99)},
+            "work": work,
+            "memory": {"bytes": self.bytes, "per_second": self.bytes as f64 / median},
+            "roofline": roofline,
+            "machine": {"name": self.limits.name, "fma_f32_per_second": self.limits.fma,
+                        "dot_i8_per_second": self.limits.dot, "copy_bytes_per_second": self.limits.copy,
+                        "debug_build": cfg!(debug_assertions)},
+        });
+        format!("{report}\n")
+    }
+}
+
+fn reason(why: Unknown) -> &'static str {
+    match why {
+        Unknown::Data => "how much is computed depends on what is in the arrays",
+        Unknown::Long => "the launch has too many steps to count",
+        Unknown::Fails => "a check of the launch fails",
+    }
+}
+
+fn exact_ms(d: Duration) -> f64 {
+    d.as_nanos() as f64 / 1e6
+}
+
+fn ms(d: Duration) -> String {
+    format!("{:.2}", exact_ms(d))
+}
+
+/// Seconds with four digits and a unit.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 1e-3 => (s * 1e6, "us"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// A quantity with four digits, a prefix and its unit.
+fn scaled(value: f64, unit: &str) -> String {
+    let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (by, prefix) = steps.into_iter().find(|(by, _)| value >= *by).unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", digits(value / by))
+}
+
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        v if v >= 1000.0 => 0,
+        v if v >= 100.0 => 1,
+        v if v >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}

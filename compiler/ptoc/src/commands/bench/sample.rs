@@ -1,0 +1,82 @@
+//! Launches and their times.
+
+use crate::launch::CompiledPlan;
+use crate::session::{Failed, Session};
+use ptoc_tensor::Tensor;
+use std::time::{Duration, Instant};
+
+/// Launches at least, however long they take.
+const LEAST: usize = 5;
+/// Launches at most, however short they are.
+const MOST: usize = 200_000;
+
+/// A plan that has run once, so that its pages are there and its checks hold.
+pub struct Rehearsal<'c, 'p> {
+    plan: &'c CompiledPlan<'p>,
+    locals: Vec<Tensor>,
+    /// What arguments that are read and written held at first: every launch begins with it.
+    first: Vec<(usize, Tensor)>,
+    threads: usize,
+}
+
+impl<'c, 'p> Rehearsal<'c, 'p> {
+    /// Runs the plan once, on a copy of the tensors.
+    pub fn new(
+        session: &mut Session,
+        plan: &'c CompiledPlan<'p>,
+        tensors: &[Tensor],
+        threads: usize,
+    ) -> Result<Rehearsal<'c, 'p>, Failed> {
+        let arguments = plan.plan().arguments.iter().enumerate();
+        let both = arguments.filter(|(_, a)| a.is_input() && a.is_output());
+        let first = both.map(|(i, _)| (i, tensors[i].clone())).collect();
+        let locals = plan.locals(session)?;
+        let mut rehearsal = Rehearsal { plan, locals, first, threads };
+        rehearsal.launch(session, &mut tensors.to_vec())?;
+        Ok(rehearsal)
+    }
+
+    /// Launches once.
+    pub fn launch(&mut self, session: &mut Session, tensors: &mut [Tensor]) -> Result<Duration, Failed> {
+        for (i, first) in &self.first {
+            tensors[*i].bytes_mut().copy_from_slice(first.bytes());
+        }
+        self.plan.time(session, tensors, &mut self.locals, self.threads)
+    }
+
+    /// Launches again and again for about that long; the times in ascending order.
+    pub fn launch_for(
+        &mut self,
+        session: &mut Session,
+        tensors: &mut [Tensor],
+        length: Duration,
+    ) -> Result<Vec<Duration>, Failed> {
+        let (mut times, begin) = (Vec::new(), Instant::now());
+        // The first one of a stretch finds caches cold.
+        self.launch(session, tensors)?;
+        while times.len() < LEAST || (begin.elapsed() < length && times.len() < MOST) {
+            times.push(self.launch(session, tensors)?);
+        }
+        times.sort_unstable();
+        Ok(times)
+    }
+}
+
+/// The time that this share of ascending times does not exceed.
+pub fn percentile(times: &[Duration], share: f64) -> Duration {
+    let at = (share * times.len() as f64).ceil() as usize;
+    times.get(at.clamp(1, times.len().max(1)) - 1).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let times: Vec<Duration> = (1..=10).map(Duration::from_millis).collect();
+        let at = |share| percentile(&times, share).as_millis();
+        assert_eq!([at(0.0), at(0.5), at(0.9), at(0.99), at(1.0)], [1, 5, 9, 10, 10]);
+        assert_eq!(percentile(&times[..1], 0.5).as_millis(), 1);
+    }
+}

@@ -1,0 +1,201 @@
+//! `ptoc bench` and `--time-passes`: what is counted is exact, what is timed is only there.
+
+use super::Sandbox;
+use serde_json::Value;
+
+const KERNELS: &str = "\
+/// y = s * x + x
+kernel scale<const BM = 16 tune [8, 16, 1024], const BN = 128 tune [64, 128]>(x: in f32[M, N], y: out f32[M, N], s: f32 = 2.0)
+{
+    grid (i in tiles(M, BM), j in tiles(N, BN));
+    let t = Vec(x.tile(i, j));
+    TSTORE(y.tile(i, j), s * t + t);
+}
+
+kernel product<const B = 32 tune [4096]>(a: in f16[M, K], b: in f16[K, N], c: out f32[M, N]) {
+    grid (m in tiles(M, B), n in tiles(N, 32));
+    let acc = tile Acc<f32, m, n>;
+    acc = 0.0;
+    for k in tiles(K, 32) {
+        TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n)));
+    }
+    TSTORE(c.tile(m, n), acc);
+}
+
+kernel twice(x: inout i32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let t = Vec(x.tile(i, j));
+    TSTORE(x.tile(i, j), t + t);
+}
+
+kernel counted(n: in i32[1], y: out f32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let t = tile Vec<f32, i, j>;
+    t = 1.0;
+    for k in 0..index(n[0]) {
+        t = t + 1.0;
+    }
+    TSTORE(y.tile(i, j), t);
+}
+
+program both(x: in f32[M, N], y: out f32[M, N]) {
+    let t = tensor f32[M, N];
+    scale(x, t);
+    scale(t, y);
+}
+";
+
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    s.file("k.tile", KERNELS);
+    s
+}
+
+fn json(s: &Sandbox, args: &str) -> Value {
+    let output = s.command(&format!("bench k.tile {args} --seconds 0.01 --json")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Work is that of the valid shapes, whatever the blocks: tails count as what they are.
+#[test]
+fn work_is_counted() {
+    let s = sandbox();
+    let work = |args: &str| {
+        let report = json(&s, args);
+        let n = |field: &str| report["work"][field].as_u64().unwrap_or_else(|| panic!("{report}"));
+        let counts = [n("product_flops"), n("product_ints"), n("flops"), n("ints")];
+        (counts, report["memory"]["bytes"].as_u64().unwrap())
+    };
+    assert_eq!(work("scale -D M=37 -D N=201"), ([0, 0, 2 * 37 * 201, 0], 2 * 4 * 37 * 201));
+    assert_eq!(work("scale -D M=37 -D N=201 -D BM=8 -D BN=64").0, [0, 0, 2 * 37 * 201, 0]);
+    let product = |m: u64, k: u64, n: u64| [2 * m * k * n, 0, 0, 0];
+    assert_eq!(work("product -D M=65 -D K=97 -D N=33"), (product(65, 97, 33), 2 * (65 + 33) * 97 + 4 * 65 * 33));
+    assert_eq!(work("product -D M=65 -D K=0 -D N=33").0, product(65, 0, 33));
+    assert_eq!(work("twice -D M=20 -D N=70"), ([0, 0, 0, 20 * 70], 2 * 4 * 20 * 70));
+    assert_eq!(work("both -D M=20 -D N=70").0, [0, 0, 2 * 2 * 20 * 70, 0]);
+}
+
+#[test]
+fn what_depends_on_data_is_not_counted() {
+    let s = sandbox();
+    s.array("n.npy", ptoc_tensor::DType::I32, &[1]);
+    let report = json(&s, "counted -D M=20 -D N=70 --in n=n.npy");
+    assert!(report["work"]["unknown"].as_str().unwrap().contains("depends on what is in the arrays"), "{report}");
+    assert!(report["roofline"].is_null() && report["run_ms"]["median"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[test]
+fn a_report_has_all_its_fields() {
+    let s = sandbox();
+    let report = json(&s, "scale -D M=64 -D N=256 --threads 1");
+    let run = &report["run_ms"];
+    let at = |name: &str| run[name].as_f64().unwrap();
+    assert!(
+        0.0 < at("min") && at("min") <= at("median") && at("median") <= at("p90") && at("p90") <= at("p99"),
+        "{run}"
+    );
+    assert!(run["launches"].as_u64().unwrap() >= 5);
+    assert_eq!((&report["threads"], &report["blocks"]), (&Value::from(1), &Value::from(8)));
+    let phases: Vec<&String> = report["compile_ms"].as_object().unwrap().keys().collect();
+    for phase in ["parse", "elaborate", "passes", "machine code"] {
+        assert!(phases.iter().any(|p| *p == phase), "{phases:?}");
+    }
+    assert!(report["roofline"]["fraction"].as_f64().unwrap() > 0.0, "{report}");
+    let text = s.run("bench k.tile scale -D M=64 -D N=256 --threads 1 --seconds 0.01");
+    for head in
+        ["scale on cpu (a2a3): M=64 N=256, 8 blocks, 1 thread", "\ncompile ", "\nlaunch ", "\nwork ", "\nmachine "]
+    {
+        assert!(text.contains(head), "{text}");
+    }
+}
+
+/// What is read and written starts from the same array in every launch: doubled a hundred times it would be 0.
+#[test]
+fn arguments_that_are_changed_are_restored() {
+    let s = sandbox();
+    let report = json(&s, "twice -D M=16 -D N=64 --threads 1");
+    assert!(report["run_ms"]["launches"].as_u64().unwrap() >= 5);
+}
+
+#[test]
+fn tuning_tries_what_fits() {
+    let s = sandbox();
+    let report = json(&s, "scale -D M=64 -D N=256 --tune");
+    let sizes = |list: &Value| -> Vec<(String, String)> {
+        let text = |v: &Value, name: &str| v["values"][name].as_str().unwrap().to_owned();
+        let mut found: Vec<_> = list.as_array().unwrap().iter().map(|v| (text(v, "BM"), text(v, "BN"))).collect();
+        found.sort();
+        found
+    };
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(sizes(&report["measured"]), [pair("16", "128"), pair("16", "64"), pair("8", "128"), pair("8", "64")]);
+    assert_eq!(sizes(&report["discarded"]), [pair("1024", "128"), pair("1024", "64")]);
+    let discarded = &report["discarded"][0];
+    assert!(discarded["code"].as_str().unwrap().starts_with("SA-035"), "{discarded}");
+    // A parameter that is given is not open.
+    let report = json(&s, "scale -D M=64 -D N=256 -D BN=64 --tune");
+    assert_eq!(report["measured"].as_array().unwrap().len(), 2);
+    let text = s.run("bench k.tile scale -D M=64 -D N=256 -D BM=8 --tune --seconds 0.01");
+    assert!(text.contains("discarded") || text.contains("best: -D BN="), "{text}");
+}
+
+/// The best as source: with a single candidate that is not the default, the edit is known.
+#[test]
+fn the_best_is_shown_as_source() {
+    let s = sandbox();
+    let text = KERNELS.replace("const BN = 128 tune [64, 128]", "const BN: i64 = 128 tune [64]");
+    s.file("one.tile", text);
+    let text = s.run("bench one.tile scale -D M=64 -D N=256 -D BM=8 --tune --seconds 0.01");
+    let source = text.split_once("as source").expect("it differs").1;
+    assert!(
+        source.contains("- kernel scale<const BM = 16 tune [8, 16, 1024], const BN: i64 = 128 tune [64]>"),
+        "{text}"
+    );
+    assert!(
+        source.contains("+ kernel scale<const BM = 16 tune [8, 16, 1024], const BN: i64 = 64 tune [64]>"),
+        "{text}"
+    );
+}
+
+#[test]
+fn mistakes_of_calls() {
+    let s = sandbox();
+    s.file(
+        "long.tile",
+        KERNELS.replace(
+            "tune [8, 16, 1024]",
+            &format!("tune [{}]", (1..=600).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")),
+        ),
+    );
+    let mut settings = insta::Settings::clone_current();
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!(s.runs(&[
+            "bench k.tile twice -D M=16 -D N=64 --tune",
+            "bench k.tile scale -D M=16 -D N=64 -D BM=8 -D BN=64 --tune",
+            "bench k.tile product -D M=16 -D N=64 -D K=8 --tune",
+            "bench long.tile scale -D M=16 -D N=64 --tune",
+            "bench k.tile scale -D M=16",
+            "bench k.tile",
+            "bench k.tile scale -D M=16 -D N=16 --seconds 0",
+            "bench k.tile scale -D M=16 -D N=16 --target hbm-pim",
+            "bench k.tile scale -D M=16 -D N=16 -D N=8",
+            "bench k.tile scale -D M=16 -D N=16 --in z=z.npy",
+        ]));
+    });
+}
+
+#[test]
+fn passes_are_timed() {
+    let s = sandbox();
+    let text = s.run("check k.tile --time-passes");
+    let (_, table) = text.split_once("-- stderr").expect("the table is no result");
+    for row in ["parse ", "elaborate ", "passes ", "  placement ", "  bytes ", "total "] {
+        assert!(table.lines().any(|l| l.starts_with(row) && l.contains(" ms")), "{row}: {table}");
+    }
+    for call in ["run k.tile scale --random 1 -D M=16 -D N=64", "emit k.tile scale --stage loop", "mem k.tile scale"] {
+        let text = s.run(&format!("{call} --time-passes"));
+        assert!(text.contains("\npasses ") && text.contains("\ntotal "), "{text}");
+    }
+}

@@ -1,0 +1,198 @@
+//! What the machine at hand can do at most, measured: the limits that kernels are held against.
+//!
+//! Every figure is the best of several short runs, since other work on the machine only ever slows one down.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Repetitions of a measurement: at most, and of one that takes [`LONG`], at least.
+const RUNS: usize = 100;
+const LEAST: usize = 3;
+const LONG: Duration = Duration::from_millis(30);
+
+/// What a rate of operations counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Fused multiply-adds of f32, two operations each, at the machine's full vector width.
+    FmaF32,
+    /// Multiply-adds of i8 products into i32, two operations each: dot products in hardware, where there are some.
+    DotI8,
+}
+
+/// The processor's name and widest vectors.
+pub fn name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|l| Some(l.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned()));
+    let mut name = model.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx512f") {
+        name += ", AVX-512";
+    } else if std::is_x86_feature_detected!("avx2") {
+        name += ", AVX2";
+    }
+    name
+}
+
+/// Operations a second of `threads` threads that do nothing else, in registers; none if the machine has no such
+/// operation.
+pub fn peak(operation: Operation, threads: usize) -> Option<f64> {
+    // Some hundred microseconds: longer than the clock is coarse, shorter than a time slice.
+    const TURNS: usize = 20_000;
+    let kernel = kernel(operation)?;
+    let threads = threads.max(1);
+    let once = || {
+        thread::scope(|scope| {
+            let work = || {
+                let start = Instant::now();
+                // SAFETY: `kernel` gives only what this machine can execute.
+                let operations = unsafe { kernel(TURNS) };
+                operations as f64 / start.elapsed().as_secs_f64()
+            };
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            own + others.into_iter().filter_map(|t| t.join().ok()).sum::<f64>()
+        })
+    };
+    let (mut best, begin) = (0f64, Instant::now());
+    for run in 0..RUNS {
+        best = best.max(once());
+        if run >= LEAST && begin.elapsed() > LONG {
+            break;
+        }
+    }
+    Some(best)
+}
+
+/// Bytes a second that `threads` threads read and write, both counted, when each copies half of its share of `bytes`
+/// to the other half again and again: what moving a working set of that size costs at least.
+pub fn copy_bandwidth(bytes: usize, threads: usize) -> f64 {
+    let threads = threads.max(1);
+    let half = (bytes / 2 / threads).max(64);
+    let work = || {
+        let (from, mut to) = (vec![1u8; half], vec![0u8; half]);
+        let (mut best, begin) = (Duration::MAX, Instant::now());
+        for run in 0.. {
+            // Several copies of a small array, so that the clock's own time does not matter.
+            let copies = ((1 << 20) / half).max(1);
+            let start = Instant::now();
+            for _ in 0..copies {
+                to.copy_from_slice(black_box(&from));
+                black_box(&mut to);
+            }
+            best = best.min(start.elapsed() / copies as u32);
+            if run >= LEAST && begin.elapsed() > LONG {
+                break;
+            }
+        }
+        2.0 * half as f64 / best.as_secs_f64()
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        own + others.into_iter().filter_map(|t| t.join().ok()).sum::<f64>()
+    })
+}
+
+/// Runs that many turns and returns how many operations these were.
+type Turns = unsafe fn(usize) -> u64;
+
+#[cfg(target_arch = "x86_64")]
+fn kernel(operation: Operation) -> Option<Turns> {
+    let avx512 = std::is_x86_feature_detected!("avx512f");
+    let avx2 = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
+    match operation {
+        Operation::FmaF32 if avx512 => Some(x86::fma_avx512),
+        Operation::FmaF32 if avx2 => Some(x86::fma_avx2),
+        Operation::FmaF32 => Some(fma_plain),
+        Operation::DotI8 if avx512 && std::is_x86_feature_detected!("avx512vnni") => Some(x86::dot_avx512),
+        Operation::DotI8 => None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn kernel(operation: Operation) -> Option<Turns> {
+    match operation {
+        Operation::FmaF32 => Some(fma_plain),
+        Operation::DotI8 => None,
+    }
+}
+
+/// Chains of additions that do not wait for each other: more than latency times units on any core known.
+const CHAINS: usize = 24;
+
+/// Four lanes, in whatever the compiler makes of them.
+unsafe fn fma_plain(turns: usize) -> u64 {
+    let (factor, term) = (black_box([0.9f32; 4]), black_box([0.1f32; 4]));
+    let mut sums = [[1f32; 4]; CHAINS / 2];
+    for _ in 0..turns {
+        for sum in &mut sums {
+            for lane in 0..4 {
+                sum[lane] = sum[lane] * factor[lane] + term[lane];
+            }
+        }
+    }
+    black_box(sums);
+    (2 * 4 * (CHAINS / 2) * turns) as u64
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::CHAINS;
+    use std::arch::x86_64::*;
+    use std::hint::black_box;
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn fma_avx512(turns: usize) -> u64 {
+        let (factor, term) = (_mm512_set1_ps(black_box(0.9)), _mm512_set1_ps(black_box(0.1)));
+        let mut sums = [_mm512_set1_ps(1.0); CHAINS];
+        for _ in 0..turns {
+            for sum in &mut sums {
+                *sum = _mm512_fmadd_ps(*sum, factor, term);
+            }
+        }
+        black_box(sums);
+        (2 * 16 * CHAINS * turns) as u64
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn fma_avx2(turns: usize) -> u64 {
+        // Sixteen registers in all.
+        const CHAINS: usize = 12;
+        let (factor, term) = (_mm256_set1_ps(black_box(0.9)), _mm256_set1_ps(black_box(0.1)));
+        let mut sums = [_mm256_set1_ps(1.0); CHAINS];
+        for _ in 0..turns {
+            for sum in &mut sums {
+                *sum = _mm256_fmadd_ps(*sum, factor, term);
+            }
+        }
+        black_box(sums);
+        (2 * 8 * CHAINS * turns) as u64
+    }
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub(super) unsafe fn dot_avx512(turns: usize) -> u64 {
+        let (a, b) = (_mm512_set1_epi8(black_box(3)), _mm512_set1_epi8(black_box(5)));
+        let mut sums = [_mm512_setzero_si512(); CHAINS];
+        for _ in 0..turns {
+            for sum in &mut sums {
+                *sum = _mm512_dpbusd_epi32(*sum, a, b);
+            }
+        }
+        black_box(sums);
+        (2 * 64 * CHAINS * turns) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_positive_and_the_machine_has_a_name() {
+        assert!(!name().is_empty());
+        assert!(peak(Operation::FmaF32, 2).is_some_and(|rate| rate.is_finite() && rate > 0.0));
+        assert!(peak(Operation::DotI8, 1).is_none_or(|rate| rate.is_finite() && rate > 0.0));
+        assert!(copy_bandwidth(1 << 16, 2).is_finite());
+    }
+}
