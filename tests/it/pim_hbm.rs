@@ -3,6 +3,8 @@
 
 use crate::engine::{Outcome, command};
 use proptest::prelude::*;
+use ptoc_pim_stream::Stream;
+use ptoc_pim_stream::stream::Action;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -173,6 +175,48 @@ fn pseudo_channels_that_differ() {
     let execs: Vec<&str> = outcome.out.lines().filter(|l| l.starts_with("exec")).collect();
     assert_eq!(execs.len(), 3, "{execs:?}{}", outcome.err);
     assert!(execs[1].starts_with("exec 0.1,1.1 "), "{execs:?}");
+}
+
+/// Blocks of a burst lie side by side: a unit's 100 blocks take four rows of 32 bursts, not 100.
+#[test]
+fn small_blocks_share_rows() {
+    let text = "kernel k(a: in f16[N], y: out f16[N]) {\ngrid (i in tiles(N, 16));\nTSTORE(y.tile(i), Vec(a.tile(i)) * 2.0);\n}\n";
+    let path = file("small.tile", text);
+    let n = 100 * 128 * 16;
+    let stats = agree(&path, "k", "y", &[("N", n)]);
+    assert!(stats["cycles"].as_u64().is_some());
+    let words =
+        ["emit", &path.display().to_string(), "k", "--target", "hbm-pim", "--stage", "pim", "-D", &format!("N={n}")];
+    let stream = Stream::parse(&command(&words).out).expect("a stream").stream;
+    let rows = stream.steps.iter().find_map(|s| match &s.action {
+        Action::Read(t) => Some(t.placement.row),
+        _ => None,
+    });
+    assert_eq!(rows, Some(4), "behind the rows of `a`");
+    for n in [1, 15, 17, 31 * 128 * 16, 33 * 128 * 16 + 5] {
+        agree(&path, "k", "y", &[("N", n)]);
+    }
+}
+
+/// A store of the first block alone, and values of one element, whatever the other sizes are.
+#[test]
+fn what_the_size_does_not_change() {
+    let first = "kernel k(a: in f16[N], y: inout f16[N]) {\ngrid (i in tiles(N, 64));\nif i.first { TSTORE(y.tile(i), Vec(a.tile(i)) * 2.0); }\n}\n";
+    let path = file("first.tile", first);
+    for n in [5, 64, 1000, 20000] {
+        agree(&path, "k", "y", &[("N", n)]);
+    }
+    let spread = |op: &str| {
+        format!(
+            "kernel k(a: in f16[M, N], b: in f16[N], y: out f16[M, N]) {{\ngrid (i in tiles(M, 8));\nTSTORE(y.tile(i, _), Vec(a.tile(i, _)) {op} Vec(b));\n}}\n"
+        )
+    };
+    for (n, op) in ["+", "*", "-"].into_iter().enumerate() {
+        let path = file(&format!("spread_{n}.tile"), &spread(op));
+        for (m, n) in [(1, 1), (1, 40), (9, 17)] {
+            agree(&path, "k", "y", &[("M", m), ("N", n)]);
+        }
+    }
 }
 
 /// What the units do not do, with the code that says so and a word of the message.

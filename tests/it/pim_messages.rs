@@ -52,6 +52,12 @@ fn hbm_pim() {
         with("TSTORE(y.tile(i, _), max(x, x * x));"),
         with("TSTORE(y.tile(i, _), x - rowsum(x));"),
         with("TSTORE(y.tile(i, _), f16(f32(x)));"),
+        with("if i.start == 4 { TSTORE(y[0, _], x[0, _]); }"),
+        block(
+            "a: in f16[N, 64], y: out f16[N, 64]",
+            "(i in tiles(N, 4)) on 8:1@unit",
+            "TSTORE(y.tile(i, _), exp(Bank(a.tile(i, _))));",
+        ),
         with("for j in 0..20000000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
         with("for j in 0..2200000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
     ];

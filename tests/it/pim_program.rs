@@ -129,6 +129,19 @@ fn what_moves() {
     assert_eq!(hosts, [("curve", &[4][..], &[5][..]), ("curve", &[2], &[3])]);
 }
 
+/// What one launch says of a tensor's place binds no other one: where the units cannot take it there, it is placed for them and moved.
+#[test]
+fn places_that_another_launch_wants() {
+    agree(&programs(), "placed_later", "hbm-pim", &[]);
+    let s = stream(&programs(), "placed_later", "hbm-pim", &[]);
+    assert_eq!(kinds(&s), ["launch", "write", "exec", "launch", "exec", "read", "launch", "move", "exec", "read"]);
+    let moved = s.steps.iter().find_map(|step| match &step.action {
+        Action::Move { tensor, .. } => Some(&s.tensors[*tensor as usize].name[..]),
+        _ => None,
+    });
+    assert_eq!(moved, Some("t"));
+}
+
 /// Rows of arrays that live at the same time are apart, and are used again when nobody needs them any more.
 #[test]
 fn rows_are_used_again() {

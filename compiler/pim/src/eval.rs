@@ -53,7 +53,7 @@ struct Fuel {
 impl Fuel {
     const FULL: Fuel = Fuel { block: STEPS, launch: ALL_STEPS };
 
-    fn take(&mut self, span: Span) -> Result<(), Box<Diagnostic>> {
+    fn take(&mut self, kernel: &Kernel, span: Span) -> Result<(), Box<Diagnostic>> {
         let message = match (self.block, self.launch) {
             (0, _) => format!("this block comes to more than {STEPS} statements"),
             (_, 0) => format!("the blocks of this launch come to more than {ALL_STEPS} statements"),
@@ -66,7 +66,7 @@ impl Fuel {
             Diagnostic::error(codes::UNIT_CANNOT, span, message)
                 .with_label("reached here")
                 .with_note("what the units do is found by following every block statement by statement, round after round of its loops")
-                .with_help("let loops go round less often, or divide the work between launches; or let the host run this kernel: `#[on(host)]`"),
+                .with_help(format!("let loops go round less often, or divide the work between launches; or {}", crate::advice::host(kernel))),
         ))
     }
 }
@@ -114,7 +114,7 @@ impl<'k> Numbers<'k> {
                     .with_label("depends on a number that is read while the units run")
                     .with_secondary(read, "read here")
                     .with_note("the units' programs are fixed before they start: they have no branches and no addresses from data")
-                    .with_help("let the host run this kernel: `#[on(host)]`"),
+                    .with_help(crate::advice::decided_before(self.kernel)),
             )),
         }
     }
@@ -176,7 +176,7 @@ impl<'k> Numbers<'k> {
 
     fn region(&mut self, region: &Region, visitor: &mut dyn Visitor) -> Result<Flow, Box<Diagnostic>> {
         for stmt in region {
-            self.fuel.take(stmt.span)?;
+            self.fuel.take(self.kernel, stmt.span)?;
             let flow = self.stmt(stmt, visitor)?;
             if flow != Flow::On {
                 return Ok(flow);

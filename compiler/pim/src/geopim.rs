@@ -4,10 +4,10 @@
 //! `b` samples the item's map, takes its own row of `geo`, `attn` and `offs`, and leaves its result in its own row of the output; and the
 //! blocks must give each unit queries that follow each other. What differs is an error with both numbers.
 
-use crate::Lines;
 use crate::eval::{Numbers, Visitor, Window};
 use crate::place::{last_slots, leaf, of_author, rows, slot_size, slots, within};
 use crate::rows::{Laid, Rows};
+use crate::{Lines, advice};
 use crate::{Need, Piece};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Coord as IrCoord, Inst, Kernel, Op, Operand, Stmt, Tile};
@@ -53,19 +53,17 @@ fn refuse<T>(code: ptoc_diagnostics::Code, span: Span, message: String, help: &s
     Err(Box::new(Diagnostic::error(code, span, message).with_help(help)))
 }
 
-const HOST: &str = "let the host run this kernel: `#[on(host)]`";
-
-/// What the fixed program of a unit does not contain.
-fn cannot<T>(span: Span, message: String) -> Result<T, Refused> {
-    Err(Box::new(
-        Diagnostic::error(codes::UNIT_CANNOT, span, message)
-            .with_label("no unit does this")
-            .with_note("a unit's program is fixed: TSAMPLE, and TSTORE of the sums rounded to f16")
-            .with_help(HOST),
-    ))
-}
-
 impl Block<'_> {
+    /// What the fixed program of a unit does not contain.
+    fn cannot<T>(&self, span: Span, message: String) -> Result<T, Refused> {
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                .with_label("no unit does this")
+                .with_note("a unit's program is fixed: TSAMPLE, and TSTORE of the sums rounded to f16")
+                .with_help(advice::host(self.kernel)),
+        ))
+    }
+
     fn tile(&self, o: &Operand) -> Option<Tile> {
         match o {
             Operand::Tile(t) if t.element.is_none() && t.origin.is_none() => Some(t.tile),
@@ -90,7 +88,7 @@ impl Visitor for Block<'_> {
                 let (Some(tile), Some(map), Some(geo), Some(attn)) =
                     (self.tile(&inst.operands[0]), window(1), window(2), window(3))
                 else {
-                    return cannot(span, "a unit samples into a whole tile".into());
+                    return self.cannot(span, "a unit samples into a whole tile".into());
                 };
                 let channels = map.shape.last().copied().unwrap_or(0);
                 self.tiles.push((tile, self.queries.len(), State::Sum));
@@ -111,12 +109,12 @@ impl Visitor for Block<'_> {
             _ if Some(inst.instr) == lookup("TCVT") => {
                 let from = self.holds(&inst.operands[1], State::Sum);
                 let (Some(query), Some(to)) = (from, self.tile(&inst.operands[0])) else {
-                    return cannot(span, "a unit converts nothing but its sums".into());
+                    return self.cannot(span, "a unit converts nothing but its sums".into());
                 };
                 let rint = inst.attrs.round.is_none_or(|r| r == RoundMode::Rint);
                 if self.kernel.tiles[to].ty.dtype != DType::F16 || !rint {
                     let message = "a unit rounds its sums to the nearest f16 and to nothing else".into();
-                    return cannot(span, message);
+                    return self.cannot(span, message);
                 }
                 self.tiles.push((to, query, State::Rounded));
                 Ok(())
@@ -142,7 +140,7 @@ impl Visitor for Block<'_> {
             }
             _ => {
                 let name = inst.instr.get().name;
-                cannot(span, format!("a GeoPIM unit has no {name}"))
+                self.cannot(span, format!("a GeoPIM unit has no {name}"))
             }
         }
     }
@@ -154,7 +152,7 @@ impl Visitor for Block<'_> {
             Op::Copy(_) => "copies along a nest of axes",
             _ => "does this",
         };
-        cannot(stmt.span, format!("no GeoPIM unit {what}"))
+        self.cannot(stmt.span, format!("no GeoPIM unit {what}"))
     }
 }
 
@@ -178,7 +176,7 @@ pub fn compile(
     }
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();
-        return refuse(codes::UNIT_CANNOT, kernel.span, message, HOST);
+        return refuse(codes::UNIT_CANNOT, kernel.span, message, &advice::host(kernel));
     };
     let plan = Plan::new(kernel, values, target, &queries, first)?;
     plan.piece(lines, rows.clone())
@@ -267,7 +265,12 @@ impl<'k> Plan<'k> {
         for t in kernel.tensors.values() {
             let shape: Option<Vec<u32>> = t.shape.iter().map(|v| u32::try_from(numbers.index(*v)).ok()).collect();
             let Some(shape) = shape else {
-                return refuse(codes::UNIT_CANNOT, t.span, format!("`{}` is too large for the memory", t.name), HOST);
+                return refuse(
+                    codes::UNIT_CANNOT,
+                    t.span,
+                    format!("`{}` is too large for the memory", t.name),
+                    &advice::host(kernel),
+                );
             };
             shapes.push(shape);
         }
@@ -295,7 +298,12 @@ impl<'k> Plan<'k> {
         in_order(queries, first, &Order { per_item, each, units, item, batch })?;
         let numbers = [first_unit, units, each].map(u32::try_from);
         let [Ok(first_unit), Ok(units), Ok(queries)] = numbers else {
-            return refuse(codes::UNIT_QUERIES, first.span, "there are not as many units".into(), HOST);
+            return refuse(
+                codes::UNIT_QUERIES,
+                first.span,
+                "there are not as many units".into(),
+                &advice::host(kernel),
+            );
         };
         let mut plan = Plan {
             kernel,
@@ -453,7 +461,7 @@ impl<'k> Plan<'k> {
                 codes::UNIT_CANNOT,
                 q.span,
                 "a query needs a map, a line, weights and a result".into(),
-                HOST,
+                &advice::host(self.kernel),
             );
         };
         // The entries and the units' counters decide where these lie.
@@ -539,7 +547,12 @@ impl<'k> Plan<'k> {
         let mut of_offsets = None;
         if let Some((tensor, placement)) = of_offs {
             let Some(placement) = placement else {
-                return refuse(codes::UNIT_QUERIES, q.span, "offsets are `[B, Q, S, 2]`".into(), HOST);
+                return refuse(
+                    codes::UNIT_QUERIES,
+                    q.span,
+                    "offsets are `[B, Q, S, 2]`".into(),
+                    "give each query a row of them: `offs[b, q, _, _]`",
+                );
             };
             of_offsets = Some((tensor, laid(Some(tensor), placement, rows(self.queries, offs_size, row))));
         }
@@ -619,7 +632,9 @@ impl<'k> Plan<'k> {
 fn geo_unit(target: &Target, span: Span) -> Result<GeoUnit, Refused> {
     match target.unit.map(|u| u.kind) {
         Some(UnitKind::GeoPim(unit)) => Ok(unit),
-        _ => refuse(codes::UNIT_CANNOT, span, format!("`{}` has no GeoPIM units", target.name), HOST),
+        _ => {
+            refuse(codes::UNIT_CANNOT, span, format!("`{}` has no GeoPIM units", target.name), "use `--target geopim`")
+        }
     }
 }
 

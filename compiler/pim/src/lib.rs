@@ -7,6 +7,7 @@
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
+mod advice;
 pub mod eval;
 pub mod geopim;
 pub mod hbm;
@@ -78,17 +79,44 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
         kernel,
         values: values.to_vec(),
         arrays: (0..arrays.len() as u32).collect(),
+        elsewhere: Vec::new(),
         work: Work::Units,
         span: kernel.span,
     };
     program::compile(&Program { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
 }
 
-/// Compiles what a launch does, with its tensors at these rows.
+/// Compiles what a launch does, with its tensors at these rows. A tensor that lies where another launch says is taken there, if the
+/// units can; else it is placed for this launch, and the program moves it.
 fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) -> Result<Piece, Box<Diagnostic>> {
+    let there = piece_of(launch.kernel, launch, target, lines, rows);
+    let d = match there {
+        Err(d) if !launch.elsewhere.is_empty() && d.code != codes::UNIT_CANNOT => d,
+        other => return other,
+    };
+    let mut own = launch.kernel.clone();
+    for (n, tensor) in (0..).zip(own.tensors.values_mut()) {
+        if launch.elsewhere.contains(&n) {
+            tensor.place = None;
+        }
+    }
+    // Where the author says who runs the blocks, he means them to be where the data is.
+    piece_of(&own, launch, target, lines, rows).map_err(|own| match launch.kernel.on.is_some() {
+        true => Box::new(d.with_note("where tensors are that have no `at` here, other launches of the program say")),
+        false => own,
+    })
+}
+
+fn piece_of(
+    kernel: &Kernel,
+    launch: &Launch<'_>,
+    target: &Target,
+    lines: Lines<'_>,
+    rows: &Rows,
+) -> Result<Piece, Box<Diagnostic>> {
     match target.unit.map(|u| u.kind) {
-        Some(UnitKind::GeoPim(_)) => geopim::compile(launch.kernel, &launch.values, target, lines, rows),
-        Some(UnitKind::HbmPim(_)) => hbm::compile(launch.kernel, &launch.values, target, lines, rows),
+        Some(UnitKind::GeoPim(_)) => geopim::compile(kernel, &launch.values, target, lines, rows),
+        Some(UnitKind::HbmPim(_)) => hbm::compile(kernel, &launch.values, target, lines, rows),
         None => {
             let message = format!("`{}` has no units in memory", target.name);
             Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, launch.span, message)))

@@ -53,6 +53,8 @@ pub struct Launch<'k> {
     pub values: Vec<u64>,
     /// The array of each of its tensors.
     pub arrays: Vec<u32>,
+    /// Tensors, by number, whose placement is not the kernel's own: it stands elsewhere in the program.
+    pub elsewhere: Vec<u32>,
     /// Who does it.
     pub work: Work,
     /// The call.
@@ -301,7 +303,9 @@ impl<'p, 'k> Linker<'p, 'k> {
         let program = self.program;
         for (k, launch) in program.launches.iter().enumerate().skip(n) {
             let Some(tensor) = launch.arrays.iter().position(|a| *a == array) else { continue };
-            if let Some(author) = self.author(launch, tensor) {
+            // What units do not say themselves, they may not be able to take.
+            let own = !matches!(launch.work, Work::Units) || !launch.elsewhere.contains(&(tensor as u32));
+            if let Some(author) = self.author(launch, tensor).filter(|_| own) {
                 return Ok(Some(author));
             }
             let dir = launch.kernel.tensors.values().nth(tensor).map(|t| t.dir);

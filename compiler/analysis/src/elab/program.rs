@@ -52,6 +52,8 @@ pub struct ProgramStep {
     pub tensors: Vec<TensorSource>,
     /// Scalar arguments that are given, as bits.
     pub scalars: Vec<(Name, u64)>,
+    /// Tensors of the kernel that have their placement from elsewhere in the program.
+    pub elsewhere: Vec<TensorId>,
     /// The call.
     pub span: Span,
 }
@@ -403,7 +405,15 @@ impl Elab<'_> {
         let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
         parts.written.extend(writes.map(|(_, (source, ..))| *source));
         let tensors = sources.into_iter().map(|(s, ..)| s).collect();
-        parts.steps.push(ProgramStep { instance, kernel: id, bindings, tensors, scalars, span: e.span });
+        parts.steps.push(ProgramStep {
+            instance,
+            kernel: id,
+            bindings,
+            tensors,
+            scalars,
+            elsewhere: Vec::new(),
+            span: e.span,
+        });
         Ok(())
     }
 
@@ -445,7 +455,11 @@ impl Elab<'_> {
         let place_of = |source| places.iter().find(|p| p.0 == source).map(|p| p.1.clone());
         for step in steps {
             for (t, source) in step.instance.tensors.iter().zip(&step.tensors) {
-                step.instance.kernel.tensors[t.id].place = place_of(*source);
+                let place = &mut step.instance.kernel.tensors[t.id].place;
+                if place.is_none() {
+                    *place = place_of(*source);
+                    step.elsewhere.extend(place.is_some().then_some(t.id));
+                }
             }
         }
         for (k, local) in locals.iter_mut().enumerate() {

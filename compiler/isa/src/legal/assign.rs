@@ -126,9 +126,10 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
         },
         fewer_rows,
         fewer_cols,
+        // Units in memory are each for work of their own.
         fits_on: target
             .others()
-            .filter(|_| kind != SaKind::Misaligned)
+            .filter(|_| kind != SaKind::Misaligned && !target.is_pim())
             .filter(|t| failing(t, ty, addr).iter().all(|k| *k == SaKind::Misaligned))
             .map(|t| t.name.as_str())
             .collect(),

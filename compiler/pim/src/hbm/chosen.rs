@@ -1,11 +1,11 @@
 //! Places for tensors where the source names none: the part of a tensor that a block touches is in the banks of the block's unit, at the
-//! same rows and columns for all blocks; what all blocks read alike stays with the host, which brings it.
+//! same rows and columns for all blocks of a round; what all blocks read alike stays with the host, which brings it.
 
 use super::Res;
 use super::places::{self, pad, room};
 use super::trace::{LANES, is_down};
 use crate::eval::{Numbers, Visitor};
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, ViewRef};
 use ptoc_isa::{Loc, Sem, TileType};
 use ptoc_pim_stream::Geometry;
@@ -127,14 +127,23 @@ pub fn chosen(
             }
         }
     }
-    let moved = |e: usize| blocks.iter().any(|at| at[e] != 0);
+    // What a single block touches is in the unit of the first blocks if it is one of them.
+    let moved = |e: usize| used.iter().any(|(at, _)| at[e] != 0);
     if let Some(e) = (0..kernel.grid.len()).find(|&e| moved(e) && !axes.contains(&Some(e))) {
         if t.dir == TensorDir::In {
             return Ok(None);
         }
-        let message = format!("blocks that differ in `{}` share parts of `{}`", kernel.grid[e].name, t.name);
-        let help =
-            "let each block store a part of its own, or say where the tensor is and who runs a block (`at`, `on`)";
+        let name = &kernel.grid[e].name;
+        let (message, help) = match &used[..] {
+            [(at, _)] => (
+                format!("block {at:?} alone has a part of `{}`, and it is not the part that follows the grid", t.name),
+                "let the first block have it (`i.first`), or say where the tensor is and who runs a block (`at`, `on`)",
+            ),
+            _ => (
+                format!("blocks that differ in `{name}` share parts of `{}`", t.name),
+                "let each block store a part of its own, or say where the tensor is and who runs a block (`at`, `on`)",
+            ),
+        };
         return room(t.span, message, help);
     }
     // Where no dimension of the grid moves, a block's unit has all of it.
@@ -177,7 +186,8 @@ fn one_by_one(on: &tile::Placement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>>
     Some(on.dims.iter().map(|d| parts.by_ref().take(d.len()).collect()).collect())
 }
 
-/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks in further rows.
+/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks behind
+/// the first, in the same row where there is room.
 fn lay_out(
     span: Span,
     name: &str,
@@ -191,26 +201,34 @@ fn lay_out(
     let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
     // Bursts from one step of the next part to the next.
     let mut step = 1i64;
-    let mut place = |extent: i64, out: &mut Vec<Leaf>| {
+    // `last`: nothing moves along the dimension behind it, so that the last row may be filled in part.
+    let mut place = |extent: i64, last: bool, out: &mut Vec<Leaf>| -> Option<()> {
         if extent <= 1 {
-            return;
+            return Some(());
         }
-        let leaf = |extent: i64, coord, stride: i64| Leaf { extent: extent as u32, coord, stride: stride as u32 };
+        let mut part = |extent: i64, coord, stride: i64| -> Option<()> {
+            out.push(Leaf { extent: u32::try_from(extent).ok()?, coord, stride: u32::try_from(stride).ok()? });
+            Some(())
+        };
         let here = columns / step.min(columns);
         if step < columns && extent <= here {
-            out.push(leaf(extent, Coord::Col, step));
+            part(extent, Coord::Col, step)?;
             step *= extent;
             step = u64::try_from(step).unwrap_or(1).next_power_of_two() as i64;
-        } else if step < columns && extent % here == 0 {
-            out.push(leaf(here, Coord::Col, step));
-            out.push(leaf(extent / here, Coord::Row, 1));
-            step = columns * (extent / here);
+        } else if here > 1 && (last || extent % here == 0) {
+            let rows = (extent + here - 1) / here;
+            part(here, Coord::Col, step)?;
+            part(rows, Coord::Row, 1)?;
+            step = columns * rows;
         } else {
-            step = step.max(columns);
-            out.push(leaf(extent, Coord::Row, step / columns));
-            step *= extent;
+            step = (step + columns - 1) / columns * columns;
+            part(extent, Coord::Row, step / columns)?;
+            step = step.checked_mul(extent)?;
         }
+        Some(())
     };
+    let many = || Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` takes too many rows"));
+    let many = || Box::new(many().with_label("no place for it").with_help("make the arrays smaller"));
     for (d, &size) in sizes.iter().enumerate().rev() {
         let mut out = Vec::new();
         if d == along {
@@ -220,31 +238,31 @@ fn lay_out(
             if size % lanes != 0 && axes[d].is_some() {
                 let message =
                     format!("the blocks' parts of `{name}` are {size} elements wide, and a burst has {LANES}");
-                return room(span, message, "tiles of a multiple of 16 columns fill bursts");
+                return room(
+                    span,
+                    message,
+                    "tiles of a multiple of 16 columns fill bursts; one block for all of them may have any number",
+                );
             }
-            place(bursts, &mut out);
+            place(bursts, false, &mut out).ok_or_else(many)?;
         } else {
-            place(size, &mut out);
+            place(size, false, &mut out).ok_or_else(many)?;
         }
         dims[d] = out;
     }
-    // Whole rows for a block.
-    let mut rows = (step + columns - 1) / columns;
     let Some(above) = one_by_one(on, g) else {
         return room(span, format!("the units of `on` do not hold `{name}`"), "say where it is: `at LAYOUT`");
     };
     for (d, axis) in axes.iter().enumerate() {
         let Some(e) = axis else { continue };
-        for (leaf, parts) in on.dims[*e].iter().zip(&above[*e]) {
+        let leaves = on.dims[*e].iter().zip(&above[*e]).enumerate();
+        for (n, (leaf, parts)) in leaves {
             match (leaf.coord, leaf.stride) {
-                (None, _) | (_, 0) if leaf.extent > 1 => {
-                    let (Ok(extent), Ok(stride)) = (u32::try_from(leaf.extent), u32::try_from(rows)) else {
-                        return room(span, format!("`{name}` takes too many rows"), "make the arrays smaller");
-                    };
-                    dims[d].push(Leaf { extent, coord: Coord::Row, stride });
-                    rows = rows.saturating_mul(leaf.extent);
+                // A unit's further blocks are behind its first one.
+                (None, _) | (_, 0) => {
+                    let last = n + 1 == on.dims[*e].len();
+                    place(leaf.extent, last, &mut dims[d]).ok_or_else(many)?;
                 }
-                (None, _) | (_, 0) => {}
                 _ => dims[d].extend(parts),
             }
         }

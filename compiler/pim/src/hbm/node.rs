@@ -2,7 +2,9 @@
 //! recognised by comparing numbers; operands have smaller numbers than what uses them.
 
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::Coord;
+use ptoc_ir::scalar;
+use ptoc_ir::tile::{Coord, Ty};
+use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
@@ -141,20 +143,21 @@ impl Nodes {
         self.intern(Node::Add(a, minus), span)
     }
 
-    /// The expression in words, down to `depth` operations.
-    pub fn show(&self, id: NodeId, depth: u32) -> String {
+    /// The expression in words, down to `depth` operations; `burst` names what is read.
+    pub fn show(&self, id: NodeId, depth: u32, burst: &dyn Fn(BankBurst) -> String) -> String {
         if depth == 0 {
             return "..".to_owned();
         }
-        let s = |n: NodeId| self.show(n, depth - 1);
+        let s = |n: NodeId| self.show(n, depth - 1, burst);
+        let number = |bits: u16| scalar::display(Ty::D(DType::F16), u64::from(bits));
         match self.get(id) {
-            Node::Bank { at } => at.to_string(),
+            Node::Bank { at } => burst(at),
             Node::Host { tensor, offset, .. } => format!("byte {offset} of argument {}", tensor + 1),
-            Node::Const(c) => format!("the constant {c:#06x}"),
+            Node::Const(c) => number(c),
             Node::Add(a, b) => format!("({} + {})", s(a), s(b)),
             Node::Mul(a, b) => format!("({} * {})", s(a), s(b)),
-            Node::AddScalar(a, c) => format!("({} + {c:#06x})", s(a)),
-            Node::MulScalar(a, c) => format!("({} * {c:#06x})", s(a)),
+            Node::AddScalar(a, c) => format!("({} + {})", s(a), number(c)),
+            Node::MulScalar(a, c) => format!("({} * {})", s(a), number(c)),
             Node::Relu(a) => format!("max({}, 0)", s(a)),
         }
     }

@@ -100,6 +100,18 @@ impl Places {
         }
     }
 
+    /// A burst of a unit in words: arrays have rows of their own.
+    pub fn show(&self, kernel: &Kernel, at: BankBurst) -> String {
+        let has = |e: &Option<Entry>| {
+            let rows = e.as_ref().map(|e| e.placement.row..e.placement.row + reach(&e.placement));
+            rows.is_some_and(|r| r.contains(&at.row))
+        };
+        match self.entries.iter().zip(kernel.tensors.values()).find(|(e, _)| has(e)) {
+            Some((_, t)) => format!("`{}` ({at})", t.name),
+            None => at.to_string(),
+        }
+    }
+
     /// Elements that a burst of a unit holds.
     pub fn elements(&self, home: Home, at: BankBurst) -> u32 {
         let bank = 2 * home.unit + u32::from(at.odd);
@@ -295,6 +307,12 @@ pub fn plan(
         let extents: Vec<u32> = shape.iter().map(|&e| e as u32).collect();
         // What does not fit by itself is told with the coordinate that it leaves.
         let needed = reach(&placement);
+        if needed > g.row {
+            let message = format!("`{}` takes {needed} rows of every bank, and a bank has {} for data", t.name, g.row);
+            let d = Diagnostic::error(codes::UNIT_ROOM, t.span, message).with_label("no place for it");
+            let d = d.with_note(share(&placement, &extents, u64::from(t.dtype.size() as u32), g, needed));
+            return Err(Box::new(d.with_help("make the arrays smaller, or give more units a part (`at`, `on`)")));
+        }
         let Some(row) = rows.take(Some(n as u32), &placement, needed.min(g.row)) else {
             let message = format!(
                 "`{}` takes {needed} rows of every bank, and {} of {} are free in one piece",
@@ -317,6 +335,20 @@ pub fn plan(
     }
     places.free = rows.longest_piece();
     Ok(places)
+}
+
+/// How much of its rows an array fills, in how many of the banks.
+fn share(p: &Placement, shape: &[u32], size: u64, g: &Geometry, rows: u32) -> String {
+    let above = |l: &&Leaf| !matches!(l.coord, Coord::Row | Coord::Col | Coord::Byte) && l.stride > 0;
+    let banks: u64 = p.dims.iter().flatten().filter(above).map(|l| u64::from(l.extent)).product();
+    let bytes = shape.iter().fold(size, |n, e| n.saturating_mul(u64::from(*e)));
+    let all = u64::from(g.channel) * u64::from(g.pch) * u64::from(g.banks_of_pch());
+    let room = banks as f64 * f64::from(rows) * f64::from(g.col) * f64::from(g.burst);
+    format!(
+        "it has {bytes} bytes in {banks} of {all} banks, which fill {:.0} % of its rows of {} bytes there",
+        100.0 * bytes as f64 / room,
+        g.col * g.burst
+    )
 }
 
 /// A dimension of one element has a part too.

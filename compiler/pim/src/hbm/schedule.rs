@@ -64,8 +64,9 @@ const SLOTS: u32 = 256;
 impl Launch<'_> {
     /// What the units of these pseudo-channels do.
     pub fn works(&self, numbers: &mut Numbers<'_>, pchs: &BTreeSet<Pch>, lines: Lines<'_>) -> Res<Vec<Work>> {
-        let Launch { kernel, g, places, blocks, dealt } = *self;
+        let Launch { kernel, places, blocks, dealt, .. } = *self;
         let mut now = Coding {
+            kernel,
             nodes: Nodes::default(),
             turns: Turns::new(places.free.start),
             scalars: (None, None),
@@ -86,8 +87,8 @@ impl Launch<'_> {
                 numbers.block(&blocks[n], &mut tracer)?;
                 traced.push((home, n, tracer.trace.last_stores()));
             }
-            let stores = lock_step(kernel, &now.nodes, &traced, blocks)?;
-            idle_units(places, pchs, &traced, &stores, g, blocks)?;
+            let stores = lock_step(self, &now.nodes, &traced)?;
+            idle_units(self, pchs, &traced, &stores)?;
             if now.turns.end() > places.free.end {
                 let (needs, has) = (now.turns.end() - places.free.start, places.free.len());
                 let message = format!("sums of rows take {needs} rows of every bank, and {has} are free in one piece");
@@ -132,12 +133,13 @@ impl Launch<'_> {
             }
         }
         now.turn(waiting.rounds)?;
-        now.works(kernel, lines)
+        now.works(lines)
     }
 }
 
 /// Commands in the making.
-struct Coding {
+struct Coding<'k> {
+    kernel: &'k Kernel,
     nodes: Nodes,
     turns: Turns,
     /// What the units' scalar registers hold.
@@ -145,10 +147,10 @@ struct Coding {
     parts: Vec<Part>,
 }
 
-impl Coding {
+impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
         if !stores.is_empty() {
-            let coded = coded(&self.nodes, stores, overwritten, &mut self.scalars)?;
+            let coded = coded(self.kernel, &self.nodes, stores, overwritten, &mut self.scalars)?;
             self.parts.extend(coded.iter().map(|events| Part::Strip(program::groups(&order::ordered(events)))));
         }
         Ok(())
@@ -162,7 +164,8 @@ impl Coding {
         rounds.iter().try_for_each(|(overwritten, stores)| self.strips(stores, overwritten))
     }
 
-    fn works(self, kernel: &Kernel, lines: Lines<'_>) -> Res<Vec<Work>> {
+    fn works(self, lines: Lines<'_>) -> Res<Vec<Work>> {
+        let kernel = self.kernel;
         let (mut out, mut strips) = (Vec::new(), Vec::new());
         let commands = |strips: Vec<Vec<Group>>, out: &mut Vec<Work>| -> Res {
             if strips.is_empty() {
@@ -187,7 +190,9 @@ impl Coding {
 }
 
 /// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same order.
-fn lock_step(kernel: &Kernel, nodes: &Nodes, traced: &[Traced], blocks: &[Vec<i64>]) -> Res<Vec<Store>> {
+fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<Store>> {
+    let Launch { kernel, places, blocks, .. } = *launch;
+    let show = |s: &Store| (nodes.show(s.node, 3, &|at| places.show(kernel, at)), places.show(kernel, s.at));
     let Some((_, leader, longest)) = traced.iter().max_by_key(|(_, n, s)| (s.len(), usize::MAX - n)) else {
         return Ok(Vec::new());
     };
@@ -203,18 +208,19 @@ fn lock_step(kernel: &Kernel, nodes: &Nodes, traced: &[Traced], blocks: &[Vec<i6
             if found {
                 continue;
             }
+            let (what, to) = show(s);
             let mut d = Diagnostic::error(codes::LOCK_STEP, s.span, "blocks that run in lock step do different things")
-                .with_label(format!("block {:?} stores {} to {}", blocks[*n], nodes.show(s.node, 3), s.at))
-                .with_note("one column command steps all units of a pseudo-channel, at one row and column");
-            d = match skipped {
-                Some(l) => d.with_note(format!(
-                    "block {:?} stores {} to {} in its place",
-                    blocks[*leader],
-                    nodes.show(l.node, 3),
-                    l.at
-                )),
-                None => d.with_note(format!("block {:?} stores nothing more", blocks[*leader])),
+                .with_label(format!("not what block {:?} does", blocks[*leader]))
+                .with_note(format!("block {:?} stores {what} to {to}", blocks[*n]));
+            d = match skipped.map(|l| show(&l)) {
+                Some((what, to)) => {
+                    d.with_note(format!("at that point block {:?} stores {what} to {to}", blocks[*leader]))
+                }
+                None => d.with_note(format!("block {:?} stores nothing more then", blocks[*leader])),
             };
+            d = d.with_note(
+                "one column command steps all units of a pseudo-channel, at one row and column of their banks",
+            );
             let help = match kernel.on {
                 Some(_) => {
                     "let `on` give such blocks to one unit, one after the other (a stride of 0), or to different `pch`"
@@ -230,14 +236,8 @@ fn lock_step(kernel: &Kernel, nodes: &Nodes, traced: &[Traced], blocks: &[Vec<i6
 }
 
 /// Units that have no block, or a shorter one, store what the others do: it must meet no element.
-fn idle_units(
-    places: &Places,
-    pchs: &BTreeSet<Pch>,
-    traced: &[Traced],
-    stores: &[Store],
-    g: &Geometry,
-    blocks: &[Vec<i64>],
-) -> Res {
+fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stores: &[Store]) -> Res {
+    let Launch { kernel, g, places, blocks, .. } = *launch;
     let own: BTreeMap<Home, &Vec<Store>> = traced.iter().map(|(h, _, s)| (*h, s)).collect();
     for &pch in pchs {
         for unit in 0..g.banks_of_pch() / 2 {
@@ -254,7 +254,7 @@ fn idle_units(
                 let first = traced.first().map_or(&[][..], |(_, n, _)| &blocks[*n][..]);
                 let message = format!(
                     "unit {home} would store to {} too, where elements are that no block of this round has",
-                    s.at
+                    places.show(kernel, s.at)
                 );
                 return Err(Box::new(
                     Diagnostic::error(codes::LOCK_STEP, s.span, message)
@@ -270,6 +270,7 @@ fn idle_units(
 
 /// Instructions for stores of a round, cut as small as the registers want.
 fn coded(
+    kernel: &Kernel,
     nodes: &Nodes,
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
@@ -302,7 +303,7 @@ fn coded(
         Some(Trouble::Stale(span)) => {
             Diagnostic::error(codes::UNIT_REGISTERS, span, "a burst is overwritten before all uses of what it held")
                 .with_label("needed again after that")
-                .with_help("store to another tensor, or let the host run this kernel: `#[on(host)]`")
+                .with_help(format!("store to another tensor, or {}", crate::advice::host(kernel)))
         }
         Some(Trouble::Registers(needed, span)) => {
             let have = 2 * code::REGISTERS;
@@ -310,9 +311,10 @@ fn coded(
             Diagnostic::error(codes::UNIT_REGISTERS, span, message)
                 .with_label("one more than there are")
                 .with_note(format!("GRF_A and GRF_B have {} registers of 16 lanes each", code::REGISTERS))
-                .with_help(
-                    "compute in smaller steps and store between them, or let the host run this kernel: `#[on(host)]`",
-                )
+                .with_help(format!(
+                    "compute in smaller steps and store between them, or {}",
+                    crate::advice::host(kernel)
+                ))
         }
         // Something is always tried.
         None => return Ok(Vec::new()),

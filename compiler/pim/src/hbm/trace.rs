@@ -7,9 +7,10 @@ use super::Res;
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::places::{Home, Places, Where};
 use super::turn::Turns;
+use crate::advice;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::{BinOp, Loc, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -114,8 +115,6 @@ fn error<T>(code: ptoc_diagnostics::Code, span: Span, message: String, label: &s
     Err(Box::new(Diagnostic::error(code, span, message).with_label(label).with_help(help)))
 }
 
-const HOST: &str = "let the host run this kernel: `#[on(host)]`";
-
 impl<'t> Tracer<'t> {
     /// For a block of this unit.
     pub fn new(
@@ -129,26 +128,36 @@ impl<'t> Tracer<'t> {
         Tracer { kernel, nodes, places, turns, home, tiles, written, trace }
     }
 
-    fn cannot<T>(&self, span: Span, what: String) -> Res<T> {
-        let message = format!("the units of hbm-pim have nothing for this: {what}");
+    fn cannot<T>(&self, span: Span, message: String) -> Res<T> {
         Err(Box::new(
             Diagnostic::error(codes::UNIT_CANNOT, span, message)
                 .with_label("no instruction of the unit")
                 .with_note(
                     "a unit adds and multiplies 16 lanes of f16, and takes their max with 0; every operation rounds",
                 )
-                .with_help(HOST),
+                .with_help(advice::host(self.kernel)),
         ))
+    }
+
+    /// There is no such instruction.
+    fn lacks<T>(&self, span: Span, name: &str) -> Res<T> {
+        self.cannot(span, format!("an HBM-PIM unit has no {name}"))
+    }
+
+    /// A tile in words: what an expression computes has no name of the author's.
+    fn named(&self, tile: Tile) -> String {
+        let data = &self.kernel.tiles[tile];
+        if data.hidden { "this value".into() } else { format!("`{}`", data.name) }
     }
 
     fn window(&self, numbers: &Numbers<'_>, t: &TileRef, span: Span) -> Res<Window> {
         let data = &self.kernel.tiles[t.tile];
-        let (name, ty) = (&data.name, &data.ty);
+        let (name, ty) = (self.named(t.tile), &data.ty);
         if ty.dtype != DType::F16 {
-            return self.cannot(span, format!("`{name}` is {}, and units compute in f16", ty.dtype));
+            return self.cannot(span, format!("{name} is {}, and HBM-PIM's units compute in f16", ty.dtype));
         }
         if !matches!(ty.order, Order::Nd | Order::Dn) || ty.layout.is_some() {
-            return self.cannot(span, format!("`{name}` lies neither row by row nor column by column"));
+            return self.cannot(span, format!("{name} lies neither row by row nor column by column"));
         }
         let down = is_down(ty);
         let number = |v: Value| numbers.known_index(v, span);
@@ -166,7 +175,7 @@ impl<'t> Tracer<'t> {
             && row + rows <= i64::from(ty.rows)
             && col + cols <= i64::from(ty.cols);
         if !inside {
-            return self.cannot(span, format!("a window outside of `{name}`"));
+            return self.cannot(span, format!("this window reaches out of {name}"));
         }
         let word = if down { "row" } else { "column" };
         let ([row, rows], [col, cols], height) =
@@ -175,7 +184,7 @@ impl<'t> Tracer<'t> {
             return error(
                 codes::UNIT_LANES,
                 span,
-                format!("this window of `{name}` begins at {word} {col}, which is lane {} of a burst", col % 16),
+                format!("this window of {name} begins at {word} {col}, which is lane {} of a burst", col % 16),
                 "not a burst's first lane",
                 &format!("lanes do not move: begin windows at multiples of 16 {word}s"),
             );
@@ -191,17 +200,17 @@ impl<'t> Tracer<'t> {
     }
 
     pub(super) fn take(&self, w: &Window, i: u32, b: u32, span: Span) -> Res<NodeId> {
-        let name = &self.kernel.tiles[w.tile].name;
+        let name = self.named(w.tile);
         match self.tiles.get(&(w.tile, w.row + i, w.burst + b)) {
             Some(slot) if slot.lanes >= w.lanes(b) => Ok(slot.node),
             Some(slot) => error(
                 codes::UNIT_LANES,
                 span,
-                format!("{} lanes of `{name}` are read, and {} were written together", w.lanes(b), slot.lanes),
+                format!("{} lanes of {name} are read, and {} were written together", w.lanes(b), slot.lanes),
                 "parts of a burst",
                 "a unit's operation writes all 16 lanes: write what is read together in one operation",
             ),
-            None => self.cannot(span, format!("`{name}` is read before it is written")),
+            None => self.cannot(span, format!("{name} is read before it is written")),
         }
     }
 
@@ -211,10 +220,7 @@ impl<'t> Tracer<'t> {
             return error(
                 codes::UNIT_LANES,
                 span,
-                format!(
-                    "{lanes} lanes of `{}` are written, and {} were before",
-                    self.kernel.tiles[w.tile].name, old.lanes
-                ),
+                format!("{lanes} lanes of {} are written, and {} were before", self.named(w.tile), old.lanes),
                 "a part of a burst",
                 "a unit's operation writes all 16 lanes: give the part a tile of its own",
             );
@@ -247,7 +253,7 @@ impl<'t> Tracer<'t> {
                     _ => None,
                 };
                 if rest.len() > 1 {
-                    return self.cannot(span, row.name.to_owned());
+                    return self.lacks(span, row.name);
                 }
                 let name = row.name;
                 let reversed = inst.attrs.reversed;
@@ -255,9 +261,26 @@ impl<'t> Tracer<'t> {
                 let apart = |o: &Window| o.down != w.down && (o.rows, o.cols) != (1, 1);
                 if !sums && (apart(&x) || y.as_ref().is_some_and(apart)) {
                     return self
-                        .cannot(span, format!("{name} of a column and rows: a lane does not reach other lanes"));
+                        .lacks(span, &format!("{name} of a column and rows: a lane does not reach other lanes"));
                 }
+                // The rows of a single column are in lanes, of which a value of one element has the first.
+                let single = (w.rows, w.cols) == (1, 1);
                 match (row.sem, y, s) {
+                    (Sem::ColExpandBinary(_) | Sem::ColExpand, _, None) if w.down && !single => self.lacks(
+                        span,
+                        &format!(
+                            "{name} of columns of one element, which lie in lanes: a lane does not reach other lanes"
+                        ),
+                    ),
+                    (Sem::RowExpandBinary(op), Some(y), None) if single || (w.down && x.down && y.down) => {
+                        self.each(&w, span, |t, i, b| {
+                            let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, i, b, span)?);
+                            t.binary(op, p, q, name, span)
+                        })
+                    }
+                    (Sem::RowExpandBinary(_) | Sem::RowExpand, _, None) => {
+                        self.lacks(span, &format!("{name}: a lane does not reach other lanes"))
+                    }
                     (Sem::Move, None, None) => self.each(&w, span, |t, i, b| t.take(&x, i, b, span)),
                     (Sem::Unary(op @ (UnOp::Neg | UnOp::Relu)), None, None) => self.each(&w, span, |t, i, b| {
                         let a = t.take(&x, i, b, span)?;
@@ -269,11 +292,13 @@ impl<'t> Tracer<'t> {
                         let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, i, b, span)?);
                         t.binary(op, p, q, name, span)
                     }),
-                    (Sem::ColExpandBinary(op), Some(y), None) if !w.down => self.each(&w, span, |t, i, b| {
+                    (Sem::ColExpandBinary(op), Some(y), None) if !w.down || single => self.each(&w, span, |t, i, b| {
                         let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, 0, b, span)?);
                         t.binary(op, p, q, name, span)
                     }),
-                    (Sem::ColExpand, None, None) if !w.down => self.each(&w, span, |t, _, b| t.take(&x, 0, b, span)),
+                    (Sem::ColExpand, None, None) if !w.down || single => {
+                        self.each(&w, span, |t, _, b| t.take(&x, 0, b, span))
+                    }
                     (Sem::BinaryScalar(op), None, Some(s)) => self.each(&w, span, |t, i, b| {
                         let a = t.take(&x, i, b, span)?;
                         t.with_scalar(op, a, s, reversed, name, span)
@@ -284,10 +309,10 @@ impl<'t> Tracer<'t> {
                     (Sem::RowReduce(Reduce::Sum), None, None) if inst.attrs.stepwise && w.rows == 1 => {
                         self.each(&w, span, |t, _, b| t.row_sums(&x, b, span))
                     }
-                    _ => self.cannot(span, name.to_owned()),
+                    _ => self.lacks(span, name),
                 }
             }
-            _ => self.cannot(span, row.name.to_owned()),
+            _ => self.lacks(span, row.name),
         }
     }
 
@@ -322,13 +347,13 @@ impl<'t> Tracer<'t> {
     /// Operations that the units lack, with what they would do instead.
     fn cannot_combine<T>(&self, op: BinOp, name: &str, span: Span) -> Res<T> {
         if !matches!(op, BinOp::Max | BinOp::Min) {
-            return self.cannot(span, name.to_owned());
+            return self.lacks(span, name);
         }
         let (word, instead) = match op {
             BinOp::Max => ("max", "a + max(b - a, 0.0)"),
             _ => ("min", "a - max(a - b, 0.0)"),
         };
-        let message = format!("the units of hbm-pim have nothing for this: {name}");
+        let message = format!("an HBM-PIM unit has no {name}");
         Err(Box::new(
             Diagnostic::error(codes::UNIT_CANNOT, span, message)
                 .with_label("no instruction of the unit")
@@ -336,7 +361,7 @@ impl<'t> Tracer<'t> {
                     "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no operation rounds, \
                      and may be NaN for infinities"
                 ))
-                .with_help(format!("write `{instead}` if that will do, or let the host run this kernel: `#[on(host)]`")),
+                .with_help(format!("write `{instead}` if that will do, or {}", advice::host(self.kernel))),
         ))
     }
 
@@ -371,7 +396,7 @@ impl<'t> Tracer<'t> {
     fn view(&self, numbers: &Numbers<'_>, v: &ViewRef, w: &Window, span: Span) -> Res<Vec<(u32, u32, u32, u64)>> {
         let name = &self.kernel.tensors[v.tensor].name;
         if self.kernel.tensors[v.tensor].dtype != DType::F16 {
-            return self.cannot(span, format!("`{name}` is not f16"));
+            return self.cannot(span, format!("`{name}` is not f16, and HBM-PIM's units compute in f16"));
         }
         let offset = numbers.known_index(v.offset, span)?;
         let [rows, cols] = [numbers.known_index(v.strides[0], span)?, numbers.known_index(v.strides[1], span)?];
@@ -409,7 +434,12 @@ impl<'t> Tracer<'t> {
                         self.put(&w, i, b, node, span)?;
                         continue;
                     }
-                    Some(_) => return self.cannot(span, "lanes that were stored in several parts".to_owned()),
+                    Some(_) => {
+                        return self.cannot(
+                            span,
+                            "these lanes were stored in several parts, and a unit reads them at once".into(),
+                        );
+                    }
                     None => Node::Bank { at },
                 },
                 other => return self.unreachable(v, at, lanes, &other, span),
@@ -467,14 +497,36 @@ impl<'t> Tracer<'t> {
             }
             _ => format!("`{name}` is not in the memory, where the block stores element {at}"),
         };
+        let (placed, blocks) = (t.place.is_some(), self.kernel.on.is_some());
+        let input = t.dir == TensorDir::In;
+        let help = match (how, placed) {
+            (Where::Lanes, true) => {
+                "let `at` put 16 successive elements into a burst, `2@byte`, and begin windows at the first of them; or leave `at` out"
+            }
+            (Where::Lanes, false) => {
+                "begin windows at multiples of 16 columns, or say where the tensor is: `at LAYOUT`, 16 successive elements in a burst"
+            }
+            (Where::Other(_), true) if input => {
+                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements; what all blocks read can \
+                 have a copy with every unit: `at LAYOUT over unit`"
+            }
+            (Where::Other(_), true) if !blocks => {
+                "say with `on` of the grid which unit runs a block: the one that `at` gives its elements to"
+            }
+            (Where::Other(_), true) => {
+                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements"
+            }
+            (Where::Other(_), false) => {
+                "a block reaches its own part of what the compiler places: let it touch that alone, or say where the tensor is: `at LAYOUT`"
+            }
+            (Where::Host | Where::Bank(_), _) => "say where the tensor is: `at LAYOUT`",
+        };
         Err(Box::new(
             Diagnostic::error(codes::UNIT_REACH, span, message)
                 .with_label("out of the unit's reach")
-                .with_secondary(t.span, if t.place.is_some() { "placed here" } else { "placed by the compiler" })
+                .with_secondary(t.span, if placed { "placed here" } else { "placed by the compiler" })
                 .with_note("a unit reads and writes bursts of its own two banks, lane by lane")
-                .with_help(
-                    "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements",
-                ),
+                .with_help(help),
         ))
     }
 }
@@ -496,10 +548,10 @@ impl Visitor for Tracer<'_> {
                 Diagnostic::error(codes::UNIT_CANNOT, span, message)
                     .with_label("reached here")
                     .with_note("each is a column command at least, and equal ones of all blocks count once")
-                    .with_help(
-                        "let loops go round less often, or divide the work between launches; or let the host run this kernel: \
-                         `#[on(host)]`",
-                    ),
+                    .with_help(format!(
+                        "let loops go round less often, or divide the work between launches; or {}",
+                        advice::host(self.kernel)
+                    )),
             ));
         }
         self.instruction(inst, span, numbers)
@@ -509,13 +561,13 @@ impl Visitor for Tracer<'_> {
         let what = match &stmt.op {
             // What depends on it is an error where it decides something.
             Op::Load { .. } | Op::TileGet { .. } => return Ok(()),
-            Op::Copy(_) => "a copy that is more than rows and columns",
-            Op::Mma(_) => "a matrix product",
-            Op::Store { .. } | Op::TileSet { .. } => "writing a single element",
-            Op::Atomic { .. } => "an atomic access",
+            Op::Copy(_) => "copy of more than rows and columns",
+            Op::Mma(_) => "matrix product",
+            Op::Store { .. } | Op::TileSet { .. } => "way to write a single element",
+            Op::Atomic { .. } => "atomic access",
             Op::Print { .. } => "`print`",
-            _ => "this statement",
+            _ => "such statement",
         };
-        self.cannot(stmt.span, what.to_owned())
+        self.lacks(stmt.span, what)
     }
 }

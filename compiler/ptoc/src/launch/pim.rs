@@ -119,7 +119,8 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
             (true, Some(nests)) => Work::Moves(nests),
             (true, None) => Work::Host,
         };
-        launches.push(Launch { kernel: &step.kernel, values, arrays: numbers, work, span: step.span });
+        let elsewhere = step.elsewhere.clone();
+        launches.push(Launch { kernel: &step.kernel, values, arrays: numbers, elsewhere, work, span: step.span });
     }
     for n in 0..arrays.len() {
         let taken = |name: &str, arrays: &[Array]| arrays[..n].iter().any(|a| a.name == name);

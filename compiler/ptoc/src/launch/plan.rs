@@ -64,6 +64,8 @@ pub struct Step {
     pub dims: Vec<i64>,
     /// Bits of the scalar arguments, in the kernel's order.
     pub scalars: Vec<u64>,
+    /// Tensors of the kernel, by number, that lie where another launch of the program says.
+    pub elsewhere: Vec<u32>,
     /// Blocks of the grid.
     pub blocks: u64,
     /// The call in a program; of a kernel by itself its name.
@@ -239,7 +241,8 @@ impl Plan {
                     );
                 }
             }
-            steps.push(Step { tensors: s.tensors, span: s.span, ..step });
+            let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
+            steps.push(Step { tensors: s.tensors, elsewhere, span: s.span, ..step });
         }
         Ok(Plan {
             name: program.name,
@@ -345,8 +348,8 @@ impl Step {
         }
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
-        let (module, tensors, span) = (prepared.module, Vec::new(), kernel.span);
-        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, blocks, span };
+        let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
+        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, elsewhere, blocks, span };
         Ok((step, shapes))
     }
 }
