@@ -62,6 +62,17 @@ fn plan_of_all_programs() {
     replay(properties::plan, &["language", "../examples", "corpus/exec_diff"], None);
 }
 
+/// Every program of the repository, broken ones included.
+#[test]
+fn format_of_all_programs() {
+    replay(
+        properties::format_text,
+        &["language", "../examples", "../stdlib", "hazards", "bytes", "ui", "pim"],
+        Some("tile"),
+    );
+    replay(properties::format_text, &["corpus/source_to_ir", "corpus/exec_diff", "corpus/plan"], None);
+}
+
 #[test]
 fn ir_text() {
     replay(properties::ir_text, &["corpus/ir_text"], None);

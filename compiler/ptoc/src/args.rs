@@ -93,9 +93,8 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Measure a kernel on this machine, against what the machine can do
     Bench(BenchArgs),
-    /// Not yet.
-    #[command(hide = true)]
-    Fmt(LaterArgs),
+    /// Put source files into canonical form
+    Fmt(FmtArgs),
     /// Not yet.
     #[command(hide = true)]
     Lsp(LaterArgs),
@@ -406,6 +405,21 @@ pub struct TestArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// Form of the diagnostics on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `ptoc fmt`
+#[derive(Args, Debug)]
+#[command(after_help = "What is canonical: spec/format.md.")]
+pub struct FmtArgs {
+    /// Source files, and directories to search for them; `-` is standard input, and the result goes to standard output
+    #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Change nothing: list the files that are not in canonical form, with their first line that is not
+    #[arg(long)]
+    pub check: bool,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

@@ -84,6 +84,31 @@ pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
     })
 }
 
+/// A file as it is, a directory's `.tile` files sorted, all levels.
+pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
+    if !path.is_dir() {
+        // Reading it says what is wrong with it, if anything is.
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|e| {
+        Diagnostic::global(codes::CANNOT_READ, format!("cannot read directory `{}`: {e}", path.display()))
+            .with_help("check that you may read it")
+    })?;
+    let mut children: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+    children.sort();
+    for child in children {
+        // A link to a directory may lead back here.
+        let directory = fs::symlink_metadata(&child).is_ok_and(|m| m.is_dir());
+        if directory {
+            collect(&child, found)?;
+        } else if child.extension().is_some_and(|x| x == "tile") {
+            found.push(child);
+        }
+    }
+    Ok(())
+}
+
 /// Reads an array.
 pub fn read_array(path: &Path) -> Result<Tensor, Diagnostic> {
     let bytes = read_bytes(path, "array", ".npy")?;

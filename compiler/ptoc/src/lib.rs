@@ -88,7 +88,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Sim(args) => commands::sim::sim(args, io),
         Command::Dram(args) => commands::dram::dram(args, io),
         Command::Bench(args) => commands::bench::bench(args, io),
-        Command::Fmt(_) => commands::not_yet("fmt", "the formatter", io),
+        Command::Fmt(args) => commands::fmt::fmt(args, io),
         Command::Lsp(_) => commands::not_yet("lsp", "the language server", io),
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod debug;
 mod dram;
+mod format;
 mod layout;
 mod pipes;
 mod sim;

@@ -12,6 +12,7 @@ mod brackets;
 mod build;
 mod confusables;
 pub mod directive;
+pub mod format;
 mod lexer;
 mod parse;
 pub mod places;

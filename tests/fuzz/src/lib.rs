@@ -5,6 +5,7 @@
 
 mod dram;
 mod exec;
+mod format;
 pub mod front;
 mod ir;
 mod loops;
@@ -13,6 +14,7 @@ mod stream;
 
 pub use dram::dram;
 pub use exec::exec_diff;
+pub use format::format_text;
 pub use front::source_to_ir;
 pub use ir::ir_text;
 pub use loops::loop_text;

@@ -5,6 +5,7 @@ pub mod check;
 pub mod dram;
 pub mod emit;
 pub mod explain;
+pub mod fmt;
 pub mod layout;
 pub mod mem;
 mod order;

@@ -18,7 +18,6 @@ use ptoc_syntax::ast::Ident;
 use ptoc_syntax::directive::{Backend as BackendName, Binding, Check, Run, Settings};
 use ptoc_tensor::{DType, Tensor, compare};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const DEFAULT_TARGET: &str = "a2a3";
@@ -28,7 +27,7 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     let mut found = Vec::new();
     let mut problems = Diagnostics::new();
     for path in &args.paths {
-        if let Err(d) = collect(path, &mut found) {
+        if let Err(d) = files::collect(path, &mut found) {
             problems.push(d);
         }
     }
@@ -44,31 +43,6 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     let remark = if lines == 0 && failed == 0 { " (there are no `// run:` or `// check:` lines)" } else { "" };
     io.print(&format!("{passed} passed, {failed} failed in {files}{remark}\n"));
     if failed > 0 { ERRORS } else { DONE }
-}
-
-/// A file as it is, a directory's `.tile` files sorted, all levels.
-fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
-    if !path.is_dir() {
-        // Reading it says what is wrong with it, if anything is.
-        found.push(path.to_owned());
-        return Ok(());
-    }
-    let entries = fs::read_dir(path).map_err(|e| {
-        Diagnostic::global(codes::CANNOT_READ, format!("cannot read directory `{}`: {e}", path.display()))
-            .with_help("check that you may read it")
-    })?;
-    let mut children: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-    children.sort();
-    for child in children {
-        // A link to a directory may lead back here.
-        let directory = fs::symlink_metadata(&child).is_ok_and(|m| m.is_dir());
-        if directory {
-            collect(&child, found)?;
-        } else if child.extension().is_some_and(|x| x == "tile") {
-            found.push(child);
-        }
-    }
-    Ok(())
 }
 
 #[derive(Default)]

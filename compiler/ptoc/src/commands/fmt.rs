@@ -1,0 +1,147 @@
+//! `ptoc fmt`: source files in canonical form. What cannot be parsed is left alone.
+
+use crate::args::FmtArgs;
+use crate::files::{self, Outputs};
+use crate::io::Io;
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, codes};
+use ptoc_syntax::format::{Refused, format};
+use std::io::Read as _;
+use std::path::Path;
+
+/// What has become of the files.
+#[derive(Default)]
+struct Tally {
+    changed: usize,
+    same: usize,
+    failed: usize,
+}
+
+/// Formats files in place, or standard input to standard output.
+pub fn fmt(args: &FmtArgs, io: &mut Io<'_>) -> u8 {
+    let mut found = Vec::new();
+    let mut problems = Diagnostics::new();
+    for path in &args.paths {
+        if let Err(d) = files::collect(path, &mut found) {
+            problems.push(d);
+        }
+    }
+    let mut tally =
+        Tally { failed: io.report(problems, &SourceMap::new(), args.message_format).errors, ..Tally::default() };
+    let (mut piped, mut named) = (false, 0);
+    for path in &found {
+        if path.as_os_str() == "-" {
+            piped = true;
+            input(args, io, &mut tally);
+        } else {
+            named += 1;
+            file(path, args, io, &mut tally);
+        }
+    }
+    if !piped || named > 0 {
+        let (done, verb) = if args.check { ("not formatted", "are") } else { ("formatted", "were") };
+        let mut line = format!("{} {done}, {} {verb} already", tally.changed, tally.same);
+        if tally.failed > 0 {
+            line += &format!(", {} left alone", tally.failed);
+        }
+        io.print(&format!("{line}\n"));
+    }
+    if tally.failed > 0 || (args.check && tally.changed > 0) { ERRORS } else { DONE }
+}
+
+fn input(args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
+    let mut bytes = Vec::new();
+    let read = io.input.as_mut().map_or(Ok(0), |input| input.read_to_end(&mut bytes));
+    let text = read.map_err(|e| files::reason(&e)).and_then(|_| {
+        String::from_utf8(bytes).map_err(|e| format!("it is not UTF-8 at byte {}", e.utf8_error().valid_up_to()))
+    });
+    match text {
+        Ok(text) => {
+            if let Some(formatted) = formatted("standard input", &text, args, io, tally) {
+                let same = formatted == text;
+                if same {
+                    tally.same += 1
+                } else {
+                    tally.changed += 1
+                }
+                match args.check {
+                    false => io.print(&formatted),
+                    true if same => {}
+                    true => io.print(&difference("standard input", &text, &formatted)),
+                }
+            }
+        }
+        Err(why) => {
+            let d = Diagnostic::global(codes::CANNOT_READ, format!("cannot read standard input: {why}"));
+            fail(d, &SourceMap::new(), args, io, tally);
+        }
+    }
+}
+
+fn file(path: &Path, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
+    let text = match files::read_source(path) {
+        Ok(text) => text,
+        Err(d) => return fail(d, &SourceMap::new(), args, io, tally),
+    };
+    let name = path.display().to_string();
+    let Some(formatted) = formatted(&name, &text, args, io, tally) else { return };
+    if formatted == text {
+        tally.same += 1;
+        return;
+    }
+    if args.check {
+        tally.changed += 1;
+        return io.print(&difference(&name, &text, &formatted));
+    }
+    let mut outputs = Outputs::new();
+    let written = outputs.plan(path).and_then(|n| outputs.write(n, formatted.as_bytes()));
+    match written.and_then(|()| outputs.commit()) {
+        Ok(()) => {
+            tally.changed += 1;
+            io.print(&format!("formatted {name}\n"));
+        }
+        Err(d) => fail(d, &SourceMap::new(), args, io, tally),
+    }
+}
+
+/// The canonical form; if there is none, says why.
+fn formatted(name: &str, text: &str, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) -> Option<String> {
+    let mut sources = SourceMap::new();
+    let file: FileId = sources.add(name, text);
+    match format(file, text) {
+        Ok(formatted) => Some(formatted),
+        Err(Refused::Broken(errors)) => {
+            let mut found = Diagnostics::new();
+            let mut errors = errors.into_iter().filter(Diagnostic::is_error);
+            found.extend(
+                errors.next().map(|d| d.with_note("the file is left alone: only what can be parsed is formatted")),
+            );
+            found.extend(errors);
+            io.report(found, &sources, args.message_format);
+            tally.failed += 1;
+            None
+        }
+        Err(Refused::Changed) => {
+            let message = format!("a bug of ptoc: the formatted text of `{name}` would not mean the same");
+            let d = Diagnostic::global(codes::FORMATTER_FAILED, message);
+            fail(d.with_help("the file is left alone: please report it"), &sources, args, io, tally);
+            None
+        }
+    }
+}
+
+fn fail(d: Diagnostic, sources: &SourceMap, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
+    let mut found = Diagnostics::new();
+    found.push(d);
+    io.report(found, sources, args.message_format);
+    tally.failed += 1;
+}
+
+/// The first line that is not as it should be.
+fn difference(name: &str, text: &str, formatted: &str) -> String {
+    let mut lines = text.split('\n').zip(formatted.split('\n')).enumerate();
+    let Some((n, (is, should))) = lines.find(|(_, (is, should))| is != should) else {
+        return format!("{name}: line breaks at the end\n");
+    };
+    format!("{name}:{}\n- {}\n+ {should}\n", n + 1, is.replace('\r', "\\r"))
+}

@@ -1,0 +1,71 @@
+//! Columns. Where the author has put more blanks than one before a token, and the token of a neighbouring line begins in
+//! the same column, the two are aligned; so are all that hang together so. In the result they begin in one column again.
+
+use super::context::Context;
+use super::pieces::Piece;
+use super::spacing::blanks;
+use crate::Tok;
+
+/// Pieces that begin in one column, by that column.
+pub(super) fn groups(pieces: &[Piece<'_>], contexts: &[Context]) -> Vec<Vec<usize>> {
+    let inside = |i: usize| {
+        let apart = i > 0 && !pieces[i].begins_line() && !pieces[i].tok.is_comment();
+        apart && pieces[i].gap > 0 && blanks(pieces, contexts, i) > 0
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    // Groups with a piece on the line before, by their last piece.
+    let mut open: Vec<usize> = Vec::new();
+    let mut at = 0;
+    let mut last_line: Option<(Vec<usize>, usize)> = None;
+    while at < pieces.len() {
+        let end = (at + 1..pieces.len()).find(|&i| pieces[i].begins_line()).unwrap_or(pieces.len());
+        let line: Vec<usize> = (at..end).filter(|&i| inside(i)).collect();
+        let mut still = Vec::new();
+        // Lines that are neighbours here and were so in the source.
+        let neighbours = last_line.take().filter(|&(_, number)| pieces[at].line == number + 1);
+        for &i in neighbours.iter().flat_map(|_| &line) {
+            let Some((above, _)) = &neighbours else { break };
+            let Some(&j) = above.iter().find(|&&j| pieces[j].column == pieces[i].column) else { continue };
+            let wide = |n: usize| pieces[n].gap > blanks(pieces, contexts, n);
+            if !alike(pieces[i].tok, pieces[j].tok) || !(wide(i) || wide(j)) {
+                continue;
+            }
+            let group = open.iter().copied().find(|&g| groups[g].last() == Some(&j)).unwrap_or_else(|| {
+                groups.push(vec![j]);
+                groups.len() - 1
+            });
+            groups[group].push(i);
+            still.push(group);
+        }
+        open = still;
+        last_line = Some((line, pieces[end - 1].line));
+        at = end;
+    }
+    groups.sort_by_key(|g| pieces[g[0]].column);
+    groups
+}
+
+/// Words are aligned with words, and marks with the same marks.
+fn alike(a: Tok, b: Tok) -> bool {
+    a == b || (a.mark().is_none() && b.mark().is_none())
+}
+
+/// Computes the padding for the columns that pieces have with the padding so far. Is it another?
+pub(super) fn pad(groups: &[Vec<usize>], pieces: &[Piece<'_>], columns: &[usize], pads: &mut [usize]) -> bool {
+    let mut changed = false;
+    // How far the pieces of a line have moved, for those behind them.
+    let mut moved = vec![0isize; pieces.last().map_or(0, |p| p.line + 1)];
+    for group in groups {
+        // In the order of columns, so that what is to the left has moved already.
+        let natural =
+            |i: usize, pads: &[usize], moved: &[isize]| columns[i] as isize - pads[i] as isize + moved[pieces[i].line];
+        let column = group.iter().map(|&i| natural(i, pads, &moved)).max().unwrap_or(0);
+        for &i in group {
+            let pad = (column - natural(i, pads, &moved)).max(0) as usize;
+            moved[pieces[i].line] += pad as isize - pads[i] as isize;
+            changed |= pad != pads[i];
+            pads[i] = pad;
+        }
+    }
+    changed
+}

@@ -1,0 +1,114 @@
+use super::{Refused, format};
+use ptoc_diagnostics::SourceMap;
+
+fn formatted(text: &str) -> String {
+    let mut sources = SourceMap::new();
+    let file = sources.add("t.tile", text);
+    let once = format(file, text).unwrap_or_else(|why| panic!("{why:?}\n{text}"));
+    let file = sources.add("t.tile", once.as_str());
+    assert_eq!(format(file, &once).unwrap(), once, "it is canonical");
+    once
+}
+
+#[test]
+fn blanks_between_tokens() {
+    let text = "\
+fn f<const N=2,type T=f32>( x:T,y :[f32;] )->f32{-x*( - y )+a [ 1 ] . b<N>(!c,d=1)}
+";
+    // Not all of it is a program: the grammar decides what is broken.
+    let mut sources = SourceMap::new();
+    assert!(matches!(format(sources.add("t.tile", text), text), Err(Refused::Broken(_))));
+    let text = "\
+#[ sync( manual ) ]
+kernel k<const N=2  tune[1,2],type T=f32,fn act=relu>( x:in f32[M,N],y :out f32[ (A,B):(1,A) ],s:f32=-1.0 )where M>=1,N%2==0 ensures y==x{grid( i in tiles(M,16),j in 0 .. N )raster( along=N ) ;
+let a,b :index=N*( - 2 )+1;let (c,d)=g( a,b ) ; let t=tile Vec<f32,i,j>[ 2 ] at[0,0x10];
+  for k in 0..N{t+=a;  }
+  if a <b&&!c{x[i,j]=1@0;}
+  else{y=<4:1,(2,2) : (1,2)>;}
+pipeline (stages=2)for k in tiles(N,4){}
+role r{f( x.at(1) );}
+let at=at ;return; }
+";
+    insta::assert_snapshot!(formatted(text));
+}
+
+#[test]
+fn lines_and_their_indentation() {
+    insta::assert_snapshot!(formatted(
+        "\
+//! A file.
+
+
+  // about f
+fn f(a: f32,
+   b: f32,
+        c: f32) -> f32
+{
+
+  // first
+let x = a
++ b
+
+  + g(
+c,
+h(a,
+b),
+)
+;
+
+
+let y = if x > 0.0 {
+x } else
+{ -x };
+  // last
+
+}
+kernel long_name<const A = 1,
+const B = 2>
+   (x: in f32[M],
+y: out f32[M])
+where A >= 1,
+B >= 1
+ensures y[i] == sum<k>(
+x[k]
+* x[k])
+{ grid (i in
+tiles(M, 16)); } // after
+kernel short<const A = 1>
+              (x: in f32[M]) {}
+"
+    ));
+}
+
+#[test]
+fn columns_that_the_author_aligned() {
+    insta::assert_snapshot!(formatted(
+        "\
+kernel k(x: in f32[M],
+         longer:  in f32[M],
+         yy:      in f32[M]) {
+  let a   = 1;       // one
+  let bcd = 2;       // two
+  let ef  = a+bcd;   // three
+                     // goes on
+  let g  = 4;   // four
+  let hi   = 5; // five
+  wait(a);       TLOAD(a, b);  set(c);
+  wait(longer);  TADD(a);      set(d);
+
+  f(a);   // alone
+}
+"
+    ));
+}
+
+#[test]
+fn line_ends_and_comments() {
+    assert_eq!(formatted("// a  \r\n\r\n\r\n\r\n// b\t\r\n"), "// a\n\n// b\n");
+    assert_eq!(formatted(""), "");
+    assert_eq!(formatted("\n\n\n"), "");
+    assert_eq!(formatted("fn f() {}"), "fn f() {}\n");
+    assert_eq!(formatted("fn f() { // why\n}"), "fn f() { // why\n}\n");
+    assert_eq!(formatted("fn f() {\n\n    // why\n\n}"), "fn f() {\n    // why\n}\n");
+    assert_eq!(formatted("/// d\nfn f() {} fn g() {}"), "/// d\nfn f() {}\nfn g() {}\n");
+}
