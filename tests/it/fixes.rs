@@ -153,7 +153,7 @@ fn of_broken_programs() {
 }
 
 /// Each kernel of a text alone, with what is no kernel.
-fn alone(name: &str, text: &str) -> Vec<(String, String)> {
+pub fn alone(name: &str, text: &str) -> Vec<(String, String)> {
     let mut sources = ptoc_diagnostics::SourceMap::new();
     let items = ptoc_syntax::parse(sources.add("test", text), text).file.items;
     let kernel = |k: &ItemKind| matches!(k, ItemKind::Kernel(_));

@@ -1,5 +1,6 @@
 //! Tests across crates.
 
+mod bounds;
 mod bytes;
 mod corpus;
 mod differential;
@@ -9,6 +10,7 @@ mod fuzz;
 mod geopim;
 mod golden;
 mod hazards;
+mod helps;
 mod inserted;
 mod layouts;
 mod limits;

@@ -2,12 +2,15 @@
 //!
 //! A TASSIGN in a loop has a run-time address, and checks that it is aligned and inside its memory. Where every loop
 //! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one is
-//! wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354).
+//! wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354). So is an
+//! address that is wrong in every iteration, however many there are (`progressions`).
 
 use crate::access::regions;
+use crate::memories;
+use crate::progressions::Progression;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, Label, Op, Region, Stmt, Value};
-use ptoc_isa::{BinOp, CmpOp, Target, check_address, check_size};
+use ptoc_isa::{BinOp, CmpOp, SaKind, SaViolation, Target, check_address, check_size};
 use rustc_hash::FxHashMap;
 
 /// Iterations that are tried for one address.
@@ -18,7 +21,17 @@ const FUEL: u32 = 2_000;
 /// Removes the checks of addresses that are always right, and reports those that are certain to be wrong.
 pub fn settle(kernel: &mut Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut body = std::mem::take(&mut kernel.body);
-    let mut pass = Pass { kernel, target, defs: FxHashMap::default(), loops: Vec::new(), sure: true, out: Vec::new() };
+    let mut pass = Pass {
+        kernel,
+        target,
+        defs: FxHashMap::default(),
+        loops: Vec::new(),
+        lows: FxHashMap::default(),
+        sure: true,
+        out: Vec::new(),
+    };
+    let counted = kernel.dims.values().map(|d| d.value).chain(kernel.grid.iter().map(|g| g.index));
+    pass.lows.extend(counted.map(|v| (v, 0)));
     pass.note(&pass.kernel.prologue);
     pass.note(&body);
     pass.region(&mut body);
@@ -47,6 +60,8 @@ struct Pass<'k> {
     target: &'k Target,
     defs: FxHashMap<Value, Def>,
     loops: Vec<Loop>,
+    /// What counters, sizes and numbers of blocks are at least.
+    lows: FxHashMap<Value, i64>,
     /// Does the current statement run in every iteration of all of `loops`?
     sure: bool,
     out: Vec<Diagnostic>,
@@ -85,11 +100,12 @@ impl Pass<'_> {
                     let ty = self.kernel.tiles[*tile].ty;
                     let right = |at: i64| check_address(self.target, ty, i128::from(at)).is_empty();
                     // A tile that is too large anyway is reported as such.
-                    if self.sure
-                        && check_size(self.target, ty).is_none()
-                        && let Some(Some(wrong)) = self.all(*addr, right)
-                    {
-                        self.report(*tile, *addr, &wrong, &stmt);
+                    if check_size(self.target, ty).is_none() {
+                        match self.all(*addr, right) {
+                            Some(Some(wrong)) if self.sure => self.report(*tile, *addr, &wrong, &stmt),
+                            Some(_) => {}
+                            None => self.report_always(*tile, *addr, &stmt),
+                        }
                     }
                     true
                 }
@@ -99,6 +115,7 @@ impl Pass<'_> {
                         _ => None,
                     };
                     let range = constant(f.lo).zip(constant(f.hi));
+                    self.lows.extend(constant(f.lo).map(|lo| (f.index, lo)));
                     let before = self.sure;
                     // An empty loop has no iteration that could be wrong.
                     if let Some((lo, hi)) = range.filter(|(lo, hi)| lo < hi) {
@@ -220,9 +237,39 @@ impl Pass<'_> {
         }
     }
 
+    /// What is known of a value in every iteration.
+    fn progression(&self, value: Value, fuel: &mut u32) -> Progression {
+        let Some(left) = fuel.checked_sub(1) else { return Progression::any(None) };
+        *fuel = left;
+        match self.defs.get(&value) {
+            Some(Def::Const(n)) => Progression::constant(*n),
+            Some(Def::Binary(op, a, b)) => {
+                let (a, b) = (self.progression(*a, fuel), self.progression(*b, fuel));
+                Progression::of(*op, a, b)
+            }
+            Some(Def::Compare(..)) | None => Progression::any(self.lows.get(&value).copied()),
+        }
+    }
+
+    /// Reports an address that is wrong whenever control comes to it.
+    fn report_always(&mut self, tile: ptoc_ir::tile::Tile, addr: Value, stmt: &Stmt) {
+        let at = self.progression(addr, &mut { FUEL });
+        let ty = self.kernel.tiles[tile].ty;
+        let (unit, end) = (memories::align(self.target, ty.loc), memories::capacity(self.target, ty.loc));
+        let last = i64::try_from(end.saturating_sub(ty.bytes())).unwrap_or(i64::MAX);
+        let (misaligned, outside) = (at.never_multiple(unit), at.always_above(last));
+        for violation in check_address(self.target, ty, i128::from(at.sample())) {
+            let note = match violation.kind {
+                SaKind::Misaligned if misaligned => format!("no address that it can be is a multiple of {unit}"),
+                SaKind::OutOfRange if outside => "that is the lowest address that it can be".to_owned(),
+                _ => continue,
+            };
+            self.tell(tile, addr, stmt, &violation, Some(note));
+        }
+    }
+
     fn report(&mut self, tile: ptoc_ir::tile::Tile, addr: Value, wrong: &[(Value, i64)], stmt: &Stmt) {
         let Some(address) = self.value(addr, wrong) else { return };
-        let data = &self.kernel.tiles[tile];
         let when: Vec<String> = wrong
             .iter()
             .map(|(index, n)| match &self.kernel.values[*index].name {
@@ -230,20 +277,33 @@ impl Pass<'_> {
                 None => format!("number {n} of the loop"),
             })
             .collect();
+        for violation in check_address(self.target, self.kernel.tiles[tile].ty, i128::from(address)) {
+            let note = (!when.is_empty()).then(|| format!("that is the address where {}", when.join(" and ")));
+            self.tell(tile, addr, stmt, &violation, note);
+        }
+    }
+
+    fn tell(
+        &mut self,
+        tile: ptoc_ir::tile::Tile,
+        addr: Value,
+        stmt: &Stmt,
+        violation: &SaViolation,
+        note: Option<String>,
+    ) {
+        let data = &self.kernel.tiles[tile];
         // The address, if it is written there, rather than the whole statement.
         let written = self.kernel.values[addr].span;
         let place = if stmt.span.contains(written) { written } else { stmt.span };
-        for violation in check_address(self.target, data.ty, i128::from(address)) {
-            let mut d = violation
-                .diagnostic(&format!("tile `{}`", data.name), place)
-                .with_secondary(data.span, format!("`{}`: {}, {} bytes", data.name, data.ty, data.ty.bytes()));
-            if !when.is_empty() {
-                d = d.with_note(format!("that is the address where {}", when.join(" and ")));
-            }
-            // A loop that is unrolled, a function that is called twice.
-            if !self.out.iter().any(|o| (o.code, o.span) == (d.code, d.span)) {
-                self.out.push(d);
-            }
+        let mut d = violation
+            .diagnostic(&format!("tile `{}`", data.name), place)
+            .with_secondary(data.span, format!("`{}`: {}, {} bytes", data.name, data.ty, data.ty.bytes()));
+        if let Some(note) = note {
+            d = d.with_note(note);
+        }
+        // A loop that is unrolled, a function that is called twice.
+        if !self.out.iter().any(|o| (o.code, o.span) == (d.code, d.span)) {
+            self.out.push(d);
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod pipeline;
 pub mod placed;
 pub mod placement;
 pub mod plan_check;
+mod progressions;
 mod ring_order;
 pub mod scalars;
 pub mod sync;

@@ -77,9 +77,15 @@ impl Elab<'_> {
             c => self.bool_of(&c, i.cond.span)?,
         };
         let before = self.valid.clone();
-        let (then, a) = self.region(|s| s.block(&i.then));
+        let (then, a) = self.region(|s| {
+            s.learn(cond, true);
+            s.block(&i.then)
+        });
         let after_then = std::mem::replace(&mut self.valid, before.clone());
-        let (els, b) = self.region(|s| s.else_stmt(i, span));
+        let (els, b) = self.region(|s| {
+            s.learn(cond, false);
+            s.else_stmt(i, span)
+        });
         self.merge_valid(after_then, &before, span);
         self.emit(Op::If(Box::new(If { cond, then, els })), span);
         a.and(b)
@@ -117,6 +123,7 @@ impl Elab<'_> {
             self.facts.le(end, t.n, 0);
             self.facts.le(start, end, -1);
         }
+        self.note_block((end, t.n), (i, t.count));
         let zero = self.idx(0);
         let first = self.compare(CmpOp::Eq, i, zero, span);
         Val::Block(

@@ -57,6 +57,7 @@ impl Elab<'_> {
         let known = self.b.kernel().values.len();
         let v = self.b.binary(op, a, b, span);
         self.note_const(v);
+        self.note_binary(v, op, a, b);
         // (n - 1) + 1 is n itself, which it does not define.
         let new = v.as_u32() as usize >= known;
         if new && self.ty(v) == Ty::Index && self.const_index(v).is_none() {
@@ -69,12 +70,15 @@ impl Elab<'_> {
     pub fn un(&mut self, op: UnOp, a: Value, span: Span) -> Value {
         let v = self.b.unary(op, a, span);
         self.note_const(v);
+        self.note_unary(v, op, a);
         v
     }
 
     /// `a op b` as a truth value.
     pub fn compare(&mut self, op: CmpOp, a: Value, b: Value, span: Span) -> Value {
-        self.b.compare(op, a, b, span)
+        let v = self.b.compare(op, a, b, span);
+        self.note_compare(v, op, a, b);
+        v
     }
 
     /// A truth value known at compile time.

@@ -276,6 +276,7 @@ impl Elab<'_> {
         }
         let left = self.bool_of(&x, a.span)?;
         let (region, right) = self.region(|s| {
+            s.learn(left, and);
             let y = s.expr(b)?;
             if y.as_mask().is_some() {
                 let op = if and { BinaryOp::And } else { BinaryOp::Or };
@@ -296,7 +297,9 @@ impl Elab<'_> {
         inner.push(self.noted(Op::Set { var, value: right }, span));
         let (then, els) = if and { (inner, Region::new()) } else { (Region::new(), inner) };
         self.emit(Op::If(Box::new(If { cond: left, then, els })), span);
-        Ok(Val::Scalar(self.b.get(var, span)))
+        let v = self.b.get(var, span);
+        self.note_logic(v, and, left, right);
+        Ok(Val::Scalar(v))
     }
 
     /// A statement for a region that is closed already.
@@ -449,9 +452,15 @@ impl Elab<'_> {
     /// Both arms are scalars; the condition is known when the kernel runs.
     fn if_scalar(&mut self, cond: ptoc_ir::tile::Value, i: &IfStmt, span: Span) -> R<Val> {
         let before = self.valid.clone();
-        let (mut then, a) = self.region(|s| s.block_value(&i.then, None));
+        let (mut then, a) = self.region(|s| {
+            s.learn(cond, true);
+            s.block_value(&i.then, None)
+        });
         let after_then = std::mem::replace(&mut self.valid, before.clone());
-        let (mut els, b) = self.region(|s| s.else_value(i, None, span));
+        let (mut els, b) = self.region(|s| {
+            s.learn(cond, false);
+            s.else_value(i, None, span)
+        });
         self.merge_valid(after_then, &before, span);
         let (a, b) = (a?, b?);
         let (sa, sb) = (i.then.tail.as_ref().map_or(i.then.span, |e| e.span), i.els.as_deref().map_or(span, else_span));

@@ -117,7 +117,10 @@ impl Facts {
             match op {
                 BinOp::Add => offer(x.zip(y).and_then(|(x, y)| x.checked_add(y))),
                 BinOp::Mul => offer(x.zip(y).filter(|(x, y)| *x >= 0 && *y >= 0).and_then(|(x, y)| x.checked_mul(y))),
-                BinOp::Div => offer(x.zip(y).filter(|(x, y)| *x >= 0 && *y > 0).map(|_| 0)),
+                BinOp::Div => {
+                    let most = self.max_at(*b, depth - 1).unwrap_or(i64::MAX);
+                    offer(x.zip(y).filter(|(x, y)| *x >= 0 && *y > 0).map(|(x, _)| x / most));
+                }
                 BinOp::Rem => offer(y.filter(|y| *y > 0).map(|_| 0)),
                 BinOp::Max => offer(x.max(y)),
                 BinOp::Min => offer(x.zip(y).map(|(x, y)| x.min(y))),

@@ -7,6 +7,7 @@ mod absent;
 mod asserts;
 mod assign;
 mod calls;
+mod conditions;
 mod consts;
 mod control;
 mod convert;
@@ -49,6 +50,7 @@ pub use tensors::ArgLayout;
 
 use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
+use conditions::Tests;
 use env::Env;
 pub(crate) use env::{Binding, Entered};
 use facts::Facts;
@@ -107,6 +109,7 @@ pub(crate) struct Elab<'a> {
     pub deferred: Vec<Diagnostic>,
     pub env: Env,
     pub facts: Facts,
+    pub tests: Tests,
     /// Valid shapes of tiles, by storage.
     pub valid: FxHashMap<Tile, Valid>,
     /// Reads of valid shapes since the innermost loop began: for the back-edge check.

@@ -162,6 +162,7 @@ impl<'a> Elab<'a> {
             deferred: Vec::new(),
             env,
             facts: super::facts::Facts::default(),
+            tests: super::conditions::Tests::default(),
             valid: FxHashMap::default(),
             valid_reads: Vec::new(),
             module: id.module,

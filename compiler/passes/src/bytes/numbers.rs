@@ -2,9 +2,9 @@
 //! that the same computation of the same operands is the same number wherever it stands.
 
 use super::spread::Spread;
-use ptoc_ir::tile::{Ty, Value};
+use ptoc_ir::tile::{Op, Stmt, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A scalar: `base + offset`; base 0 is the number zero, so that constants are `0 + offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -203,6 +203,56 @@ impl Numbers {
                 n
             }
         }
+    }
+
+    /// Where the checks of a prologue say that something of which nothing is known is some other number, it becomes that
+    /// number. Values that were computed with it are to be computed again. Was there one?
+    pub(super) fn unify(&mut self, prologue: &[Stmt]) -> bool {
+        let (mut known, mut any) = (Vec::new(), false);
+        for stmt in prologue {
+            if let Op::Check { cond, .. } = &stmt.op {
+                let cond = self.get(*cond);
+                self.assume(cond, true, &mut known);
+            }
+        }
+        for l in known.into_iter().filter(|l| l.holds) {
+            let Node::Equal(a, b, n) = self.nodes[l.condition as usize] else { continue };
+            let symbol = |id: u32| matches!(self.nodes[id as usize], Node::Symbol(_));
+            let other = |id: u32, offset: Option<i64>| offset.map(|offset| Num { base: id, offset });
+            let (from, to) = match (symbol(a), symbol(b)) {
+                (_, true) if a != 0 && !self.contains(a, b) => (b, other(a, n.checked_neg())),
+                (true, _) if b != 0 && !self.contains(b, a) => (a, other(b, Some(n))),
+                _ => continue,
+            };
+            let Some(to) = to else { continue };
+            for n in self.values.values_mut().filter(|n| n.base == from) {
+                any = true;
+                *n = to.plus(n.offset).unwrap_or(*n);
+            }
+        }
+        any
+    }
+
+    /// Is `part` among what the node is made of?
+    fn contains(&self, id: u32, part: u32) -> bool {
+        let (mut open, mut seen) = (vec![id], FxHashSet::default());
+        while let Some(id) = open.pop() {
+            if id == part {
+                return true;
+            }
+            if !seen.insert(id) {
+                continue;
+            }
+            match &self.nodes[id as usize] {
+                Node::Zero | Node::Symbol(_) => {}
+                Node::Less(a, b, _) | Node::Equal(a, b, _) => open.extend([*a, *b]),
+                Node::Not(a) => open.push(a.base),
+                Node::And(a, b) | Node::Or(a, b) | Node::Index(_, a, b) => open.extend([a.base, b.base]),
+                Node::Select(c, a, b) => open.extend([c.base, a.base, b.base]),
+                Node::Pure(_, all) => open.extend(all.iter().map(|n| n.base)),
+            }
+        }
+        false
     }
 
     pub(super) fn pure(&mut self, what: String, of: Vec<Num>) -> Num {

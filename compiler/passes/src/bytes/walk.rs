@@ -183,6 +183,9 @@ fn owner(defs: &[DefInfo], def: Def) -> Owner {
     Owner { tile: d.tile, element: d.element }
 }
 
+/// Rounds in which equal numbers become one.
+const EQUALITIES: usize = 4;
+
 /// Analyses the body of `kernel`; `None` if it is too large for that.
 pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
     let mut plain = pass(kernel, false)?;
@@ -239,6 +242,15 @@ fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
     }
     let nothing = Rc::new(Contents::unwritten());
     let start = State { storages: vec![nothing; count], bound: FxHashMap::default(), vars: FxHashMap::default() };
+    // What the launch's checks say to be the same number is one; all that is computed of it too.
+    let depth = walk.path.len();
+    for _ in 0..EQUALITIES {
+        walk.region(&kernel.prologue, Some(start.clone()))?;
+        walk.path.truncate(depth);
+        if !walk.numbers.unify(&kernel.prologue) {
+            break;
+        }
+    }
     let start = walk.region(&kernel.prologue, Some(start))?;
     let end = walk.region(&kernel.body, start)?;
     if let Some(end) = end {

@@ -34,6 +34,30 @@ pub(super) fn below(walk: &Walk, f: &Finding) -> Option<usize> {
     found
 }
 
+/// Who stands below waits itself, before it comes to what is waited for here: for what this role does after its own wait.
+/// That wait, and what it waits for.
+fn circle(walk: &Walk, f: &Finding, site: usize) -> Option<(usize, usize)> {
+    let sites = &walk.code.sites;
+    let (own, other) = (sites[f.site as usize].role, sites[site].role);
+    let between = (f.site as usize + 1..site).filter(|&n| sites[n].role == other);
+    let mut waits = between.filter_map(|n| match &sites[n].stmt.op {
+        Op::Sync(op) if op.waits() => Some((n, op.event()?.event)),
+        _ => None,
+    });
+    waits.find_map(|(wait, event)| {
+        let raises = |op: &Op| match op {
+            Op::Sync(op) => !op.waits() && op.event().is_some_and(|e| e.event == event),
+            _ => false,
+        };
+        let mut all = sites.iter().enumerate().filter(|(_, s)| raises(&s.stmt.op)).map(|(n, _)| n);
+        let first = all.next()?;
+        // In a loop around both, the iteration before may have done it.
+        let round = |n: usize| sites[n].loops.iter().any(|l| sites[f.site as usize].loops.contains(l));
+        let after = |n: usize| n > f.site as usize && sites[n].role == own && !round(n);
+        (after(first) && all.all(after)).then_some((wait, first))
+    })
+}
+
 /// `role store`
 fn role(walk: &Walk, site: usize) -> String {
     match walk.code.sites[site].role {
@@ -44,6 +68,10 @@ fn role(walk: &Walk, site: usize) -> String {
 
 /// What the fault is then.
 pub(super) fn message(walk: &Walk, f: &Finding, data: &EventData, what: &str, site: usize) -> String {
+    if circle(walk, f, site).is_some() {
+        let names = (role(walk, f.site as usize), role(walk, site));
+        return format!("`wait` for {what} never ends: {} and {} wait for each other", names.0, names.1);
+    }
     let again = if f.other.is_some() { " again" } else { "" };
     let place = format!("below, in {}", role(walk, site));
     match (data.purpose, &f.fault) {
@@ -59,6 +87,14 @@ pub(super) fn message(walk: &Walk, f: &Finding, data: &EventData, what: &str, si
 /// The place, the rule, and what to do.
 pub(super) fn explained(walk: &Walk, d: Diagnostic, f: &Finding, site: usize) -> Diagnostic {
     let (own, other) = (&walk.code.sites[f.site as usize], &walk.code.sites[site]);
+    if let Some((wait, raised)) = circle(walk, f, site) {
+        let span = |n: usize| text::span(walk, n as u32);
+        return d
+            .with_secondary(span(site), "this would end it")
+            .with_secondary(span(wait), format!("but {} waits here first", role(walk, site)))
+            .with_secondary(span(raised), "for this, which comes after the wait that never ends")
+            .with_help("one of the two has to begin without waiting for the other");
+    }
     let d = d
         .with_secondary(text::span(walk, site as u32), "comes later: it stands below")
         .with_note("roles are taken in the order of the text: nothing that stands below has been done yet");

@@ -44,7 +44,7 @@ impl Walk<'_> {
                     let finding = Finding::plain(Fault::Order(Wrong::Down), true, site, state, Some(element));
                     let last = state.order.records.iter().find(|r| r.what == What::Waited(element));
                     let other = last.map(|r| (r.site, r.at.clone()));
-                    let why = if self.uncommitted(state, element) { Why::Uncommitted } else { Why::Plain };
+                    let why = self.why_down(state, element);
                     self.tell(Finding { other, why, ..finding }, state);
                     return Then::Stop;
                 }
@@ -101,21 +101,33 @@ impl Walk<'_> {
         }
     }
 
-    /// Was this slot, for which a producer waits, acquired before and not committed since?
-    fn uncommitted(&self, state: &State, empty: u32) -> bool {
-        let (event, n) = self.carried.elements[empty as usize];
+    /// The other flag of a ring's slot: it is full, or it is empty.
+    fn partner(&self, element: u32) -> Option<u32> {
+        let (event, n) = self.carried.elements[element as usize];
         let events = &self.code.kernel.events;
         let ring = &events[event];
-        if ring.purpose != Purpose::RingEmpty {
-            return false;
+        let wanted = match ring.purpose {
+            Purpose::RingEmpty => Purpose::RingFull,
+            Purpose::RingFull => Purpose::RingEmpty,
+            _ => return None,
+        };
+        let (other, _) =
+            events.iter().find(|(_, d)| d.purpose == wanted && d.span == ring.span && d.name == ring.name)?;
+        Some(self.carried.first[cranelift_entity::EntityRef::index(other)] + n)
+    }
+
+    /// Why the flag of a ring's slot is down: who was to raise it?
+    fn why_down(&self, state: &State, element: u32) -> Why {
+        let Some(other) = self.partner(element) else { return Why::Plain };
+        let (event, _) = self.carried.elements[element as usize];
+        let empty = self.code.kernel.events[event].purpose == Purpose::RingEmpty;
+        if state.order.is_up(other) {
+            return if empty { Why::Filled } else { Why::Unfilled };
         }
-        let full =
-            events.iter().find(|(_, d)| d.purpose == Purpose::RingFull && d.span == ring.span && d.name == ring.name);
-        let Some((full, _)) = full else { return false };
-        let full = self.carried.first[cranelift_entity::EntityRef::index(full)] + n;
-        // Records are kept in the order in which they were made.
+        // Records are kept in the order in which they were made. Acquired, and not committed since?
         let waited = |e: u32| state.order.records.iter().position(|r| r.what == What::Waited(e));
-        waited(empty).is_some() && !state.order.is_up(full) && waited(full) < waited(empty)
+        let uncommitted = empty && waited(element).is_some() && waited(other) < waited(element);
+        if uncommitted { Why::Uncommitted } else { Why::Plain }
     }
 
     /// Has nobody looked at this element before, and do all its arrivals stand behind this wait?
@@ -130,6 +142,26 @@ impl Walk<'_> {
         });
         let first = arrivals.next();
         !looked && first.is_some_and(|(n, _)| n > site)
+    }
+
+    /// What was found. An announcement that follows the arrival that has ended the phase before may be that of a phase of its
+    /// own: it is too late only where something is wrong with the barrier, or between its two pipes.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let all = &self.found.all;
+        let event = |f: &Finding| f.element.map(|e| self.carried.elements[e as usize].0);
+        let early = |f: &Finding| matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_)));
+        let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
+        let explained = |f: &Finding| {
+            let ends = f.element.map(|e| self.ends(e));
+            all.iter().filter(|o| !early(o)).any(|o| match (&o.fault, &o.other) {
+                (Fault::Race { .. }, Some((other, _))) => {
+                    let pair = (pipe(o.site), pipe(*other));
+                    ends.is_some_and(|(from, to)| pair == (from, to) || pair == (to, from))
+                }
+                _ => event(o) == event(f),
+            })
+        };
+        all.iter().filter(|f| !early(f) || explained(f)).cloned().collect()
     }
 
     /// A number of bytes that a barrier can count with: not negative, and not more than it counts to.
@@ -243,7 +275,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The block ends: every flag has met its wait, and every announced byte has come.
+    /// The block ends: every flag has met its wait, every announced byte has come, and no phase has only begun.
     pub(super) fn end(&mut self, state: &State) {
         for (element, up) in state.order.up.iter().enumerate() {
             if let Some(site) = up {
@@ -257,7 +289,10 @@ impl Walk<'_> {
             let part = state.order.records.iter().rev().find(|r| matches!(r.what, What::Now(e, _) if e == element));
             let site = part.map_or(0, |r| r.site as usize);
             let fault = match b.outstanding().and_then(|p| p.sign(self.code, state)) {
-                Some(Ordering::Equal) => continue,
+                Some(Ordering::Equal) => match b.missing() {
+                    Some((missing, of)) => Fault::ArrivalsLeft { missing, of },
+                    None => continue,
+                },
                 Some(_) => Fault::BytesLeft { announced: b.announced.constant(), came: b.came.constant() },
                 None => Fault::UnknownBytes,
             };

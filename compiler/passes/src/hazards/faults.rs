@@ -113,6 +113,15 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             "the last that counts for this phase".to_owned(),
         ),
+        Fault::ArrivalsLeft { missing, of } => (
+            codes::PHASE_LEFT,
+            match (missing, of) {
+                (1, 1) => format!("a phase of {what} begins and never ends: its arrival is missing"),
+                (1, _) => format!("a phase of {what} begins and never ends: 1 of {of} arrivals is missing"),
+                _ => format!("a phase of {what} begins and never ends: {missing} of {of} arrivals are missing"),
+            },
+            "the last step of this phase".to_owned(),
+        ),
         Fault::BytesMoved { said, moved } => {
             let total: i64 = moved.iter().sum();
             (
@@ -221,11 +230,17 @@ fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, Str
         (Purpose::RingEmpty, _) if f.why == Why::Uncommitted => {
             format!("`{name}.acquire()` waits for ever: {what} was acquired before, and is not committed since")
         }
+        (Purpose::RingEmpty, _) if f.why == Why::Filled && !drain => {
+            format!("`{name}.acquire()` waits for ever: {what} is filled, and nobody has read it yet")
+        }
         (Purpose::RingEmpty, _) if drain => {
             format!("{what} is never released: the block waits for it at its end for ever")
         }
         (Purpose::RingEmpty, _) => {
             format!("`{name}.acquire()` waits for ever: {what} is still taken, as nothing has released it since")
+        }
+        (_, Some(_)) if f.why == Why::Unfilled => {
+            format!("`{name}.wait()` waits for ever: {what} was released, and is not filled again since")
         }
         (_, Some(_)) => {
             format!(
@@ -332,6 +347,16 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         (Fault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => {
             d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()` and on the same paths"))
         }
+        (Fault::Order(Wrong::Down), true) if f.why == Why::Filled && text::span(walk, f.site) != data.span => {
+            d.with_help(format!(
+                "acquire it after its `{name}.wait()` and `{name}.release()`, or give the ring more than {} slot{}",
+                data.count,
+                if data.count == 1 { "" } else { "s" }
+            ))
+        }
+        (Fault::Order(Wrong::Down), true) if f.why == Why::Unfilled && f.other.is_some() => {
+            d.with_help("fill and commit a slot for each `wait()`, on the same paths".to_owned())
+        }
         (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
             d.with_help(format!("call `{name}.release()` when the slot has been read, once for each `wait()`"))
         }
@@ -397,6 +422,10 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
                 "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for this one"
             ))
         }
+        (Fault::ArrivalsLeft { of, .. }, _) => d.with_help(format!(
+            "arrive {} in each phase: leave out what is too much, or add what is missing",
+            if *of == 1 { "once".to_owned() } else { format!("{of} times") }
+        )),
         (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
             d.with_help("announce as many bytes as the loads move".to_owned())
         }

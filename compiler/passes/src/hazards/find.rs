@@ -20,6 +20,8 @@ pub(super) enum Fault {
     LeftUp,
     /// A barrier that waits for bytes at the end: announced and come.
     BytesLeft { announced: Option<i64>, came: Option<i64> },
+    /// A barrier has begun a phase, and waits at the end for so many of its arrivals.
+    ArrivalsLeft { missing: u32, of: u32 },
     /// More or fewer bytes are said to have come than were moved.
     BytesMoved { said: i64, moved: Vec<i64> },
     /// Which element is meant is not known.
@@ -52,6 +54,7 @@ impl Fault {
             Fault::LeftUp => 20,
             Fault::BytesLeft { .. } => 21,
             Fault::BytesMoved { .. } => 22,
+            Fault::ArrivalsLeft { .. } => 26,
             Fault::UnknownElement => 23,
             Fault::UnknownNumber => 24,
             Fault::UnknownBytes => 25,
@@ -66,6 +69,10 @@ pub(super) enum Why {
     Plain,
     /// The slot was acquired before, and not committed since.
     Uncommitted,
+    /// The slot is acquired while it is filled and not yet waited for.
+    Filled,
+    /// The slot is waited for once more after it was released.
+    Unfilled,
     /// The first use of an element of a barrier, of which the arrivals come later.
     FirstUse,
 }

@@ -80,7 +80,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     let mut out: Vec<Diagnostic> = Vec::new();
     // What was told, and what is found when that is mended.
     let mut before: Vec<Finding> = Vec::new();
-    let mut findings = walk.found.all.clone();
+    let mut findings = walk.findings();
     let mut roles_told = false;
     while out.len() < TOLD {
         let shown = witness::confirm(&code, target, &told, &mut findings);
@@ -94,15 +94,16 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
-        let others: Vec<_> = before.iter().chain(&rest.found.all).map(|f| repair::seen(&walk, f)).collect();
+        let left = rest.findings();
+        let others: Vec<_> = before.iter().chain(&left).map(|f| repair::seen(&walk, f)).collect();
         let repair = if in_order { repair::find(&walk, first, &others, target, author) } else { None };
         let tried = if in_order && repair.is_none() { repair::advice(&walk, first, &others, target) } else { None };
         let diagnostic = report::diagnostic(&walk, first, repair.as_ref(), tried);
-        let gone = |f: &&Finding| f.sure && f.key() != first.key() && rest.found.all.iter().all(|r| r.key() != f.key());
+        let gone = |f: &&Finding| f.sure && f.key() != first.key() && left.iter().all(|r| r.key() != f.key());
         let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
         out.push(diagnostic);
         before.push(first.clone());
-        findings = rest.found.all;
+        findings = left;
         if roles_told {
             findings.retain(|f| below::below(&walk, f).is_none());
         }
@@ -128,5 +129,5 @@ fn found(kernel: &Kernel, target: &Target) -> Option<Vec<repair::Seen>> {
     let code = Code::new(kernel);
     let mut walk = Walk::new(&code, target)?;
     walk.run().ok()?;
-    Some(walk.found.all.iter().map(|f| repair::seen(&walk, f)).collect())
+    Some(walk.findings().iter().map(|f| repair::seen(&walk, f)).collect())
 }

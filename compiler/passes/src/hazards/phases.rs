@@ -71,6 +71,11 @@ impl Barrier {
         self.announced.clone().add(self.came.clone().scaled(-1)?)
     }
 
+    /// Arrivals that the current phase still needs, if it has begun.
+    pub(super) fn missing(&self) -> Option<(u32, u32)> {
+        (!self.steps.is_empty()).then_some((self.pending, self.arrivals))
+    }
+
     /// Values of a loop are others from now on: whoever counts with them does not know any more.
     pub(super) fn lose(&mut self, gone: &dyn Fn(&Poly) -> bool) {
         let steps = self.steps.iter().any(|s| gone(&s.bytes));

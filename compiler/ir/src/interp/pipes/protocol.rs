@@ -57,7 +57,7 @@ pub(super) enum Breach {
     Surplus { name: Name, other: u32, of: u32, bytes: i64 },
     /// All arrivals of the phase may come before the bytes are announced by `expect`.
     Unannounced { name: Name, expect: u32, phase: u64 },
-    /// A phase with bytes does not end: so many arrivals are missing, so many bytes were announced, and came.
+    /// A phase has begun and does not end: so many arrivals are missing, so many bytes were announced, and came.
     Unfinished { name: Name, last: u32, arrivals: u32, announced: i64, came: i64, before: Option<u32> },
     /// More bytes than a barrier counts.
     Bytes { name: Name, bytes: i64 },
@@ -341,10 +341,11 @@ impl Barrier {
     }
 
     fn end(&self, name: Name) -> Result<(), Breach> {
-        let Some(last) = self.steps.last().filter(|_| self.announced != 0 || self.came != 0) else { return Ok(()) };
+        let Some(last) = self.steps.last() else { return Ok(()) };
         // An arrival of the same pipe ended the phase before without any bytes: it came too soon.
         let first = &self.steps[0].by;
-        let before = self.flipped.as_ref().filter(|f| f.stamp.stream == first.stamp.stream).map(|f| f.item);
+        let flipped = self.flipped.as_ref().filter(|f| f.stamp.stream == first.stamp.stream && self.announced != 0);
+        let before = flipped.map(|f| f.item);
         Err(Breach::Unfinished {
             name,
             last: last.by.item,

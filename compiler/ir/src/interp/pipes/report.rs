@@ -298,6 +298,13 @@ impl<'k> Machine<'k, '_> {
                             "an arrival has ended a phase of {event} before its bytes were announced ({numbers} in the next phase)"
                         ),
                     ),
+                    None if *announced == 0 && *came == 0 => (
+                        codes::TRAP_EVENT_LEFT,
+                        format!(
+                            "a phase of {event} begins and does not end: {} missing",
+                            times(i64::from(*arrivals), "arrival")
+                        ),
+                    ),
                     None if announced != came => {
                         (codes::TRAP_BYTES, format!("a phase of {event} does not end: {numbers}"))
                     }
@@ -315,6 +322,9 @@ impl<'k> Machine<'k, '_> {
                         trap.labels.push((item(*flip).span, "this arrival ends the phase early".into()));
                         trap.help =
                             Some("announce and arrive in one step (`arrive_and_expect`), or announce first".into());
+                    }
+                    None if *announced == 0 && *came == 0 => {
+                        trap.help = Some("arrive as often as declared in each phase, and no more".into())
                     }
                     None => {
                         trap.help = Some(

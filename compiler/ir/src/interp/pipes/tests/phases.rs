@@ -76,23 +76,23 @@ fn brute(steps: &[Step], arrivals: [u32; 2]) -> Verdict {
     let fresh = arrivals.map(|n| TransactionBarrier::new(n).expect("arrivals"));
     let mut barriers = fresh;
     let mut phases = Vec::new();
-    // Where a phase begins with bytes it must end.
-    let mut bytes = [false; 2];
+    // A phase that begins must end.
+    let mut begun = [false; 2];
     for step in steps {
         let Some(Ok(phase)) = step.take(&mut barriers) else { return Verdict::Broken };
-        if let Op::Expect(b) | Op::ArriveExpect(b) | Op::Complete(b) = step.op {
-            bytes[b] = true;
+        if let Op::Arrive(b) | Op::Expect(b) | Op::ArriveExpect(b) | Op::Complete(b) = step.op {
+            begun[b] = true;
         }
         for b in 0..2 {
             if barriers[b].completed() > phase
                 && matches!(step.op, Op::Arrive(x) | Op::Expect(x) | Op::ArriveExpect(x) | Op::Complete(x) if x == b)
             {
-                bytes[b] = false;
+                begun[b] = false;
             }
         }
         phases.push(phase);
     }
-    if bytes.contains(&true) {
+    if begun.contains(&true) {
         return Verdict::Broken;
     }
     let start = State { progress: vec![0; steps.len()], barriers: fresh };
@@ -227,6 +227,7 @@ fn random_program(d: &mut Dice, arrivals: [u32; 2]) -> Vec<Step> {
                 (1, _) => Op::Complete(b),
                 (-1, 0) => Op::Expect(b),
                 (-1, _) => Op::ArriveExpect(b),
+                (_, pending) if pending < arrivals[b] => Op::Arrive(b),
                 _ => break,
             };
             let step = Step { op, other: false };
