@@ -115,6 +115,11 @@ pub fn command<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Outcome {
 }
 
 impl Built {
+    /// The loop IR.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
     fn dims(&self, dims: &[(&str, i64)]) -> Vec<i64> {
         let value = |name: &String| dims.iter().find(|(n, _)| n == name).map_or(0, |(_, v)| *v);
         self.dims.iter().map(value).collect()

@@ -28,6 +28,7 @@ mod pim_messages;
 mod pim_program;
 mod plan_source;
 mod plans;
+mod products;
 mod random;
 mod rearrange;
 mod spec;

@@ -8,18 +8,19 @@
 //! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
 //! the columns of b are gathered.
 //!
-//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]).
+//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]); so do, on every
+//! machine, those of operands in arrays, whose strides are not known or which are narrow.
 
 use crate::func::Emit;
 use crate::lanes::WIDTH;
 use crate::memory::Place;
-use crate::native::Routine;
+use crate::native::{self, Routine};
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{Contract, LTy, MemTy, Reg, Start};
+use ptoc_ir::loops::{Contract, LTy, MemTy, Reg, Start, Stride};
 
 /// Rows of the blocks, largest first. Four rows of two vectors give eight independent chains of multiply-adds, as many
 /// as two units with a latency of four cycles can hold; with operands and temporaries they fit 16 registers. (Larger
@@ -45,19 +46,28 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    pub(crate) fn new(c: &Contract, known: &SecondaryMap<Reg, Option<u64>>) -> Product {
-        Product {
+    /// None for operands that have to be widened, or whose strides only the launch knows.
+    pub(crate) fn new(c: &Contract, known: &SecondaryMap<Reg, Option<u64>>) -> Option<Product> {
+        let fixed = |(row, col)| match (row, col) {
+            (Stride::Const(row), Stride::Const(col)) => Some((row, col)),
+            _ => None,
+        };
+        let start = match c.start {
+            Start::Zero => None,
+            Start::At { row, col, ty, .. } => {
+                let (row, col) = fixed((row, col))?;
+                Some((row, col, ty))
+            }
+        };
+        matches!(c.ab_ty, MemTy::F32 | MemTy::I32).then_some(Product {
             extents: [c.m, c.n, c.k].map(|r| known[r].map(|bits| bits as i64)),
-            d: c.d_strides,
+            d: fixed(c.d_strides)?,
             d_ty: c.d_ty,
-            start: match c.start {
-                Start::Zero => None,
-                Start::At { row, col, ty, .. } => Some((row, col, ty)),
-            },
-            a: c.a_strides,
-            b: c.b_strides,
+            start,
+            a: fixed(c.a_strides)?,
+            b: fixed(c.b_strides)?,
             ab_ty: c.ab_ty,
-        }
+        })
     }
 
     /// With rows and columns exchanged: d^T = b^T a^T, the same products in the same order.
@@ -92,9 +102,10 @@ struct Extent {
 type Cols = Option<i64>;
 
 impl Emit<'_, '_> {
-    /// Calls the product's function.
+    /// Calls the product's function, or the routine.
     pub(crate) fn contract(&mut self, c: &Contract) {
-        let native = self.wide_product(c);
+        let own = Product::new(c, &self.known);
+        let native = own.is_none() || self.wide_product(c);
         let mut args = [c.m, c.n, c.k].map(|r| self.value(r)).to_vec();
         let d = self.address(&c.d);
         let d = self.pointer(d);
@@ -111,32 +122,45 @@ impl Emit<'_, '_> {
             let at = self.address(addr);
             args.push(self.pointer(at));
         }
-        if native {
-            let start = match c.start {
-                Start::Zero => 0,
-                Start::At { row, .. } => row,
-            };
-            for stride in [c.d_strides.0, start, c.a_strides.0, c.a_strides.1, c.b_strides.0] {
-                args.push(self.b.ins().iconst(I64, stride));
+        if let (false, Some(product)) = (native, own) {
+            if let Some(link) = &mut self.link {
+                let callee = link.product(product);
+                self.call(callee, &args);
             }
-            return self.call_routine(Routine::Matmul, &args);
+            return;
         }
-        let product = Product::new(c, &self.known);
+        let none = (Stride::Const(0), Stride::Const(0));
+        let (start, start_ty) = match c.start {
+            Start::Zero => (none, c.d_ty),
+            Start::At { row, col, ty, .. } => ((row, col), ty),
+        };
+        for (row, col) in [c.d_strides, start, c.a_strides, c.b_strides] {
+            for stride in [row, col] {
+                args.push(match stride {
+                    Stride::Const(n) => self.b.ins().iconst(I64, n),
+                    Stride::Reg(r) => self.value(r),
+                });
+            }
+        }
+        let types = native::types(c.ab_ty, c.d_ty, start_ty, !self.vectors);
+        args.push(self.b.ins().iconst(I64, types));
+        // The panels are behind the module's arena.
+        args.push(self.b.ins().iadd_imm_s(self.arena, native::arena(self.module) as i64));
         if let Some(link) = &mut self.link {
-            let callee = link.product(product);
-            self.call(callee, &args);
+            link.panels = true;
         }
+        self.call_routine(Routine::Matmul, &args);
     }
 
-    /// Is there a routine at the machine's full width for this product?
+    /// Is the routine faster than a function of the product's own?
     fn wide_product(&self, c: &Contract) -> bool {
-        let unit = |stride: i64, ty: MemTy| stride == 4 && ty == MemTy::F32;
+        let unit = |stride: Stride, ty: MemTy| stride == Stride::Const(4) && ty == MemTy::F32;
         let start = match c.start {
             Start::Zero => true,
             Start::At { col, ty, .. } => unit(col, ty),
         };
         let shape = unit(c.d_strides.1, c.d_ty) && unit(c.b_strides.1, c.ab_ty) && start;
-        self.vectors && shape && Routine::Matmul.address().is_some()
+        self.vectors && shape && native::wide()
     }
 }
 

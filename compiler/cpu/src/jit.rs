@@ -4,7 +4,7 @@ use crate::func::Emit;
 use crate::host::host;
 use crate::link::Link;
 use crate::make::{Job, Maker, Settings};
-use crate::native::Routine;
+use crate::native::{self, Routine};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -103,7 +103,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
     };
     let settings = Settings { host, vectors: options.vectors && host.vectors, text: options.text };
-    let Compiled { jit, launch, block, prints, text, code_size } = run(module, settings, link).map_err(too_large)?;
+    let Compiled { jit, launch, block, prints, text, code_size, panels } =
+        run(module, settings, link).map_err(too_large)?;
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
         // SAFETY: the function was compiled with exactly this signature and the host's default convention.
@@ -116,7 +117,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         params: module.launch.params.len(),
         tensors: module.tensors.len(),
         rank,
-        arena: module.arena,
+        arena: if panels { native::arena(module) + native::scratch() } else { module.arena },
+        spread: module.spread.iter().map(|d| *d as usize).collect(),
         prints,
         code: Box::new(Code(Mutex::new(Some(jit)))),
     };
@@ -160,6 +162,7 @@ struct Compiled {
     prints: Vec<Vec<PrintItem>>,
     text: Option<KernelText>,
     code_size: usize,
+    panels: bool,
 }
 
 /// Emits the launch and the block function, compiles them and what they call, and puts the code in memory.
@@ -185,6 +188,7 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
     if let Some(why) = link.error {
         return Err(why);
     }
+    let panels = link.panels;
     let mut jit = link.jit;
     let mut text = settings.text.then(KernelText::default);
     let mut code_size = 0;
@@ -200,5 +204,5 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
         jit.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
     }
     jit.finalize_definitions().map_err(|e| e.to_string())?;
-    Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size })
+    Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size, panels })
 }

@@ -35,13 +35,15 @@ pub(crate) struct Link {
     call_conv: CallConv,
     pub(crate) pieces: Vec<Piece>,
     routines: FxHashMap<Routine, FuncId>,
+    /// Does a product need room for panels, behind the module's arena?
+    pub(crate) panels: bool,
     /// The first refusal of a declaration.
     pub(crate) error: Option<String>,
 }
 
 impl Link {
     pub(crate) fn new(jit: JITModule, call_conv: CallConv) -> Link {
-        Link { jit, call_conv, pieces: Vec::new(), routines: FxHashMap::default(), error: None }
+        Link { jit, call_conv, pieces: Vec::new(), routines: FxHashMap::default(), panels: false, error: None }
     }
 
     pub(crate) fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> FuncId {

@@ -51,6 +51,7 @@ pub(crate) struct Maker {
 impl Maker {
     pub(crate) fn new(settings: Settings) -> Maker {
         let nowhere = Module {
+            spread: Vec::new(),
             name: "".into(),
             tensors: Vec::new(),
             spaces: PrimaryMap::new(),

@@ -12,7 +12,8 @@ pub struct Frame {
     pub tensors: *const *mut u8,
     /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry.
     pub arena: *mut u8,
-    /// Coordinates of the block (null for a launch function).
+    /// Coordinates of the block, then the number of blocks along each dimension that the call is to run
+    /// ([`crate::KernelParts::spread`]). Null for a launch function.
     pub coords: *const i64,
     /// Where a launch function leaves the grid's extents (null for a block function).
     pub results: *mut i64,

@@ -29,6 +29,9 @@ pub struct KernelParts {
     pub rank: usize,
     /// Bytes of arena that a running block needs.
     pub arena: u64,
+    /// Dimensions of the grid along which a call of `block` may run several blocks: it is given their number along every
+    /// dimension, behind its coordinates. None: it runs one. Such blocks have no checks and print nothing.
+    pub spread: Vec<usize>,
     /// The `print` statements, by site.
     pub prints: Vec<Vec<PrintItem>>,
     /// Keeps the code mapped.
@@ -195,6 +198,13 @@ impl Kernel {
             .ok_or_else(|| LaunchError::GridTooLarge { extents: extents.to_vec() })? as u64;
         let threads = if launch.threads == 0 { Pool::default_threads() } else { launch.threads };
         let threads = u64::try_from(threads).unwrap_or(u64::MAX).min(blocks) as usize;
+        let spans = spans(extents, &self.parts.spread, threads);
+        let mut calls = [1; MAX_GRID_RANK];
+        for ((calls, &extent), span) in calls.iter_mut().zip(extents).zip(spans) {
+            *calls = (extent - 1) / span + 1;
+        }
+        let blocks: u64 = calls.iter().map(|&c| c as u64).product();
+        let threads = (blocks as usize).min(threads);
         // Chunks small enough to balance, large enough that the counter is not contended.
         let chunk = if threads == 1 { blocks } else { (blocks / (threads as u64 * 8)).clamp(1, 64) };
         let grid = Grid {
@@ -202,6 +212,8 @@ impl Kernel {
             params: launch.params,
             tensors: &tensors,
             extents,
+            spans: &spans,
+            calls: &calls[..self.parts.rank],
             blocks,
             chunk,
             next: AtomicU64::new(0),
@@ -277,6 +289,21 @@ impl Kernel {
     }
 }
 
+/// How many blocks a call runs along each dimension: all, of those along which blocks join, or as many as leave two calls
+/// for every thread. The last of these dimensions is divided first.
+fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RANK] {
+    let mut spans = [1; MAX_GRID_RANK];
+    let others = (0..extents.len()).filter(|d| !spread.contains(d));
+    let others = others.fold(1i64, |n, d| n.saturating_mul(extents[d]));
+    let wanted = if threads == 1 { 1 } else { i64::try_from(2 * threads).unwrap_or(i64::MAX) };
+    let mut wanted = (wanted - 1) / others + 1;
+    for &d in spread.iter().rev() {
+        spans[d] = (extents[d] - 1) / wanted.min(extents[d]) + 1;
+        wanted = (wanted - 1) / ((extents[d] - 1) / spans[d] + 1) + 1;
+    }
+    spans
+}
+
 fn failure(status: &Status, block: Option<u64>, coords: &[i64]) -> Failure {
     let count = (status.count as usize).min(status.args.len());
     Failure { check: status.check, args: status.args[..count].to_vec(), block, coords: coords.to_vec() }
@@ -314,6 +341,10 @@ struct Grid<'a> {
     params: &'a [i64],
     tensors: &'a Table,
     extents: &'a [i64],
+    /// Blocks that a call runs along each dimension, and the number of calls.
+    spans: &'a [i64],
+    calls: &'a [i64],
+    /// Calls in all.
     blocks: u64,
     chunk: u64,
     /// First block that nobody took yet.
@@ -348,7 +379,9 @@ impl Grid<'_> {
         };
         let mut log = PrintLog { sites: &self.kernel.prints, block: None, events: Vec::new() };
         let mut status = Status::default();
-        let mut coords = [0i64; MAX_GRID_RANK];
+        // The call's place, then the coordinates of its first block, and how many it runs along each dimension.
+        let mut at = [0i64; MAX_GRID_RANK];
+        let mut coords = [0i64; 2 * MAX_GRID_RANK];
         let rank = self.extents.len();
         let log_ptr = &raw mut log;
         let status_ptr = &raw mut status;
@@ -359,13 +392,17 @@ impl Grid<'_> {
             }
             let mut rest = first;
             for d in (0..rank).rev() {
-                let extent = self.extents[d] as u64;
-                coords[d] = (rest % extent) as i64;
-                rest /= extent;
+                let calls = self.calls[d] as u64;
+                at[d] = (rest % calls) as i64;
+                rest /= calls;
             }
             for block in first..self.blocks.min(first.saturating_add(self.chunk)) {
                 if block > self.failed.load(Ordering::Relaxed) {
                     break 'chunks;
+                }
+                for d in 0..rank {
+                    coords[d] = at[d] * self.spans[d];
+                    coords[rank + d] = self.spans[d].min(self.extents[d] - coords[d]);
                 }
                 let frame = Frame {
                     params: self.params.as_ptr(),
@@ -398,11 +435,11 @@ impl Grid<'_> {
                     break 'chunks;
                 }
                 for d in (0..rank).rev() {
-                    coords[d] += 1;
-                    if coords[d] < self.extents[d] {
+                    at[d] += 1;
+                    if at[d] < self.calls[d] {
                         break;
                     }
-                    coords[d] = 0;
+                    at[d] = 0;
                 }
             }
         }

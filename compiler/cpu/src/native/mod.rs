@@ -4,15 +4,27 @@
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
 //! instructions: each element has the same roundings in the same order.
 
+mod gemm;
 mod halves;
-mod matmul;
 mod reduce;
 mod rows;
 mod simd;
 mod strided;
 
+pub(crate) use gemm::{scratch, types};
+
 use cranelift_codegen::ir::types::{I64, Type};
-use ptoc_ir::loops::{BinOp, MemTy};
+use ptoc_ir::loops::{BinOp, MemTy, Module};
+
+/// Has the machine vectors wider than Cranelift's?
+pub(crate) fn wide() -> bool {
+    gemm::wide()
+}
+
+/// Bytes of a module's arena up to where a routine's panels begin.
+pub(crate) fn arena(module: &Module) -> u64 {
+    module.arena.next_multiple_of(64)
+}
 
 /// A routine. All take i64 only (addresses too) and give nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +38,7 @@ pub(crate) enum Routine {
     FromF16,
     /// f32 to f16, to nearest even: like `FromF16`.
     ToF16,
-    /// f32 matrix product: see [`matmul`].
+    /// Matrix product: see [`gemm`].
     Matmul,
     /// Reduction of rows: see [`reduce`].
     Reduce(BinOp, MemTy),
@@ -50,7 +62,7 @@ impl Routine {
         match self {
             Routine::Copy | Routine::FromF16 | Routine::ToF16 => &[I64; 6],
             Routine::Move(_) => &[I64; 8],
-            Routine::Matmul => &[I64; 12],
+            Routine::Matmul => &[I64; gemm::PARAMS],
             Routine::Reduce(..) => &[I64; 7],
         }
     }
@@ -79,7 +91,7 @@ impl Routine {
             Routine::Move(_) => None,
             Routine::FromF16 => halves::from_f16(),
             Routine::ToF16 => halves::to_f16(),
-            Routine::Matmul => matmul::matmul(),
+            Routine::Matmul => Some(gemm::product as *const u8),
             Routine::Reduce(op, ty) => reduce::reduce(op, ty),
         }
     }

@@ -1,4 +1,4 @@
-//! Vectors of f32, as wide as the machine has them.
+//! Vectors of words (f32, and i32 for products of narrow integers), as wide as the machine has them.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -40,6 +40,23 @@ pub(super) trait Simd {
     /// # Safety
     /// See above.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The sum.
+    ///
+    /// # Safety
+    /// See above.
+    unsafe fn plus(a: Self::V, b: Self::V) -> Self::V;
+}
+
+/// Vectors of f32 that can be loaded from half of the bytes.
+pub(super) trait Halves: Simd {
+    /// Widened, exactly.
+    ///
+    /// # Safety
+    /// `from` has a whole vector of f16.
+    unsafe fn load_f16(from: *const u16) -> Self::V;
+    /// # Safety
+    /// `from` has a whole vector of bf16.
+    unsafe fn load_bf16(from: *const u16) -> Self::V;
 }
 
 /// 512 bits.
@@ -84,6 +101,58 @@ impl Simd for Avx512 {
     unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
+    #[inline(always)]
+    unsafe fn plus(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+}
+
+/// 512 bits of i32, products of four bytes each: unsigned ones of the first factor by signed ones of the second.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Vnni;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Vnni {
+    type V = __m512i;
+    type M = __mmask16;
+    const N: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512i {
+        unsafe { _mm512_setzero_si512() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m512i {
+        unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512i {
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m512i) {
+        unsafe { _mm512_storeu_si512(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __mmask16 {
+        0xffff >> (16 - n)
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: __mmask16) -> __m512i {
+        unsafe { _mm512_maskz_loadu_epi32(m, from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: __mmask16, v: __m512i) {
+        unsafe { _mm512_mask_storeu_epi32(to.cast(), m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+        unsafe { _mm512_dpbusd_epi32(c, a, b) }
+    }
+    #[inline(always)]
+    unsafe fn plus(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi32(a, b) }
+    }
 }
 
 /// 256 bits.
@@ -127,5 +196,87 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
         unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn plus(a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_add_ps(a, b) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Halves for Avx512 {
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> __m512 {
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> __m512 {
+        unsafe {
+            let words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Halves for Avx2 {
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> __m256 {
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> __m256 {
+        unsafe {
+            let words = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(words))
+        }
+    }
+}
+
+/// 256 bits of i32, products of two i16 each.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Pairs;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Pairs {
+    type V = __m256i;
+    type M = __m256i;
+    const N: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256i {
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m256i {
+        unsafe { _mm256_set1_epi32(from.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m256i) {
+        unsafe { _mm256_storeu_si256(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __m256i {
+        unsafe { Avx2::mask(n) }
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: __m256i) -> __m256i {
+        unsafe { _mm256_maskload_epi32(from.cast(), m) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: __m256i, v: __m256i) {
+        unsafe { _mm256_maskstore_epi32(to.cast(), m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(c, _mm256_madd_epi16(a, b)) }
+    }
+    #[inline(always)]
+    unsafe fn plus(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(a, b) }
     }
 }

@@ -99,6 +99,7 @@ impl Build {
             body,
         };
         Module {
+            spread: Vec::new(),
             name: "test".into(),
             tensors: (0..tensors).map(|n| format!("T{n}").into()).collect(),
             spaces,

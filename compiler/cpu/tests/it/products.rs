@@ -2,7 +2,7 @@
 
 use crate::make::{Build, agree, tensor};
 use proptest::prelude::*;
-use ptoc_ir::loops::{Contract, MemTy, Module, Op, Start};
+use ptoc_ir::loops::{Contract, MemTy, Module, Op, Start, Stride};
 
 /// How a matrix lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +34,8 @@ struct Case {
     orders: (Order, Order, Order),
     /// Start is d itself.
     in_place: bool,
+    /// Strides are in registers.
+    strides: bool,
 }
 
 fn module(case: &Case) -> Module {
@@ -45,13 +47,20 @@ fn module(case: &Case) -> Module {
         .collect();
     let zero = f.i64(0);
     let (a, b, d) = case.orders;
-    let d_strides = strides(d, case.m, case.n, i64::from(case.d.size()));
+    let mut by = |(row, col): (i64, i64)| match case.strides {
+        true => (Stride::Reg(f.i64(row)), Stride::Reg(f.i64(col))),
+        false => (Stride::Const(row), Stride::Const(col)),
+    };
+    let d_strides = by(strides(d, case.m, case.n, i64::from(case.d.size())));
+    let a_strides = by(strides(a, case.m, case.k, i64::from(case.ab.size())));
+    let b_strides = by(strides(b, case.k, case.n, i64::from(case.ab.size())));
     let start = match case.start {
         None => Start::Zero,
         Some(_) if case.in_place => Start::At { addr: tensor(2, zero), row: d_strides.0, col: d_strides.1, ty: case.d },
         Some((ty, bias)) => {
             let (row, col) = strides(Order::Rows, case.m, case.n, i64::from(ty.size()));
-            Start::At { addr: tensor(3, zero), row: if bias { 0 } else { row }, col, ty }
+            let (row, col) = by((if bias { 0 } else { row }, col));
+            Start::At { addr: tensor(3, zero), row, col, ty }
         }
     };
     f.push(Op::Contract(Box::new(Contract {
@@ -63,9 +72,9 @@ fn module(case: &Case) -> Module {
         d_ty: case.d,
         start,
         a: tensor(0, zero),
-        a_strides: strides(a, case.m, case.k, 4),
+        a_strides,
         b: tensor(1, zero),
-        b_strides: strides(b, case.k, case.n, 4),
+        b_strides,
         ab_ty: case.ab,
     })));
     f.module(4)
@@ -106,19 +115,19 @@ fn case() -> impl Strategy<Value = Case> {
     let order = || prop_oneof![3 => Just(Order::Rows), 2 => Just(Order::Columns), 1 => Just(Order::Loose)];
     let types = prop_oneof![
         (
-            Just(MemTy::F32),
+            prop_oneof![3 => Just(MemTy::F32), 1 => Just(MemTy::F16), 1 => Just(MemTy::BF16)],
             prop_oneof![Just(MemTy::F32), Just(MemTy::F16), Just(MemTy::BF16)],
             prop_oneof![Just(MemTy::F32), Just(MemTy::F16), Just(MemTy::BF16)]
         ),
         (
-            Just(MemTy::I32),
+            prop_oneof![2 => Just(MemTy::I32), 1 => Just(MemTy::I8)],
             prop_oneof![Just(MemTy::I32), Just(MemTy::I8), Just(MemTy::U16)],
             prop_oneof![Just(MemTy::I32), Just(MemTy::I16)]
         ),
     ];
     let shape = (0..21i64, 0..30i64, 0..21i64, 0..8u8);
-    (shape, types, proptest::option::of(any::<bool>()), (order(), order(), order()), any::<bool>()).prop_map(
-        |((m, n, k, known), (ab, d, start), bias, orders, in_place)| Case {
+    (shape, types, proptest::option::of(any::<bool>()), (order(), order(), order()), any::<(bool, bool)>()).prop_map(
+        |((m, n, k, known), (ab, d, start), bias, orders, (in_place, strides))| Case {
             m,
             n,
             k,
@@ -128,6 +137,7 @@ fn case() -> impl Strategy<Value = Case> {
             start: bias.map(|bias| (start, bias)),
             orders,
             in_place,
+            strides,
         },
     )
 }
@@ -148,8 +158,18 @@ fn every_small_shape() {
     for known in [0, 7] {
         for (m, n, k) in (0..6).flat_map(|m| [0, 1, 3, 4, 11, 12, 13, 17].map(|n| (m, n, (m * 5 + n) % 10))) {
             let rows = (Order::Rows, Order::Rows, Order::Rows);
-            let case =
-                Case { m, n, k, known, ab: MemTy::F32, d: MemTy::F32, start: None, orders: rows, in_place: false };
+            let case = Case {
+                m,
+                n,
+                k,
+                known,
+                ab: MemTy::F32,
+                d: MemTy::F32,
+                start: None,
+                orders: rows,
+                in_place: false,
+                strides: false,
+            };
             check(&case, 7).unwrap_or_else(|why| panic!("{case:?}: {why}"));
         }
     }

@@ -157,9 +157,9 @@ pub enum Start {
         /// Element (0, 0).
         addr: Addr,
         /// Bytes from row to row (0 for a bias row).
-        row: i64,
+        row: Stride,
         /// Bytes from column to column.
-        col: i64,
+        col: Stride,
         /// Type in memory.
         ty: MemTy,
     },
@@ -167,7 +167,8 @@ pub enum Start {
 
 /// `d[i, j] = start[i, j] + sum over k ascending of a[i, k] * b[k, j]`, each step one fused multiply-add in f32 (or a
 /// wrapping i32 multiply-add), rounded to `d`'s memory type once at the end. `d` may be the bytes of `start`; `a` and
-/// `b` do not overlap `d`. All strides are byte constants.
+/// `b` do not overlap `d`. An emitter may keep partial sums in `d`, where its type has all of their bits. All strides
+/// are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     /// Rows (i64 register), at least 0.
@@ -179,20 +180,20 @@ pub struct Contract {
     /// Element (0, 0) of the result.
     pub d: Addr,
     /// Strides of d: row, column.
-    pub d_strides: (i64, i64),
+    pub d_strides: (Stride, Stride),
     /// Type of d in memory.
     pub d_ty: MemTy,
     /// Where to start.
     pub start: Start,
-    /// Element (0, 0) of the left operand, strides (row, k), type in memory: F32, or I32 for integer products.
+    /// Element (0, 0) of the left operand.
     pub a: Addr,
-    /// Strides of a.
-    pub a_strides: (i64, i64),
+    /// Strides of a: (row, k).
+    pub a_strides: (Stride, Stride),
     /// Element (0, 0) of the right operand.
     pub b: Addr,
     /// Strides of b: (k, column).
-    pub b_strides: (i64, i64),
-    /// Type of a and b in memory: F32 or I32.
+    pub b_strides: (Stride, Stride),
+    /// Type of a and b in memory: F32, F16 or BF16, or for integer products I32 or I8.
     pub ab_ty: MemTy,
 }
 

@@ -174,7 +174,8 @@ pub struct Func {
     /// Launch or block.
     pub entry: Entry,
     /// Inputs: one i64 register each, in the order of the launch record: dimensions, then scalar arguments (f32 as
-    /// bits in the low half, and so on), then (block functions) the block's grid coordinates.
+    /// bits in the low half, and so on), then (block functions) the block's grid coordinates, then, where blocks join
+    /// ([`Module::spread`]), the number of blocks along each dimension of the grid, at least 1.
     pub params: Vec<Reg>,
     /// Results of a launch function: the grid's extents. Empty for a block function.
     pub results: Vec<Reg>,
@@ -199,6 +200,9 @@ pub struct Module {
     pub spaces: PrimaryMap<SpaceId, SpaceData>,
     /// Bytes of arena that a thread needs.
     pub arena: u64,
+    /// Dimensions of the grid along which one call of the block function may run several blocks, from the one of its
+    /// coordinates on. None: it runs one block, and has no parameters for more.
+    pub spread: Vec<u32>,
     /// Checks that the code refers to by index.
     pub checks: Vec<CheckRow>,
     /// The launch function.

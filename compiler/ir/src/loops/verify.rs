@@ -61,14 +61,19 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
         bad("the module's functions are not a launch and a block function".into());
     }
     let (launch, block) = (&module.launch, &module.block);
-    if block.params.len() != launch.params.len() + launch.results.len() {
+    let spans = if module.spread.is_empty() { 0 } else { launch.results.len() };
+    let expected = launch.params.len() + launch.results.len() + spans;
+    if block.params.len() != expected {
         bad(format!(
-            "the block function has {} parameters; the launch function's {} and its {} extents make {}",
+            "the block function has {} parameters; the launch function's {}, its {} extents and {spans} numbers of blocks \
+             make {expected}",
             block.params.len(),
             launch.params.len(),
             launch.results.len(),
-            launch.params.len() + launch.results.len()
         ));
+    }
+    if let Some(dim) = module.spread.iter().find(|d| **d as usize >= launch.results.len()) {
+        bad(format!("blocks join along dimension {dim} of a grid of {}", launch.results.len()));
     }
     if !block.results.is_empty() {
         bad("a block function has no results".into());
@@ -294,6 +299,12 @@ impl Verifier<'_> {
         ty
     }
 
+    fn stride(&mut self, stride: Stride, what: &str) {
+        if let Stride::Reg(reg) = stride {
+            self.read(reg, &[LTy::I64], &format!("a stride of {what}"));
+        }
+    }
+
     fn addr(&mut self, addr: &Addr, what: &str) {
         match addr.base {
             Base::Tensor(n) if n as usize >= self.module.tensors.len() => {
@@ -404,16 +415,22 @@ impl Verifier<'_> {
             self.addr(addr, "contract");
         }
         let ty = c.ab_ty.reg();
-        if !matches!(c.ab_ty, MemTy::F32 | MemTy::I32) {
-            let message = format_args!("contract: operands of {}, f32 or i32 is needed", c.ab_ty.name());
+        for (x, y) in [c.d_strides, c.a_strides, c.b_strides] {
+            self.stride(x, "contract");
+            self.stride(y, "contract");
+        }
+        if !matches!(c.ab_ty, MemTy::F32 | MemTy::F16 | MemTy::BF16 | MemTy::I32 | MemTy::I8) {
+            let message = format_args!("contract: operands of {}, f32, f16, bf16, i32 or i8 is needed", c.ab_ty.name());
             self.error(codes::LOOP_IR_TYPE, message);
         }
         if c.d_ty.reg() != ty {
             let message = format_args!("contract: the product is {ty}, the result {}", c.d_ty.name());
             self.error(codes::LOOP_IR_TYPE, message);
         }
-        if let Start::At { addr, ty: start, .. } = &c.start {
+        if let Start::At { addr, ty: start, row, col } = &c.start {
             self.addr(addr, "contract");
+            self.stride(*row, "contract");
+            self.stride(*col, "contract");
             if start.reg() != ty {
                 let message = format_args!("contract: the product is {ty}, the start {}", start.name());
                 self.error(codes::LOOP_IR_TYPE, message);

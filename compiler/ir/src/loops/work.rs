@@ -78,6 +78,10 @@ pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<Work, Unknown>
     loop {
         inputs.truncate(params.len());
         inputs.extend(&at);
+        if !module.spread.is_empty() {
+            // One block a call.
+            inputs.extend(at.iter().map(|_| 1));
+        }
         let mut block = Count::new(&module.block, &inputs, fuel);
         block.run()?;
         total += block.work;

@@ -2,19 +2,12 @@
 
 use super::Lower;
 use super::matrix::Matrix;
-use ptoc_ir::loops::{Contract, Op, Start, Stride};
-use ptoc_ir::tile::TileRef;
+use super::products::{Depth, From, KLoop, stored};
+use super::spread::Joined;
+use ptoc_ir::loops::{BinOp, CmpOp, Contract, Op, Reg, Start, Stride};
+use ptoc_ir::tile::{self, Region, TileRef, ViewRef};
 
-/// Strides of a tile: known, because its type is.
-fn strides(m: &Matrix) -> (i64, i64) {
-    let fixed = |s: Stride| match s {
-        Stride::Const(n) => n,
-        Stride::Reg(_) => 0,
-    };
-    (fixed(m.rows), fixed(m.cols))
-}
-
-impl Lower<'_> {
+impl<'k> Lower<'k> {
     /// `d = start + a b`: starts at `c`, at a bias row, or at zero.
     pub(super) fn matmul(
         &mut self,
@@ -24,33 +17,147 @@ impl Lower<'_> {
         a: &TileRef,
         b: &TileRef,
     ) {
-        let (m, k, n) = (self.value(a.valid.0), self.value(a.valid.1), self.value(b.valid.1));
-        let (dm, am, bm) = (self.tile(d), self.tile(a), self.tile(b));
+        let extents = (self.value(a.valid.0), self.value(b.valid.1), self.value(a.valid.1));
+        let d = self.tile(d);
         let start = match (c, bias) {
             (Some(c), _) => {
                 let from = self.tile(c);
-                let (row, col) = strides(&from);
-                Start::At { addr: from.first(), row, col, ty: from.ty }
+                start_at(&from, from.rows)
             }
-            (None, Some(bias)) => {
-                let from = self.tile(bias);
-                Start::At { addr: from.first(), row: 0, col: strides(&from).1, ty: from.ty }
-            }
+            (None, Some(bias)) => self.bias(bias),
             (None, None) => Start::Zero,
         };
+        self.product(extents, &d, start, a, b);
+    }
+
+    /// An operand of a product: a tile, or the window that it would be a copy of.
+    fn operand(&mut self, t: &TileRef) -> Matrix {
+        match self.products.windows.get(&t.tile).cloned() {
+            Some(view) => self.view(&view),
+            None => self.tile(t),
+        }
+    }
+
+    fn bias(&mut self, t: &TileRef) -> Start {
+        let from = self.operand(t);
+        start_at(&from, Stride::Const(0))
+    }
+
+    fn product(&mut self, (m, n, k): (Reg, Reg, Reg), d: &Matrix, start: Start, a: &TileRef, b: &TileRef) {
+        let (a, b) = (self.operand(a), self.operand(b));
         self.code.emit(Op::Contract(Box::new(Contract {
             m,
             n,
             k,
-            d: dm.first(),
-            d_strides: strides(&dm),
-            d_ty: dm.ty,
+            d: d.first(),
+            d_strides: (d.rows, d.cols),
+            d_ty: d.ty,
             start,
-            a: am.first(),
-            a_strides: strides(&am),
-            b: bm.first(),
-            b_strides: strides(&bm),
-            ab_ty: am.ty,
+            a: a.first(),
+            a_strides: (a.rows, a.cols),
+            b: b.first(),
+            b_strides: (b.rows, b.cols),
+            ab_ty: a.ty,
         })));
     }
+
+    // ---- products that are more than one instruction -------------------------------------------------------------
+
+    /// A statement that is part of a larger product, or that only fills what nothing reads. Is it dealt with?
+    pub(super) fn in_product(&mut self, op: &tile::Op) -> bool {
+        let products = &self.products;
+        if let tile::Op::For(f) = op
+            && let Some(found) = products.loops.get(&f.label).cloned()
+        {
+            if !products.stores.contains_key(&found.product.d.tile) {
+                self.k_loop(&found, None);
+            }
+            return true;
+        }
+        if let Some((view, tile)) = stored(op)
+            && let Some(found) = products.stores.get(&tile.tile).and_then(|l| products.loops.get(l)).cloned()
+        {
+            self.k_loop(&found, Some(view));
+            return true;
+        }
+        products.disappears(op) || products.starts(op)
+    }
+
+    /// A loop over k as one product, into its accumulator or into `window`.
+    fn k_loop(&mut self, k: &KLoop<'k>, window: Option<&ViewRef>) {
+        let (lo, hi) = (self.value(k.of.lo), self.value(k.of.hi));
+        // A loop that does not run leaves its accumulator alone. (Nothing reads it then, if it is only stored.)
+        let may_not_run = window.is_none() && k.start != From::Acc;
+        if may_not_run {
+            self.code.push();
+        }
+        // Everything as it is in the first iteration.
+        self.values[k.of.index] = Some(lo);
+        self.scalars(&k.of.body);
+        let zero = self.code.int(0);
+        let depth = match k.depth {
+            Depth::Even(tile) => self.code.times(hi, tile),
+            Depth::AtFirst(whole) => self.value(whole),
+        };
+        let depth = self.code.bin(BinOp::Max, depth, zero);
+        let p = &k.product;
+        let (mut m, mut n) = (self.value(p.a.valid.0), self.value(p.b.valid.1));
+        if window.is_some() {
+            m = self.joined(self.spread.rows, m);
+            n = self.joined(self.spread.cols, n);
+        }
+        let extents = (m, n, depth);
+        let (d, start) = match (window, k.start) {
+            (Some(view), From::Acc) => (self.view(view), Start::Zero),
+            (Some(view), _) => (self.view(view), self.loop_start(k)),
+            (None, _) => (self.tile(&p.d), self.loop_start(k)),
+        };
+        self.product(extents, &d, start, &p.a, &p.b);
+        if may_not_run {
+            let body = self.code.pop();
+            let runs = self.code.cmp(CmpOp::Lt, lo, hi);
+            self.code.either(runs, |code| code.append(body), |_| {});
+        }
+    }
+
+    /// Rows or columns of all blocks that the call runs.
+    fn joined(&mut self, how: Option<Joined>, one: Reg) -> Reg {
+        let Some(Joined { dim, tile, rest }) = how else { return one };
+        let all = self.code.times(self.blocks[dim], tile);
+        match rest {
+            None => all,
+            Some(rest) => {
+                let rest = self.value(rest);
+                self.code.bin(BinOp::Min, rest, all)
+            }
+        }
+    }
+
+    fn loop_start(&mut self, k: &KLoop<'k>) -> Start {
+        match k.start {
+            From::Zero => Start::Zero,
+            From::Bias(t) => self.bias(&t),
+            From::Acc => {
+                let from = self.tile(&k.product.d);
+                start_at(&from, from.rows)
+            }
+        }
+    }
+
+    /// The scalars of a loop's body, those of its conditionals too.
+    fn scalars(&mut self, region: &'k Region) {
+        for stmt in region {
+            if stmt.op.is_pure() {
+                self.stmt(stmt);
+            }
+            if let tile::Op::If(i) = &stmt.op {
+                self.scalars(&i.then);
+                self.scalars(&i.els);
+            }
+        }
+    }
+}
+
+fn start_at(from: &Matrix, row: Stride) -> Start {
+    Start::At { addr: from.first(), row, col: from.cols, ty: from.ty }
 }

@@ -25,6 +25,9 @@ impl Lower<'_> {
 
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
         self.code.span = stmt.span;
+        if self.in_product(&stmt.op) {
+            return;
+        }
         match &stmt.op {
             Op::Const { dst, value } => self.values[*dst] = Some(self.const_reg(*value)),
             Op::Unary { dst, op, a } => {

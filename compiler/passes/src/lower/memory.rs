@@ -110,7 +110,7 @@ impl Lower<'_> {
     pub(super) fn lay_out(&mut self) {
         let mut extents: FxHashMap<(Loc, Storage), u64> = FxHashMap::default();
         let mut order = Vec::new();
-        for (tile, data) in &self.kernel.tiles {
+        for (tile, data) in self.kernel.tiles.iter().filter(|(t, _)| !self.products.gone.contains(t)) {
             let key = (data.ty.loc, Storage::of(&data.ty));
             let end = match &data.addr {
                 AddrKind::Dynamic => self.capacity(data.ty.loc),

@@ -267,13 +267,18 @@ impl Lower<'_> {
             n,
             k,
             d: d.addr,
-            d_strides: (d.strides[0], d.strides[1]),
+            d_strides: (Stride::Const(d.strides[0]), Stride::Const(d.strides[1])),
             d_ty: unit,
-            start: Start::At { addr: d.addr, row: d.strides[0], col: d.strides[1], ty: unit },
+            start: Start::At {
+                addr: d.addr,
+                row: Stride::Const(d.strides[0]),
+                col: Stride::Const(d.strides[1]),
+                ty: unit,
+            },
             a: a.addr,
-            a_strides: (a.strides[0], a.strides[2]),
+            a_strides: (Stride::Const(a.strides[0]), Stride::Const(a.strides[2])),
             b: b.addr,
-            b_strides: (b.strides[2], b.strides[1]),
+            b_strides: (Stride::Const(b.strides[2]), Stride::Const(b.strides[1])),
             ab_ty: unit,
         })));
     }

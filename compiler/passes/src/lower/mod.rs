@@ -20,8 +20,11 @@ mod memory;
 mod mma;
 mod nest;
 mod ops;
+mod poly;
+mod products;
 mod prologue;
 mod reduce;
+mod spread;
 mod terms;
 
 use crate::placement::Placement;
@@ -53,6 +56,10 @@ struct Lower<'k> {
     code: Code,
     spaces: PrimaryMap<SpaceId, SpaceData>,
     memory: Memory,
+    products: products::Products<'k>,
+    spread: spread::Spread,
+    /// Numbers of blocks along the dimensions of the grid, if one call may run several.
+    blocks: Vec<Reg>,
     values: SecondaryMap<Value, Option<Reg>>,
     vars: FxHashMap<Var, VarId>,
     labels: FxHashMap<Label, ptoc_ir::loops::Label>,
@@ -73,6 +80,7 @@ fn reg_ty(ty: Ty) -> LTy {
 
 impl<'k> Lower<'k> {
     fn new(kernel: &'k Kernel, placement: &'k Placement, target: &'k Target) -> Lower<'k> {
+        let products = products::find(kernel);
         Lower {
             kernel,
             placement,
@@ -80,6 +88,9 @@ impl<'k> Lower<'k> {
             code: Code::new(format!("{}.launch", kernel.name), Entry::Launch, kernel.span),
             spaces: PrimaryMap::new(),
             memory: Memory::new(),
+            spread: spread::find(kernel, &products),
+            blocks: Vec::new(),
+            products,
             values: SecondaryMap::new(),
             vars: FxHashMap::default(),
             labels: FxHashMap::default(),
@@ -109,6 +120,10 @@ impl<'k> Lower<'k> {
             let index = self.code.param();
             self.values[dim.index] = Some(index);
         }
+        let spread = self.spread.dims();
+        if !spread.is_empty() {
+            self.blocks = self.kernel.grid.iter().map(|_| self.code.param()).collect();
+        }
         let needed = prologue::needed(self.kernel);
         for (stmt, wanted) in self.kernel.prologue.iter().zip(needed) {
             if wanted {
@@ -134,6 +149,7 @@ impl<'k> Lower<'k> {
             tensors: arguments.map(|t| t.name.clone()).collect(),
             spaces: self.spaces,
             arena,
+            spread: spread.into_iter().map(|d| d as u32).collect(),
             checks: self.check_rows,
             launch,
             block,

@@ -208,20 +208,28 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
         Ok(extents) => extents,
         Err(stop) => return failed(stop),
     };
-    let blocks: i64 = extents.iter().map(|e| (*e).max(0)).product();
-    for n in 0..blocks {
+    // Where blocks join, three at a time.
+    let joins = |d: usize| module.spread.contains(&(d as u32));
+    let spans: Vec<i64> = (0..extents.len()).map(|d| if joins(d) { 3 } else { 1 }).collect();
+    let calls: Vec<i64> = extents.iter().zip(&spans).map(|(e, s)| (e.max(&0) + s - 1) / s).collect();
+    for n in 0..calls.iter().product() {
         let mut rest = n;
-        let mut coords: Vec<i64> = extents
+        let mut coords: Vec<i64> = calls
             .iter()
+            .zip(&spans)
             .rev()
-            .map(|e| {
-                let c = rest % e;
-                rest /= e;
-                c
+            .map(|(calls, span)| {
+                let c = rest % calls;
+                rest /= calls;
+                c * span
             })
             .collect();
         coords.reverse();
-        let params: Vec<i64> = params.iter().copied().chain(coords).collect();
+        let lengths: Vec<i64> = match module.spread.is_empty() {
+            true => Vec::new(),
+            false => coords.iter().zip(&extents).zip(&spans).map(|((c, e), s)| (e - c).min(*s)).collect(),
+        };
+        let params: Vec<i64> = params.iter().copied().chain(coords).chain(lengths).collect();
         if let Err(stop) = eval::run(module, &module.block, &params, &mut memory, &mut prints, 1 << 28) {
             return failed(stop);
         }

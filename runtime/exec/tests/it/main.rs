@@ -49,6 +49,7 @@ fn kernel() -> Kernel {
             tensors: 1,
             rank: 2,
             arena: 64,
+            spread: Vec::new(),
             prints: vec![vec![
                 PrintItem::Scalar(DType::I64),
                 PrintItem::Text(", ".into()),

@@ -273,19 +273,29 @@ impl Eval<'_> {
 
     fn contract(&mut self, c: &Contract, span: Span) -> Result<(), Exit> {
         let (m, n, k) = (self.i64(c.m), self.i64(c.n), self.i64(c.k));
+        let bytes = |s: Stride| match s {
+            Stride::Const(n) => n,
+            Stride::Reg(r) => self.regs[r] as i64,
+        };
+        let pair = |(x, y)| (bytes(x), bytes(y));
+        let (d, a_by, b_by) = (pair(c.d_strides), pair(c.a_strides), pair(c.b_strides));
+        let start = match c.start {
+            Start::Zero => (0, 0),
+            Start::At { row, col, .. } => (bytes(row), bytes(col)),
+        };
         for i in 0..m {
             self.spend()?;
             for j in 0..n {
                 self.spend()?;
                 let mut sum = match &c.start {
                     Start::Zero => 0,
-                    Start::At { addr, row, col, ty } => self.load(*ty, addr, i * row + j * col, span)?,
+                    Start::At { addr, ty, .. } => self.load(*ty, addr, i * start.0 + j * start.1, span)?,
                 };
                 for p in 0..k {
-                    let a = self.load(c.ab_ty, &c.a, i * c.a_strides.0 + p * c.a_strides.1, span)?;
-                    let b = self.load(c.ab_ty, &c.b, p * c.b_strides.0 + j * c.b_strides.1, span)?;
+                    let a = self.load(c.ab_ty, &c.a, i * a_by.0 + p * a_by.1, span)?;
+                    let b = self.load(c.ab_ty, &c.b, p * b_by.0 + j * b_by.1, span)?;
                     self.spend()?;
-                    sum = if c.ab_ty == MemTy::F32 {
+                    sum = if c.ab_ty.reg() == LTy::F32 {
                         let [a, b, s] = [a, b, sum].map(|bits| f32::from_bits(bits as u32));
                         u64::from(a.mul_add(b, s).to_bits())
                     } else {
@@ -293,7 +303,7 @@ impl Eval<'_> {
                         u64::from(a.wrapping_mul(b).wrapping_add(s))
                     };
                 }
-                self.store(c.d_ty, &c.d, i * c.d_strides.0 + j * c.d_strides.1, sum, span)?;
+                self.store(c.d_ty, &c.d, i * d.0 + j * d.1, sum, span)?;
             }
         }
         Ok(())

@@ -48,9 +48,9 @@ fn each_rule() {
         ("B check r4, 0 (r0, r0, r0, r0, r0)", ty, "at most 4 numbers, not 5"),
         ("F print i32 r2", ty, "print: r2 is f32"),
         (
-            "contract f16 (r0, r0, r0), d f32 t0[r0] (4, 4), start zero, a t0[r0] (4, 4), b t0[r0] (4, 4)",
+            "contract i16 (r0, r0, r0), d i32 t0[r0] (4, 4), start zero, a t0[r0] (4, 4), b t0[r0] (4, 4)",
             ty,
-            "contract: operands of f16",
+            "contract: operands of i16",
         ),
         (
             "contract f32 (r0, r0, r0), d i32 t0[r0] (4, 4), start zero, a t0[r0] (4, 4), b t0[r0] (4, 4)",

@@ -222,6 +222,10 @@ impl<'a> Parser<'a> {
             let size = self.number("a size")?;
             spaces.push(SpaceData { name, offset, size });
         }
+        let mut spread = Vec::new();
+        while self.take("spread") {
+            spread.push(self.number("a dimension")?);
+        }
         let mut checks = Vec::new();
         while self.take("check") {
             let id = self.number("a check's number")?;
@@ -232,7 +236,7 @@ impl<'a> Parser<'a> {
         if self.peek().kind != Kind::End {
             return self.wanted("the end of the text");
         }
-        Ok(Module { name, tensors, spaces, arena, checks, launch, block })
+        Ok(Module { name, tensors, spaces, arena, spread, checks, launch, block })
     }
 
     fn func(&mut self, entry: Entry) -> Result<Func> {

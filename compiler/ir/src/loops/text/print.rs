@@ -44,6 +44,9 @@ impl Printer {
         for space in module.spaces.values() {
             put!(self, "space {} at {} size {}\n", quoted(&space.name), space.offset, space.size);
         }
+        for dim in &module.spread {
+            put!(self, "spread {dim}\n");
+        }
         for CheckRow { id, span } in &module.checks {
             put!(self, "check {id}");
             self.span(*span);
@@ -236,7 +239,7 @@ impl Printer {
     }
 
     fn contract(&mut self, c: &Contract) {
-        let pair = |(x, y): (i64, i64)| format!("({x}, {y})");
+        let pair = |(x, y)| format!("({}, {})", stride(x), stride(y));
         put!(self, "contract {} ({}, {}, {})", c.ab_ty.name(), c.m, c.n, c.k);
         put!(self, ", d {} {} {}", c.d_ty.name(), address(&c.d), pair(c.d_strides));
         match &c.start {
@@ -303,6 +306,13 @@ fn mark(region: &Region, defined: &mut SecondaryMap<Reg, bool>) {
 
 fn list(regs: &[Reg]) -> String {
     regs.iter().map(Reg::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn stride(stride: Stride) -> String {
+    match stride {
+        Stride::Const(bytes) => bytes.to_string(),
+        Stride::Reg(reg) => reg.to_string(),
+    }
 }
 
 fn address(addr: &Addr) -> String {

@@ -228,11 +228,7 @@ impl Parser<'_> {
         }
         self.expect(",")?;
         if self.take("stride") {
-            addr.stride = if self.peek().kind == Kind::Number {
-                Stride::Const(self.number("a stride")?)
-            } else {
-                Stride::Reg(self.reg()?)
-            };
+            addr.stride = self.stride()?;
             if self.take("]") {
                 return Ok(addr);
             }
@@ -273,6 +269,24 @@ impl Parser<'_> {
         Ok((first, second))
     }
 
+    /// `512` or `r3`
+    fn stride(&mut self) -> Result<Stride> {
+        Ok(match self.peek().kind {
+            Kind::Number => Stride::Const(self.number("a stride")?),
+            _ => Stride::Reg(self.reg()?),
+        })
+    }
+
+    /// `(r3, 4)`
+    fn strides(&mut self) -> Result<(Stride, Stride)> {
+        self.expect("(")?;
+        let first = self.stride()?;
+        self.expect(",")?;
+        let second = self.stride()?;
+        self.expect(")")?;
+        Ok((first, second))
+    }
+
     fn contract(&mut self) -> Result<Op> {
         let ab_ty = self.mem_ty()?;
         self.expect("(")?;
@@ -282,7 +296,7 @@ impl Parser<'_> {
         self.expect("d")?;
         let d_ty = self.mem_ty()?;
         let d = self.addr()?;
-        let d_strides = self.pair()?;
+        let d_strides = self.strides()?;
         self.expect(",")?;
         self.expect("start")?;
         let start = if self.take("zero") {
@@ -290,17 +304,17 @@ impl Parser<'_> {
         } else {
             let ty = self.mem_ty()?;
             let addr = self.addr()?;
-            let (row, col) = self.pair()?;
+            let (row, col) = self.strides()?;
             Start::At { addr, row, col, ty }
         };
         self.expect(",")?;
         self.expect("a")?;
         let a = self.addr()?;
-        let a_strides = self.pair()?;
+        let a_strides = self.strides()?;
         self.expect(",")?;
         self.expect("b")?;
         let b = self.addr()?;
-        let b_strides = self.pair()?;
+        let b_strides = self.strides()?;
         let contract = Contract { m, n, k, d, d_strides, d_ty, start, a, a_strides, b, b_strides, ab_ty };
         Ok(Op::Contract(Box::new(contract)))
     }

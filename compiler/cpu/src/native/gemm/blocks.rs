@@ -1,0 +1,266 @@
+//! The innermost loops: a block of rows by vectors of columns, in registers over a stretch of k.
+
+#[cfg(target_arch = "x86_64")]
+use super::super::simd::{Avx2, Avx512, Pairs, Vnni};
+use super::super::simd::{Halves, Simd};
+use super::plain::float;
+use ptoc_ir::loops::MemTy;
+
+/// What one block computes. Distances are in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    /// Steps.
+    pub(super) k: usize,
+    /// The result, its columns contiguous.
+    pub(super) d: *mut u8,
+    pub(super) d_row: isize,
+    /// Where the sums start, columns contiguous; null for zero.
+    pub(super) start: *const u8,
+    pub(super) start_row: isize,
+    /// Rows by k, f32.
+    pub(super) a: *const u8,
+    pub(super) a_row: isize,
+    pub(super) a_col: isize,
+    /// k by columns, f32, columns contiguous; whole vectors may be read if it is packed.
+    pub(super) b: *const u8,
+    pub(super) b_row: isize,
+    /// A row that is added to every row of the result at the end; null for none.
+    pub(super) plus: *const u8,
+    /// Lanes of the last vector.
+    pub(super) last: usize,
+}
+
+/// Code for one size of block.
+pub(super) type Code = unsafe fn(&Block);
+
+/// Which lanes of the last vector exist.
+const WHOLE: u8 = 0;
+/// Some of d, all of b, which is packed.
+const PADDED: u8 = 1;
+/// Some of both.
+const RAGGED: u8 = 2;
+
+#[inline(always)]
+unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Block) {
+    // SAFETY: R rows and C vectors (of the last one, the lanes that exist) are inside the matrices.
+    unsafe {
+        let mask = S::mask(x.last);
+        let mut sums = [[S::zero(); C]; R];
+        if !x.start.is_null() {
+            for (r, row) in sums.iter_mut().enumerate() {
+                let from = x.start.wrapping_offset(r as isize * x.start_row).cast::<f32>();
+                for (c, sum) in row.iter_mut().enumerate() {
+                    let from = from.wrapping_add(c * S::N);
+                    *sum = if LAST != WHOLE && c + 1 == C { S::load_some(from, mask) } else { S::load(from) };
+                }
+            }
+        }
+        let (mut a, mut b) = (x.a, x.b);
+        for _ in 0..x.k {
+            let mut factors = [S::zero(); C];
+            for (c, factor) in factors.iter_mut().enumerate() {
+                let from = b.cast::<f32>().wrapping_add(c * S::N);
+                *factor = if LAST == RAGGED && c + 1 == C { S::load_some(from, mask) } else { S::load(from) };
+            }
+            for (r, row) in sums.iter_mut().enumerate() {
+                let one = S::splat(a.wrapping_offset(r as isize * x.a_row).cast());
+                for (sum, &factor) in row.iter_mut().zip(&factors) {
+                    *sum = S::fma(one, factor, *sum);
+                }
+            }
+            a = a.wrapping_offset(x.a_col);
+            b = b.wrapping_offset(x.b_row);
+        }
+        if !x.plus.is_null() {
+            let plus = x.plus.cast::<f32>();
+            let row: [S::V; C] = std::array::from_fn(|c| S::load(plus.wrapping_add(c * S::N)));
+            for sums in &mut sums {
+                sums.iter_mut().zip(&row).for_each(|(sum, &more)| *sum = S::plus(*sum, more));
+            }
+        }
+        for (r, row) in sums.iter().enumerate() {
+            let to = x.d.wrapping_offset(r as isize * x.d_row).cast::<f32>();
+            for (c, &sum) in row.iter().enumerate() {
+                let to = to.wrapping_add(c * S::N);
+                if LAST != WHOLE && c + 1 == C {
+                    S::store_some(to, mask, sum)
+                } else {
+                    S::store(to, sum)
+                };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Widen`].
+#[inline(always)]
+unsafe fn widened<S: Halves>(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
+    let size = ty.size() as usize;
+    let mut n = 0;
+    // SAFETY: whole vectors are inside the elements, and the rest goes one by one.
+    unsafe {
+        while n + S::N <= count {
+            let from = from.wrapping_add(n * size);
+            let v = match ty {
+                MemTy::F16 => S::load_f16(from.cast()),
+                MemTy::BF16 => S::load_bf16(from.cast()),
+                _ => S::load(from.cast()),
+            };
+            S::store(to.wrapping_add(n), v);
+            n += S::N;
+        }
+        for n in n..count {
+            to.wrapping_add(n).write(float(ty, from.wrapping_add(n * size)));
+        }
+    }
+}
+
+/// Copies elements as f32: their type, the first one, where to, how many. They are there, and the machine has the
+/// instructions.
+pub(super) type Widen = unsafe fn(MemTy, *const u8, *mut f32, usize);
+
+/// # Safety
+/// As for [`Widen`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn widen_wide(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { widened::<Avx512>(ty, from, to, count) }
+}
+
+/// # Safety
+/// As for [`Widen`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn widen_narrow(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { widened::<Avx2>(ty, from, to, count) }
+}
+
+/// A vector instruction set's blocks.
+pub(super) struct Version {
+    /// Lanes of a vector.
+    pub(super) lanes: usize,
+    /// Most rows of blocks of 1, 2, .. vectors: as many as the registers hold.
+    pub(super) rows: &'static [usize],
+    /// What brings elements to its width.
+    pub(super) widen: Option<Widen>,
+    /// The code for (rows, vectors, what the last vector is).
+    pick: fn(usize, usize, u8) -> Code,
+}
+
+impl Version {
+    /// The code for a block; `last`: lanes of its last vector, `packed`: is b?
+    pub(super) fn code(&self, rows: usize, vectors: usize, last: usize, packed: bool) -> Code {
+        let kind = match (last == self.lanes, packed) {
+            (true, _) => WHOLE,
+            (_, true) => PADDED,
+            (_, false) => RAGGED,
+        };
+        (self.pick)(rows, vectors, kind)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! version {
+    ($name:ident, $simd:ident, $features:literal, $($vectors:literal: $($rows:literal)*;)*) => {
+        mod $name {
+            use super::*;
+
+            /// # Safety
+            /// As for [`block`]; the machine has the instructions.
+            #[target_feature(enable = $features)]
+            unsafe fn of<const R: usize, const C: usize, const LAST: u8>(x: &Block) {
+                // SAFETY: the caller's promise.
+                unsafe { block::<$simd, R, C, LAST>(x) }
+            }
+
+            pub(super) fn pick(rows: usize, vectors: usize, last: u8) -> Code {
+                match (rows, vectors, last) {
+                    $($(
+                        ($rows, $vectors, WHOLE) => of::<$rows, $vectors, WHOLE>,
+                        ($rows, $vectors, PADDED) => of::<$rows, $vectors, PADDED>,
+                        ($rows, $vectors, _) => of::<$rows, $vectors, RAGGED>,
+                    )*)*
+                    _ => unreachable!("blocks have as many rows as their version says"),
+                }
+            }
+        }
+    };
+}
+
+// Accumulators, a row of b and an element of a: 31 of 32 registers at most, 15 of 16.
+#[cfg(target_arch = "x86_64")]
+version! { wide, Avx512, "avx512f",
+    1: 1 2 3 4 5 6 7 8 9 10 11 12;
+    2: 1 2 3 4 5 6 7 8 9 10 11 12;
+    3: 1 2 3 4 5 6 7 8;
+    4: 1 2 3 4 5 6;
+}
+#[cfg(target_arch = "x86_64")]
+version! { bytes, Vnni, "avx512f,avx512vnni",
+    1: 1 2 3 4 5 6 7 8 9 10 11 12;
+    2: 1 2 3 4 5 6 7 8 9 10 11 12;
+    3: 1 2 3 4 5 6 7 8;
+    4: 1 2 3 4 5 6;
+}
+#[cfg(target_arch = "x86_64")]
+version! { narrow, Avx2, "avx2,fma,f16c",
+    1: 1 2 3 4 5 6 7 8 9 10;
+    2: 1 2 3 4 5 6;
+}
+
+#[cfg(target_arch = "x86_64")]
+version! { pairs, Pairs, "avx2,fma",
+    1: 1 2 3 4 5 6 7 8 9 10;
+    2: 1 2 3 4 5 6;
+}
+
+/// All that the machine has, the best first.
+pub(super) fn versions() -> Vec<&'static Version> {
+    let mut out: Vec<&'static Version> = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        static WIDE: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: Some(widen_wide), pick: wide::pick };
+        static NARROW: Version = Version { lanes: 8, rows: &[10, 6], widen: Some(widen_narrow), pick: narrow::pick };
+        if std::is_x86_feature_detected!("avx512f") {
+            out.push(&WIDE);
+        }
+        let has_fma = std::is_x86_feature_detected!("fma") && std::is_x86_feature_detected!("f16c");
+        if std::is_x86_feature_detected!("avx2") && has_fma {
+            out.push(&NARROW);
+        }
+    }
+    out
+}
+
+/// The best.
+pub(super) fn version() -> Option<&'static Version> {
+    static BEST: std::sync::OnceLock<Option<&'static Version>> = std::sync::OnceLock::new();
+    *BEST.get_or_init(|| versions().first().copied())
+}
+
+/// Blocks of groups of four bytes, unsigned ones of a by signed ones of b, in i32.
+pub(super) fn of_bytes() -> Option<&'static Version> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static BYTES: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, pick: bytes::pick };
+        if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vnni") {
+            return Some(&BYTES);
+        }
+    }
+    None
+}
+
+/// Blocks of pairs of i16, in i32.
+pub(super) fn of_pairs() -> Option<&'static Version> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static PAIRS: Version = Version { lanes: 8, rows: &[10, 6], widen: None, pick: pairs::pick };
+        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+            return Some(&PAIRS);
+        }
+    }
+    None
+}

@@ -1,0 +1,158 @@
+//! Products of floats. f16 and bf16 are widened while they are packed.
+
+use super::blocks::{Version, Widen};
+use super::panels::{self, ROWS, Way};
+use super::plain::{at, float};
+use super::{Job, Matrix};
+use ptoc_ir::loops::MemTy;
+
+/// By f32 blocks.
+struct Floats {
+    version: &'static Version,
+    widen: Widen,
+}
+
+/// # Safety
+/// As for the routine; columns of d are contiguous f32, those of the start too.
+pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
+    let readable = job.ab == MemTy::F32 && job.b.col == 4;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match panels::in_place(job).filter(|_| readable) {
+            Some(stretch) => panels::unpacked(job, version, stretch),
+            None => panels::packed(job, &Floats { version, widen }),
+        }
+    }
+}
+
+impl Way for Floats {
+    const STEPS: usize = 1;
+    const MORE: usize = 0;
+
+    fn version(&self) -> &'static Version {
+        self.version
+    }
+
+    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, columns: usize, padded: usize, to: *mut u8) {
+        let panel = to.cast::<f32>();
+        // SAFETY: the panel has room for k rows of `padded` elements.
+        unsafe {
+            if b.col == job.ab.size() as isize {
+                for p in 0..k {
+                    let to = panel.wrapping_add(p * padded);
+                    (self.widen)(job.ab, at(&b, p, 0), to, columns);
+                    (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
+                }
+                return;
+            }
+            let (turned_columns, turned_steps) = match b.row == job.ab.size() as isize {
+                true => self.turned(job, &b, k, columns, padded, panel),
+                false => (0, 0),
+            };
+            for c in 0..padded {
+                let from = if c < turned_columns { turned_steps } else { 0 };
+                for p in from..k {
+                    let x = if c < columns { float(job.ab, at(&b, p, c)) } else { 0.0 };
+                    panel.wrapping_add(p * padded + c).write(x);
+                }
+            }
+        }
+    }
+
+    /// Rows, if elements of a row are neighbours, otherwise columns.
+    unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
+        if job.ab == MemTy::F32 && a.col == 4 {
+            return a;
+        }
+        debug_assert!(rows <= ROWS);
+        let (first, to) = (to.cast_const(), to.cast::<f32>());
+        // SAFETY: the strip has room for 16 by STRETCH elements.
+        unsafe {
+            if a.col == job.ab.size() as isize {
+                for r in 0..rows {
+                    (self.widen)(job.ab, at(&a, r, 0), to.wrapping_add(r * k), k);
+                }
+                return Matrix { at: first, row: 4 * k as isize, col: 4 };
+            }
+            let side_by_side = a.row == job.ab.size() as isize;
+            for p in 0..k {
+                let to = to.wrapping_add(p * ROWS);
+                match side_by_side {
+                    true => (self.widen)(job.ab, at(&a, 0, p), to, rows),
+                    false => (0..rows).for_each(|r| to.wrapping_add(r).write(float(job.ab, at(&a, r, p)))),
+                }
+            }
+        }
+        Matrix { at: first, row: 4, col: 4 * ROWS as isize }
+    }
+}
+
+impl Floats {
+    /// Packs columns whose elements are neighbours, eight by eight: how many columns, and how many steps of them.
+    ///
+    /// # Safety
+    /// As for [`Way::pack`].
+    unsafe fn turned(
+        &self,
+        job: &Job,
+        b: &Matrix<*const u8>,
+        k: usize,
+        columns: usize,
+        padded: usize,
+        panel: *mut f32,
+    ) -> (usize, usize) {
+        let (whole, steps) = (columns / 8 * 8, k / 8 * 8);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut square = [0f32; 64];
+            for c in (0..whole).step_by(8) {
+                for p in (0..steps).step_by(8) {
+                    let to = panel.wrapping_add(p * padded + c);
+                    // SAFETY: eight columns of eight steps are there, and both versions have AVX2.
+                    unsafe {
+                        if job.ab == MemTy::F32 {
+                            turn(at(b, p, c).cast(), b.col, to, padded);
+                        } else {
+                            for n in 0..8 {
+                                (self.widen)(job.ab, at(b, p, c + n), square.as_mut_ptr().wrapping_add(8 * n), 8);
+                            }
+                            turn(square.as_ptr(), 32, to, padded);
+                        }
+                    }
+                }
+            }
+            (whole, steps)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        (0, 0)
+    }
+}
+
+/// Eight rows of eight elements, `step` bytes apart, as columns, `width` elements apart.
+///
+/// # Safety
+/// They are there, and the machine has AVX.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+unsafe fn turn(from: *const f32, step: isize, to: *mut f32, width: usize) {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let row = |n: isize| _mm256_loadu_ps(from.wrapping_byte_offset(n * step));
+        let pairs = |x, y| (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+        let (a0, a1) = pairs(row(0), row(1));
+        let (a2, a3) = pairs(row(2), row(3));
+        let (a4, a5) = pairs(row(4), row(5));
+        let (a6, a7) = pairs(row(6), row(7));
+        // Four elements of a column in each half: 0 and 4, 1 and 5, ...
+        let quads = |x, y| (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y));
+        let (b0, b1) = quads(a0, a2);
+        let (b2, b3) = quads(a1, a3);
+        let (b4, b5) = quads(a4, a6);
+        let (b6, b7) = quads(a5, a7);
+        for (n, (x, y)) in [(b0, b4), (b1, b5), (b2, b6), (b3, b7)].into_iter().enumerate() {
+            _mm256_storeu_ps(to.wrapping_add(n * width), _mm256_permute2f128_ps::<0x20>(x, y));
+            _mm256_storeu_ps(to.wrapping_add((n + 4) * width), _mm256_permute2f128_ps::<0x31>(x, y));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Matrix products: `d[i, j] = start[i, j] + sum over k of a[i, k] * b[k, j]`, k ascending, one fused multiply-add a step
+//! in f32 (integers: a wrapping multiply-add in i32).
+//!
+//! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d, as
+//! f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the panels,
+//! which is exact; i8 stay bytes where the machine multiplies those.
+
+mod blocks;
+mod bytes;
+mod cache;
+mod floats;
+mod pairs;
+mod panels;
+mod plain;
+
+use ptoc_ir::loops::MemTy;
+
+/// A matrix in memory: the first element, bytes from row to row and from column to column.
+#[derive(Clone, Copy)]
+struct Matrix<P> {
+    at: P,
+    row: isize,
+    col: isize,
+}
+
+impl<P> Matrix<P> {
+    fn transposed(self) -> Matrix<P> {
+        Matrix { at: self.at, row: self.col, col: self.row }
+    }
+}
+
+/// One product.
+#[derive(Clone, Copy)]
+struct Job {
+    m: usize,
+    n: usize,
+    k: usize,
+    d: Matrix<*mut u8>,
+    /// A null pointer starts at zero.
+    start: Matrix<*const u8>,
+    a: Matrix<*const u8>,
+    b: Matrix<*const u8>,
+    ab: MemTy,
+    d_ty: MemTy,
+    start_ty: MemTy,
+    /// [`scratch`] bytes of the caller's, aligned to 64.
+    scratch: *mut u8,
+}
+
+impl Job {
+    /// d^T = b^T a^T: the same products in the same order.
+    fn transposed(self) -> Job {
+        let start = self.start.transposed();
+        let (a, b) = (self.b.transposed(), self.a.transposed());
+        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, ..self }
+    }
+}
+
+/// Is there a version for wide vectors?
+pub(super) fn wide() -> bool {
+    blocks::version().is_some()
+}
+
+/// Bytes that a product needs for panels.
+pub(crate) fn scratch() -> u64 {
+    panels::scratch() as u64
+}
+
+/// The types of a product as the routine takes them; `plain`: without the machine's vectors.
+pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, plain: bool) -> i64 {
+    let code = |ty: MemTy| MemTy::ALL.iter().position(|t| *t == ty).unwrap_or(0) as i64;
+    code(ab) | code(d) << 8 | code(start) << 16 | i64::from(plain) << 24
+}
+
+/// Number of the routine's parameters.
+pub(super) const PARAMS: usize = 17;
+
+/// The routine: m, n, k; addresses of d, start (0 for zero), a, b; bytes from row to row and from column to column of
+/// each; the types ([`types`]); the address of [`scratch`] bytes.
+///
+/// # Safety
+/// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it.
+#[allow(clippy::too_many_arguments, reason = "emitted code passes scalars")]
+pub(super) unsafe extern "C" fn product(
+    m: i64,
+    n: i64,
+    k: i64,
+    d: *mut u8,
+    start: *const u8,
+    a: *const u8,
+    b: *const u8,
+    d_row: i64,
+    d_col: i64,
+    start_row: i64,
+    start_col: i64,
+    a_row: i64,
+    a_col: i64,
+    b_row: i64,
+    b_col: i64,
+    types: i64,
+    scratch: *mut u8,
+) {
+    let size = |n: i64| usize::try_from(n).unwrap_or(0);
+    let (m, n, k) = (size(m), size(n), size(k));
+    if m == 0 || n == 0 {
+        return;
+    }
+    let ty = |shift: u32| MemTy::ALL.get((types >> shift & 255) as usize).copied().unwrap_or(MemTy::F32);
+    let job = Job {
+        m,
+        n,
+        k,
+        d: Matrix { at: d, row: d_row as isize, col: d_col as isize },
+        start: Matrix { at: start, row: start_row as isize, col: start_col as isize },
+        a: Matrix { at: a, row: a_row as isize, col: a_col as isize },
+        b: Matrix { at: b, row: b_row as isize, col: b_col as isize },
+        ab: ty(0),
+        d_ty: ty(8),
+        start_ty: ty(16),
+        scratch,
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if types >> 24 & 1 == 1 || !fast(job) {
+            plain::product(&job);
+        }
+    }
+}
+
+/// At the machine's width, where there is a way.
+unsafe fn fast(job: Job) -> bool {
+    let fits = |ty: MemTy| job.d_ty == ty && (job.start.at.is_null() || job.start_ty == ty);
+    let job = if job.d.col != 4 && job.d.row == 4 { job.transposed() } else { job };
+    if job.d.col != 4 {
+        return false;
+    }
+    match job.ab {
+        MemTy::F32 | MemTy::F16 | MemTy::BF16 if fits(MemTy::F32) => {
+            let Some((version, widen)) = blocks::version().and_then(|v| Some((v, v.widen?))) else { return false };
+            // SAFETY: the caller's promise.
+            unsafe { floats::product(&plain::with_rows_of_start(job), version, widen) };
+        }
+        MemTy::I8 if fits(MemTy::I32) => {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match (blocks::of_bytes(), blocks::of_pairs()) {
+                    (Some(version), _) => bytes::product(&plain::with_rows_of_start(job), version),
+                    (_, Some(version)) => pairs::product(&plain::with_rows_of_start(job), version),
+                    _ => return false,
+                }
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

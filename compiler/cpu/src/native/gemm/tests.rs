@@ -1,0 +1,204 @@
+use super::*;
+
+/// Elements of some type with gaps, in a buffer whose other bytes may not change.
+#[derive(Clone)]
+struct Held {
+    bytes: Vec<u8>,
+    row: isize,
+    col: isize,
+    ty: MemTy,
+}
+
+impl Held {
+    fn new(ty: MemTy, rows: usize, cols: usize, order: u32, seed: u64) -> Held {
+        let size = ty.size() as usize;
+        let (row, col) = match order % 3 {
+            0 => ((cols + 3) * size, size),
+            1 => (size, (rows + 1) * size),
+            _ => (2 * (cols + 1) * size, 2 * size),
+        };
+        let mut state = seed | 1;
+        let mut bytes = Vec::new();
+        for _ in 0..(row * rows + col * cols) / size + 2 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let x = ((state >> 40) % 2000) as f32 / 61.0 - 16.0;
+            match ty {
+                MemTy::F16 => bytes.extend(half::f16::from_f32(x).to_bits().to_le_bytes()),
+                MemTy::BF16 => bytes.extend(half::bf16::from_f32(x).to_bits().to_le_bytes()),
+                MemTy::F32 => bytes.extend(x.to_le_bytes()),
+                _ => bytes.extend(&(state >> 13).to_le_bytes()[..size]),
+            }
+        }
+        Held { bytes, row: row as isize, col: col as isize, ty }
+    }
+
+    fn matrix(&self) -> Matrix<*const u8> {
+        Matrix { at: self.bytes.as_ptr(), row: self.row, col: self.col }
+    }
+}
+
+/// Room for panels, aligned.
+fn room() -> Vec<[u64; 8]> {
+    vec![[u64::MAX; 8]; scratch() as usize / 64 + 2]
+}
+
+/// One product by every version, and by the definition.
+fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, seed: u64) {
+    let (m, n, k) = shape;
+    let wide = if matches!(ab, MemTy::F32 | MemTy::F16 | MemTy::BF16) { MemTy::F32 } else { MemTy::I32 };
+    let (a, b) = (Held::new(ab, m, k, orders[0], seed), Held::new(ab, k, n, orders[1], seed ^ 77));
+    let d = Held::new(wide, m, n, orders[2], seed ^ 99);
+    let from = Held::new(wide, m, n, orders[3], seed ^ 55);
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    let run = |way: &mut dyn FnMut(Job)| {
+        let mut out = d.clone();
+        let at = out.bytes.as_mut_ptr();
+        let held = Matrix { at: at.cast_const(), row: d.row, col: d.col };
+        let start = match start {
+            0 => Matrix { at: std::ptr::null(), row: 0, col: 0 },
+            1 => held,
+            2 => Matrix { row: 0, ..from.matrix() },
+            _ => from.matrix(),
+        };
+        let d = Matrix { at, row: d.row, col: d.col };
+        way(Job { m, n, k, d, start, a: a.matrix(), b: b.matrix(), ab, d_ty: wide, start_ty: wide, scratch });
+        out.bytes
+    };
+    // SAFETY: the buffers hold the matrices.
+    let want = run(&mut |job| unsafe { plain::product(&job) });
+    for version in versions_of(ab) {
+        let got = run(&mut |job| {
+            version(job);
+        });
+        assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
+        assert!(got == want, "{shape:?} of {}, orders {orders:?}, start {start}", a.ty.name());
+    }
+}
+
+fn room_of(room: &mut [[u64; 8]]) -> *mut u8 {
+    let at = room.as_mut_ptr().cast::<u8>();
+    at.wrapping_add(at.align_offset(64))
+}
+
+type Way = Box<dyn Fn(Job)>;
+
+/// Those of a machine with all instructions, and of one with fewer.
+fn versions_of(ab: MemTy) -> Vec<Way> {
+    let rows = |job: Job| {
+        let job = if job.d.col != 4 && job.d.row == 4 { job.transposed() } else { job };
+        // SAFETY: the buffers hold the matrices.
+        (job.d.col == 4).then(|| unsafe { plain::with_rows_of_start(job) })
+    };
+    let mut out: Vec<Way> = Vec::new();
+    let mut way = |f: Box<dyn Fn(&Job)>| {
+        out.push(Box::new(move |job| match rows(job) {
+            Some(job) => f(&job),
+            // SAFETY: the buffers hold the matrices.
+            None => unsafe { plain::product(&job) },
+        }));
+    };
+    // SAFETY: the same.
+    unsafe {
+        match ab {
+            MemTy::I8 => {
+                if let Some(v) = blocks::of_bytes() {
+                    way(Box::new(move |job| bytes::product(job, v)));
+                }
+                if let Some(v) = blocks::of_pairs() {
+                    way(Box::new(move |job| pairs::product(job, v)));
+                }
+            }
+            MemTy::I32 => {}
+            _ => {
+                for v in blocks::versions() {
+                    let widen = v.widen.expect("versions of floats widen");
+                    way(Box::new(move |job| floats::product(job, v, widen)));
+                }
+            }
+        }
+    }
+    // SAFETY: the same.
+    out.push(Box::new(|job| unsafe { whole(job) }));
+    out
+}
+
+/// By the routine.
+unsafe fn whole(j: Job) {
+    let types = types(j.ab, j.d_ty, j.start_ty, false);
+    let (d, s, a, b) = (j.d, j.start, j.a, j.b);
+    // SAFETY: the caller's promise.
+    unsafe {
+        product(
+            j.m as i64,
+            j.n as i64,
+            j.k as i64,
+            d.at,
+            s.at,
+            a.at,
+            b.at,
+            d.row as i64,
+            d.col as i64,
+            s.row as i64,
+            s.col as i64,
+            a.row as i64,
+            a.col as i64,
+            b.row as i64,
+            b.col as i64,
+            types,
+            j.scratch,
+        );
+    }
+}
+
+const TYPES: [MemTy; 5] = [MemTy::F32, MemTy::F16, MemTy::BF16, MemTy::I8, MemTy::I32];
+
+#[test]
+fn small_shapes_in_every_order() {
+    let mut seed = 1;
+    for (m, n, k) in [(1, 1, 1), (5, 3, 0), (7, 9, 5), (8, 16, 3), (9, 31, 4), (15, 49, 2), (4, 64, 7), (3, 100, 3)] {
+        for ty in TYPES {
+            for orders in 0..81 {
+                seed += 1;
+                let orders = [orders % 3, orders / 3 % 3, orders / 9 % 3, orders / 27];
+                check((m, n, k), ty, orders, seed as u32 % 4, seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_shapes() {
+    for (n, shape) in
+        [(70, 200, 33), (130, 65, 520), (21, 700, 100), (33, 17, 1030), (64, 64, 64)].into_iter().enumerate()
+    {
+        for (t, ty) in TYPES.into_iter().enumerate() {
+            let order = (n + t) as u32;
+            check(shape, ty, [order % 3, order / 2 % 3, order / 3 % 2, 0], order % 4, 7 + n as u64);
+            check(shape, ty, [0, 0, 0, 0], (order + 1) % 4, 9 + n as u64);
+        }
+    }
+}
+
+/// Few rows, b too large to stay in the cache.
+#[test]
+fn narrow_shapes() {
+    for (m, n, k) in [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600)] {
+        check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
+        check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
+    }
+}
+
+#[test]
+fn random_shapes() {
+    let mut state = 12345u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for _ in 0..60 {
+        let shape = (1 + next(40) as usize, 1 + next(150) as usize, next(80) as usize);
+        let orders = [next(3) as u32, next(3) as u32, next(3) as u32, next(3) as u32];
+        check(shape, TYPES[next(5) as usize], orders, next(4) as u32, next(1 << 30));
+    }
+}
