@@ -57,11 +57,29 @@ impl Look<'_> {
                 };
                 Ok(title + &self.events.text(self, place, Some((e.event, element))))
             }
+            What::TileArray(_, count) if selection.picks_several() => self.several(&selection, *count),
+            What::Ring(r) if selection.picks_several() => self.several(&selection, r.count),
             _ => match self.array(&selection)? {
                 Some(array) => Ok(self.show(&array)),
                 None => Ok(format!("{}\n", self.line(name, &named.what))),
             },
         }
+    }
+
+    /// Some tiles of an array of so many, one after another: `p[0:2]`, `p[:, 0, 0:8]`.
+    fn several(&self, selection: &Selection, count: u32) -> Result<String, String> {
+        let first = selection.brackets.first().and_then(|b| b.first()).copied();
+        let picked = pick(&first.into_iter().collect::<Vec<_>>(), &[count as usize], &selection.name)?;
+        let mut text = String::new();
+        for element in picked.into_iter().flat_map(|(range, _)| range) {
+            let mut one = selection.clone();
+            if let Some(index) = one.brackets.first_mut().and_then(|b| b.first_mut()) {
+                *index = Index::At(element as i64);
+            }
+            let array = self.array(&one)?;
+            text.extend(array.map(|array| self.show(&array)));
+        }
+        Ok(text)
     }
 
     /// The name of the array that a selection is a part of: `t`, and `p[1]` of an array of tiles.

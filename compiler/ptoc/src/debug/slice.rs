@@ -7,7 +7,7 @@ use ptoc_syntax::ast::Expr;
 use std::ops::Range;
 
 /// An index: an expression as typed, or its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index<T = i64> {
     /// `3`: the axis is left out.
     At(T),
@@ -31,6 +31,13 @@ pub struct Selection {
     pub name: String,
     /// Indices, bracket by bracket.
     pub brackets: Vec<Vec<Index>>,
+}
+
+impl Selection {
+    /// Of an array of tiles: does it pick a range of them?
+    pub fn picks_several(&self) -> bool {
+        matches!(self.brackets.first().and_then(|b| b.first()), Some(Index::Range(..)))
+    }
 }
 
 impl Slice {

@@ -181,7 +181,14 @@ fn elements(look: &Look<'_>, selection: Selection) -> Result<Watched, String> {
     let (mut names, mut all, mut dtype) = (Vec::new(), Vec::new(), DType::F32);
     for (name, array) in arrays {
         let Some(array) = array else {
-            return Err(format!("`{name}` does not change: it is no tile, no tensor, no event and no `var`"));
+            return Err(match what {
+                // What a loop gives a name to is a value, and another one in the next iteration.
+                What::Scalar(_) | What::Block(_) => format!(
+                    "`{name}` is a value, and no place that changes: where it is defined again it is another one. \
+                     `break LINE` stops there, `display {name}` shows it at every stop"
+                ),
+                _ => format!("`{name}` does not change: it is no tile, no tensor, no event and no `var`"),
+            });
         };
         dtype = array.dtype;
         spots(look, &array, names.len(), &name, &mut all)?;

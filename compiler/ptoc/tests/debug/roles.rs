@@ -107,6 +107,8 @@ fn parts_of_arrays() {
          print a1[0][0:2:3]
          print a1[0] + 1
          print a0[0:2]
+         print a1[:, 0, 0:3]
+         print a1[1:3]
          print full[2]
          print full[0:1]
          print done[0]
