@@ -369,7 +369,7 @@ A target is a TOML file:\n\n\
 * `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
 * `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\
 * For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
-`-D capacity.LOCATION=BYTES` overrides one capacity; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
+`-D capacity.LOCATION=BYTES` overrides one capacity; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 
 const TIME_HEAD: &str = "\n## Time\n\n\
 `ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any machine. It says how\n\

@@ -1,6 +1,6 @@
 //! Placements that the compiler chooses, and those of the author as streams write them.
 
-use ptoc_ir::tile::{Coord as IrCoord, PlaceLeaf, Placement as IrPlacement};
+use ptoc_ir::tile::{PlaceLeaf, Placement as IrPlacement};
 use ptoc_pim_stream::placement::{Coord, Leaf};
 use ptoc_pim_stream::{Geometry, Placement};
 
@@ -9,27 +9,13 @@ pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
     Leaf { extent, coord, stride }
 }
 
-/// A coordinate of the source is the stream's of that name: both count pseudo-channels through all channels.
-fn coord(c: IrCoord) -> Coord {
-    match c {
-        IrCoord::Channel => Coord::Channel,
-        IrCoord::Pch => Coord::Pch,
-        IrCoord::Bg => Coord::Bg,
-        IrCoord::Bank => Coord::Bank,
-        IrCoord::Row => Coord::Row,
-        IrCoord::Col => Coord::Col,
-        IrCoord::Byte => Coord::Byte,
-        IrCoord::Unit => Coord::Unit,
-    }
-}
-
 /// The author's placement, from row 0 on. `None`: a number does not fit.
 pub fn of_author(p: &IrPlacement) -> Option<Placement> {
     let part = |l: &PlaceLeaf| {
         let extent = u32::try_from(l.extent).ok()?;
         let stride = u32::try_from(l.stride).ok()?;
         // A part that names nothing moves nowhere.
-        Some(l.coord.map_or(leaf(extent, Coord::Byte, 0), |c| leaf(extent, coord(c), stride)))
+        Some(l.coord.map_or(leaf(extent, Coord::Byte, 0), |c| leaf(extent, c, stride)))
     };
     let dims = p.dims.iter().map(|d| d.iter().map(part).collect()).collect::<Option<_>>()?;
     Some(Placement { dims, row: 0, replicated: p.replicated })
@@ -142,9 +128,9 @@ mod tests {
     #[test]
     fn pseudo_channels_of_the_author() {
         let part = |extent, coord, stride| PlaceLeaf { extent, coord, stride };
-        let pch = Some(IrCoord::Pch);
+        let pch = Some(Coord::Pch);
         let of = |dims: Vec<Vec<PlaceLeaf>>| of_author(&IrPlacement { dims, replicated: false }).map(|p| p.dims);
-        let elements = vec![part(16, Some(IrCoord::Byte), 2)];
+        let elements = vec![part(16, Some(Coord::Byte), 2)];
         assert_eq!(of(vec![vec![part(3, pch, 3)], elements.clone()]).unwrap()[0], [leaf(3, Coord::Pch, 3)]);
         assert_eq!(of(vec![vec![part(8, pch, 1)], elements.clone()]).unwrap()[0], [leaf(8, Coord::Pch, 1)]);
         assert_eq!(of(vec![vec![part(1 << 40, pch, 1)], elements]), None);

@@ -6,6 +6,7 @@
 
 use crate::stream::TensorDecl;
 use crate::unit::UnitConfig;
+use std::fmt;
 
 /// Counts of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,35 +74,47 @@ impl Geometry {
     }
 }
 
-/// A coordinate of the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A coordinate of the memory: what the language calls so, and the stream too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coord {
-    /// Channel.
+    /// Channel, counted through all stacks. A step is as many pseudo-channels as a channel has.
     Channel,
-    /// Pseudo-channel.
+    /// Pseudo-channel, counted through all channels.
     Pch,
-    /// Bank group.
+    /// Bank group of a pseudo-channel.
     Bg,
-    /// Bank in its group; beside `unit`, bank of the unit.
+    /// Bank of a group; beside `unit`, bank of the unit.
     Bank,
-    /// Row of the bank.
+    /// Row of a bank, counted from the first one that the placed thing has.
     Row,
-    /// Burst of the row.
+    /// Burst of a row.
     Col,
-    /// Byte of the burst.
+    /// Byte of a burst.
     Byte,
-    /// Processing unit; stands for channel, pseudo-channel, bank group and bank.
+    /// Processing unit: those of a bank group first, then those of a pseudo-channel, then those of all. It stands for channel,
+    /// pseudo-channel, bank group and bank.
     Unit,
 }
 
 impl Coord {
-    /// All, in the order of their codes.
+    /// All of them, coarse to fine, in the order of their codes.
     pub const ALL: [Coord; 8] =
         [Coord::Channel, Coord::Pch, Coord::Bg, Coord::Bank, Coord::Row, Coord::Col, Coord::Byte, Coord::Unit];
 
-    /// The word of the text form.
+    /// The name, as in `1@row`.
     pub fn name(self) -> &'static str {
         ["channel", "pch", "bg", "bank", "row", "col", "byte", "unit"][self as usize]
+    }
+
+    /// The coordinate with that name.
+    pub fn from_name(name: &str) -> Option<Coord> {
+        Coord::ALL.into_iter().find(|c| c.name() == name)
+    }
+}
+
+impl fmt::Display for Coord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

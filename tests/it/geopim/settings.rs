@@ -63,6 +63,31 @@ fn a_scratchpad_reads_less() {
     assert!(shared > 0);
 }
 
+/// A scratchpad is one memory with one port: a burst every two cycles for all units of a channel, whose banks give each a burst in the
+/// time. Many units that share much wait for it, and `spec/geopim.md` says so.
+#[test]
+fn a_scratchpad_has_one_port() {
+    let spec =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/geopim.md")).expect("the specification");
+    let counts: Vec<(u64, u64)> = [("none", 0), ("1 KB", 1024), ("4 KB", 4096)]
+        .into_iter()
+        .map(|(name, bytes)| {
+            let bytes = bytes.to_string();
+            let sizes = [("B", "1"), ("H", "8"), ("W", "8"), ("Q", "24"), ("S", "32"), ("unit.scratchpad", &bytes)];
+            let sizes: Vec<(String, String)> = sizes.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
+            let ran = run("sampling.tile", "pixelsplat", &sizes, &Arrays::new(), 1);
+            let shared: u64 = sampled(&ran.outcome).iter().map(|u| u.shared).sum();
+            let row = spec.lines().find(|l| l.starts_with(&format!("| {name} |"))).expect("a row of the table");
+            let said: Vec<u64> = row.split('|').filter_map(|c| c.trim().replace(',', "").parse().ok()).collect();
+            assert_eq!(said[2..], [shared, ticks(&ran)], "{row}");
+            (ticks(&ran), shared)
+        })
+        .collect();
+    // 500 MHz beside ticks of 1 ns; the three units are in one channel.
+    assert!(counts.iter().all(|(ticks, shared)| *ticks >= 4 * shared), "{counts:?}");
+    assert!(counts.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{counts:?}");
+}
+
 /// Mission table, row 85: 512 units, and 6 x 8 x 32 = 1536. A kernel of 600 blocks runs where there are as many units.
 #[test]
 fn more_stacks_more_units() {

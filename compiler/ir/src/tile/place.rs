@@ -2,48 +2,7 @@
 
 use std::fmt;
 
-/// A coordinate of a placement. They are added up along the leaves of a layout, and never carried into the next one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Coord {
-    /// Channel, counted through all stacks. A step is as many pseudo-channels as a channel has.
-    Channel,
-    /// Pseudo-channel, counted through all channels.
-    Pch,
-    /// Bank group of a pseudo-channel.
-    Bg,
-    /// Bank of a group.
-    Bank,
-    /// Row of a bank, counted from the first one that the placed thing has.
-    Row,
-    /// Burst of a row.
-    Col,
-    /// Byte of a burst.
-    Byte,
-    /// Processing unit: those of a bank group first, then those of a pseudo-channel, then those of all.
-    Unit,
-}
-
-impl Coord {
-    /// All of them, coarse to fine.
-    pub const ALL: [Coord; 8] =
-        [Coord::Channel, Coord::Pch, Coord::Bg, Coord::Bank, Coord::Row, Coord::Col, Coord::Byte, Coord::Unit];
-
-    /// The name in the language, as in `1@row`.
-    pub fn name(self) -> &'static str {
-        ptoc_layout::NAMED_UNITS[self as usize]
-    }
-
-    /// The coordinate with that name.
-    pub fn from_name(name: &str) -> Option<Coord> {
-        Coord::ALL.into_iter().find(|c| c.name() == name)
-    }
-}
-
-impl fmt::Display for Coord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use ptoc_pim_stream::placement::Coord;
 
 /// Part of a dimension: `extent` steps of `stride` along a coordinate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -165,6 +124,7 @@ mod tests {
         for c in Coord::ALL {
             assert_eq!(Coord::from_name(c.name()), Some(c));
             assert_eq!(Coord::ALL[c as usize], c);
+            assert_eq!(ptoc_layout::NAMED_UNITS[c as usize], c.name());
         }
         assert_eq!(Coord::from_name("rank"), None);
     }

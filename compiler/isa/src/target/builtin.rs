@@ -58,7 +58,7 @@ impl Target {
         Target::builtin(name)
     }
 
-    /// The target with `capacity.<memory>` set, as `-D capacity.Vec=262144` asks; E0655 if there is no such location.
+    /// The target with `capacity.<memory>` set, as `-D capacity.Vec=262144` asks; E0654 if there is no such location.
     pub fn override_capacity(self, location: &str, bytes: u64) -> Result<Target, Diagnostic> {
         let Some(loc) = Loc::from_name(location) else {
             let mut error =

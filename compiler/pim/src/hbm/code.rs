@@ -23,22 +23,27 @@ pub enum Bring {
     Lanes(u16),
 }
 
-/// A step of the units.
+/// What the host writes to the registers of all units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The host writes a vector register of all units.
-    Bring {
+pub enum HostWrite {
+    /// A vector register.
+    Vector {
         /// GRF_B, not GRF_A.
         file_b: bool,
         /// Which.
         index: u8,
         /// What.
         what: Bring,
-        /// For whom.
-        span: Span,
     },
-    /// The host writes the scalars: all products' are the first, all sums' the second.
-    Scalars(u16, u16, Span),
+    /// The scalars: all products' are the first, all sums' the second.
+    Scalars(u16, u16),
+}
+
+/// What happens to the units, and for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The host writes.
+    Host(HostWrite, Span),
     /// An instruction with registers, and its column command.
     Step {
         /// What.
@@ -338,7 +343,8 @@ impl Coder<'_> {
     }
 
     fn bring(&mut self, o: Operand, what: Bring, span: Span) {
-        self.events.push(Event::Bring { file_b: o.place == File::GrfB, index: o.index, what, span });
+        let write = HostWrite::Vector { file_b: o.place == File::GrfB, index: o.index, what };
+        self.events.push(Event::Host(write, span));
     }
 
     /// The scalar's operand.
@@ -351,7 +357,7 @@ impl Coder<'_> {
                 self.scalars.1 = Some(c)
             }
             let (m, a) = (self.scalars.0.unwrap_or(0), self.scalars.1.unwrap_or(0));
-            self.events.push(Event::Scalars(m, a, span));
+            self.events.push(Event::Host(HostWrite::Scalars(m, a), span));
         }
         Operand { place: if product { File::SrfM } else { File::SrfA }, index: 0 }
     }

@@ -3,7 +3,7 @@
 //! A controller may exchange commands between fences. So a fence stands wherever order counts: behind a group of eight, whose
 //! registers follow from the columns, behind every single step, and between the host's writes and the units' steps.
 
-use super::code::Bring;
+use super::code::{Bring, HostWrite};
 use super::node::BankBurst;
 use super::program::{Group, Segment};
 use crate::Lines;
@@ -70,7 +70,7 @@ impl Emitter<'_> {
 
     fn group(&mut self, group: &Group) {
         match *group {
-            Group::Bring { file_b, index, what, span } => {
+            Group::Host(HostWrite::Vector { file_b, index, what }, span) => {
                 self.line(span);
                 let first = if file_b { *GRF_B_COLUMNS.start() } else { *GRF_A_COLUMNS.start() };
                 let data = match what {
@@ -93,7 +93,7 @@ impl Emitter<'_> {
                 }
                 self.ops.push(control(0, REGISTER_ROW, col, data));
             }
-            Group::Scalars(products, sums, span) => {
+            Group::Host(HostWrite::Scalars(products, sums), span) => {
                 self.line(span);
                 let mut bytes = [0; BURST];
                 for (n, lane) in bytes.chunks_exact_mut(2).enumerate() {

@@ -3,7 +3,7 @@
 //! An event waits for those before it that write what it reads or writes, or read what it writes: registers, scalars, bursts. Of
 //! those that wait for nothing, the one is next that continues the last one; else one like it; else the first in the old order.
 
-use super::code::Event;
+use super::code::{Event, HostWrite};
 use super::program::continues;
 use ptoc_pim_stream::crf::{Alu, Instruction, Operand, Place as File};
 use rustc_hash::FxHashMap;
@@ -20,11 +20,11 @@ enum Thing {
 /// What is read, and what is written.
 fn touched(event: &Event) -> (Vec<Thing>, Vec<Thing>) {
     match *event {
-        Event::Bring { file_b, index, .. } => {
+        Event::Host(HostWrite::Vector { file_b, index, .. }, _) => {
             let place = if file_b { File::GrfB } else { File::GrfA };
             (Vec::new(), vec![Thing::Register(Operand { place, index })])
         }
-        Event::Scalars(..) => (Vec::new(), vec![Thing::Scalars]),
+        Event::Host(HostWrite::Scalars(..), _) => (Vec::new(), vec![Thing::Scalars]),
         Event::Step { instruction, at, .. } => {
             let Instruction::Alu { op, dst, a, b, .. } = instruction else { return (Vec::new(), Vec::new()) };
             let thing = |o: Operand| match o.place {
@@ -67,7 +67,7 @@ pub fn ordered(events: &[Event]) -> Vec<Event> {
     while let Some(&first) = ready.first() {
         let like = |n: &&usize| match (out.last(), &events[**n]) {
             (Some(last), next) if matches!(last, Event::Step { .. }) => continues(last, next),
-            (Some(Event::Bring { .. }), Event::Bring { .. }) => true,
+            (Some(Event::Host(HostWrite::Vector { .. }, _)), Event::Host(HostWrite::Vector { .. }, _)) => true,
             _ => false,
         };
         // Far ahead there may be much that is ready; what is near is enough.

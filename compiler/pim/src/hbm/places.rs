@@ -174,15 +174,15 @@ pub fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     };
     match coord {
         _ if leaf.extent <= 1 => Some(Vec::new()),
-        tile::Coord::Channel => plain(Coord::Channel),
-        tile::Coord::Pch => digits(leaf.extent, leaf.stride, 2, g),
-        tile::Coord::Bg => plain(Coord::Bg),
-        tile::Coord::Bank => plain(Coord::Bank),
-        tile::Coord::Row => plain(Coord::Row),
-        tile::Coord::Col => plain(Coord::Col),
-        tile::Coord::Byte => plain(Coord::Byte),
+        Coord::Channel => plain(Coord::Channel),
+        Coord::Pch => digits(leaf.extent, leaf.stride, 2, g),
+        Coord::Bg => plain(Coord::Bg),
+        Coord::Bank => plain(Coord::Bank),
+        Coord::Row => plain(Coord::Row),
+        Coord::Col => plain(Coord::Col),
+        Coord::Byte => plain(Coord::Byte),
         // Units of a bank group are two banks apart.
-        tile::Coord::Unit => digits(leaf.extent, leaf.stride.checked_mul(2)?, 0, g),
+        Coord::Unit => digits(leaf.extent, leaf.stride.checked_mul(2)?, 0, g),
     }
 }
 
@@ -195,20 +195,20 @@ fn of_units(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     let units = |extent, each: u32| Some(Leaf { extent, coord: Coord::Unit, stride: stride.checked_mul(each)? });
     let plain = |coord| Some(Leaf { extent, coord, stride });
     let one = match coord {
-        tile::Coord::Channel => units(extent, groups * g.bg * g.pch),
-        tile::Coord::Pch => units(extent, groups * g.bg),
-        tile::Coord::Bg => units(extent, groups),
-        tile::Coord::Unit => units(extent, 1),
-        tile::Coord::Bank if stride.is_multiple_of(2) => Some(Leaf { extent, coord: Coord::Unit, stride: stride / 2 }),
-        tile::Coord::Bank if stride == 1 && extent == 2 => plain(Coord::Bank),
-        tile::Coord::Bank if stride == 1 && extent.is_multiple_of(2) => {
+        Coord::Channel => units(extent, groups * g.bg * g.pch),
+        Coord::Pch => units(extent, groups * g.bg),
+        Coord::Bg => units(extent, groups),
+        Coord::Unit => units(extent, 1),
+        Coord::Bank if stride.is_multiple_of(2) => Some(Leaf { extent, coord: Coord::Unit, stride: stride / 2 }),
+        Coord::Bank if stride == 1 && extent == 2 => plain(Coord::Bank),
+        Coord::Bank if stride == 1 && extent.is_multiple_of(2) => {
             let parts = [(2, Coord::Bank), (extent / 2, Coord::Unit)];
             return Some(parts.map(|(extent, coord)| Leaf { extent, coord, stride: 1 }).into());
         }
-        tile::Coord::Bank => None,
-        tile::Coord::Row => plain(Coord::Row),
-        tile::Coord::Col => plain(Coord::Col),
-        tile::Coord::Byte => plain(Coord::Byte),
+        Coord::Bank => None,
+        Coord::Row => plain(Coord::Row),
+        Coord::Col => plain(Coord::Col),
+        Coord::Byte => plain(Coord::Byte),
     };
     one.map(|l| vec![l])
 }
@@ -232,7 +232,7 @@ pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
     let c = on.at(at);
     let [channel, pch, bg, bank, .., unit] = c;
     let groups = i64::from(g.bank / 2);
-    let (bank, bg) = if on.names(tile::Coord::Unit) { (unit % groups * 2, unit / groups) } else { (bank, bg) };
+    let (bank, bg) = if on.names(Coord::Unit) { (unit % groups * 2, unit / groups) } else { (bank, bg) };
     let (pch, bg) = (pch + bg / i64::from(g.bg), bg % i64::from(g.bg));
     let pch = pch + channel * i64::from(g.pch);
     let (channel, pc) = (pch / i64::from(g.pch), pch % i64::from(g.pch));
@@ -245,7 +245,7 @@ pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
 /// its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the dimension before it. With `only`,
 /// that dimension alone goes through units, and the others are one block after the other.
 pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placement {
-    use tile::Coord as C;
+    use Coord as C;
     let mut free = vec![
         (C::Bank, i64::from(g.bank / 2), 2),
         (C::Bg, i64::from(g.bg), 1),
@@ -362,7 +362,7 @@ mod tests {
 
     const G: Geometry = Geometry { channel: 8, pch: 2, bg: 4, bank: 4, row: 4096, col: 32, burst: 32 };
 
-    fn on(dims: Vec<Vec<(i64, Option<tile::Coord>, i64)>>) -> tile::Placement {
+    fn on(dims: Vec<Vec<(i64, Option<Coord>, i64)>>) -> tile::Placement {
         let leaf = |(extent, coord, stride)| PlaceLeaf { extent, coord, stride };
         tile::Placement {
             dims: dims.into_iter().map(|d| d.into_iter().map(leaf).collect()).collect(),
@@ -377,14 +377,14 @@ mod tests {
     /// Units of a bank group, of a pseudo-channel, of all; pseudo-channels through the channels.
     #[test]
     fn coordinates_are_counted_through() {
-        let all = on(vec![vec![(128, Some(tile::Coord::Unit), 1)]]);
+        let all = on(vec![vec![(128, Some(Coord::Unit), 1)]]);
         for n in 0..128 {
             let pch = n / 8;
             assert_eq!(home(&all, &[n], &G), Some(unit((pch / 2) as u16, (pch % 2) as u16, (n % 8) as u32)));
         }
-        let more = on(vec![vec![(129, Some(tile::Coord::Unit), 1)]]);
+        let more = on(vec![vec![(129, Some(Coord::Unit), 1)]]);
         assert_eq!(home(&more, &[128], &G), None);
-        let pchs = on(vec![vec![(16, Some(tile::Coord::Pch), 1), (3, None, 0)]]);
+        let pchs = on(vec![vec![(16, Some(Coord::Pch), 1), (3, None, 0)]]);
         assert_eq!([home(&pchs, &[5], &G), home(&pchs, &[21], &G)], [Some(unit(2, 1, 0)); 2]);
     }
 
@@ -393,9 +393,7 @@ mod tests {
     fn leaves_keep_their_places() {
         let config = UnitConfig::HbmPim(ptoc_pim_stream::unit::HbmPim::default());
         let mut split_up = 0;
-        for (coord, most) in
-            [(tile::Coord::Unit, 128), (tile::Coord::Pch, 16), (tile::Coord::Bg, 4), (tile::Coord::Channel, 8)]
-        {
+        for (coord, most) in [(Coord::Unit, 128), (Coord::Pch, 16), (Coord::Bg, 4), (Coord::Channel, 8)] {
             for stride in 1..most {
                 for extent in 2..=(most - 1) / stride + 1 {
                     let leaf = PlaceLeaf { extent, coord: Some(coord), stride };

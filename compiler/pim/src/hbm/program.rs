@@ -1,7 +1,7 @@
 //! Instructions to programs: eight steps on successive columns are one instruction with automatic indices, what repeats is a JUMP,
 //! and a program has at most 32 words. Longer work is several programs, each written where the one before ends.
 
-use super::code::{Bring, Event};
+use super::code::{Event, HostWrite};
 use super::node::BankBurst;
 use ptoc_diagnostics::Span;
 use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, Place as File};
@@ -9,19 +9,8 @@ use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, Place as File};
 /// What is done to the units at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The host writes a register.
-    Bring {
-        /// GRF_B, not GRF_A.
-        file_b: bool,
-        /// Which.
-        index: u8,
-        /// What.
-        what: Bring,
-        /// For whom.
-        span: Span,
-    },
-    /// The host writes the scalars of products and of sums.
-    Scalars(u16, u16, Span),
+    /// The host writes.
+    Host(HostWrite, Span),
     /// Commands to successive columns.
     Steps {
         /// Executed by all of them.
@@ -110,8 +99,7 @@ pub fn groups(events: &[Event]) -> Vec<Group> {
             continue;
         }
         out.push(match event {
-            Event::Bring { file_b, index, what, span } => Group::Bring { file_b, index, what, span },
-            Event::Scalars(m, a, span) => Group::Scalars(m, a, span),
+            Event::Host(what, span) => Group::Host(what, span),
             Event::Step { instruction, write, at, span } => {
                 Group::Steps { word: instruction, write, at, count: 1, span }
             }

@@ -3,15 +3,18 @@
 //! Tiles are bursts: element (i, j) is lane `j % 16` of burst `j / 16` of row `i`. A tile's burst holds an expression and how many
 //! of its lanes count; what the other lanes hold never reaches a tensor.
 
+mod access;
+mod arithmetic;
+
 use super::Res;
 use super::node::{BankBurst, Node, NodeId, Nodes};
-use super::places::{Home, Places, Where};
+use super::places::{Home, Places};
 use super::turn::Turns;
 use crate::advice;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, Tile, TileRef, Value, ViewRef};
-use ptoc_isa::{BinOp, Loc, Order, Reduce, Sem, TileType, UnOp};
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value};
+use ptoc_isa::{Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -330,204 +333,6 @@ impl<'t> Tracer<'t> {
             }
         }
         out.into_iter().try_for_each(|(i, b, node)| self.put(w, i, b, node, span))
-    }
-
-    fn binary(&mut self, op: BinOp, a: NodeId, b: NodeId, name: &str, span: Span) -> Res<NodeId> {
-        let zero = |n: NodeId, nodes: &Nodes| nodes.get(n) == Node::Const(0);
-        Ok(match op {
-            BinOp::Add => self.add(a, b, span),
-            BinOp::Sub => self.nodes.sub(a, b, span),
-            BinOp::Mul => self.nodes.intern(Node::Mul(a, b), span),
-            BinOp::Max if zero(b, self.nodes) => self.nodes.intern(Node::Relu(a), span),
-            BinOp::Max if zero(a, self.nodes) => self.nodes.intern(Node::Relu(b), span),
-            _ => return self.cannot_combine(op, name, span),
-        })
-    }
-
-    /// Operations that the units lack, with what they would do instead.
-    fn cannot_combine<T>(&self, op: BinOp, name: &str, span: Span) -> Res<T> {
-        if !matches!(op, BinOp::Max | BinOp::Min) {
-            return self.lacks(span, name);
-        }
-        let (word, instead) = match op {
-            BinOp::Max => ("max", "a + max(b - a, 0.0)"),
-            _ => ("min", "a - max(a - b, 0.0)"),
-        };
-        let message = format!("an HBM-PIM unit has no {name}");
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, message)
-                .with_label("no instruction of the unit")
-                .with_note(format!(
-                    "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no operation rounds, \
-                     and may be NaN for infinities"
-                ))
-                .with_help(format!("write `{instead}` if that will do, or {}", advice::host(self.kernel))),
-        ))
-    }
-
-    /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by a MAC.
-    pub(super) fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
-        let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..));
-        let node = match (self.nodes.get(a), self.nodes.get(b)) {
-            (_, Node::Const(c)) if !product(a) => Node::AddScalar(a, c),
-            (Node::Const(c), _) if !product(b) => Node::AddScalar(b, c),
-            _ => Node::Add(a, b),
-        };
-        self.nodes.intern(node, span)
-    }
-
-    fn with_scalar(&mut self, op: BinOp, a: NodeId, s: u16, reversed: bool, name: &str, span: Span) -> Res<NodeId> {
-        let node = match op {
-            BinOp::Add => Node::AddScalar(a, s),
-            BinOp::Mul => Node::MulScalar(a, s),
-            // x - s is x + (-s); s - x is (-1 * x) + s.
-            BinOp::Sub if !reversed => Node::AddScalar(a, s ^ 0x8000),
-            BinOp::Sub => {
-                let minus = self.nodes.intern(Node::MulScalar(a, super::node::MINUS_ONE), span);
-                Node::AddScalar(minus, s)
-            }
-            BinOp::Max if s == 0 => Node::Relu(a),
-            _ => return self.cannot_combine(op, name, span),
-        };
-        Ok(self.nodes.intern(node, span))
-    }
-
-    /// Calls `f` with row, burst, lanes and the number of the first element in the tensor.
-    fn view(&self, numbers: &Numbers<'_>, v: &ViewRef, w: &Window, span: Span) -> Res<Vec<(u32, u32, u32, u64)>> {
-        let name = &self.kernel.tensors[v.tensor].name;
-        if self.kernel.tensors[v.tensor].dtype != DType::F16 {
-            return self.cannot(span, format!("`{name}` is not f16, and HBM-PIM's units compute in f16"));
-        }
-        let offset = numbers.known_index(v.offset, span)?;
-        let [rows, cols] = [numbers.known_index(v.strides[0], span)?, numbers.known_index(v.strides[1], span)?];
-        let ([rows, cols], word) = if w.down { ([cols, rows], "rows") } else { ([rows, cols], "columns") };
-        if cols != 1 && w.cols > 1 {
-            return error(
-                codes::UNIT_LANES,
-                span,
-                format!("the {word} of this window of `{name}` are {cols} elements apart"),
-                "not next to each other",
-                "lanes are successive elements of a burst: let the host move the data, or choose the other dimension",
-            );
-        }
-        let mut out = Vec::new();
-        for i in 0..w.rows {
-            for b in 0..w.bursts() {
-                let at = offset + i64::from(i) * rows + i64::from(b * LANES);
-                out.push((i, b, w.lanes(b), at as u64));
-            }
-        }
-        Ok(out)
-    }
-
-    fn load(&mut self, numbers: &Numbers<'_>, d: &TileRef, v: &ViewRef, span: Span) -> Res {
-        let w = self.window(numbers, d, span)?;
-        let file_b = self.kernel.tiles[d.tile].ty.loc == Loc::GrfB;
-        let tensor = v.tensor.as_u32();
-        for (i, b, lanes, at) in self.view(numbers, v, &w, span)? {
-            let node = match self.places.find(tensor, at, lanes, self.home) {
-                Where::Host => Node::Host { tensor, offset: 2 * at, file_b },
-                Where::Bank(at) => match self.written.get(&at) {
-                    // What the block has stored is what it stored.
-                    Some(slot) if slot.lanes >= lanes => {
-                        let node = slot.node;
-                        self.put(&w, i, b, node, span)?;
-                        continue;
-                    }
-                    Some(_) => {
-                        return self.cannot(
-                            span,
-                            "these lanes were stored in several parts, and a unit reads them at once".into(),
-                        );
-                    }
-                    None => Node::Bank { at },
-                },
-                other => return self.unreachable(v, at, lanes, &other, span),
-            };
-            let node = self.nodes.intern(node, span);
-            self.put(&w, i, b, node, span)?;
-        }
-        Ok(())
-    }
-
-    fn store(&mut self, numbers: &Numbers<'_>, v: &ViewRef, a: &TileRef, span: Span) -> Res {
-        let w = self.window(numbers, a, span)?;
-        let t = &self.kernel.tensors[v.tensor];
-        if t.place.as_ref().is_some_and(|p| p.replicated) {
-            let message = format!("`{}` has a copy in every unit's bank, and a block would write one of them", t.name);
-            return Err(Box::new(
-                Diagnostic::error(codes::UNIT_REACH, span, message)
-                    .with_label("one of many copies")
-                    .with_secondary(t.span, "`over unit`")
-                    .with_help("place what blocks write once: leave `over unit` out"),
-            ));
-        }
-        for (i, b, lanes, at) in self.view(numbers, v, &w, span)? {
-            let node = self.take(&w, i, b, span)?;
-            let to = match self.places.find(v.tensor.as_u32(), at, lanes, self.home) {
-                Where::Bank(to) => to,
-                other => return self.unreachable(v, at, lanes, &other, span),
-            };
-            let more = self.places.elements(self.home, to).saturating_sub(lanes);
-            if more > 0 {
-                let name = &self.kernel.tensors[v.tensor].name;
-                return error(
-                    codes::UNIT_LANES,
-                    span,
-                    format!("{lanes} lanes of a burst of `{name}` are stored, and {more} more of them hold elements"),
-                    "a part of a burst",
-                    "a unit writes all 16 lanes: store whole bursts, or place the tensor with fewer elements in a burst",
-                );
-            }
-            self.written.insert(to, Slot { node, lanes });
-            self.trace.stores.push(Store { at: to, node, lanes, span });
-        }
-        Ok(())
-    }
-
-    fn unreachable<T>(&self, v: &ViewRef, at: u64, lanes: u32, how: &Where, span: Span) -> Res<T> {
-        let t = &self.kernel.tensors[v.tensor];
-        let (name, home) = (&t.name, self.home);
-        let message = match how {
-            Where::Other(there) => {
-                format!("element {at} of `{name}` is in the banks of unit {there}, and the block runs on unit {home}")
-            }
-            Where::Lanes => {
-                format!("{lanes} elements of `{name}` from element {at} on are not lanes 0 to {} of a burst", lanes - 1)
-            }
-            _ => format!("`{name}` is not in the memory, where the block stores element {at}"),
-        };
-        let (placed, blocks) = (t.place.is_some(), self.kernel.on.is_some());
-        let input = t.dir == TensorDir::In;
-        let help = match (how, placed) {
-            (Where::Lanes, true) => {
-                "let `at` put 16 successive elements into a burst, `2@byte`, and begin windows at the first of them; or leave `at` out"
-            }
-            (Where::Lanes, false) => {
-                "begin windows at multiples of 16 columns, or say where the tensor is: `at LAYOUT`, 16 successive elements in a burst"
-            }
-            (Where::Other(_), true) if input => {
-                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements; what all blocks read can \
-                 have a copy with every unit: `at LAYOUT over unit`"
-            }
-            (Where::Other(_), true) if !blocks => {
-                "say with `on` of the grid which unit runs a block: the one that `at` gives its elements to"
-            }
-            (Where::Other(_), true) => {
-                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements"
-            }
-            (Where::Other(_), false) => {
-                "a block reaches its own part of what the compiler places: let it touch that alone, or say where the tensor is: `at LAYOUT`"
-            }
-            (Where::Host | Where::Bank(_), _) => "say where the tensor is: `at LAYOUT`",
-        };
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_REACH, span, message)
-                .with_label("out of the unit's reach")
-                .with_secondary(t.span, if placed { "placed here" } else { "placed by the compiler" })
-                .with_note("a unit reads and writes bursts of its own two banks, lane by lane")
-                .with_help(help),
-        ))
     }
 }
 

@@ -8,7 +8,7 @@ use ptoc_isa::{Loc, Target};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// Lists targets with the memory, capacity and alignment of each location.
+/// Lists targets with the memory, capacity and alignment of each location, and with what `-D` sets of their units.
 pub fn targets(args: &TargetsArgs, io: &mut Io<'_>) -> u8 {
     let chosen: Vec<&Target> = match &args.name {
         None => Target::all().iter().collect(),
@@ -57,6 +57,12 @@ fn table(t: &Target) -> String {
         );
         let _ = writeln!(out, "  a kernel of the host has {} bytes of Vec", t.host().capacity(Loc::Vec));
     }
+    let settings = t.settings();
+    let width = settings.iter().map(|s| s.name.len() + s.value.len() + 1).max().unwrap_or(0);
+    for (n, s) in settings.iter().enumerate() {
+        let set = format!("{}={}", s.name, s.value);
+        let _ = writeln!(out, "  {}  {set:<width$}  {} ({})", if n == 0 { "-D" } else { "  " }, s.what, s.allowed);
+    }
     out
 }
 
@@ -77,6 +83,10 @@ fn object(t: &Target) -> Value {
             "bank_groups": d.bank_groups, "banks": d.banks, "rows": d.rows, "bursts": d.bursts,
             "burst_bytes": d.burst_bytes,
         });
+        let settings = t.settings().into_iter().map(|s| {
+            json!({"name": s.name, "value": s.value, "what": s.what, "allowed": s.allowed.to_string().replace('`', "")})
+        });
+        object["settings"] = settings.collect();
     }
     object
 }

@@ -1,0 +1,250 @@
+//! The queries of a launch: what every block samples and where it stores, and whether that is what units go through by themselves.
+
+use super::{Refused, refuse, unit_of};
+use crate::advice;
+use crate::eval::{Numbers, Visitor, Window};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Stmt, Tile};
+use ptoc_isa::{Oob, RoundMode, Sem, Target, lookup};
+use ptoc_tensor::DType;
+
+/// One query: a TSAMPLE and the TSTORE of its result.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    pub(super) unit: i64,
+    pub(super) map: Window,
+    pub(super) geo: Window,
+    pub(super) attn: Window,
+    pub(super) offs: Option<Window>,
+    pub(super) fold: bool,
+    pub(super) border: Oob,
+    pub(super) channels: i64,
+    pub(super) out: Option<(u32, i64)>,
+    pub(super) span: Span,
+}
+
+/// Where a tile's value stands on its way to the output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Sum,
+    Rounded,
+}
+
+struct Block<'k> {
+    kernel: &'k Kernel,
+    unit: i64,
+    queries: Vec<Query>,
+    tiles: Vec<(Tile, usize, State)>,
+}
+
+impl Block<'_> {
+    /// What the fixed program of a unit does not contain.
+    fn cannot<T>(&self, span: Span, message: String) -> Result<T, Refused> {
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                .with_label("no unit does this")
+                .with_note("a unit's program is fixed: TSAMPLE, and TSTORE of the sums rounded to f16")
+                .with_help(advice::host(self.kernel)),
+        ))
+    }
+
+    fn tile(&self, o: &Operand) -> Option<Tile> {
+        match o {
+            Operand::Tile(t) if t.element.is_none() && t.origin.is_none() => Some(t.tile),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, o: &Operand, state: State) -> Option<usize> {
+        let tile = self.tile(o)?;
+        self.tiles.iter().rev().find(|(t, ..)| *t == tile).filter(|(_, _, s)| *s == state).map(|(_, q, _)| *q)
+    }
+}
+
+impl Visitor for Block<'_> {
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Result<(), Refused> {
+        let window = |n: usize| match inst.operands.get(n) {
+            Some(Operand::View(v)) => Some(numbers.window(v)),
+            _ => None,
+        };
+        match inst.instr.get().sem {
+            Sem::Sample => {
+                let (Some(tile), Some(map), Some(geo), Some(attn)) =
+                    (self.tile(&inst.operands[0]), window(1), window(2), window(3))
+                else {
+                    return self.cannot(span, "a unit samples into a whole tile".into());
+                };
+                let channels = map.shape.last().copied().unwrap_or(0);
+                self.tiles.push((tile, self.queries.len(), State::Sum));
+                self.queries.push(Query {
+                    unit: self.unit,
+                    map,
+                    geo,
+                    attn,
+                    offs: window(4),
+                    fold: inst.attrs.fold.unwrap_or(true),
+                    border: inst.attrs.oob.unwrap_or(Oob::Clamp),
+                    channels,
+                    out: None,
+                    span,
+                });
+                Ok(())
+            }
+            _ if Some(inst.instr) == lookup("TCVT") => {
+                let from = self.holds(&inst.operands[1], State::Sum);
+                let (Some(query), Some(to)) = (from, self.tile(&inst.operands[0])) else {
+                    return self.cannot(span, "a unit converts nothing but its sums".into());
+                };
+                let rint = inst.attrs.round.is_none_or(|r| r == RoundMode::Rint);
+                if self.kernel.tiles[to].ty.dtype != DType::F16 || !rint {
+                    let message = "a unit rounds its sums to the nearest f16 and to nothing else".into();
+                    return self.cannot(span, message);
+                }
+                self.tiles.push((to, query, State::Rounded));
+                Ok(())
+            }
+            _ if Some(inst.instr) == lookup("TSTORE") => {
+                let stored = inst.operands.iter().find_map(|o| self.holds(o, State::Rounded));
+                let view = inst.operands.iter().find_map(|o| match o {
+                    Operand::View(v) => Some(numbers.window(v)),
+                    _ => None,
+                });
+                let (Some(query), Some(view), false) = (stored, view, inst.attrs.atomic_add) else {
+                    let message = "a unit stores its sums, rounded to f16, and nothing else".into();
+                    return refuse(codes::UNIT_CANNOT, span, message, "write `TSTORE(y[..], f16(acc))`");
+                };
+                let q = &mut self.queries[query];
+                let row = view.shape.last() == Some(&q.channels) && view.strides.last() == Some(&1);
+                if q.out.is_some() || !row {
+                    let message = "a unit writes the result of a query once, as a row of its channels".into();
+                    return refuse(codes::UNIT_CANNOT, span, message, "store the tile as a whole, once");
+                }
+                q.out = Some((view.tensor, view.offset));
+                Ok(())
+            }
+            _ => {
+                let name = inst.instr.get().name;
+                self.cannot(span, format!("a GeoPIM unit has no {name}"))
+            }
+        }
+    }
+
+    fn other(&mut self, stmt: &Stmt, _: &Numbers<'_>) -> Result<(), Refused> {
+        let what = match &stmt.op {
+            Op::Load { .. } | Op::TileGet { .. } => "reads numbers that decide what it does",
+            Op::Print { .. } => "prints",
+            Op::Copy(_) => "copies along a nest of axes",
+            _ => "does this",
+        };
+        self.cannot(stmt.span, format!("no GeoPIM unit {what}"))
+    }
+}
+
+/// The queries of all blocks, in order.
+pub(super) fn queries(kernel: &Kernel, values: &[u64], target: &Target) -> Result<Vec<Query>, Refused> {
+    let mut numbers = Numbers::new(kernel, values);
+    let grid = numbers.grid();
+    let blocks: i64 = grid.iter().product();
+    let mut all = Vec::new();
+    for block in 0..blocks {
+        let mut rest = block;
+        let mut at: Vec<i64> = grid
+            .iter()
+            .rev()
+            .map(|n| {
+                let i = rest % n;
+                rest /= n;
+                i
+            })
+            .collect();
+        at.reverse();
+        let unit = unit_of(kernel, target, &at).unwrap_or(block);
+        let mut visitor = Block { kernel, unit, queries: Vec::new(), tiles: Vec::new() };
+        numbers.block(&at, &mut visitor)?;
+        if let Some(q) = visitor.queries.iter().find(|q| q.out.is_none()) {
+            let message = "the result of this query is not stored".into();
+            return refuse(
+                codes::UNIT_CANNOT,
+                q.span,
+                message,
+                "a unit writes every result: add `TSTORE(y[..], f16(acc))`",
+            );
+        }
+        all.extend(visitor.queries);
+    }
+    Ok(all)
+}
+
+fn queries_of(n: i64) -> String {
+    if n == 1 { "one query".into() } else { format!("{n} queries") }
+}
+
+/// What the order of the queries should be.
+pub(super) struct Order {
+    pub(super) per_item: i64,
+    pub(super) each: i64,
+    pub(super) units: i64,
+    pub(super) item: i64,
+    pub(super) batch: u32,
+}
+
+/// Does every query ask for its own rows, and is it its unit's turn?
+pub(super) fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> {
+    let samples = first.attn.shape.last().copied().unwrap_or(0);
+    for (n, q) in queries.iter().enumerate() {
+        let n = n as i64;
+        let (b, of_item) = (n / o.per_item.max(1), n % o.per_item.max(1));
+        let wrong = |what: &str, got: i64, want: i64| {
+            let message = format!("query {n} {what} {got}, and its unit would use element {want}");
+            Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("not what comes next")
+                    .with_note("a unit counts for itself: batch item after batch item, query after query, row after row of each array")
+                    .with_help("give query `q` of item `b` row `[b, q]` of every array, and map `b`"),
+            ))
+        };
+        let unit = first.unit + b * o.units + of_item / o.each;
+        if q.unit != unit {
+            let message = format!("query {n} belongs to unit {}, and it is the turn of unit {unit}", q.unit);
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("on another unit than what comes next")
+                    .with_note(format!("every unit has {} as the first one has; the last of a batch item may have fewer", queries_of(o.each)))
+                    .with_help("give blocks of equal numbers of queries to successive units: steps of `1@unit` in `on`, no query left out"),
+            ));
+        }
+        let same = (q.fold, q.border, &q.map.shape, &q.map.strides, q.offs.is_some(), &q.attn.shape)
+            == (
+                first.fold,
+                first.border,
+                &first.map.shape,
+                &first.map.strides,
+                first.offs.is_some(),
+                &first.attn.shape,
+            );
+        if !same {
+            let message = format!("query {n} differs from the first in its map, its modes or its number of samples");
+            return refuse(codes::UNIT_QUERIES, q.span, message, "let all queries of a kernel be alike");
+        }
+        let offs = q.offs.as_ref().map_or(0, |w| w.offset);
+        let want_offs = if q.offs.is_some() { n * samples * 2 } else { 0 };
+        let pairs = [
+            ("has its map at element", q.map.offset, b * o.item),
+            ("has its line of `geo` at element", q.geo.offset, 4 * n),
+            ("has its weights at element", q.attn.offset, n * samples),
+            ("has its offsets at element", offs, want_offs),
+            ("writes to element", q.out.map_or(0, |out| out.1), n * q.channels),
+        ];
+        for (what, got, want) in pairs {
+            if got != want {
+                return wrong(what, got, want);
+            }
+        }
+    }
+    let total = queries.len() as i64;
+    if total != o.per_item * i64::from(o.batch) {
+        let message = format!("{total} queries are computed; the arrays have {}", o.per_item * i64::from(o.batch));
+        return refuse(codes::UNIT_QUERIES, first.span, message, "let the grid cover all queries");
+    }
+    Ok(())
+}
