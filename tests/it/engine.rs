@@ -2,6 +2,7 @@
 
 use ptoc::defs::Definition;
 use ptoc::session::{Origin, Session, Waiting};
+use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, render};
 use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
@@ -22,7 +23,8 @@ pub struct Built {
     /// Names of the tensor arguments.
     arguments: Vec<String>,
     module: Module,
-    code: ptoc_cpu::CompiledKernel,
+    /// At every width of vectors that the machine has, the widest first.
+    code: Vec<ptoc_cpu::CompiledKernel>,
 }
 
 /// Why there is nothing to run.
@@ -74,7 +76,9 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     };
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
     let module = module.expect("a target of PTO's");
-    let code = match ptoc_cpu::compile(&module, &ptoc_cpu::Options::default()) {
+    let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| v.available());
+    let compiled = widths.map(|vectors| ptoc_cpu::compile(&module, &ptoc_cpu::Options { vectors, text: false }));
+    let code = match compiled.collect() {
         Ok(code) => code,
         Err(d) => {
             s.diagnostics.push(d);
@@ -148,8 +152,28 @@ impl Built {
         Ok(results.collect())
     }
 
-    /// Runs the machine code.
+    /// Runs the machine code of every width; their results are the same, or this panics.
     pub fn execute(&self, dims: &[(&str, i64)], tensors: &[Tensor], threads: usize) -> Result<Vec<Tensor>, Stop> {
+        let mut runs = self.code.iter().map(|code| self.execute_one(code, dims, tensors, threads));
+        let first = runs.next().expect("every machine has a width");
+        for (n, other) in runs.enumerate() {
+            let same = match (&first, &other) {
+                (Ok(one), Ok(two)) => one.iter().zip(two).find_map(|(a, b)| difference(a, b)),
+                (Err(one), Err(two)) if one == two => None,
+                (one, two) => Some(format!("{:?} and {:?}", one.as_ref().err(), two.as_ref().err())),
+            };
+            assert_eq!(same, None, "the widest vectors and number {} of the narrower ones differ", n + 1);
+        }
+        first
+    }
+
+    fn execute_one(
+        &self,
+        code: &ptoc_cpu::CompiledKernel,
+        dims: &[(&str, i64)],
+        tensors: &[Tensor],
+        threads: usize,
+    ) -> Result<Vec<Tensor>, Stop> {
         let dims = self.dims(dims);
         let none: Vec<Option<u64>> = self.placed.kernel.scalars.iter().map(|_| None).collect();
         let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
@@ -162,7 +186,7 @@ impl Built {
         let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
         // SAFETY: `args` point into `after`, which lives as long; their shapes are those of the arguments for these
         // dimensions, and no two are the same.
-        match unsafe { self.code.launch(launch) } {
+        match unsafe { code.launch(launch) } {
             Ok(()) => Ok(after),
             Err(e) => Err(match ptoc_cpu::diagnose(e) {
                 Ok(d) => (d.code.as_str().to_owned(), d.message),

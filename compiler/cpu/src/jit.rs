@@ -5,8 +5,10 @@ use crate::host::host;
 use crate::link::Link;
 use crate::make::{Job, Maker, Settings};
 use crate::native::{self, Routine};
+use crate::wide::Isa;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
+use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module as _, default_libcall_names};
@@ -21,13 +23,64 @@ use std::sync::Mutex;
 pub struct Options {
     /// Keep the Cranelift IR and the disassembly (costs time).
     pub text: bool,
-    /// Use vectors for `Lanes` and matrix products.
-    pub vectors: bool,
+    /// The vectors of `Lanes` and of emitted matrix products.
+    pub vectors: Vectors,
+}
+
+/// How wide the vectors of emitted code are. Results are the same, but for the payloads of NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Vectors {
+    /// As wide as the machine has them.
+    #[default]
+    Auto,
+    /// None: one lane at a time, and no routines of the runtime either.
+    None,
+    /// 128 bits, on every machine that is supported.
+    Bits128,
+    /// 256 bits: AVX2 with FMA and F16C.
+    Bits256,
+    /// 512 bits: AVX-512 F, BW, DQ and VL.
+    Bits512,
+}
+
+impl Vectors {
+    /// The widths that a user may ask for, with their names.
+    pub const NAMES: [(&'static str, Vectors); 4] =
+        [("auto", Vectors::Auto), ("128", Vectors::Bits128), ("256", Vectors::Bits256), ("512", Vectors::Bits512)];
+
+    /// Does the machine at hand have them?
+    pub fn available(self) -> bool {
+        match self {
+            Vectors::Auto | Vectors::None => true,
+            Vectors::Bits128 => host().is_ok_and(|host| host.vectors),
+            Vectors::Bits256 => Isa::Avx2.here(),
+            Vectors::Bits512 => Isa::Avx512.here(),
+        }
+    }
+
+    /// What full-width code is made for.
+    fn isa(self) -> Option<Isa> {
+        match self {
+            Vectors::Auto => [Isa::Avx512, Isa::Avx2].into_iter().find(|isa| isa.here()),
+            Vectors::None | Vectors::Bits128 => None,
+            Vectors::Bits256 => Some(Isa::Avx2),
+            Vectors::Bits512 => Some(Isa::Avx512),
+        }
+    }
+
+    /// What a machine needs for them.
+    fn needs(self) -> &'static str {
+        match self {
+            Vectors::Bits512 => "AVX-512 F, BW, DQ and VL",
+            Vectors::Bits256 => "AVX2, FMA and F16C",
+            _ => "SSE 4.2",
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, vectors: true }
+        Options { text: false, vectors: Vectors::Auto }
     }
 }
 
@@ -46,9 +99,15 @@ pub struct CompiledKernel {
     kernel: Kernel,
     text: Option<KernelText>,
     code_size: usize,
+    nests: (usize, usize),
 }
 
 impl CompiledKernel {
+    /// Loop nests that are functions of their own: those at full vector width, and all.
+    pub fn nests(&self) -> (usize, usize) {
+        self.nests
+    }
+
     /// The texts, if [`Options::text`] asked for them.
     pub fn text(&self) -> Option<&KernelText> {
         self.text.as_ref()
@@ -96,14 +155,23 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     let host = host().map_err(|why| {
         Diagnostic::global(codes::HOST_NOT_SUPPORTED, format!("no machine code can be made for this machine: {why}"))
     })?;
+    if !options.vectors.available() {
+        let bits = Vectors::NAMES.iter().find(|(_, v)| *v == options.vectors).map_or("", |(name, _)| name);
+        let needs = options.vectors.needs();
+        let message = format!("this machine has no {bits}-bit vectors: they need {needs}");
+        return Err(Diagnostic::global(codes::HOST_NOT_SUPPORTED, message)
+            .with_help("`--vectors auto` takes the widest that there are"));
+    }
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
     let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv());
     let too_large = |why: String| {
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
     };
-    let settings = Settings { host, vectors: options.vectors && host.vectors, text: options.text };
-    let Compiled { jit, launch, block, prints, text, code_size, panels } =
+    let vectors = options.vectors != Vectors::None && host.vectors;
+    let wide = options.vectors.isa().filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
+    let settings = Settings { host, vectors, wide, text: options.text };
+    let Compiled { jit, launch, block, prints, text, code_size, panels, nests } =
         run(module, settings, link).map_err(too_large)?;
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
@@ -124,7 +192,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     };
     // SAFETY: both functions were emitted for `Frame`, the parts own the code, and it has no state of its own.
     let kernel = unsafe { Kernel::new(parts) };
-    Ok(CompiledKernel { kernel, text, code_size })
+    Ok(CompiledKernel { kernel, text, code_size, nests })
 }
 
 /// What code may call: rounding and `fma` on machines without the instructions, and the routines.
@@ -163,6 +231,7 @@ struct Compiled {
     text: Option<KernelText>,
     code_size: usize,
     panels: bool,
+    nests: (usize, usize),
 }
 
 /// Emits the launch and the block function, compiles them and what they call, and puts the code in memory.
@@ -192,11 +261,15 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
     let mut jit = link.jit;
     let mut text = settings.text.then(KernelText::default);
     let mut code_size = 0;
+    let mut nests = (0, 0);
     // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
     let mut maker = Maker::new(settings);
     for job in jobs {
         let made = maker.make(job)?;
         code_size += made.bytes.len();
+        if let Some(wide) = made.nest {
+            nests = (nests.0 + usize::from(wide), nests.1 + 1);
+        }
         if let Some(text) = &mut text {
             text.clif += &made.text.clif;
             text.asm += &made.text.asm;
@@ -204,5 +277,5 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
         jit.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
     }
     jit.finalize_definitions().map_err(|e| e.to_string())?;
-    Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size, panels })
+    Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size, panels, nests })
 }

@@ -1,4 +1,4 @@
-//! Loop IR to machine code by Cranelift.
+//! Loop IR to machine code by Cranelift, and loop nests at full vector width (`wide`).
 //!
 //! [`compile`] turns a loop-IR module into a [`CompiledKernel`]: the launch function and the block function as machine
 //! code behind the ABI of `ptoc-exec`. Code is trusted with memory: the loop IR must stay inside the tensors' bytes.
@@ -20,6 +20,7 @@ mod nest;
 mod nest_emit;
 mod ops;
 mod shape;
+mod wide;
 
 pub use diagnose::diagnose;
-pub use jit::{CompiledKernel, KernelText, Options, compile};
+pub use jit::{CompiledKernel, KernelText, Options, Vectors, compile};

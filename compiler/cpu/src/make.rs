@@ -5,6 +5,7 @@ use crate::func::Emit;
 use crate::host::Host;
 use crate::jit::KernelText;
 use crate::link::{Part, Piece};
+use crate::wide::{self, Isa};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, UserFuncName};
@@ -15,11 +16,16 @@ use cranelift_module::{FuncId, ModuleReloc};
 use ptoc_ir::loops::{Entry, Func, Module, Region};
 use std::fmt::Write as _;
 
+/// Of functions at full vector width.
+const CODE_ALIGNMENT: u64 = 64;
+
 /// What every function is compiled with.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) host: &'static Host,
     pub(crate) vectors: bool,
+    /// What nests are made for, rather than by Cranelift.
+    pub(crate) wide: Option<Isa>,
     /// Keep the texts.
     pub(crate) text: bool,
 }
@@ -37,6 +43,8 @@ pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
     pub(crate) relocs: Vec<ModuleReloc>,
     pub(crate) text: KernelText,
+    /// For a loop nest: is it at full vector width?
+    pub(crate) nest: Option<bool>,
 }
 
 /// Makes functions one after the other, on one thread.
@@ -71,6 +79,19 @@ impl Maker {
                 self.finish(id, &name, &*host.optimised)
             }
             Job::Piece(Piece { id, name, signature, part }) => {
+                if let (Some(isa), Part::Nest(nest)) = (self.settings.wide, &part)
+                    && let Some(made) = wide::make(nest, isa, &name, self.settings.text)?
+                {
+                    let wide::Wide { bytes, text } = made;
+                    return Ok(Made {
+                        id,
+                        alignment: CODE_ALIGNMENT,
+                        bytes,
+                        relocs: Vec::new(),
+                        text,
+                        nest: Some(true),
+                    });
+                }
                 self.context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
                 match part {
                     Part::Product(product) => {
@@ -79,7 +100,7 @@ impl Maker {
                     }
                     Part::Nest(nest) => {
                         self.emit(&nest.func(), |emit| emit.nest_function(&nest));
-                        self.finish(id, &name, &*host.optimised)
+                        Ok(Made { nest: Some(false), ..self.finish(id, &name, &*host.optimised)? })
                     }
                 }
             }
@@ -114,7 +135,7 @@ impl Maker {
         let relocs =
             compiled.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
         self.context.clear();
-        Ok(Made { id, alignment, bytes, relocs, text })
+        Ok(Made { id, alignment, bytes, relocs, text, nest: None })
     }
 }
 

@@ -263,6 +263,9 @@ pub struct RunArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
     #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
     pub schedule: Option<Order>,
@@ -301,6 +304,9 @@ pub struct EmitArgs {
     /// An optional tensor argument (`= none`) that the launch gives; without it, it is absent
     #[arg(long, value_name = "NAME")]
     pub given: Vec<String>,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -385,6 +391,9 @@ pub struct BenchArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
     /// How long to launch the kernel again and again
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub seconds: f64,
@@ -405,6 +414,9 @@ pub struct TestArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
@@ -630,6 +642,12 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
         Ok(_) => Err("more than 0, at most 3600".into()),
         Err(e) => Err(e.to_string()),
     }
+}
+
+fn parse_vectors(text: &str) -> Result<ptoc_cpu::Vectors, String> {
+    let names = ptoc_cpu::Vectors::NAMES;
+    let found = names.iter().find(|(name, _)| *name == text).map(|(_, vectors)| *vectors);
+    found.ok_or_else(|| "it is `auto`, `128`, `256` or `512`".into())
 }
 
 /// `A,B`

@@ -33,6 +33,8 @@ pub struct Session {
     pub clock: Clock,
     /// Launches are for the interpreter, which watches the pipes: hazards do not keep them from running.
     pub watched: bool,
+    /// Of machine code.
+    pub vectors: ptoc_cpu::Vectors,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -69,7 +71,16 @@ impl Session {
         let mut target = Target::builtin(target)?.clone();
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
-        Ok(Session { sources, diagnostics, target, definitions, clock: Clock::start(), watched: false, command: None })
+        Ok(Session {
+            sources,
+            diagnostics,
+            target,
+            definitions,
+            clock: Clock::start(),
+            watched: false,
+            vectors: ptoc_cpu::Vectors::Auto,
+            command: None,
+        })
     }
 
     /// Adds an error and fails.

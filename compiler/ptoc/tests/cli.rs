@@ -345,6 +345,7 @@ fn names_that_do_not_exist() {
         "run add.tile add --backend gpu",
         "run add.tile add --backend pim",
         "run add.tile add --threads many",
+        "run add.tile add --vectors 100",
         "run add.tile add --rtol -1",
         "run add.tile scale --random 1 -D M=2 -D N=2 -D s=1.0 --verify",
     ]));

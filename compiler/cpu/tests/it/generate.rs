@@ -281,7 +281,7 @@ impl<'a> Generator<'a> {
     }
 
     fn lanes(&mut self) {
-        let most = 41;
+        let most = 72;
         let n = self.pick(most) as i64 - 1;
         let count = self.offset(n);
         let lane = self.b.reg(LTy::I64);
@@ -377,15 +377,15 @@ impl<'a> Generator<'a> {
     fn load_lane(&mut self, zero: Reg, stride_reg: Reg) -> Reg {
         let ty = self.memory_type();
         let size = i64::from(ty.size());
-        // 41 lanes at 24 bytes and a gather below 256 * 8 stay inside.
+        // 72 lanes at 24 bytes and a gather below 256 * 8 stay inside.
         let mut addr = tensor(0, zero);
         match self.pick(8) {
             0 => {}
             1 => addr = strided(addr, size * [2, 3][self.pick(2)]),
             2 => addr = Addr { stride: Stride::Reg(stride_reg), ..addr },
             3 => {
-                // Backwards from byte 512.
-                let offset = self.b.i64(512);
+                // Backwards from byte 1024.
+                let offset = self.b.i64(1024);
                 addr = strided(tensor(0, offset), -size);
             }
             4 => {

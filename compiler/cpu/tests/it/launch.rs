@@ -142,7 +142,7 @@ fn text_and_refusal() {
     assert!(text.clif.contains("; scale.block\nfunction"), "{}", text.clif);
     assert!(text.clif.contains("fadd") && text.asm.contains("; scale.launch"), "{}", text.asm);
     assert!(kernel.code_size() > 100);
-    assert!(super::make::compiled(&module, true).text().is_none());
+    assert!(super::make::compiled(&module, ptoc_cpu::Vectors::Auto).text().is_none());
 
     let mut wrong = module.clone();
     wrong.block.body.remove(0);

@@ -1,5 +1,6 @@
 //! Cranelift's code against the evaluator of loop IR.
 
+mod edges;
 mod generate;
 mod launch;
 mod make;

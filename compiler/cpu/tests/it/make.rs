@@ -1,7 +1,7 @@
 //! Loop IR by hand, and one way to run a block function on both sides.
 
 use cranelift_entity::PrimaryMap;
-use ptoc_cpu::{CompiledKernel, Options, compile};
+use ptoc_cpu::{CompiledKernel, Options, Vectors, compile};
 use ptoc_diagnostics::Span;
 use ptoc_exec::{Launch, LaunchError, TensorArg};
 use ptoc_ir::loops::eval::{Memory, Stop, run};
@@ -123,11 +123,16 @@ pub fn strided(addr: Addr, stride: i64) -> Addr {
     Addr { stride: Stride::Const(stride), ..addr }
 }
 
-pub fn compiled(module: &Module, vectors: bool) -> CompiledKernel {
+pub fn compiled(module: &Module, vectors: Vectors) -> CompiledKernel {
     match compile(module, &Options { vectors, ..Options::default() }) {
         Ok(kernel) => kernel,
         Err(error) => panic!("{error:?}\n{}", ptoc_ir::loops::text::print(module, false)),
     }
+}
+
+/// Every width that the machine has.
+pub fn widths() -> impl Iterator<Item = Vectors> {
+    [Vectors::Bits128, Vectors::Bits256, Vectors::Bits512, Vectors::None].into_iter().filter(|v| v.available())
 }
 
 /// Runs the block on both sides and compares status and tensors.
@@ -137,8 +142,12 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
     if let Err(Stop::Fuel | Stop::OutOfBounds(_)) = want {
         return Err(format!("the evaluator stopped: {want:?}"));
     }
-    for vectors in [true, false] {
+    for vectors in widths() {
         let kernel = compiled(module, vectors);
+        let (wide, all) = kernel.nests();
+        if matches!(vectors, Vectors::Bits256 | Vectors::Bits512) && wide != all {
+            return Err(format!("{vectors:?}: only {wide} of {all} nests have the full width"));
+        }
         let mut got = tensors.to_vec();
         let args: Vec<TensorArg> = got.iter_mut().map(|t| TensorArg::new(t)).collect();
         let launch = Launch { params, tensors: &args, threads: 1, print: None };
@@ -147,13 +156,13 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
             (Ok(_), Ok(())) => {}
             (Err(Stop::Check { check, args }), Err(LaunchError::Check(failure)))
                 if *check == failure.check && *args == failure.args => {}
-            _ => return Err(format!("vectors {vectors}: {want:?} but {result:?}")),
+            _ => return Err(format!("{vectors:?}: {want:?} but {result:?}")),
         }
         for (n, (got, want)) in got.iter().zip(&memory.tensors).enumerate() {
             if let Some(at) = (0..want.len()).find(|&at| got[at] != want[at]) {
                 let around = at / 4 * 4..(at / 4 * 4 + 4).min(want.len());
                 return Err(format!(
-                    "vectors {vectors}: t{n} byte {at}: {:02x?} but wanted {:02x?}",
+                    "{vectors:?}: t{n} byte {at}: {:02x?} but wanted {:02x?}",
                     &got[around.clone()],
                     &want[around]
                 ));

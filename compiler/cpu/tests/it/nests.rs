@@ -2,6 +2,7 @@
 
 use crate::make::{Build, agree, cases, compiled, strided, tensor};
 use proptest::prelude::*;
+use ptoc_cpu::Vectors;
 use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{Base, BinOp, LTy, MemTy, Module, Op, Reduce, Reg, UnOp, text, verify};
 
@@ -107,7 +108,7 @@ fn equal_nests_share_their_code() {
     let single = module(&format!("{head}{}", one(0, 2, 0, 10, "2.5")), 3);
     let twice = module(&format!("{head}{}{}", one(0, 2, 0, 10, "2.5"), one(1, 4, 1, 20, "2.5")), 3);
     let other = module(&format!("{head}{}{}", one(0, 2, 0, 10, "2.5"), one(1, 4, 1, 20, "3.5")), 3);
-    let size = |m: &Module| compiled(m, true).code_size();
+    let size = |m: &Module| compiled(m, Vectors::Auto).code_size();
     assert!(size(&twice) - size(&single) < 120, "{} and {}", size(&twice), size(&single));
     assert!(size(&other) - size(&single) > 200);
     for cols in [1, 4, 13, 16] {
@@ -128,6 +129,16 @@ fn strides_and_steps_in_registers() {
     for (rows, cols) in [(1, 5), (2, 1), (4, 3), (5, 9)] {
         let tensors = [data(MemTy::F32, 4 * 5 * 9, 5), data(MemTy::F32, 8 + 4 * 9 * 9, 6)];
         agree(&module, &[rows, cols], &tensors).unwrap();
+    }
+}
+
+#[test]
+fn nests_take_the_full_width() {
+    let module = random_nest(&[1, 2, 3, 4], None, None, 0);
+    for (vectors, wide) in [(Vectors::Bits128, 0), (Vectors::Bits256, 1), (Vectors::Bits512, 1)] {
+        if vectors.available() {
+            assert_eq!(compiled(&module, vectors).nests(), (wide, 1), "{vectors:?}");
+        }
     }
 }
 
@@ -220,7 +231,7 @@ fn largest_and_smallest_know_zeros_and_nan() {
             let mut tensors = vec![vec![0; 1200], vec![0; 4]];
             tensors[0][..8].copy_from_slice(&row);
             agree(&module, &[1, 2], &tensors).unwrap();
-            let kernel = compiled(&module, true);
+            let kernel = compiled(&module, Vectors::Auto);
             let args: Vec<_> = tensors.iter_mut().map(|t| ptoc_exec::TensorArg::new(t)).collect();
             let launch = ptoc_exec::Launch { params: &[1, 2], tensors: &args, threads: 1, print: None };
             unsafe { kernel.launch(launch) }.unwrap();

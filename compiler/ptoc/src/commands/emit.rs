@@ -30,6 +30,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
+    session.vectors = args.vectors;
     let mut outputs = Outputs::new();
     let place = args.output.as_ref().map(|path| outputs.plan(path)).transpose();
     let place = match place {
@@ -152,7 +153,7 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                 let Some(module) = &prepared.module else {
                     return session.fail(crate::launch::wrong_backend(&session.target, "cpu"));
                 };
-                let options = ptoc_cpu::Options { text: true, ..ptoc_cpu::Options::default() };
+                let options = ptoc_cpu::Options { text: true, vectors: session.vectors };
                 let compiled = match ptoc_cpu::compile(module, &options) {
                     Ok(compiled) => compiled,
                     Err(d) => return session.fail(d),

@@ -44,6 +44,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         return ERRORS;
     }
     session.watched = backend == Backend::Interp;
+    session.vectors = args.vectors;
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
     report.flush(&mut session, io);

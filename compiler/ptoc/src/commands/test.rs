@@ -100,6 +100,7 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
                 continue;
             }
         };
+        session.vectors = args.vectors;
         let unit = session.load_text(path, text.clone());
         // Lines that are malformed have been told.
         let kept = std::mem::take(&mut session.diagnostics);

@@ -85,7 +85,7 @@ impl<'p> CompiledPlan<'p> {
                     let d = super::wrong_backend(&session.target, backend.name());
                     return session.fail(d);
                 };
-                let compiled = ptoc_cpu::compile(module, &ptoc_cpu::Options::default());
+                let compiled = ptoc_cpu::compile(module, &ptoc_cpu::Options { vectors: session.vectors, text: false });
                 session.clock.phase("machine code", begin);
                 match compiled {
                     Ok(kernel) => kernels.push(kernel),

@@ -28,6 +28,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
+    session.vectors = args.vectors;
     if !session.target.backends().contains(&"cpu") {
         let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)

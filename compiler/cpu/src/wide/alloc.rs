@@ -1,0 +1,410 @@
+//! Machine registers for a program.
+//!
+//! What is known before the first row, and what the row's code computes, gets registers of its own as far as the step
+//! leaves some (the most used first); the rest has a place in memory. Within a section registers are given out in one
+//! walk; when they run out, the value whose next use is farthest away leaves, which is the best choice in straight-line
+//! code. Values have one definition, so a value that was stored once need not be stored again.
+
+use super::Isa;
+use super::ops::VOp;
+use super::program::{Action, Class, Home, Ins, Mask, Program, VReg};
+
+/// Where an operand is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operand {
+    Reg(u8),
+    /// One element in memory for all lanes.
+    Memory(Home),
+}
+
+/// The forms of a multiply-add: which operand the result replaces, and which may be in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// `a = a * mem(b) + c`
+    F132,
+    /// `a = b * a + mem(c)`
+    F213,
+    /// `c = a * mem(b) + c`
+    F231,
+}
+
+/// An instruction with machine registers.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Step {
+    Do {
+        ins: Ins,
+        dst: Option<u8>,
+        args: Vec<Operand>,
+        mask: Option<u8>,
+    },
+    /// `dst` is the operand that the form replaces; the others in the form's order.
+    Fma {
+        form: Form,
+        dst: u8,
+        args: [Operand; 2],
+    },
+    Fill {
+        to: u8,
+        class: Class,
+        home: Home,
+    },
+    Spill {
+        from: u8,
+        class: Class,
+        slot: u32,
+    },
+    Move {
+        to: u8,
+        from: u8,
+    },
+}
+
+/// A program with machine registers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Allocated {
+    /// Before the first row.
+    pub(crate) once: Vec<Step>,
+    pub(crate) row: Vec<Step>,
+    pub(crate) main: Vec<Step>,
+    pub(crate) tail: Vec<Step>,
+    /// Vector slots of the frame.
+    pub(crate) slots: u32,
+}
+
+/// Vector registers that a section keeps for values that it fetches.
+const SPARE: usize = 4;
+
+pub(crate) fn allocate(program: &Program) -> Allocated {
+    let mut pins: Vec<Option<u8>> = vec![None; program.regs.len()];
+    let mut homes: Vec<Option<Home>> = program.regs.iter().map(|r| r.home).collect();
+    let step = if program.main.is_empty() { &program.tail } else { &program.main };
+    let last = program.isa.registers();
+    // The most used of what comes from outside the step, while registers last.
+    let mut uses = vec![0usize; program.regs.len()];
+    step.iter().flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
+    let mut local = vec![false; program.regs.len()];
+    for ins in program.main.iter().chain(&program.tail) {
+        ins.dst.iter().for_each(|dst| local[dst.0 as usize] = true);
+    }
+    let mut outside: Vec<usize> = (0..program.regs.len())
+        .filter(|&n| uses[n] > 0 && !local[n] && program.regs[n].class == Class::Vector)
+        .collect();
+    outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
+    let room = usize::from(last).saturating_sub(pressure(program, step, &local) + SPARE);
+    let mut next = last;
+    for n in outside.into_iter().take(room) {
+        next -= 1;
+        pins[n] = Some(next);
+    }
+    // The row's other values live in slots.
+    let mut slots = 0;
+    for ins in &program.row {
+        if let Some(n) = ins.dst.map(|dst| dst.0 as usize).filter(|&n| pins[n].is_none()) {
+            homes[n] = Some(Home::Slot(slots));
+            slots += 1;
+        }
+    }
+    let mut out = Allocated { slots, ..Allocated::default() };
+    for (n, pin) in pins.iter().enumerate() {
+        if let (Some(to), Some(home)) = (*pin, homes[n]) {
+            out.once.push(Step::Fill { to, class: Class::Vector, home });
+        }
+    }
+    for (section, is_row) in [(&program.row, true), (&program.main, false), (&program.tail, false)] {
+        let mut walk = Walk {
+            isa: program.isa,
+            program,
+            pins: &pins,
+            homes: homes.clone(),
+            free: next,
+            holds: [[None; 32]; 2],
+            place: vec![None; program.regs.len()],
+            uses: uses_of(section, program.regs.len()),
+            slots: out.slots,
+            first_slot: slots,
+            out: Vec::with_capacity(section.len()),
+            is_row,
+        };
+        section.iter().enumerate().for_each(|(at, ins)| walk.instruction(at, ins));
+        out.slots = walk.slots.max(out.slots);
+        match (is_row, std::ptr::eq(section, &program.main)) {
+            (true, _) => out.row = walk.out,
+            (_, true) => out.main = walk.out,
+            _ => out.tail = walk.out,
+        }
+    }
+    out
+}
+
+/// The most values of a section that live at once.
+fn pressure(program: &Program, section: &[Ins], local: &[bool]) -> usize {
+    let mut live = vec![false; local.len()];
+    let (mut now, mut most) = (0usize, 0);
+    for ins in section.iter().rev() {
+        if let Some(dst) = ins.dst.filter(|dst| live[dst.0 as usize]) {
+            live[dst.0 as usize] = false;
+            now -= 1;
+        }
+        for reg in ins.reads() {
+            let n = reg.0 as usize;
+            if local[n] && !live[n] && program.class(reg) == Class::Vector {
+                live[n] = true;
+                now += 1;
+            }
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+/// Where each register is read, last first.
+fn uses_of(section: &[Ins], regs: usize) -> Vec<Vec<usize>> {
+    let mut uses = vec![Vec::new(); regs];
+    for (at, ins) in section.iter().enumerate().rev() {
+        for reg in ins.reads() {
+            if uses[reg.0 as usize].last() != Some(&at) {
+                uses[reg.0 as usize].push(at);
+            }
+        }
+    }
+    uses
+}
+
+/// One section.
+struct Walk<'a> {
+    isa: Isa,
+    program: &'a Program,
+    pins: &'a [Option<u8>],
+    homes: Vec<Option<Home>>,
+    /// Vector registers below are free to use.
+    free: u8,
+    /// What the registers of both classes hold.
+    holds: [[Option<VReg>; 32]; 2],
+    /// Where values are.
+    place: Vec<Option<u8>>,
+    /// Uses still to come, the next one last.
+    uses: Vec<Vec<usize>>,
+    slots: u32,
+    first_slot: u32,
+    out: Vec<Step>,
+    is_row: bool,
+}
+
+impl Walk<'_> {
+    fn registers(&self, class: Class) -> std::ops::Range<usize> {
+        match class {
+            Class::Vector => 0..usize::from(self.free),
+            // k0 is no mask; k6 and k7 are the tail's.
+            Class::Mask => 1..6,
+        }
+    }
+
+    fn next_use(&self, reg: VReg) -> Option<usize> {
+        self.uses[reg.0 as usize].last().copied()
+    }
+
+    /// A register that none of `kept` is in; its value leaves.
+    fn take(&mut self, class: Class, kept: &[VReg]) -> u8 {
+        let file = class as usize;
+        let range = self.registers(class);
+        if let Some(n) = range.clone().find(|&n| self.holds[file][n].is_none()) {
+            return n as u8;
+        }
+        let farthest = range
+            .filter(|&n| self.holds[file][n].is_some_and(|reg| !kept.contains(&reg)))
+            .max_by_key(|&n| {
+                let reg = self.holds[file][n].unwrap_or(VReg(0));
+                // Of two equal ones rather one that need not be stored.
+                (self.next_use(reg).unwrap_or(usize::MAX), self.homes[reg.0 as usize].is_some())
+            })
+            .unwrap_or(0);
+        if let Some(reg) = self.holds[file][farthest].take() {
+            self.place[reg.0 as usize] = None;
+            if self.homes[reg.0 as usize].is_none() {
+                let slot = self.slots.max(self.first_slot);
+                self.slots = slot + 1;
+                self.homes[reg.0 as usize] = Some(Home::Slot(slot));
+                self.out.push(Step::Spill { from: farthest as u8, class, slot });
+            }
+        }
+        farthest as u8
+    }
+
+    fn put(&mut self, reg: VReg, class: Class, at: u8) {
+        self.holds[class as usize][usize::from(at)] = Some(reg);
+        self.place[reg.0 as usize] = Some(at);
+    }
+
+    /// Where a value is, if it is in a register.
+    fn found(&self, reg: VReg) -> Option<u8> {
+        self.pins[reg.0 as usize].or(self.place[reg.0 as usize])
+    }
+
+    /// A value in a register.
+    fn fetch(&mut self, reg: VReg, kept: &[VReg]) -> u8 {
+        if let Some(at) = self.found(reg) {
+            return at;
+        }
+        let class = self.program.class(reg);
+        let to = self.take(class, kept);
+        if let Some(home) = self.homes[reg.0 as usize] {
+            self.out.push(Step::Fill { to, class, home });
+        }
+        self.put(reg, class, to);
+        to
+    }
+
+    /// May an operand be read from memory?
+    fn memory(&self, op: VOp, reg: VReg) -> Option<Home> {
+        if self.isa != Isa::Avx512 || self.found(reg).is_some() {
+            return None;
+        }
+        let home = self.homes[reg.0 as usize]?;
+        let size = match home {
+            Home::Const(_) | Home::Param(_) => 4,
+            Home::ConstQ(_) | Home::ParamQ(_) => 8,
+            _ => return None,
+        };
+        (op.info().broadcast == size).then_some(home)
+    }
+
+    fn instruction(&mut self, at: usize, ins: &Ins) {
+        let kept: Vec<VReg> = ins.reads().collect();
+        let op = if let Action::Vector(op) = ins.action { Some(op) } else { None };
+        if op == Some(VOp::Fma) {
+            return self.fma(at, ins, &kept);
+        }
+        let mut args = Vec::with_capacity(ins.args.len());
+        for (n, &reg) in ins.args.iter().enumerate() {
+            let last = n + 1 == ins.args.len() && !ins.args[..n].contains(&reg);
+            let memory = op.filter(|_| last && ins.place.is_none()).and_then(|op| self.memory(op, reg));
+            args.push(match memory {
+                Some(home) => Operand::Memory(home),
+                None => Operand::Reg(self.fetch(reg, &kept)),
+            });
+        }
+        let mask = match ins.mask {
+            Mask::Reg(reg) => Some(self.fetch(reg, &kept)),
+            _ => None,
+        };
+        self.consume(ins, at);
+        let dst = ins.dst.map(|dst| self.target(dst));
+        self.out.push(Step::Do { ins: ins.clone(), dst, args, mask });
+        self.settle(ins.dst, dst);
+    }
+
+    /// After the operands were read: one use of each is over.
+    fn consume(&mut self, ins: &Ins, at: usize) {
+        let mut seen: Vec<VReg> = Vec::new();
+        for reg in ins.reads() {
+            if !seen.contains(&reg) {
+                debug_assert_eq!(self.next_use(reg), Some(at));
+                self.uses[reg.0 as usize].pop();
+                seen.push(reg);
+            }
+        }
+        for reg in seen {
+            let n = reg.0 as usize;
+            if self.uses[n].is_empty()
+                && let Some(at) = self.place[n].take()
+            {
+                self.holds[self.program.class(reg) as usize][usize::from(at)] = None;
+            }
+        }
+    }
+
+    /// The register of a result.
+    fn target(&mut self, dst: VReg) -> u8 {
+        if let Some(pin) = self.pins[dst.0 as usize] {
+            return pin;
+        }
+        let class = self.program.class(dst);
+        let to = self.take(class, &[]);
+        self.put(dst, class, to);
+        to
+    }
+
+    /// After a result was computed: the row's values go to their slots.
+    fn settle(&mut self, dst: Option<VReg>, at: Option<u8>) {
+        let (Some(dst), Some(at)) = (dst, at) else { return };
+        if let (true, Some(Home::Slot(slot))) = (self.is_row, self.homes[dst.0 as usize]) {
+            self.out.push(Step::Spill { from: at, class: self.program.class(dst), slot });
+        }
+        if self.uses[dst.0 as usize].is_empty()
+            && let Some(at) = self.place[dst.0 as usize].take()
+        {
+            self.holds[self.program.class(dst) as usize][usize::from(at)] = None;
+        }
+    }
+
+    fn fma(&mut self, at: usize, ins: &Ins, kept: &[VReg]) {
+        let [a, b, c] = [ins.args[0], ins.args[1], ins.args[2]];
+        // At most one operand comes from memory; factors commute.
+        let (mut from_memory, mut home) = (None, None);
+        for reg in [c, b, a] {
+            let once = kept.iter().filter(|r| **r == reg).count() == 1;
+            if let Some(found) = self.memory(VOp::Fma, reg).filter(|_| once) {
+                (from_memory, home) = (Some(reg), Some(found));
+                break;
+            }
+        }
+        let (a, b) = if from_memory == Some(a) { (b, a) } else { (a, b) };
+        let operand = |walk: &mut Self, reg: VReg| match home.filter(|_| from_memory == Some(reg)) {
+            Some(home) => Operand::Memory(home),
+            None => Operand::Reg(walk.fetch(reg, kept)),
+        };
+        let (x, y, z) = (operand(self, a), operand(self, b), operand(self, c));
+        // A register whose value ends here, and is no other operand.
+        let ends = |walk: &Self, reg: VReg| {
+            walk.pins[reg.0 as usize].is_none()
+                && walk.uses[reg.0 as usize].len() == 1
+                && kept.iter().filter(|r| **r == reg).count() == 1
+                && from_memory != Some(reg)
+        };
+        let (end_a, end_b, end_c) = (ends(self, a), ends(self, b), ends(self, c));
+        let pinned = ins.dst.and_then(|dst| self.pins[dst.0 as usize]);
+        let in_memory = from_memory.is_some();
+        let c_memory = from_memory == Some(c);
+        let (form, replaced, args) = if end_c {
+            (Form::F231, z, [x, y])
+        } else if end_a && (c_memory || !in_memory) {
+            (Form::F213, x, [y, z])
+        } else if end_b && (c_memory || !in_memory) {
+            (Form::F213, y, [x, z])
+        } else if end_a && in_memory {
+            (Form::F132, x, [z, y])
+        } else if c_memory {
+            (Form::F213, x, [y, z])
+        } else {
+            (Form::F231, z, [x, y])
+        };
+        let ends_here = end_c || end_a || (end_b && (c_memory || !in_memory));
+        let Operand::Reg(replaced) = replaced else { return };
+        let dst = match pinned {
+            None if ends_here => {
+                self.consume(ins, at);
+                if let Some(dst) = ins.dst {
+                    self.put(dst, Class::Vector, replaced);
+                }
+                replaced
+            }
+            _ => {
+                // The result must not take the place of another operand.
+                let dst = match (pinned, ins.dst) {
+                    (Some(pin), _) => pin,
+                    (None, Some(dst)) => {
+                        let to = self.take(Class::Vector, kept);
+                        self.put(dst, Class::Vector, to);
+                        to
+                    }
+                    (None, None) => return,
+                };
+                self.consume(ins, at);
+                self.out.push(Step::Move { to: dst, from: replaced });
+                dst
+            }
+        };
+        self.out.push(Step::Fma { form, dst, args });
+        self.settle(ins.dst, Some(dst));
+    }
+}

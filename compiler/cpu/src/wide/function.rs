@@ -1,0 +1,253 @@
+//! The function of a nest: parameters, rows, steps, the last lanes.
+//!
+//! It follows the System V convention, as Cranelift's functions do, and leaves the upper halves of the vector
+//! registers clean (`vzeroupper`), since Cranelift's own code is slow when they are not.
+
+use super::Isa;
+use super::alloc::{Allocated, allocate};
+use super::asm::{Asm, at, at_label, indexed, low};
+use super::emit::{Emitter, INDEX, SCRATCH};
+use super::frame::Frame;
+use super::ops::VOp;
+use super::program::{Home, Program};
+use crate::nest::{FIRST_INPUT, Nest, Step};
+use iced_x86::{Code, Instruction, Register};
+use ptoc_ir::loops::LTy;
+
+/// Lanes in whole steps.
+const END: Register = Register::R10;
+
+/// Integer parameters, and floats.
+const INTEGERS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+const FLOATS: u32 = 8;
+
+/// Machine code, and how much of it is code rather than constants.
+pub(crate) struct Code64 {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) code: usize,
+}
+
+pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Code64, String> {
+    let allocated = allocate(program);
+    let isa = program.isa;
+    let frame = Frame::new(nest, isa, allocated.slots);
+    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new() };
+    e.function(nest, &allocated);
+    e.constants();
+    let (bytes, code) = e.asm.finish()?;
+    Ok(Code64 { bytes, code })
+}
+
+impl Emitter<'_> {
+    fn function(&mut self, nest: &Nest, code: &Allocated) {
+        self.asm.r(Code::Push_r64, Register::RBP);
+        self.asm.rr(Code::Mov_r64_rm64, Register::RBP, Register::RSP);
+        let saved = self.frame.saved();
+        for register in saved {
+            self.asm.r(Code::Push_r64, *register);
+        }
+        self.asm.ri(Code::And_rm64_imm8, Register::RSP, -64);
+        self.asm.ri(Code::Sub_rm64_imm32, Register::RSP, self.frame.size as i32);
+        self.parameters(nest);
+        let exit = self.asm.label();
+        let lanes = self.isa.lanes();
+        // Nothing to do: not even what all lanes share may be read.
+        for n in [self.frame.params.rows, self.frame.params.count].into_iter().flatten() {
+            let slot = self.frame.param(n);
+            self.asm.mi(Code::Cmp_rm64_imm32, slot, 0);
+            self.asm.branch(Code::Jle_rel32_64, exit);
+        }
+        if nest.count.is_none_or(|n| n > 0) {
+            self.before(nest, lanes);
+            self.section(&code.once, lanes);
+            let head = self.asm.label();
+            self.asm.bind(head);
+            self.row(nest, code, lanes);
+            if nest.rows {
+                self.next_row(nest);
+                let rows = self.frame.rows();
+                self.asm.mi(Code::Sub_rm64_imm32, rows, 1);
+                self.asm.branch(Code::Jne_rel32_64, head);
+            }
+        }
+        self.asm.bind(exit);
+        let top = at(Register::RBP, -8 * saved.len() as i64);
+        self.asm.rm(Code::Lea_r64_m, Register::RSP, top);
+        for register in saved.iter().rev() {
+            self.asm.r(Code::Pop_r64, *register);
+        }
+        self.asm.r(Code::Pop_r64, Register::RBP);
+        self.asm.push(Instruction::with(Code::VEX_Vzeroupper));
+        self.asm.push(Instruction::with(Code::Retnq));
+    }
+
+    /// Every parameter to its word of the frame; pointers to registers.
+    fn parameters(&mut self, nest: &Nest) {
+        let first_input = self.frame.params.inputs;
+        let ty = |n: u32| match n.checked_sub(first_input) {
+            Some(input) => nest.regs[(FIRST_INPUT + input) as usize],
+            None => LTy::I64,
+        };
+        let (mut integers, mut floats, mut stacked) = (0, 0, 0);
+        let mut late = Vec::new();
+        for n in 0..self.frame.params.count_all {
+            let slot = self.frame.param(n);
+            let float = ty(n) == LTy::F32;
+            if float && floats < FLOATS {
+                self.asm.mr(Code::VEX_Vmovss_m32_xmm, slot, Register::XMM0 + floats);
+                floats += 1;
+            } else if !float && integers < INTEGERS.len() {
+                self.asm.mr(Code::Mov_rm64_r64, slot, INTEGERS[integers]);
+                integers += 1;
+            } else {
+                late.push((slot, stacked));
+                stacked += 1;
+            }
+        }
+        for (slot, n) in late {
+            // Above the caller's frame pointer and the return address.
+            self.asm.rm(Code::Mov_r64_rm64, SCRATCH[0], at(Register::RBP, 16 + 8 * n));
+            self.asm.mr(Code::Mov_rm64_r64, slot, SCRATCH[0]);
+        }
+        for n in first_input..self.frame.params.count_all {
+            if ty(n) == LTy::Bool {
+                // Only its low byte is the caller's.
+                let slot = self.frame.param(n);
+                self.asm.rm(Code::Movzx_r32_rm8, Register::EAX, slot);
+                self.asm.mr(Code::Mov_rm64_r64, slot, Register::RAX);
+            }
+        }
+        for n in 0..nest.steps.len() as u32 {
+            if let Some(register) = self.frame.pointer(n) {
+                let slot = self.frame.pointer_slot(n);
+                self.asm.rm(Code::Mov_r64_rm64, register, slot);
+            }
+        }
+    }
+
+    /// What is the same in all rows: counts, steps, the tail's mask.
+    fn before(&mut self, nest: &Nest, lanes: i64) {
+        let [a, b, count] = SCRATCH;
+        let active = self.frame.active();
+        match (nest.count, self.frame.params.count) {
+            (None, Some(n)) => {
+                let slot = self.frame.param(n);
+                self.asm.rm(Code::Mov_r64_rm64, END, slot);
+                self.asm.rr(Code::Mov_r64_rm64, count, END);
+                self.asm.ri(Code::And_rm64_imm8, END, -(lanes as i32));
+                self.asm.ri(Code::And_rm64_imm8, count, lanes as i32 - 1);
+            }
+            (known, _) => {
+                let n = known.unwrap_or(0);
+                self.asm.constant(END, n / lanes * lanes);
+                self.asm.constant(count, n % lanes);
+            }
+        }
+        self.asm.mr(Code::Mov_rm64_r64, active, count);
+        if let Some(n) = self.frame.params.rows {
+            let (from, to) = (self.frame.param(n), self.frame.rows());
+            self.asm.rm(Code::Mov_r64_rm64, a, from);
+            self.asm.mr(Code::Mov_rm64_r64, to, a);
+        }
+        for (n, step) in nest.steps.iter().enumerate() {
+            if let Step::Reg(reg, factor) = *step {
+                let from = self.frame.param(self.frame.params.steps + reg.as_u32());
+                self.asm.constant(a, factor);
+                self.asm.try_push(Instruction::with2(Code::Imul_r64_rm64, a, from));
+                let to = self.frame.step(n as u32);
+                self.asm.mr(Code::Mov_rm64_r64, to, a);
+            }
+        }
+        if self.program.tail.is_empty() {
+            return;
+        }
+        if self.isa == Isa::Avx512 {
+            let low = low(a);
+            self.asm.constant(a, 1);
+            self.asm.rr(Code::Shl_rm32_CL, low, Register::CL);
+            self.asm.ri(Code::Sub_rm32_imm32, low, 1);
+            self.asm.rr(Code::VEX_Kmovw_kr_r32, Register::K7, low);
+            self.asm.ri(Code::Shr_rm32_imm8, low, 8);
+            self.asm.rr(Code::VEX_Kmovw_kr_r32, Register::K6, low);
+        } else {
+            // A window into lanes of -1 followed by lanes of 0.
+            let table = self.asm.label();
+            self.pool.push((Home::Tail, table));
+            self.asm.rm(Code::Lea_r64_m, b, at_label(table));
+            self.asm.r(Code::Neg_rm64, count);
+            let window = indexed(b, count, 4, 32);
+            self.load(VOp::Load, 0, window);
+            let to = self.frame.tail();
+            self.store(VOp::Store, to, 0);
+        }
+    }
+
+    fn row(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
+        self.asm.constant(INDEX, 0);
+        self.section(&code.row, lanes);
+        let (tail, done) = (self.asm.label(), self.asm.label());
+        if nest.count.is_none_or(|n| n >= lanes) {
+            if nest.count.is_none() {
+                self.asm.rr(Code::Test_rm64_r64, END, END);
+                self.asm.branch(Code::Je_rel32_64, tail);
+            }
+            let head = self.asm.label();
+            self.asm.bind(head);
+            self.section(&code.main, lanes);
+            self.asm.ri(Code::Add_rm64_imm32, INDEX, lanes as i32);
+            if nest.count.is_none_or(|n| n / lanes > 1) {
+                self.asm.rr(Code::Cmp_r64_rm64, INDEX, END);
+                self.asm.branch(Code::Jl_rel32_64, head);
+            }
+        }
+        self.asm.bind(tail);
+        if nest.count.is_none_or(|n| n % lanes != 0) {
+            if nest.count.is_none() {
+                let active = self.frame.active();
+                self.asm.mi(Code::Cmp_rm64_imm32, active, 0);
+                self.asm.branch(Code::Je_rel32_64, done);
+            }
+            self.section(&code.tail, lanes);
+        }
+        self.asm.bind(done);
+    }
+
+    fn next_row(&mut self, nest: &Nest) {
+        for (n, step) in (0..).zip(&nest.steps) {
+            let register = self.frame.pointer(n);
+            let to = register.unwrap_or(SCRATCH[0]);
+            let slot = self.frame.pointer_slot(n);
+            if *step == Step::Const(0) {
+                continue;
+            }
+            if register.is_none() {
+                self.asm.rm(Code::Mov_r64_rm64, to, slot);
+            }
+            match *step {
+                Step::Const(bytes) => self.asm.add(to, bytes, SCRATCH[1]),
+                Step::Reg(..) => {
+                    let by = self.frame.step(n);
+                    self.asm.rm(Code::Add_r64_rm64, to, by);
+                }
+            }
+            if register.is_none() {
+                self.asm.mr(Code::Mov_rm64_r64, slot, to);
+            }
+        }
+    }
+
+    /// The pool.
+    fn constants(&mut self) {
+        for (home, label) in std::mem::take(&mut self.pool) {
+            let bytes: Vec<u8> = match home {
+                Home::Const(bits) => bits.to_le_bytes().to_vec(),
+                Home::ConstQ(bits) => bits.to_le_bytes().to_vec(),
+                Home::Table(n) => self.program.tables[n as usize].iter().flat_map(|w| w.to_le_bytes()).collect(),
+                Home::Tail => (0..16).flat_map(|n| (if n < 8 { u32::MAX } else { 0 }).to_le_bytes()).collect(),
+                Home::Param(_) | Home::ParamQ(_) | Home::Slot(_) => continue,
+            };
+            self.asm.data(label, &bytes);
+        }
+    }
+}
