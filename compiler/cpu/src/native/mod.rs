@@ -4,6 +4,10 @@
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
 //! instructions: each element has the same roundings in the same order.
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_imports, unused_variables, reason = "only its plain version is reached there")
+)]
 mod gemm;
 mod halves;
 mod reduce;

@@ -5,29 +5,20 @@
 //! its negative is added).
 
 use super::blocks::{Block, Version};
-use super::panels::{self, Way};
+use super::panels::{self, Panel, Panels, Way, shifted};
 use super::plain::at;
 use super::{Job, Matrix};
 
 /// By blocks of groups of four bytes.
 struct Bytes(&'static Version);
 
-/// # Safety
-/// As for the routine; columns of d are contiguous i32, those of the start too.
-pub(super) unsafe fn product(job: &Job, version: &'static Version) {
-    // SAFETY: the caller's promise.
-    unsafe { panels::packed(job, &Bytes(version)) }
-}
-
-impl Way for Bytes {
-    const STEPS: usize = 4;
-    const MORE: usize = 1;
-
-    fn version(&self) -> &'static Version {
-        self.0
-    }
-
-    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, columns: usize, padded: usize, to: *mut u8) {
+impl Bytes {
+    /// Packs the columns of one panel.
+    ///
+    /// # Safety
+    /// As for [`Way::pack`].
+    unsafe fn panel(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
+        let Panel { at: to, columns, padded, .. } = to;
         let groups = k.div_ceil(4);
         // SAFETY: the panel has room for the groups of `padded` columns and one more row.
         unsafe {
@@ -69,6 +60,27 @@ impl Way for Bytes {
                 sum.write(sum.read().wrapping_mul(-128));
             }
         }
+    }
+}
+
+/// # Safety
+/// As for the routine; columns of d are contiguous i32, those of the start too.
+pub(super) unsafe fn product(job: &Job, version: &'static Version) {
+    // SAFETY: the caller's promise.
+    unsafe { panels::packed(job, &Bytes(version)) }
+}
+
+impl Way for Bytes {
+    const STEPS: usize = 4;
+    const MORE: usize = 1;
+
+    fn version(&self) -> &'static Version {
+        self.0
+    }
+
+    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+        // SAFETY: the caller's promise.
+        to.each(n).for_each(|panel| unsafe { self.panel(shifted(b, 0, panel.first), k, panel) });
     }
 
     unsafe fn strip(&self, _: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {

@@ -1,10 +1,13 @@
 //! Products of floats. f16 and bf16 are widened while they are packed.
 
 use super::blocks::{Version, Widen};
-use super::panels::{self, ROWS, Way};
+use super::panels::{self, Panel, Panels, ROWS, Way, fetch, shifted};
 use super::plain::{at, float};
 use super::{Job, Matrix};
 use ptoc_ir::loops::MemTy;
+
+/// How many rows ahead of the one that is packed are fetched.
+const AHEAD: usize = 16;
 
 /// By f32 blocks.
 struct Floats {
@@ -33,27 +36,20 @@ impl Way for Floats {
         self.version
     }
 
-    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, columns: usize, padded: usize, to: *mut u8) {
-        let panel = to.cast::<f32>();
-        // SAFETY: the panel has room for k rows of `padded` elements.
-        unsafe {
-            if b.col == job.ab.size() as isize {
-                for p in 0..k {
-                    let to = panel.wrapping_add(p * padded);
-                    (self.widen)(job.ab, at(&b, p, 0), to, columns);
+    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+        if b.col != job.ab.size() as isize {
+            // SAFETY: the caller's promise.
+            to.each(n).for_each(|panel| unsafe { self.scattered(job, shifted(b, 0, panel.first), k, panel) });
+            return;
+        }
+        for Panel { at: to, first, columns, padded } in to.each(n) {
+            for p in 0..k {
+                fetch(at(&b, p + AHEAD, first), if p + AHEAD < k { columns * job.ab.size() as usize } else { 0 });
+                let to = to.cast::<f32>().wrapping_add(p * padded);
+                // SAFETY: the panels have room for k rows of `padded` elements.
+                unsafe {
+                    (self.widen)(job.ab, at(&b, p, first), to, columns);
                     (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
-                }
-                return;
-            }
-            let (turned_columns, turned_steps) = match b.row == job.ab.size() as isize {
-                true => self.turned(job, &b, k, columns, padded, panel),
-                false => (0, 0),
-            };
-            for c in 0..padded {
-                let from = if c < turned_columns { turned_steps } else { 0 };
-                for p in from..k {
-                    let x = if c < columns { float(job.ab, at(&b, p, c)) } else { 0.0 };
-                    panel.wrapping_add(p * padded + c).write(x);
                 }
             }
         }
@@ -88,6 +84,29 @@ impl Way for Floats {
 }
 
 impl Floats {
+    /// Packs columns whose rows are apart.
+    ///
+    /// # Safety
+    /// As for [`Way::pack`].
+    unsafe fn scattered(&self, job: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
+        let Panel { columns, padded, .. } = to;
+        let panel = to.at.cast::<f32>();
+        // SAFETY: the panel has room for k rows of `padded` elements.
+        unsafe {
+            let (turned_columns, turned_steps) = match b.row == job.ab.size() as isize {
+                true => self.turned(job, &b, k, columns, padded, panel),
+                false => (0, 0),
+            };
+            for c in 0..padded {
+                let from = if c < turned_columns { turned_steps } else { 0 };
+                for p in from..k {
+                    let x = if c < columns { float(job.ab, at(&b, p, c)) } else { 0.0 };
+                    panel.wrapping_add(p * padded + c).write(x);
+                }
+            }
+        }
+    }
+
     /// Packs columns whose elements are neighbours, eight by eight: how many columns, and how many steps of them.
     ///
     /// # Safety

@@ -2,12 +2,33 @@
 //! a time are added to an i32, exactly.
 
 use super::blocks::Version;
-use super::panels::{self, Way};
+use super::panels::{self, Panel, Panels, Way, shifted};
 use super::plain::at;
 use super::{Job, Matrix};
 
 /// By blocks of pairs.
 struct Pairs(&'static Version);
+
+impl Pairs {
+    /// Packs the columns of one panel.
+    ///
+    /// # Safety
+    /// As for [`Way::pack`].
+    unsafe fn panel(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
+        let Panel { at: to, columns, padded, .. } = to;
+        let to = to.cast::<i16>();
+        for p in 0..k.next_multiple_of(2) {
+            let row = to.wrapping_add(p / 2 * 2 * padded + p % 2);
+            for c in 0..padded {
+                // SAFETY: the panel has room for pairs of `padded` columns.
+                unsafe {
+                    let x = if p < k && c < columns { widened(&b, p, c) } else { 0 };
+                    row.wrapping_add(2 * c).write(x);
+                }
+            }
+        }
+    }
+}
 
 /// # Safety
 /// As for the routine; columns of d are contiguous i32, those of the start too.
@@ -31,18 +52,9 @@ impl Way for Pairs {
         self.0
     }
 
-    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, columns: usize, padded: usize, to: *mut u8) {
-        let to = to.cast::<i16>();
-        for p in 0..k.next_multiple_of(2) {
-            let row = to.wrapping_add(p / 2 * 2 * padded + p % 2);
-            for c in 0..padded {
-                // SAFETY: the panel has room for pairs of `padded` columns.
-                unsafe {
-                    let x = if p < k && c < columns { widened(&b, p, c) } else { 0 };
-                    row.wrapping_add(2 * c).write(x);
-                }
-            }
-        }
+    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+        // SAFETY: the caller's promise.
+        to.each(n).for_each(|panel| unsafe { self.panel(shifted(b, 0, panel.first), k, panel) });
     }
 
     unsafe fn strip(&self, _: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {

@@ -53,16 +53,58 @@ pub(super) trait Way {
     const MORE: usize;
     /// Its blocks.
     fn version(&self) -> &'static Version;
-    /// Packs k steps of some columns of b into a panel of `padded` columns.
+    /// Packs k steps of n columns of b.
     ///
     /// # Safety
-    /// The panel has room, and the elements are there.
-    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, columns: usize, padded: usize, to: *mut u8);
+    /// The panels have room, and the elements are there.
+    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels);
     /// Some rows of k steps of a as blocks read them: where they are, or in the strip.
     ///
     /// # Safety
     /// The strip has room for 16 by [`STRETCH`] groups.
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8>;
+}
+
+/// Asks for some bytes, to be in the second-level cache soon.
+pub(super) fn fetch(at: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint; no address is wrong.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_add(line).cast()) };
+    }
+}
+
+/// Panels of some columns.
+#[derive(Clone, Copy)]
+pub(super) struct Panels {
+    at: *mut u8,
+    /// Columns of a panel, of a vector.
+    width: usize,
+    lanes: usize,
+    /// Rows of words of a panel.
+    deep: usize,
+}
+
+/// A panel.
+#[derive(Clone, Copy)]
+pub(super) struct Panel {
+    pub(super) at: *mut u8,
+    /// First column and columns, and those with what fills the last vector.
+    pub(super) first: usize,
+    pub(super) columns: usize,
+    pub(super) padded: usize,
+}
+
+impl Panels {
+    /// The panels of n columns.
+    pub(super) fn each(self, n: usize) -> impl Iterator<Item = Panel> {
+        (0..n).step_by(self.width).map(move |first| {
+            let columns = self.width.min(n - first);
+            let padded = columns.next_multiple_of(self.lanes);
+            Panel { at: self.at.wrapping_add(4 * first * self.deep), first, columns, padded }
+        })
+    }
 }
 
 /// Vectors of a block's columns, and its rows, for n columns.
@@ -136,14 +178,21 @@ pub(super) fn in_place(job: &Job) -> Option<usize> {
 /// # Safety
 /// As for the routine; columns of b, d and the start are contiguous, and blocks of the version read both as they are.
 pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usize) {
-    let (vectors, rows) = shape(version, job.n);
+    // As wide a block as takes all rows at once, if there is one.
+    let (widest, _) = shape(version, job.n);
+    let vectors = (1..=widest).rev().find(|v| version.rows[v - 1] >= job.m).unwrap_or(widest);
+    let rows = even(job.m, version.rows[vectors - 1], 1);
     let width = vectors * version.lanes;
-    let rows = even(job.m, rows, 1);
     let mut from = 0;
     loop {
         let part = Stretch { job, version, first: from == 0, groups: stretch.min(job.k - from) };
         for j in (0..job.n).step_by(width) {
             let b = shifted(job.b, from, j);
+            if stretch == SIDE_BY_SIDE {
+                // Three blocks ahead is as much as memory delivers at a time; beyond a row's end the next one begins.
+                let ahead = shifted(job.b, from, j + 3 * width);
+                (0..part.groups).for_each(|p| fetch(at(&ahead, p, 0), 4 * width));
+            }
             let b = Columns { at: b.at, row: b.row, plus: std::ptr::null(), packed: false };
             for i in (0..job.m).step_by(rows) {
                 let (r, c) = (rows.min(job.m - i), width.min(job.n - j));
@@ -181,28 +230,34 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
         loop {
             let k = stretch.min(job.k - from);
             let groups = k.div_ceil(W::STEPS);
-            let deep = groups + W::MORE;
-            let panel = |j: usize| panels.wrapping_add(4 * j * deep);
+            let panels = Panels { at: panels, width, lanes: version.lanes, deep: groups + W::MORE };
             let part = Stretch { job, version, first: from == 0, groups };
             // SAFETY: the panels have room for so many groups by n, and the strip for its rows; blocks lie inside the
             // matrices.
             unsafe {
-                for j in (0..n).step_by(width) {
-                    let c = width.min(n - j);
-                    let padded = c.next_multiple_of(version.lanes);
-                    way.pack(job, shifted(job.b, from, first + j), k, c, padded, panel(j));
-                }
+                way.pack(job, shifted(job.b, from, first), k, n, panels);
                 let mut i = 0;
                 for number in 0..strips {
                     let r = height + usize::from(number < higher);
                     let a = way.strip(job, shifted(job.a, i, from), r, k, room);
-                    for j in (0..n).step_by(width) {
-                        let c = width.min(n - j);
-                        let row = 4 * c.next_multiple_of(version.lanes);
-                        let at = panel(j).cast_const();
+                    // While these rows are computed, the next ones are fetched, some of them for each block.
+                    let ahead = shifted(job.a, i + r, from);
+                    let mut fetched = 0;
+                    for panel in panels.each(n) {
+                        if number + 1 < strips && n > width && job.a.col == job.ab.size() as isize {
+                            let until = (panel.first + panel.columns) * r / n;
+                            (fetched..until).for_each(|r| fetch(at(&ahead, r, 0), k * job.ab.size() as usize));
+                            fetched = until;
+                        }
+                        if from > 0 && panel.first + panel.columns < n {
+                            let next = first + panel.first + panel.columns;
+                            let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * next as isize);
+                            (0..r as isize).for_each(|r| fetch(d.wrapping_offset(r * job.d.row), 4 * panel.columns));
+                        }
+                        let (at, row) = (panel.at.cast_const(), 4 * panel.padded);
                         let plus = if W::MORE == 0 { std::ptr::null() } else { at.wrapping_add(groups * row) };
                         let b = Columns { at, row: row as isize, plus, packed: true };
-                        part.block((i, r), (first + j, c), a, &b);
+                        part.block((i, r), (first + panel.first, panel.columns), a, &b);
                     }
                     i += r;
                 }
