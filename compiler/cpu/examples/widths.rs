@@ -11,6 +11,7 @@ use ptoc_ir::loops::text;
 use ptoc_isa::math::{self, MathOp, Ty};
 use ptoc_isa::{CmpOp, UnOp};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 const WIDTHS: [Vectors; 3] = [Vectors::Bits128, Vectors::Bits256, Vectors::Bits512];
@@ -121,8 +122,17 @@ fn bodies() -> Vec<(&'static str, String, &'static str)> {
     all
 }
 
-fn run(kernel: &CompiledKernel, tensors: &mut [Vec<u8>], turns: i64) -> f64 {
-    let args: Vec<TensorArg> = tensors.iter_mut().map(|t| TensorArg::new(t)).collect();
+/// A copy on a cache line's boundary, as tiles are.
+fn aligned(bytes: &[u8], storage: &mut Vec<u8>) -> std::ops::Range<usize> {
+    *storage = vec![0; bytes.len() + 64];
+    let from = storage.as_ptr().align_offset(64);
+    storage[from..from + bytes.len()].copy_from_slice(bytes);
+    from..from + bytes.len()
+}
+
+fn run(kernel: &CompiledKernel, tensors: &mut [Vec<u8>], places: &[Range<usize>], turns: i64) -> f64 {
+    let args: Vec<TensorArg> =
+        tensors.iter_mut().zip(places).map(|(t, at)| TensorArg::new(&mut t[at.clone()])).collect();
     let launch = Launch { params: &[turns], tensors: &args, threads: 1, print: None };
     let begin = now();
     // SAFETY: the modules above stay inside these tensors.
@@ -169,12 +179,14 @@ fn main() {
                 })
                 .collect()
         };
-        let mut tensors = [data(1), data(2), vec![0; (count * size) as usize]];
+        let mut tensors = [const { Vec::new() }; 3];
+        let sources = [data(1), data(2), vec![0; (count * size) as usize]];
+        let places: Vec<_> = sources.iter().zip(&mut tensors).map(|(s, t)| aligned(s, t)).collect();
         let turns = 20_000;
         let mut times = vec![Vec::new(); kernels.len()];
         for _ in 0..15 {
             for (kernel, times) in kernels.iter().zip(&mut times) {
-                times.push(run(kernel, &mut tensors, turns));
+                times.push(run(kernel, &mut tensors, &places, turns));
             }
         }
         let seconds: Vec<f64> = times.into_iter().map(median).collect();

@@ -129,6 +129,16 @@ impl Emitter<'_> {
     /// What is the same in all rows: counts, steps, the tail's mask.
     fn before(&mut self, nest: &Nest, lanes: i64) {
         let [a, b, count] = SCRATCH;
+        for (n, step) in nest.steps.iter().enumerate() {
+            if let Step::Reg(reg, factor) = *step {
+                let from = self.frame.param(self.frame.params.steps + reg.as_u32());
+                self.asm.constant(a, factor);
+                self.asm.try_push(Instruction::with2(Code::Imul_r64_rm64, a, from));
+                let to = self.frame.step(n as u32);
+                self.asm.mr(Code::Mov_rm64_r64, to, a);
+            }
+        }
+        self.flatten(nest);
         let active = self.frame.active();
         match (nest.count, self.frame.params.count) {
             (None, Some(n)) => {
@@ -149,15 +159,6 @@ impl Emitter<'_> {
             let (from, to) = (self.frame.param(n), self.frame.rows());
             self.asm.rm(Code::Mov_r64_rm64, a, from);
             self.asm.mr(Code::Mov_rm64_r64, to, a);
-        }
-        for (n, step) in nest.steps.iter().enumerate() {
-            if let Step::Reg(reg, factor) = *step {
-                let from = self.frame.param(self.frame.params.steps + reg.as_u32());
-                self.asm.constant(a, factor);
-                self.asm.try_push(Instruction::with2(Code::Imul_r64_rm64, a, from));
-                let to = self.frame.step(n as u32);
-                self.asm.mr(Code::Mov_rm64_r64, to, a);
-            }
         }
         if self.program.tail.is_empty() {
             return;

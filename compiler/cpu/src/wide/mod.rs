@@ -10,6 +10,7 @@ mod alloc;
 mod arith;
 mod asm;
 mod emit;
+mod flatten;
 mod frame;
 mod function;
 mod lanewise;

@@ -133,6 +133,33 @@ fn strides_and_steps_in_registers() {
 }
 
 #[test]
+fn dense_rows_that_feed_each_other_keep_their_order() {
+    // Row i + 1 is made of row i; or a part of it, and of the row after it.
+    for (shift, ty, reg, size) in
+        [(0, "f32", "f32", 4), (1, "f32", "f32", 4), (3, "i64", "i64", 8), (2, "i16", "i32", 2)]
+    {
+        for (rows, cols) in [(1, 4), (5, 3), (9, 4), (4, 16), (7, 17), (3, 33)] {
+            let body = format!(
+                "r2: i64 = const 0\nr3: i64 = const {size}\nr13: i64 = mul r1, r3\nr14: i64 = const {}\n\
+                 for l0 r4: i64 in r2..r0 step 1 {{\n  r5: i64 = mul r4, r13\n  r6: i64 = add r5, r14\n  \
+                 lanes r7: i64 in r1 {{\n    r8: {reg} = load {ty} t0[r5, stride {size}]\n    r9: {reg} = neg r8\n    \
+                 r15: {ty2} = load {mem2} t1[r2]\n    r16: {reg} = load {ty} t1[r5, stride {size}]\n    \
+                 r10: {reg} = sub r9, r16\n    r17: {reg} = add r10, r15\n    store {ty} t0[r6, stride {size}], r17\n    \
+                 store {ty} t2[r5, stride {size}], r9\n  }}\n}}\n",
+                (cols + shift) * size,
+                ty2 = reg,
+                mem2 = ty,
+            );
+            let module = module(&body, 3);
+            let bytes = ((rows + 1) * cols * size + 64) as usize;
+            let source = |seed| (0..bytes).map(|n| (n as u32 * 37 + seed) as u8 & 0x3f).collect::<Vec<u8>>();
+            agree(&module, &[rows, cols], &[source(1), source(2), vec![0; bytes]])
+                .unwrap_or_else(|e| panic!("{ty} {shift} {rows}x{cols}: {e}"));
+        }
+    }
+}
+
+#[test]
 fn nests_take_the_full_width() {
     let module = random_nest(&[1, 2, 3, 4], None, None, 0);
     for (vectors, wide) in [(Vectors::Bits128, 0), (Vectors::Bits256, 1), (Vectors::Bits512, 1)] {
