@@ -8,7 +8,7 @@ use ptoc_ir::interp::Order;
 use std::path::{Path, PathBuf};
 
 /// Without `--target`.
-const DEFAULT_TARGET: &str = "a2a3";
+pub(crate) const DEFAULT_TARGET: &str = "a2a3";
 
 /// `ptoc`
 #[derive(Parser, Debug)]
@@ -95,17 +95,17 @@ pub enum Command {
     Bench(BenchArgs),
     /// Put source files into canonical form
     Fmt(FmtArgs),
-    /// Not yet.
-    #[command(hide = true)]
-    Lsp(LaterArgs),
+    /// Serve an editor by the Language Server Protocol, over standard input and output
+    Lsp(LspArgs),
 }
 
-/// Whatever a command that does not exist yet is given.
+/// `ptoc lsp`
 #[derive(Args, Debug)]
-pub struct LaterArgs {
-    /// Anything.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub rest: Vec<std::ffi::OsString>,
+#[command(after_help = "What is served, and how editors are set up: spec/lsp.md.")]
+pub struct LspArgs {
+    /// What editors add to name the way; there is no other
+    #[arg(long, hide = true)]
+    pub stdio: bool,
 }
 
 /// What every command that compiles takes.

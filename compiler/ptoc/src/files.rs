@@ -137,18 +137,22 @@ pub(crate) fn code(text: &str) -> Code {
     Code::find(text).map_or(codes::CANNOT_READ, |info| info.code)
 }
 
+/// Texts that are open in an editor, by [`identity`]: they count, and what is on disk does not.
+pub type OpenTexts = HashMap<PathBuf, String>;
+
 /// Finds imported modules: `std::..` in the standard library, `a::b` in `a/b.tile` beside the importing file.
 pub struct FileLoader<'s> {
     sources: &'s mut SourceMap,
     directories: HashMap<FileId, PathBuf>,
     /// What was read, by its place on disk or in the library.
     loaded: HashMap<PathBuf, (FileId, String)>,
+    open: &'s OpenTexts,
 }
 
 impl<'s> FileLoader<'s> {
     /// A loader for what `root`, at `path`, imports.
-    pub fn new(sources: &'s mut SourceMap, root: FileId, path: &Path) -> FileLoader<'s> {
-        let mut loader = FileLoader { sources, directories: HashMap::new(), loaded: HashMap::new() };
+    pub fn new(sources: &'s mut SourceMap, root: FileId, path: &Path, open: &'s OpenTexts) -> FileLoader<'s> {
+        let mut loader = FileLoader { sources, directories: HashMap::new(), loaded: HashMap::new(), open };
         loader.remember(root, path);
         let text = loader.sources.text(root).to_owned();
         loader.loaded.insert(identity(path), (root, text));
@@ -187,7 +191,10 @@ impl Loader for FileLoader<'_> {
         if let Some(found) = self.loaded.get(&identity(&file)) {
             return Ok(found.clone());
         }
-        let text = read_source(&file).map_err(|d| d.message)?;
+        let text = match self.open.get(&identity(&file)) {
+            Some(text) => text.clone(),
+            None => read_source(&file).map_err(|d| d.message)?,
+        };
         let id = self.sources.add(file.display().to_string(), text.clone());
         self.remember(id, &file);
         self.loaded.insert(identity(&file), (id, text.clone()));

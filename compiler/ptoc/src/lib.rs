@@ -9,6 +9,7 @@ pub mod defs;
 pub mod files;
 pub mod io;
 pub mod launch;
+pub mod lsp;
 mod page;
 pub mod repair;
 pub mod session;
@@ -89,7 +90,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Dram(args) => commands::dram::dram(args, io),
         Command::Bench(args) => commands::bench::bench(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
-        Command::Lsp(_) => commands::not_yet("lsp", "the language server", io),
+        Command::Lsp(_) => lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One compilation: sources, the target, definitions, diagnostics; and what loading a file gives.
 
 use crate::defs::{self, Definition, Definitions};
-use crate::files::{self, FileLoader};
+use crate::files::{self, FileLoader, OpenTexts};
 use crate::io::list;
 use crate::repair::Source;
 use crate::trace::Clock;
@@ -35,6 +35,8 @@ pub struct Session {
     pub watched: bool,
     /// Of machine code.
     pub vectors: ptoc_cpu::Vectors,
+    /// What an editor has open.
+    pub open: OpenTexts,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -80,6 +82,7 @@ impl Session {
             watched: false,
             vectors: ptoc_cpu::Vectors::Auto,
             command: None,
+            open: OpenTexts::new(),
         })
     }
 
@@ -119,7 +122,7 @@ impl Session {
         let begin = self.clock.now();
         let file = self.sources.add(path.display().to_string(), text.clone());
         let mut found = Vec::new();
-        let mut loader = FileLoader::new(&mut self.sources, file, path);
+        let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
         let modules = Modules::load(file, &text, &mut loader, &mut found);
         self.clock.phase("parse", begin);
         let begin = self.clock.now();

@@ -5,6 +5,7 @@ mod debug;
 mod dram;
 mod format;
 mod layout;
+mod lsp;
 mod pipes;
 mod sim;
 mod tensors;

@@ -16,14 +16,22 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
         io.print(&lines.collect::<String>());
         return DONE;
     };
-    let unknown = match ptoc_diagnostics::explain(word) {
+    match page(word) {
         Ok(page) => {
-            io.print(page);
-            if !page.ends_with('\n') {
-                io.print("\n");
-            }
-            return DONE;
+            io.print(&page);
+            DONE
         }
+        Err(d) => {
+            show(*d, io, MessageFormat::Human);
+            WRONG_CALL
+        }
+    }
+}
+
+/// The page of a code or an instruction.
+pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
+    let unknown = match ptoc_diagnostics::explain(word) {
+        Ok(page) => return Ok(format!("{}\n", page.trim_end_matches('\n'))),
         Err(unknown) => unknown,
     };
     let upper = word.trim().to_ascii_uppercase();
@@ -31,22 +39,17 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
     if let Some(f) = sync {
         let (usage, doc) = f.reference();
         let usage = usage.join("\n    ");
-        io.print(&format!(
+        return Ok(format!(
             "# {}\n\n{doc}\n\n    {usage}\n\nIn `#[sync(manual)]` kernels; see spec/pipes.md.\n",
             f.name()
         ));
-        return DONE;
     }
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
     match ptoc_isa::find(&upper) {
-        Lookup::Found(id) => {
-            io.print(&instruction(id.get()));
-            return DONE;
-        }
+        Lookup::Found(id) => return Ok(instruction(id.get())),
         Lookup::NotYet(name) => {
-            io.print(&format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
-            return DONE;
+            return Ok(format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
         }
         Lookup::Unknown { nearest } => {
             let mut near: Vec<&str> = unknown.suggestion.into_iter().collect();
@@ -56,8 +59,7 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
             }
         }
     }
-    show(d.with_help("`ptoc explain --list` lists the codes"), io, MessageFormat::Human);
-    WRONG_CALL
+    Err(Box::new(d.with_help("`ptoc explain --list` lists the codes")))
 }
 
 /// The reference entry of an instruction, from the table.
