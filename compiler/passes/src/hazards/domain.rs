@@ -123,6 +123,11 @@ impl Num {
         }
     }
 
+    /// Without its bounds, if a residue is known that is left.
+    pub(super) fn unbounded(self) -> Num {
+        if self.base != 0 || self.m <= 1 { self } else { Num { lo: MIN, hi: MAX, ..self } }
+    }
+
     /// The same without the loop: what is left of it where the loop is over.
     pub(super) fn settled(self, periods: Periods) -> Num {
         if self.base == 0 {

@@ -118,6 +118,9 @@ impl Walk<'_> {
                     && is != was
                 {
                     state.vars[n] = Num::moving(l, is - was, was, was);
+                } else if before[n] != state.vars[n] {
+                    // It began the loop with a number that is not known, and its residue is what stays.
+                    state.vars[n] = state.vars[n].unbounded();
                 }
             }
         }
