@@ -8,6 +8,7 @@
 
 mod kernels;
 mod pim;
+mod products;
 mod runtime;
 
 use kernels::{Case, build, front, ready};
@@ -123,60 +124,6 @@ fn compile_times(gemm: &str, attention: &str) {
     }
 }
 
-fn gemm_ratio(text: &str) {
-    for n in [256usize, 512] {
-        let size = n as i64;
-        let dims = [("M", size), ("N", size), ("K", size)];
-        let mut ours = ready(text, &Case { path: "gemm.tile", kernel: product(text), dims: &dims, defs: &[] });
-        let float =
-            |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<f32>>();
-        let (a, b) = (float(&ours.buffers[0]), float(&ours.buffers[1]));
-        let mut c = vec![0f32; n * n];
-        let mut peer = || {
-            // SAFETY: three row-major n x n matrices.
-            unsafe {
-                gemm::gemm(
-                    n,
-                    n,
-                    n,
-                    c.as_mut_ptr(),
-                    1,
-                    n as isize,
-                    false,
-                    a.as_ptr(),
-                    1,
-                    n as isize,
-                    b.as_ptr(),
-                    1,
-                    n as isize,
-                    0.0f32,
-                    1.0f32,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
-            }
-        };
-        let (mut t_ours, mut t_peer) = (Vec::new(), Vec::new());
-        for _ in 0..25 {
-            t_ours.push(time(|| ours.run(1)));
-            t_peer.push(time(&mut peer));
-        }
-        let got = float(&ours.buffers[2]);
-        let worst = got.iter().zip(&c).map(|(x, y)| (x - y).abs() / (1.0 + y.abs())).fold(0f32, f32::max);
-        assert!(worst < 1e-4, "results differ by {worst}");
-        let (o, p) = (median(t_ours), median(t_peer));
-        let flops = 2.0 * (n as f64).powi(3) / 1e9;
-        println!(
-            "f32 GEMM {n}^3, one thread: {:.3} of the gemm crate ({:.1} against {:.1} GFLOP/s)",
-            p.as_secs_f64() / o.as_secs_f64(),
-            flops / o.as_secs_f64(),
-            flops / p.as_secs_f64()
-        );
-    }
-}
-
 fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let pim = words.next_if(|w| w == "pim").is_some();
@@ -189,6 +136,6 @@ fn main() {
     check_time();
     manual_times(&read("schedules.tile"));
     compile_times(&gemm, &attention);
-    gemm_ratio(&gemm);
+    products::table(&gemm);
     runtime::table(&|n| std::fs::read_to_string(format!("{dir}{n}")).ok());
 }
