@@ -48,7 +48,8 @@ pub fn check(
     diagnostics: &mut Vec<Diagnostic>,
     author: &dyn Author,
 ) -> Vec<Diagnostic> {
-    let Some(findings) = walk::analyse(kernel) else { return vec![report::given_up(kernel)] };
+    let doubts = diagnostics.iter().any(|d| d.code == codes::MAYBE_UNINITIALISED);
+    let Some(findings) = walk::analyse(kernel, doubts) else { return vec![report::given_up(kernel)] };
     diagnostics.retain(|d| {
         let proved = |(span, tile): &(Span, Tile)| {
             Some(*span) == d.span && d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span)

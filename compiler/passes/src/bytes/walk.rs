@@ -186,12 +186,13 @@ fn owner(defs: &[DefInfo], def: Def) -> Owner {
 /// Rounds in which equal numbers become one.
 const EQUALITIES: usize = 4;
 
-/// Analyses the body of `kernel`; `None` if it is too large for that.
-pub(super) fn analyse(kernel: &Kernel) -> Option<Findings> {
+/// Analyses the body of `kernel`; `None` if it is too large for that. `doubts` says that initialisation has some, which
+/// may be dispelled.
+pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
     let mut plain = pass(kernel, false)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
     // What one iteration writes for the next one takes more work to see.
-    if (plain.unproved || plain.unwritten.iter().any(doubtful))
+    if ((doubts && plain.unproved) || plain.unwritten.iter().any(doubtful))
         && let Some(closer) = pass(kernel, true)
     {
         plain.unwritten.retain(|u| {
