@@ -3,6 +3,7 @@
 //! Every figure is the best of several short runs, since other work on the machine only ever slows one down.
 
 use std::hint::black_box;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,20 +41,8 @@ pub fn peak(operation: Operation, threads: usize) -> Option<f64> {
     // Some hundred microseconds: longer than the clock is coarse, shorter than a time slice.
     const TURNS: usize = 20_000;
     let kernel = kernel(operation)?;
-    let threads = threads.max(1);
-    let once = || {
-        thread::scope(|scope| {
-            let work = || {
-                let start = Instant::now();
-                // SAFETY: `kernel` gives only what this machine can execute.
-                let operations = unsafe { kernel(TURNS) };
-                operations as f64 / start.elapsed().as_secs_f64()
-            };
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            own + others.into_iter().filter_map(|t| t.join().ok()).sum::<f64>()
-        })
-    };
+    // SAFETY: `kernel` gives only what this machine can execute.
+    let once = || together(threads, || (), |_| unsafe { kernel(TURNS) } as f64);
     let (mut best, begin) = (0f64, Instant::now());
     for run in 0..RUNS {
         best = best.max(once());
@@ -67,31 +56,56 @@ pub fn peak(operation: Operation, threads: usize) -> Option<f64> {
 /// Bytes a second that `threads` threads read and write, both counted, when each copies half of its share of `bytes`
 /// to the other half again and again: what moving a working set of that size costs at least.
 pub fn copy_bandwidth(bytes: usize, threads: usize) -> f64 {
-    let threads = threads.max(1);
-    let half = (bytes / 2 / threads).max(64);
-    let work = || {
-        let (from, mut to) = (vec![1u8; half], vec![0u8; half]);
-        let (mut best, begin) = (Duration::MAX, Instant::now());
-        for run in 0.. {
-            // Several copies of a small array, so that the clock's own time does not matter.
-            let copies = ((1 << 20) / half).max(1);
-            let start = Instant::now();
+    let half = (bytes / 2 / cores(threads)).max(64);
+    // Several copies of a small array, so that the clock's own time does not matter.
+    let copies = ((1 << 20) / half).max(1);
+    let arrays = || (vec![1u8; half], vec![0u8; half]);
+    let once = || {
+        together(threads, arrays, |(from, to)| {
+            // What was never touched has no pages yet.
             for _ in 0..copies {
-                to.copy_from_slice(black_box(&from));
-                black_box(&mut to);
+                to.copy_from_slice(black_box(from));
+                black_box(&mut *to);
             }
-            best = best.min(start.elapsed() / copies as u32);
-            if run >= LEAST && begin.elapsed() > LONG {
-                break;
-            }
-        }
-        2.0 * half as f64 / best.as_secs_f64()
+            2.0 * (half * copies) as f64
+        })
     };
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        own + others.into_iter().filter_map(|t| t.join().ok()).sum::<f64>()
-    })
+    let (mut best, begin) = (0f64, Instant::now());
+    for run in 0..RUNS {
+        best = best.max(once());
+        if run >= LEAST && begin.elapsed() > LONG {
+            break;
+        }
+    }
+    best
+}
+
+/// Threads that can run at once: more of them take turns.
+fn cores(threads: usize) -> usize {
+    threads.clamp(1, thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// What `work` gives, summed over as many threads and divided by the seconds in which all have done it. Each prepares, does it
+/// once, waits for the others, and does it again, which counts.
+fn together<T>(threads: usize, prepare: impl Fn() -> T + Sync, work: impl Fn(&mut T) -> f64 + Sync) -> f64 {
+    let threads = cores(threads);
+    let barrier = Barrier::new(threads);
+    let one = || {
+        let mut own = prepare();
+        work(&mut own);
+        barrier.wait();
+        let start = Instant::now();
+        let done = work(&mut own);
+        (start, Instant::now(), done)
+    };
+    let all: Vec<(Instant, Instant, f64)> = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let own = one();
+        others.into_iter().filter_map(|t| t.join().ok()).chain([own]).collect()
+    });
+    let start = all.iter().map(|a| a.0).min().expect("there is one");
+    let end = all.iter().map(|a| a.1).max().expect("there is one");
+    all.iter().map(|a| a.2).sum::<f64>() / (end - start).as_secs_f64()
 }
 
 /// Runs that many turns and returns how many operations these were.

@@ -31,6 +31,9 @@ impl Settings {
     /// What is wrong with it, for the user.
     pub fn read(value: &Value) -> Result<Settings, String> {
         let value = value.get("ptoc").unwrap_or(value);
+        if !value.is_object() {
+            return Err(format!("settings are an object with `target` and `define`, and not {value}"));
+        }
         let mut settings = Settings::default();
         if let Some(target) = value.get("target") {
             let name = target.as_str().ok_or("`ptoc.target` is the name of a target")?;

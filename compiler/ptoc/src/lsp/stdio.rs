@@ -5,45 +5,111 @@
 //! server goes on.
 
 use super::server::{Failure, Server};
-use lsp_server::{Message, RequestId};
 use serde_json::{Value, json};
-use std::collections::HashSet;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+/// Bytes of a message at most: more than any editor sends, and less than the machine has.
+const LARGEST: usize = 256 << 20;
+
 /// What the reader has read.
 enum Incoming {
-    Message(Message),
-    /// What was wrong with it.
-    Malformed(String),
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    /// An answer to a question: the server asks none.
+    Response,
+    /// What was wrong with it, and its id if it has one.
+    Malformed(Value, Failure),
+}
+
+impl Incoming {
+    fn of(message: Value) -> Incoming {
+        let malformed = |id: Value, why: &str| Incoming::Malformed(id, Failure::new(Failure::INVALID_REQUEST, why));
+        let Value::Object(mut message) = message else {
+            return malformed(Value::Null, "a message is a JSON object");
+        };
+        let id = message.remove("id");
+        let usable = id.as_ref().is_some_and(|id| id.is_string() || id.is_i64() || id.is_u64());
+        let params = message.remove("params").unwrap_or_default();
+        match (message.remove("method"), id) {
+            (Some(Value::String(method)), None) => Incoming::Notification { method, params },
+            (Some(Value::String(method)), Some(id)) if usable => Incoming::Request { id, method, params },
+            (Some(Value::String(_)), Some(_)) => malformed(Value::Null, "an id is a text or a whole number"),
+            (None, Some(_)) if message.contains_key("result") || message.contains_key("error") => Incoming::Response,
+            (_, id) => {
+                malformed(id.filter(|_| usable).unwrap_or_default(), "a message has a `method`, which is a text")
+            }
+        }
+    }
+}
+
+/// The next message; none at the end of the input.
+fn read(input: &mut impl BufRead) -> io::Result<Option<Incoming>> {
+    let failure = |code, why: &str| Ok(Some(Incoming::Malformed(Value::Null, Failure::new(code, why))));
+    // White space between messages is no message.
+    let (mut length, mut headers) = (None, 0);
+    loop {
+        let mut line = Vec::new();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line);
+        match text.trim().split_once(':') {
+            Some((name, value)) => {
+                headers += 1;
+                if name.trim().eq_ignore_ascii_case("content-length") {
+                    length = value.trim().parse::<usize>().ok();
+                }
+            }
+            None if text.trim().is_empty() && headers > 0 => break,
+            None if text.trim().is_empty() => {}
+            // Nothing says where this ends but the end of its line.
+            None => return failure(Failure::INVALID_REQUEST, "a header is `Name: value`"),
+        }
+    }
+    let Some(length) = length else {
+        return failure(Failure::INVALID_REQUEST, "a message needs `Content-Length`, its number of bytes");
+    };
+    if length > LARGEST {
+        // It is passed over without being kept.
+        io::copy(&mut input.take(length as u64), &mut io::sink())?;
+        return failure(Failure::INVALID_REQUEST, &format!("a message has at most {LARGEST} bytes"));
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body)?;
+    match serde_json::from_slice(&body) {
+        Ok(message) => Ok(Some(Incoming::of(message))),
+        Err(e) => failure(Failure::PARSE, &format!("the message is no JSON: {e}")),
+    }
 }
 
 /// Serves until `exit`, or until the client is gone. Returns the process's exit status: 0 after `shutdown`, else 1.
 pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -> u8 {
     let (sender, receiver) = channel();
-    let read = move || {
-        loop {
-            let incoming = match Message::read(&mut input) {
-                Ok(Some(message)) => Incoming::Message(message),
-                Ok(None) => return,
-                Err(e) if e.kind() == io::ErrorKind::InvalidData => Incoming::Malformed(e.to_string()),
-                Err(_) => return,
-            };
+    let reader = move || {
+        while let Ok(Some(incoming)) = read(&mut input) {
             if sender.send(incoming).is_err() {
                 return;
             }
         }
     };
     // The reader ends with its input; after `exit` nobody waits for it.
-    if thread::Builder::new().name("lsp reader".into()).spawn(read).is_err() {
+    if thread::Builder::new().name("lsp reader".into()).spawn(reader).is_err() {
         return 1;
     }
     let mut server = Server::new();
-    match run(&mut server, &receiver, output) {
-        Ok(()) | Err(_) => u8::from(!server.is_shut()),
-    }
+    // A client that does not read any more is gone.
+    let _ = run(&mut server, &receiver, output);
+    u8::from(!server.is_shut())
 }
 
 fn run(server: &mut Server, receiver: &Receiver<Incoming>, output: &mut dyn Write) -> io::Result<()> {
@@ -52,28 +118,21 @@ fn run(server: &mut Server, receiver: &Receiver<Incoming>, output: &mut dyn Writ
         let cancelled = cancelled(&batch);
         for incoming in batch {
             match incoming {
-                Incoming::Message(Message::Notification(n)) if n.method == "exit" => return Ok(()),
-                Incoming::Message(Message::Notification(n)) => {
+                Incoming::Notification { method, .. } if method == "exit" => return Ok(()),
+                Incoming::Notification { method, params } => {
                     // A bug in the handling of one message is no reason to lose the editor's state.
-                    let _ = catch_unwind(AssertUnwindSafe(|| server.notify(&n.method, n.params)));
+                    let _ = catch_unwind(AssertUnwindSafe(|| server.notify(&method, params)));
                 }
-                Incoming::Message(Message::Request(r)) => {
-                    let answer = if cancelled.contains(&r.id) {
-                        Err(Failure::new(Failure::CANCELLED, "cancelled by the client"))
-                    } else {
-                        let answered = catch_unwind(AssertUnwindSafe(|| server.request(&r.method, r.params)));
-                        answered.unwrap_or_else(|_| {
-                            Err(Failure::new(Failure::INTERNAL, "a bug of ptoc: the server panicked"))
-                        })
-                    };
-                    respond(output, json!(r.id), answer)?;
+                Incoming::Request { id, .. } if cancelled.contains(&id) => {
+                    respond(output, id, Err(Failure::new(Failure::CANCELLED, "cancelled by the client")))?;
                 }
-                // The server asks nothing.
-                Incoming::Message(Message::Response(_)) => {}
-                Incoming::Malformed(why) => {
-                    let code = if why.contains("payload") { Failure::PARSE } else { Failure::INVALID_REQUEST };
-                    respond(output, Value::Null, Err(Failure::new(code, why)))?;
+                Incoming::Request { id, method, params } => {
+                    let answer = catch_unwind(AssertUnwindSafe(|| server.request(&method, params)));
+                    let bug = |_| Err(Failure::new(Failure::INTERNAL, "a bug of ptoc: the server panicked"));
+                    respond(output, id, answer.unwrap_or_else(bug))?;
                 }
+                Incoming::Response => {}
+                Incoming::Malformed(id, failure) => respond(output, id, Err(failure))?,
             }
         }
         let settled = catch_unwind(AssertUnwindSafe(|| server.settle())).unwrap_or_default();
@@ -84,12 +143,10 @@ fn run(server: &mut Server, receiver: &Receiver<Incoming>, output: &mut dyn Writ
     Ok(())
 }
 
-/// The requests that are cancelled by what waits behind them.
-fn cancelled(batch: &[Incoming]) -> HashSet<RequestId> {
+/// The ids of requests that are cancelled by what waits behind them.
+fn cancelled(batch: &[Incoming]) -> Vec<Value> {
     let ids = batch.iter().filter_map(|incoming| match incoming {
-        Incoming::Message(Message::Notification(n)) if n.method == "$/cancelRequest" => {
-            serde_json::from_value(n.params.get("id")?.clone()).ok()
-        }
+        Incoming::Notification { method, params } if method == "$/cancelRequest" => params.get("id").cloned(),
         _ => None,
     });
     ids.collect()

@@ -235,6 +235,7 @@ fn settings() {
     assert!(change(&mut c, json!({"target": "a2a3", "define": ["N=65536"]})).contains("SA-0352"));
     assert!(change(&mut c, json!({"target": "a6"})).contains("window/showMessage"));
     assert!(change(&mut c, json!({"define": ["N"]})).contains("NAME=VALUE"));
+    assert!(change(&mut c, json!(5)).contains("settings are an object"));
 }
 
 #[test]
@@ -281,6 +282,11 @@ fn over_standard_streams() {
     );
     send(r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#);
     send("{ this is no JSON");
+    send(r#"{"jsonrpc":"2.0","id":7}"#);
+    send(r#"{"jsonrpc":"2.0","id":1.5,"method":"shutdown"}"#);
+    input.write_all(b"nonsense\r\ncontent-length:32\n\n{\"jsonrpc\":\"2.0\",\"method\":\"a/b\"}").unwrap();
+    input.write_all(b"Content-Length: x\r\n\r\n").unwrap();
+    let mut send = |text: &str| write!(input, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
     send(r#"{"jsonrpc":"2.0","id":"x","method":"no/such","params":{}}"#);
     let open = json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params":
         {"textDocument": {"uri": URI, "languageId": "tile", "version": 1, "text": "kernel k("}}});
@@ -296,7 +302,10 @@ fn over_standard_streams() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let find = |id: Value| answers.iter().find(|a| a.get("id") == Some(&id)).unwrap_or_else(|| panic!("{answers:?}"));
     assert!(find(json!(1))["result"]["capabilities"]["hoverProvider"].as_bool().unwrap());
-    assert_eq!(find(Value::Null)["error"]["code"], -32700);
+    assert_eq!(find(json!(7))["error"]["code"], -32600);
+    let nameless = answers.iter().filter(|a| a.get("id") == Some(&Value::Null));
+    let codes: Vec<i64> = nameless.map(|a| a["error"]["code"].as_i64().unwrap()).collect();
+    assert_eq!(codes, [-32700, -32600, -32600, -32600], "{answers:?}");
     assert_eq!(find(json!("x"))["error"]["code"], -32601);
     assert_eq!(find(json!(2))["result"], Value::Null);
 }

@@ -175,7 +175,9 @@ impl<'t> Writer<'_, 't> {
         let tok = self.pieces[i].tok;
         let statement_begins = context.start;
         let column = self.pieces[i].column;
-        let first = self.pieces.get(i + 1).map(|p| (width + tok_width(tok) + 1, p.column));
+        // Conditions that begin on the next line stand one level deeper than their clause.
+        let beside = self.pieces.get(i + 1).filter(|p| !p.begins_line() && !p.tok.is_comment());
+        let first = beside.map_or((self.frame().statement + 2 * INDENT, 0), |p| (width + tok_width(tok) + 1, p.column));
         let frame = self.frame();
         if statement_begins {
             // Of several statements on a line, the first says where lines that go on with one of them stand.
@@ -184,7 +186,7 @@ impl<'t> Writer<'_, 't> {
         }
         match tok {
             Tok::StaticOpen if context.role == Role::Statics => frame.statics = Some((width, column)),
-            Tok::Where | Tok::Ensures if frame.holds_statements() => frame.clause = first,
+            Tok::Where | Tok::Ensures if frame.holds_statements() => frame.clause = Some(first),
             Tok::LBrace => frame.clause = None,
             _ => {}
         }

@@ -111,4 +111,10 @@ fn line_ends_and_comments() {
     assert_eq!(formatted("fn f() { // why\n}"), "fn f() { // why\n}\n");
     assert_eq!(formatted("fn f() {\n\n    // why\n\n}"), "fn f() {\n    // why\n}\n");
     assert_eq!(formatted("/// d\nfn f() {} fn g() {}"), "/// d\nfn f() {}\nfn g() {}\n");
+    let hanging = "kernel g(x: in f32[M])\n    where // z\n        M >= 1,\n        // y\n        M < 9\n{\n}\n";
+    assert_eq!(
+        formatted("kernel g(x: in f32[M])\nwhere\n // z\nM >= 1, \n // y\n  M < 9 {\n}\n").matches("        M").count(),
+        2
+    );
+    assert_eq!(formatted(hanging), hanging.replace("{\n}", "{}"));
 }
