@@ -11,7 +11,7 @@ mod pim;
 mod products;
 mod runtime;
 
-use kernels::{Case, build, front, ready};
+use kernels::{Case, build, front};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
