@@ -31,14 +31,6 @@ pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
     DONE
 }
 
-/// A command of the contract that is for later.
-pub fn not_yet(command: &str, what: &str, io: &mut Io<'_>) -> u8 {
-    let message = format!("`ptoc {command}`: ptoc does not have {what} yet");
-    let d = Diagnostic::global(codes::NOT_YET, message).with_help("`ptoc --help` lists the commands that work");
-    show(d, io, MessageFormat::Human);
-    ERRORS
-}
-
 /// Shows one diagnostic that needs no sources.
 fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
     let mut found = Diagnostics::new();

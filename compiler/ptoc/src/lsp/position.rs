@@ -78,10 +78,7 @@ impl LineIndex {
 
     /// The position of a byte.
     pub fn position(&self, text: &str, offset: usize, encoding: Encoding) -> Position {
-        let mut offset = offset.min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
+        let offset = text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|&start| start <= offset) - 1;
         let column: usize = text[self.starts[line]..offset].chars().map(|c| encoding.width(c)).sum();
         Position { line: line as u32, character: column as u32 }

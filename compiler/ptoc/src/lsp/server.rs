@@ -340,28 +340,14 @@ fn difference(document: &Document, to: &str, encoding: Encoding) -> Vec<TextEdit
     let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let common = same(from, to);
     // Whole lines, so that no character is cut.
-    let start = from[..floor(from, common)].rfind('\n').map_or(0, |n| n + 1);
+    let start = from[..from.floor_char_boundary(common)].rfind('\n').map_or(0, |n| n + 1);
     let (rest, new) = (&from[start..], &to[start..]);
     let tail = rest.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count();
-    let tail = rest[ceil(rest, rest.len() - tail)..].find('\n').map_or(0, |n| {
-        let at = ceil(rest, rest.len() - tail) + n + 1;
+    let tail = rest[rest.ceil_char_boundary(rest.len() - tail)..].find('\n').map_or(0, |n| {
+        let at = rest.ceil_char_boundary(rest.len() - tail) + n + 1;
         rest.len() - at
     });
     let position = |offset| document.lines.position(from, offset, encoding);
     let range = Range { start: position(start), end: position(from.len() - tail) };
     vec![TextEdit { range, new_text: new[..new.len() - tail].to_owned() }]
-}
-
-fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
-fn ceil(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at
 }
