@@ -1,0 +1,1 @@
+[ (block) (atom_item) (parameters) (static_parameters) (ensures_clause) ] @fold

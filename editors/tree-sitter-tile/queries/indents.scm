@@ -1,0 +1,2 @@
+[ (block) (atom_item) (parameters) (static_parameters) (arguments) (list) (tuple) ] @indent.begin
+[ "}" ")" "]" ] @indent.branch @indent.end

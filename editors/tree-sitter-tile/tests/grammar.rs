@@ -1,0 +1,144 @@
+//! The grammar for editors against the compiler's: what the compiler parses has a tree without errors, and the names of
+//! dtypes, locations and instructions are coloured as what they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ptoc_diagnostics::{Diagnostic, SourceMap};
+use ptoc_isa::{InstrId, Loc};
+use ptoc_tensor::DType;
+use tree_sitter::{Language, Parser, Query, QueryCursor, StreamingIterator, Tree};
+
+fn language() -> Language {
+    tree_sitter_tile::LANGUAGE.into()
+}
+
+fn tree(text: &str) -> Tree {
+    let mut parser = Parser::new();
+    parser.set_language(&language()).expect("the library reads this version");
+    parser.parse(text, None).expect("no time limit is set")
+}
+
+/// Every `.tile` file below `folder`.
+fn programs(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the repository").map(|e| e.expect("an entry").path()) {
+        if entry.is_dir() {
+            programs(&entry, out);
+        } else if entry.extension().is_some_and(|e| e == "tile") {
+            out.push(entry);
+        }
+    }
+}
+
+/// Without the errors of test lines, which are comments to an editor.
+fn compiler_accepts(text: &str) -> bool {
+    let mut sources = SourceMap::new();
+    let file = sources.add("f.tile", text);
+    !ptoc_syntax::parse(file, text).diagnostics.iter().any(Diagnostic::is_error)
+}
+
+#[test]
+fn what_the_compiler_parses_has_a_tree_without_errors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["examples", "stdlib", "tests", "compiler"] {
+        programs(&root.join(folder), &mut files);
+    }
+    let (mut good, mut found) = (0, 0);
+    for path in files {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let tree = tree(&text);
+        if compiler_accepts(&text) {
+            good += 1;
+            assert!(!tree.root_node().has_error(), "{}: {}", path.display(), tree.root_node());
+        } else {
+            found += usize::from(tree.root_node().has_error());
+        }
+    }
+    assert!(good > 400, "{good} programs");
+    assert!(found >= 9, "of the broken ones, {found} have an error in the tree");
+}
+
+/// What the highlighting says of the first place where `word` stands: the last capture counts.
+fn colour(text: &str, word: &str) -> String {
+    let query = Query::new(&language(), tree_sitter_tile::HIGHLIGHTS_QUERY).expect("a query");
+    let tree = tree(text);
+    let mut cursor = QueryCursor::new();
+    let mut captures = cursor.captures(&query, tree.root_node(), text.as_bytes());
+    let at = text.find(word).expect("the word is there");
+    let mut best = (0, "");
+    while let Some((found, k)) = captures.next() {
+        let capture = found.captures[*k];
+        if capture.node.byte_range() == (at..at + word.len()) && found.pattern_index >= best.0 {
+            best = (found.pattern_index, query.capture_names()[capture.index as usize]);
+        }
+    }
+    best.1.to_owned()
+}
+
+#[test]
+fn names_of_the_language_have_their_colours() {
+    for dtype in DType::ALL {
+        let text = format!("fn k(a: {}) -> f32 {{ a }}", dtype.name());
+        assert_eq!(colour(&text, dtype.name()), "type.builtin", "{text}");
+    }
+    for loc in Loc::ALL {
+        let text = format!("kernel k() {{ let t = tile {}<f32, 1, 8>; }}", loc.name());
+        assert_eq!(colour(&text, loc.name()), "type", "{text}");
+    }
+    for id in InstrId::all() {
+        let name = id.get().name;
+        let text = format!("kernel k() {{ {name}(a, b); }}");
+        assert_eq!(colour(&text, name), "function.builtin", "{text}");
+    }
+    let text = "/// Says.\n// run: k interp N=3\nkernel ab<const CD = 4>(xy: in f32[M]) { exp(xy); role mover { } }";
+    for (word, name) in [
+        ("/// Says.", "comment.documentation"),
+        ("// run: k interp N=3", "comment.test"),
+        ("ab", "function"),
+        ("CD", "constant"),
+        ("xy", "variable.parameter"),
+        ("exp", "function.call"),
+        ("mover", "label"),
+    ] {
+        assert_eq!(colour(text, word), name, "{word}");
+    }
+}
+
+#[test]
+fn queries_are_well_formed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("the queries") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("text");
+        Query::new(&language(), &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}
+
+/// The tree of `text`: node kinds in brackets, as tree-sitter prints them.
+fn shape(text: &str) -> String {
+    tree(text).root_node().to_sexp()
+}
+
+#[test]
+fn the_angle_has_three_meanings() {
+    let statics = shape("fn f() -> f32 { sum<k>(k) }");
+    assert!(statics.contains("static_arguments") && !statics.contains("binary"), "{statics}");
+    let tiler = shape("fn f() -> view { composition(t, <_, 8:1>) }");
+    assert!(tiler.contains("(tiler (hole) (layout"), "{tiler}");
+    for text in ["fn f() -> bool { a < b }", "fn f() -> bool { a[0]<b }", "fn f() -> bool { a <b }"] {
+        let compare = shape(text);
+        assert!(compare.contains("(binary_expression left:") && !compare.contains("static"), "{compare}");
+    }
+}
+
+#[test]
+fn a_broken_line_leaves_the_rest() {
+    let text = "kernel a() { let x = ; }\nkernel b() { TADD(x, y, z); }\n";
+    let tree = shape(text);
+    assert_eq!(tree.matches("kernel_item").count(), 2, "{tree}");
+    assert!(tree.contains("ERROR") || tree.contains("MISSING"), "{tree}");
+}
