@@ -8,6 +8,7 @@ mod builtins;
 pub mod debug;
 mod elab;
 mod foreign;
+pub mod index;
 mod layout_codes;
 mod modules;
 mod names;
@@ -17,8 +18,8 @@ mod window;
 pub use atoms::{atom, standard as standard_atoms, standard_families};
 pub use builtins::{FUNCTION_NAMES, SyncFn, WORD_NAMES};
 pub use elab::{
-    ArgDim, ArgLayout, Instance, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg, TensorSource,
-    instantiate, instantiate_program,
+    ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
+    TensorSource, TileFact, instantiate, instantiate_program,
 };
 pub use layout_codes::code as layout_code;
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};
@@ -76,4 +77,6 @@ pub struct Outcome<T> {
     pub diagnostics: Vec<Diagnostic>,
     /// Dimensions that size tiles and are not known.
     pub waits: Vec<Name>,
+    /// What its names stand for, as far as that was found out.
+    pub names: Vec<NameFact>,
 }

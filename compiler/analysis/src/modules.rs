@@ -55,6 +55,8 @@ pub struct Module {
     pub broken: Vec<Name>,
     /// What its test lines give to parameters (`act=silu`): names in there are used.
     pub given: Vec<Name>,
+    /// Its test lines.
+    pub directives: Vec<Directive>,
 }
 
 /// All files of a compilation; the root is the first.
@@ -144,6 +146,7 @@ impl Modules {
             imports: Vec::new(),
             broken: Vec::new(),
             given: given(&parsed.directives),
+            directives: parsed.directives,
         });
         known.insert(file, id);
         open.push((file, path));

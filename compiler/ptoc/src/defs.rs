@@ -8,7 +8,7 @@ use ptoc_pim_stream::stream;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
 
 /// One definition as it came: from the command line or from a test line.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
     /// `BM`, `capacity.Vec`, `unit.clock`
     pub name: String,

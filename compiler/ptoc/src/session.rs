@@ -5,7 +5,7 @@ use crate::files::{self, FileLoader, OpenTexts};
 use crate::io::list;
 use crate::repair::Source;
 use crate::trace::Clock;
-use ptoc_analysis::{Bindings, Instance, ItemId, Modules, Outcome, ProgramInstance, WORD_NAMES};
+use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, ProgramInstance, WORD_NAMES};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
@@ -37,6 +37,8 @@ pub struct Session {
     pub vectors: ptoc_cpu::Vectors,
     /// What an editor has open.
     pub open: OpenTexts,
+    /// What elaborations have found out about names.
+    pub names: Vec<NameFact>,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -82,6 +84,7 @@ impl Session {
             watched: false,
             vectors: ptoc_cpu::Vectors::Auto,
             command: None,
+            names: Vec::new(),
             open: OpenTexts::new(),
         })
     }
@@ -214,6 +217,7 @@ impl Session {
     }
 
     fn outcome<T>(&mut self, outcome: Outcome<T>, waiting: Waiting) -> Option<T> {
+        self.names.extend(outcome.names);
         for mut d in outcome.diagnostics {
             if d.code == codes::DEPENDS_ON_DIMENSION && waiting == Waiting::IsError {
                 self.nothing_to_show(&mut d, &outcome.waits);

@@ -112,6 +112,11 @@ impl Env {
         Some((binding, *span))
     }
 
+    /// The blocks that were entered so far.
+    pub fn entered(&self) -> &[Entered] {
+        &self.entered
+    }
+
     /// All blocks in the order in which they were entered; number 0 is around all of them.
     pub fn take_entered(&mut self) -> Vec<Entered> {
         std::mem::take(&mut self.entered)

@@ -24,6 +24,7 @@ mod layouts;
 mod local;
 mod masks;
 mod mma;
+mod names;
 mod oracle;
 mod params;
 mod pins;
@@ -44,6 +45,7 @@ mod types;
 mod views;
 mod windows;
 
+pub use names::{Fact, NameFact, TileFact};
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
 pub use tensors::ArgLayout;
@@ -172,6 +174,8 @@ pub(crate) struct Elab<'a> {
     pub size_names: FxHashMap<Value, String>,
     /// A `where` is false: what follows from it is not looked at.
     pub where_failed: bool,
+    /// What is known of names when the walk has ended.
+    pub names: Vec<NameFact>,
     /// What messages say of sizes that have no name.
     pub size_origins: FxHashMap<Value, String>,
 }

@@ -114,7 +114,7 @@ pub fn instantiate_program(
         );
     }
     let result = if errors || !waits.is_empty() { None } else { result.ok() };
-    Outcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect() }
+    Outcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
 }
 
 impl Elab<'_> {

@@ -110,7 +110,8 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
                 diagnostics.push(waiting(&modules.item(id).kind, &waits, target));
             }
             let instance = if errors || !waits.is_empty() { None } else { instance.ok() };
-            return Outcome { result: instance, diagnostics, waits: waits.into_iter().map(|w| w.0).collect() };
+            let waits = waits.into_iter().map(|w| w.0).collect();
+            return Outcome { result: instance, diagnostics, waits, names: std::mem::take(&mut e.names) };
         }
         for (n, v) in new {
             bindings.fixed.insert(n, v);
@@ -198,6 +199,7 @@ impl<'a> Elab<'a> {
             where_failed: false,
             size_names: FxHashMap::default(),
             size_origins: FxHashMap::default(),
+            names: Vec::new(),
         }
     }
 
@@ -223,6 +225,7 @@ impl<'a> Elab<'a> {
             self.warn_of_uncovered();
         }
         self.env.pop_frame();
+        self.names = self.name_facts();
         let (statics, conditions, ensures) = (statics?, conditions?, ensures?);
         arguments.and(attributes).and(places).and(body)?;
         tensors.retain(|t| t.dir != TensorDir::Scratch);

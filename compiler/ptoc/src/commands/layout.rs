@@ -1,7 +1,7 @@
 //! `ptoc layout`
 
 mod batch;
-mod render;
+pub(crate) mod render;
 
 use super::show;
 use crate::args::{LayoutArgs, MessageFormat};

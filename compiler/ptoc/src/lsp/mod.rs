@@ -1,16 +1,23 @@
 //! `ptoc lsp`: the language server. Editors speak the Language Server Protocol 3.17 with it over standard input and output.
 //!
-//! [`Server`] is a function from messages to messages and does no I/O but for imported files; [`stdio`] carries the messages. The
-//! analysis is that of `ptoc check`, so an editor shows what the command line says. Types of the protocol are met in
-//! [`to_proto`] and in the requests' own files only.
+//! [`Server`] is a function from messages to messages and does no I/O but for files that are imported or in the workspace; [`stdio`]
+//! carries the messages. The analysis is that of `ptoc check`, so an editor shows what the command line says. [`requests`] has a
+//! file for each family of requests, [`server`] their table; what they work on is the [`world::World`], seen from one text as a
+//! [`context::Context`].
 
 mod analysis;
+mod capabilities;
+mod context;
 mod documents;
-mod hover;
+mod failure;
+mod places;
 mod position;
+mod requests;
 mod server;
+mod settings;
 pub mod stdio;
-mod symbols;
 mod to_proto;
+mod world;
 
-pub use server::{Failure, Server};
+pub use failure::Failure;
+pub use server::Server;

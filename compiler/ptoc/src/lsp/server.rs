@@ -1,50 +1,47 @@
 //! The server as a function from messages to messages.
 
-use super::analysis::{Analysis, Settings, analyse};
+use super::capabilities;
 use super::documents::Document;
-use super::hover;
+use super::failure::{Failure, read, result};
 use super::position::Encoding;
-use super::symbols::symbols;
-use super::to_proto::Places;
-use crate::files::OpenTexts;
+use super::requests::{actions, calls, formatting, hover, links, navigate, rename, structure, symbols, tokens};
+use super::settings::Settings;
+use super::world::{LIBRARY, Opened, World};
 use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProvider, CodeActionResponse, Contents,
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DocumentFormattingParams,
-    DocumentFormattingProvider, DocumentSymbolParams, DocumentSymbolProvider, Hover, HoverParams, HoverProvider,
-    InitializeParams, InitializeResult, MarkupContent, MarkupKind, PublishDiagnosticsParams, Range, ServerCapabilities,
-    ServerInfo, TextDocumentSync, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri,
+    DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, InitializeParams, PublishDiagnosticsParams, Uri,
 };
-use ptoc_diagnostics::SourceMap;
-use ptoc_syntax::format::{Refused, format};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
-/// Why a request has no result: an error of the protocol.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// JSON-RPC's or the protocol's number.
-    pub code: i32,
-    /// For the client's log.
-    pub message: String,
-}
+/// How a request is answered.
+type Answer = fn(&mut World, Value) -> Result<Value, Failure>;
 
-impl Failure {
-    pub(super) const PARSE: i32 = -32700;
-    pub(super) const INVALID_REQUEST: i32 = -32600;
-    const METHOD_NOT_FOUND: i32 = -32601;
-    const INVALID_PARAMS: i32 = -32602;
-    pub(super) const INTERNAL: i32 = -32603;
-    const NOT_INITIALIZED: i32 = -32002;
-    const REQUEST_FAILED: i32 = -32803;
-    pub(super) const CANCELLED: i32 = -32800;
-
-    pub(super) fn new(code: i32, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
-    }
-}
+/// All requests but those that begin and end a session.
+const REQUESTS: &[(&str, Answer)] = &[
+    ("textDocument/hover", hover::hover),
+    ("textDocument/definition", navigate::definition),
+    ("textDocument/declaration", navigate::definition),
+    ("textDocument/typeDefinition", navigate::type_definition),
+    ("textDocument/references", navigate::references),
+    ("textDocument/documentHighlight", navigate::highlights),
+    ("textDocument/prepareRename", rename::prepare),
+    ("textDocument/rename", rename::rename),
+    ("textDocument/documentSymbol", symbols::document),
+    ("workspace/symbol", symbols::workspace),
+    ("textDocument/documentLink", links::links),
+    ("textDocument/foldingRange", structure::folding),
+    ("textDocument/selectionRange", structure::selection),
+    ("textDocument/prepareCallHierarchy", calls::prepare),
+    ("callHierarchy/incomingCalls", calls::incoming),
+    ("callHierarchy/outgoingCalls", calls::outgoing),
+    ("textDocument/semanticTokens/full", tokens::full),
+    ("textDocument/semanticTokens/full/delta", tokens::delta),
+    ("textDocument/semanticTokens/range", tokens::range),
+    ("textDocument/codeAction", actions::actions),
+    ("textDocument/formatting", formatting::document),
+    ("workspace/textDocumentContent", library),
+];
 
 /// Where a session with a client stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,21 +53,11 @@ enum Stage {
     Shut,
 }
 
-/// A text with what is known of it.
-#[derive(Debug, Default)]
-struct Opened {
-    document: Document,
-    /// Of this very state; none while it is not known.
-    analysis: Option<Analysis>,
-}
-
 /// A language server.
 #[derive(Debug)]
 pub struct Server {
     stage: Stage,
-    encoding: Encoding,
-    settings: Settings,
-    open: HashMap<Uri, Opened>,
+    world: World,
     /// Texts whose diagnostics the client does not have yet, in an order that does not change from run to run.
     stale: BTreeSet<String>,
     /// Notifications that wait to be sent.
@@ -86,19 +73,17 @@ impl Default for Server {
 impl Server {
     /// A server that nobody has spoken to yet.
     pub fn new() -> Server {
-        Server {
-            stage: Stage::New,
-            encoding: Encoding::default(),
-            settings: Settings::default(),
-            open: HashMap::new(),
-            stale: BTreeSet::new(),
-            out: Vec::new(),
-        }
+        Server { stage: Stage::New, world: World::default(), stale: BTreeSet::new(), out: Vec::new() }
     }
 
     /// Has the client asked for the end?
     pub fn is_shut(&self) -> bool {
         self.stage == Stage::Shut
+    }
+
+    /// The requests that are answered while a session runs.
+    pub fn requests() -> impl Iterator<Item = &'static str> {
+        REQUESTS.iter().map(|(method, _)| *method)
     }
 
     /// Answers a request.
@@ -110,23 +95,18 @@ impl Server {
             (Stage::New, "initialize") => return self.initialize(params),
             (Stage::New, _) => return Err(Failure::new(Failure::NOT_INITIALIZED, "`initialize` comes first")),
             (Stage::Shut, _) => return Err(Failure::new(Failure::INVALID_REQUEST, "the server is shut down")),
+            (Stage::Running, "initialize") => {
+                return Err(Failure::new(Failure::INVALID_REQUEST, "the server is initialized already"));
+            }
+            (Stage::Running, "shutdown") => {
+                self.stage = Stage::Shut;
+                return Ok(Value::Null);
+            }
             (Stage::Running, _) => {}
         }
-        match method {
-            "initialize" => Err(Failure::new(Failure::INVALID_REQUEST, "the server is initialized already")),
-            "shutdown" => {
-                self.stage = Stage::Shut;
-                Ok(Value::Null)
-            }
-            "textDocument/formatting" => self.formatting(read(params)?),
-            "textDocument/hover" => self.hover(read(params)?),
-            "textDocument/codeAction" => self.actions(read(params)?),
-            "textDocument/documentSymbol" => {
-                let params: DocumentSymbolParams = read(params)?;
-                let encoding = self.encoding;
-                result(symbols(&self.opened(&params.text_document.uri)?.document, encoding))
-            }
-            _ => Err(Failure::new(Failure::METHOD_NOT_FOUND, format!("`{method}` is not served"))),
+        match REQUESTS.iter().find(|(name, _)| *name == method) {
+            Some((_, answer)) => answer(&mut self.world, params),
+            None => Err(Failure::new(Failure::METHOD_NOT_FOUND, format!("`{method}` is not served"))),
         }
     }
 
@@ -145,14 +125,15 @@ impl Server {
                     return;
                 };
                 let uri = t.text_document_identifier.uri;
-                let Some(opened) = self.open.get(&uri) else { return };
+                let Some(opened) = self.world.open.get(&uri) else { return };
                 let mut document = opened.document.clone();
-                document.change(t.version, content_changes, self.encoding);
+                document.change(t.version, content_changes, self.world.encoding);
                 self.set(uri, document);
             }
             "textDocument/didClose" => {
                 let Ok(DidCloseTextDocumentParams { text_document: t }) = read(params) else { return };
-                if self.open.remove(&t.uri).is_some() {
+                if self.world.open.remove(&t.uri).is_some() {
+                    self.world.tokens.remove(&t.uri);
                     self.stale.remove(t.uri.as_str());
                     self.publish(&t.uri, None, Vec::new());
                     self.forget();
@@ -165,6 +146,13 @@ impl Server {
                 self.configure(&settings);
                 self.forget();
             }
+            "workspace/didChangeWorkspaceFolders" => {
+                let Ok(DidChangeWorkspaceFoldersParams { event }) = read(params) else { return };
+                for gone in event.removed.iter().filter_map(|f| f.uri.to_file_path().ok()) {
+                    self.world.folders.retain(|f| *f != gone);
+                }
+                self.world.folders.extend(event.added.iter().filter_map(|f| f.uri.to_file_path().ok()));
+            }
             _ => {}
         }
     }
@@ -173,13 +161,10 @@ impl Server {
     /// To be called when no message waits to be handled, so that nothing is analysed that is out of date already.
     pub fn settle(&mut self) -> Vec<(String, Value)> {
         for name in std::mem::take(&mut self.stale) {
-            let Some(uri) = self.open.keys().find(|uri| uri.as_str() == name).cloned() else { continue };
-            self.analyse(&uri);
-            let opened = &self.open[&uri];
-            let analysis = opened.analysis.as_ref().expect("it was just made");
-            let places = Places { uri: &uri, document: &opened.document, analysis, encoding: self.encoding };
-            let found = analysis.diagnostics.iter().map(|d| places.diagnostic(d)).collect();
-            let version = opened.document.version;
+            let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() else { continue };
+            let Ok(context) = self.world.known(&uri) else { continue };
+            let found = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();
+            let version = context.document.version;
             self.publish(&uri, Some(version), found);
         }
         std::mem::take(&mut self.out)
@@ -192,34 +177,23 @@ impl Server {
         }
     }
 
+    #[allow(deprecated, reason = "older clients have a root and no folders")]
     fn initialize(&mut self, params: Value) -> Result<Value, Failure> {
+        let folders = params.get("workspaceFolders").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut folders: Vec<Uri> =
+            folders.into_iter().filter_map(|f| serde_json::from_value(f.get("uri")?.clone()).ok()).collect();
         let params: InitializeParams = read(params)?;
+        if folders.is_empty() {
+            folders.extend(params.root_uri);
+        }
+        self.world.folders = folders.iter().filter_map(|uri| uri.to_file_path().ok()).collect();
         let offered = params.capabilities.general.and_then(|g| g.position_encodings).unwrap_or_default();
-        self.encoding = Encoding::agree(&offered);
+        self.world.encoding = Encoding::agree(&offered);
         self.stage = Stage::Running;
         if let Some(options) = params.initialization_options.and_then(|o| serde_json::to_value(o).ok()) {
             self.configure(&options);
         }
-        result(InitializeResult {
-            capabilities: ServerCapabilities {
-                position_encoding: Some(self.encoding.kind()),
-                text_document_sync: Some(TextDocumentSync::Options(TextDocumentSyncOptions {
-                    open_close: Some(true),
-                    change: Some(TextDocumentSyncKind::Incremental),
-                    save: Some(lsp_types::Save::Bool(true)),
-                    ..TextDocumentSyncOptions::default()
-                })),
-                hover_provider: Some(HoverProvider::Bool(true)),
-                document_formatting_provider: Some(DocumentFormattingProvider::Bool(true)),
-                document_symbol_provider: Some(DocumentSymbolProvider::Bool(true)),
-                code_action_provider: Some(CodeActionProvider::CodeActionOptions(CodeActionOptions {
-                    code_action_kinds: Some(vec![CodeActionKind::QuickFix]),
-                    ..CodeActionOptions::default()
-                })),
-                ..ServerCapabilities::default()
-            },
-            server_info: Some(ServerInfo { name: "ptoc".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }),
-        })
+        Ok(capabilities::answer(self.world.encoding))
     }
 
     /// Takes over settings, or tells the user what is wrong with them.
@@ -228,7 +202,7 @@ impl Server {
             return;
         }
         match Settings::read(value) {
-            Ok(settings) => self.settings = settings,
+            Ok(settings) => self.world.settings = settings,
             Err(message) => {
                 self.out.push(("window/showMessage".into(), json!({"type": 1, "message": format!("ptoc: {message}")})));
             }
@@ -236,118 +210,25 @@ impl Server {
     }
 
     fn set(&mut self, uri: Uri, document: Document) {
-        self.open.insert(uri, Opened { document, analysis: None });
+        self.world.open.insert(uri, Opened { document, analysis: None });
         self.forget();
     }
 
     /// Whatever is known may have changed: any text may import any other.
     fn forget(&mut self) {
-        for (uri, opened) in &mut self.open {
+        for (uri, opened) in &mut self.world.open {
             opened.analysis = None;
             self.stale.insert(uri.as_str().to_owned());
         }
     }
-
-    fn opened(&self, uri: &Uri) -> Result<&Opened, Failure> {
-        let missing = || Failure::new(Failure::INVALID_PARAMS, format!("`{}` is not open", uri.as_str()));
-        self.open.get(uri).ok_or_else(missing)
-    }
-
-    /// Makes sure that there is an analysis of a text that is open.
-    fn analyse(&mut self, uri: &Uri) {
-        if self.open.get(uri).is_none_or(|o| o.analysis.is_some()) {
-            return;
-        }
-        let texts: OpenTexts = self.open.iter().map(|(uri, o)| (path(uri), o.document.text.clone())).collect();
-        let analysis = analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts);
-        self.open.get_mut(uri).expect("it is open").analysis = Some(analysis);
-    }
-
-    /// The text with its analysis.
-    fn known(&mut self, uri: &Uri) -> Result<(&Document, &Analysis), Failure> {
-        self.opened(uri)?;
-        self.analyse(uri);
-        let opened = &self.open[uri];
-        Ok((&opened.document, opened.analysis.as_ref().expect("it was just made")))
-    }
-
-    fn formatting(&self, params: DocumentFormattingParams) -> Result<Value, Failure> {
-        let document = &self.opened(&params.text_document.uri)?.document;
-        let mut sources = SourceMap::new();
-        let file = sources.add("format", document.text.as_str());
-        let formatted = format(file, &document.text).map_err(|why| match why {
-            Refused::Broken(_) => {
-                Failure::new(Failure::REQUEST_FAILED, "the text has syntax errors: it is left as it is")
-            }
-            Refused::Changed => {
-                Failure::new(Failure::INTERNAL, "a bug of ptoc: the formatted text would not mean the same")
-            }
-        })?;
-        result(difference(document, &formatted, self.encoding))
-    }
-
-    fn hover(&mut self, params: HoverParams) -> Result<Value, Failure> {
-        let at = params.text_document_position_params;
-        let encoding = self.encoding;
-        let (document, analysis) = self.known(&at.text_document.uri)?;
-        let offset = document.lines.offset(&document.text, at.position, encoding);
-        let Some((value, bytes)) = hover::hover(document, analysis, offset) else { return Ok(Value::Null) };
-        let position = |offset| document.lines.position(&document.text, offset, encoding);
-        result(Hover {
-            contents: Contents::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }),
-            range: Some(Range { start: position(bytes.start), end: position(bytes.end) }),
-        })
-    }
-
-    fn actions(&mut self, params: CodeActionParams) -> Result<Value, Failure> {
-        let uri = params.text_document.uri;
-        let wanted = params.context.only.is_none_or(|only| only.contains(&CodeActionKind::QuickFix));
-        let encoding = self.encoding;
-        let (document, analysis) = self.known(&uri)?;
-        let asked = document.lines.bytes(&document.text, &params.range, encoding);
-        let places = Places { uri: &uri, document, analysis, encoding };
-        let touches = |d: &&ptoc_diagnostics::Diagnostic| {
-            let span = d.span.filter(|s| s.file == analysis.file);
-            span.is_some_and(|s| (s.start as usize) <= asked.end && asked.start <= s.end as usize)
-        };
-        let found = analysis.diagnostics.iter().filter(|_| wanted).filter(touches);
-        let actions: Vec<CodeActionResponse> =
-            found.flat_map(|d| places.actions(d)).map(CodeActionResponse::CodeAction).collect();
-        result(actions)
-    }
 }
 
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
-    serde_json::from_value(params).map_err(|e| Failure::new(Failure::INVALID_PARAMS, e.to_string()))
-}
-
-fn result(value: impl Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value).map_err(|e| Failure::new(Failure::INTERNAL, e.to_string()))
-}
-
-/// The file that a document stands for; one that is not on disk keeps its whole name.
-fn path(uri: &Uri) -> PathBuf {
-    let file = uri.to_file_path().unwrap_or_else(|()| PathBuf::from(uri.as_str()));
-    file.canonicalize().unwrap_or(file)
-}
-
-/// The lines that differ, as one edit; none if nothing does.
-fn difference(document: &Document, to: &str, encoding: Encoding) -> Vec<TextEdit> {
-    let from = document.text.as_str();
-    if from == to {
-        return Vec::new();
-    }
-    let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let common = same(from, to);
-    // Whole lines, so that no character is cut.
-    let start = from[..from.floor_char_boundary(common)].rfind('\n').map_or(0, |n| n + 1);
-    let (rest, new) = (&from[start..], &to[start..]);
-    let tail = rest.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count();
-    let tail = rest[rest.ceil_char_boundary(rest.len() - tail)..].find('\n').map_or(0, |n| {
-        let at = rest.ceil_char_boundary(rest.len() - tail) + n + 1;
-        rest.len() - at
-    });
-    let position = |offset| document.lines.position(from, offset, encoding);
-    let range = Range { start: position(start), end: position(from.len() - tail) };
-    vec![TextEdit { range, new_text: new[..new.len() - tail].to_owned() }]
+/// `workspace/textDocumentContent`: a text of the standard library, which is no file.
+fn library(_: &mut World, params: Value) -> Result<Value, Failure> {
+    let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let module = uri.strip_prefix(LIBRARY).map(|name| format!("<std>/{name}"));
+    let found = ptoc_stdlib::MODULES.iter().find(|(_, name, _)| module.as_deref() == Some(name));
+    let (_, _, text) =
+        found.ok_or_else(|| Failure::new(Failure::INVALID_PARAMS, format!("`{uri}` is no text of the library")))?;
+    result(json!({"text": text}))
 }

@@ -4,7 +4,7 @@
 //! are analysed when the last of their edits is in. A message that is no JSON or no message gets the protocol's error, and the
 //! server goes on.
 
-use super::server::{Failure, Server};
+use super::{Failure, Server};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

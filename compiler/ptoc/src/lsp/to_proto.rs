@@ -1,54 +1,25 @@
 //! Diagnostics and fixes in the protocol's types, with the words of the command line.
 
-use super::analysis::Analysis;
-use super::documents::Document;
-use super::position::{Encoding, LineIndex};
+use super::context::Context;
 use lsp_types::{
     Code, CodeAction, CodeActionKind, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
     Location, Message, Range, TextEdit, Uri, WorkspaceEdit,
 };
+use ptoc_analysis::index::Kind;
 use ptoc_diagnostics::{self as core, FileId, Severity, Span, codes};
 use std::collections::HashMap;
-use std::path::Path;
 
-/// Where files are and what columns count.
-pub struct Places<'a> {
-    /// The text that was analysed.
-    pub uri: &'a Uri,
-    pub document: &'a Document,
-    pub analysis: &'a Analysis,
-    pub encoding: Encoding,
-}
-
-impl Places<'_> {
-    /// The range of a span, in whichever file it is.
-    pub fn range(&self, span: Span) -> Range {
-        let position = |offset: u32| {
-            if span.file == self.analysis.file {
-                return self.document.lines.position(&self.document.text, offset as usize, self.encoding);
-            }
-            let text = self.analysis.sources.text(span.file);
-            LineIndex::new(text).position(text, offset as usize, self.encoding)
-        };
-        Range { start: position(span.start), end: position(span.end) }
-    }
-
-    /// The place of a file; modules of the library and definitions have none.
-    fn uri(&self, file: FileId) -> Option<Uri> {
-        if file == self.analysis.file {
-            return Some(self.uri.clone());
-        }
-        let name = self.analysis.sources.name(file);
-        let path = Path::new(name).canonicalize().ok()?;
-        Uri::from_file_path(path).ok()
+impl Context<'_> {
+    fn uri_of(&self, file: FileId) -> Option<Uri> {
+        self.world.uri_of(self.loaded(), file)
     }
 
     /// A diagnostic. One that is about another file stands at the top of this one, and points there.
     pub fn diagnostic(&self, d: &core::Diagnostic) -> Diagnostic {
-        let here = d.span.filter(|s| s.file == self.analysis.file);
+        let here = d.span.filter(|s| s.file == self.file());
         let mut related: Vec<DiagnosticRelatedInformation> = Vec::new();
         let mut point = |span: Span, message: &str| {
-            if let Some(uri) = self.uri(span.file) {
+            if let Some(uri) = self.uri_of(span.file) {
                 let location = Location { uri, range: self.range(span) };
                 related.push(DiagnosticRelatedInformation { location, message: message.to_owned() });
             }
@@ -57,9 +28,11 @@ impl Places<'_> {
             point(span, if d.label.is_empty() { &d.message } else { &d.label });
         }
         d.labels.iter().for_each(|l| point(l.span, &l.message));
+        let setting = d.span.and_then(|span| self.setting(span.file));
+        let range = here.or(setting.as_ref().and_then(|s| s.1)).map_or_else(Range::default, |span| self.range(span));
         let unused = [codes::DEAD_STORE, codes::UNUSED_NAME].contains(&d.code);
         Diagnostic {
-            range: here.map_or_else(Range::default, |span| self.range(span)),
+            range,
             severity: Some(match d.severity {
                 Severity::Error => DiagnosticSeverity::Error,
                 Severity::Warning => DiagnosticSeverity::Warning,
@@ -67,11 +40,22 @@ impl Places<'_> {
             }),
             code: Some(Code::String(d.code.as_str().to_owned())),
             source: Some("ptoc".into()),
-            message: Message::String(text(d)),
+            message: Message::String(setting.map_or(String::new(), |s| s.0) + &text(d)),
             tags: unused.then(|| vec![DiagnosticTag::Unnecessary]),
             related_information: (!related.is_empty()).then_some(related),
             ..Diagnostic::default()
         }
+    }
+
+    /// What a diagnostic about a definition of the settings begins with, and the parameter of this text that it sets, if there is one.
+    fn setting(&self, file: FileId) -> Option<(String, Option<Span>)> {
+        let loaded = self.loaded();
+        let name = loaded.sources.name(file).strip_prefix("<-D ")?.strip_suffix('>')?;
+        let words = format!("the setting `ptoc.define` has `{name}={}`: ", loaded.sources.text(file));
+        let index = loaded.index.file(self.file())?;
+        let settable = [Kind::ConstParam, Kind::TypeParam, Kind::FnParam, Kind::Dimension, Kind::Parameter];
+        let parameter = index.definitions.iter().find(|d| d.name == name && settable.contains(&d.kind));
+        Some((words, parameter.map(|d| d.span)))
     }
 
     /// The fixes of a diagnostic that can be applied.
@@ -85,7 +69,7 @@ impl Places<'_> {
         let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
         for edit in &fix.edits {
             let text = TextEdit { range: self.range(edit.span), new_text: edit.text.clone() };
-            changes.entry(self.uri(edit.span.file)?).or_default().push(text);
+            changes.entry(self.uri_of(edit.span.file)?).or_default().push(text);
         }
         Some(CodeAction {
             title: fix.message.clone(),

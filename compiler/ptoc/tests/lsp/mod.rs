@@ -1,5 +1,7 @@
 //! The language server: in process, message by message, and the real binary over its streams.
 
+mod hovers;
+mod names;
 mod random;
 
 use super::Sandbox;
@@ -25,6 +27,15 @@ impl Client {
         assert_eq!(answer["capabilities"]["positionEncoding"], "utf-8");
         server.notify("initialized", json!({}));
         Client { server, waiting: Vec::new(), version: 0 }
+    }
+
+    /// A client whose workspace is this folder.
+    fn in_folder(folder: &std::path::Path) -> Client {
+        let mut c = Client::new(Value::Null);
+        let folder = json!({"uri": format!("file://{}", folder.display()), "name": "folder"});
+        let event = json!({"event": {"added": [folder], "removed": []}});
+        c.server.notify("workspace/didChangeWorkspaceFolders", event);
+        c
     }
 
     fn open(&mut self, uri: &str, text: &str) {
@@ -236,6 +247,12 @@ fn settings() {
     assert!(change(&mut c, json!({"target": "a6"})).contains("window/showMessage"));
     assert!(change(&mut c, json!({"define": ["N"]})).contains("NAME=VALUE"));
     assert!(change(&mut c, json!(5)).contains("settings are an object"));
+    assert!(change(&mut c, json!({"hints": {"types": 1}})).contains("true or false"));
+    assert!(change(&mut c, json!({"hints": {"colours": true}})).contains("types, addresses, bytes and budget"));
+    // A value that cannot be read stands where the parameter is declared, and says where it comes from.
+    let published = change(&mut c, json!({"define": ["N=6 4"]}));
+    assert!(published.contains("1:19-1:20 1 E0"), "{published}");
+    assert!(published.contains("the setting `ptoc.define` has `N=6 4`: "), "{published}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ const PIECES: &[&str] = &[
 ];
 
 /// The text after an edit of the characters from..to, as the client sees it.
-fn position(text: &str, offset: usize) -> (u32, u32) {
+pub fn position(text: &str, offset: usize) -> (u32, u32) {
     let before = &text[..offset];
     let start = before.rfind('\n').map_or(0, |n| n + 1);
     (before.matches('\n').count() as u32, (offset - start) as u32)

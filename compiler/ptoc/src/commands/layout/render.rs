@@ -79,7 +79,7 @@ fn cosize(cx: &Cx, value: &Value) -> Option<Int> {
 }
 
 /// The value for people.
-pub(super) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
+pub(crate) fn describe(cx: &Cx, value: &Value, style: &TableStyle) -> String {
     let mut out = format!("{value}\n");
     if let Some(layout) = inner(value) {
         let mut facts = Vec::new();

@@ -1,0 +1,86 @@
+//! A text that a request is about, with what is known of it.
+
+use super::analysis::{Analysis, Loaded};
+use super::documents::Document;
+use super::world::World;
+use lsp_types::{Location, Position, Range, Uri};
+use ptoc_analysis::index::{Definition, Meaning, Occurrence};
+use ptoc_analysis::{Fact, item_name};
+use ptoc_diagnostics::{FileId, Span};
+use ptoc_syntax::ast::Item;
+
+/// An open text.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// All that the server knows.
+    pub world: &'a World,
+    /// The text's name.
+    pub uri: &'a Uri,
+    /// The text.
+    pub document: &'a Document,
+    /// What is known of it.
+    pub analysis: &'a Analysis,
+}
+
+impl<'a> Context<'a> {
+    /// The text with its imports.
+    pub fn loaded(self) -> &'a Loaded {
+        &self.analysis.loaded
+    }
+
+    /// The text.
+    pub fn text(self) -> &'a str {
+        &self.document.text
+    }
+
+    /// Its number.
+    pub fn file(self) -> FileId {
+        self.loaded().file()
+    }
+
+    /// The byte at a position.
+    pub fn offset(self, at: Position) -> usize {
+        self.document.lines.offset(&self.document.text, at, self.world.encoding)
+    }
+
+    /// The range of a span, in whichever file it is.
+    pub fn range(self, span: Span) -> Range {
+        self.world.range(self.loaded(), span)
+    }
+
+    /// The range of bytes of the text.
+    pub fn range_of(self, bytes: std::ops::Range<usize>) -> Range {
+        self.range(Span::new(self.file(), bytes.start as u32, bytes.end as u32))
+    }
+
+    /// A span as the protocol has it; what stands in no file has no place.
+    pub fn location(self, span: Span) -> Option<Location> {
+        Some(Location { uri: self.world.uri_of(self.loaded(), span.file)?, range: self.range(span) })
+    }
+
+    /// The name at a position.
+    pub fn occurrence(self, at: Position) -> Option<&'a Occurrence> {
+        self.loaded().index.at(self.file(), self.offset(at) as u32)
+    }
+
+    /// The name at a position, if a source text defines it.
+    pub fn definition(self, at: Position) -> Option<(&'a Occurrence, &'a Definition)> {
+        let occurrence = self.occurrence(at)?;
+        let Meaning::Source(name) = occurrence.meaning else { return None };
+        Some((occurrence, self.loaded().index.definition(name)?))
+    }
+
+    /// The item whose name stands there.
+    pub fn item(self, name: Span) -> Option<&'a Item> {
+        let modules = self.loaded().unit.modules.all();
+        let mut items = modules.filter(|(_, m)| m.file == name.file).flat_map(|(_, m)| &m.ast.items);
+        items.find(|item| item_name(item).is_some_and(|n| n.span == name))
+    }
+
+    /// What elaboration knows of a definition.
+    pub fn facts(self, name: Span) -> impl Iterator<Item = &'a Fact> {
+        let all = &self.analysis.names;
+        let from = all.partition_point(|n| n.span < name);
+        all[from..].iter().take_while(move |n| n.span == name).map(|n| &n.fact)
+    }
+}

@@ -1,0 +1,67 @@
+//! Where the bytes of a name's tile are, from the memory maps.
+
+use super::context::Context;
+use ptoc_analysis::index::Definition;
+use ptoc_passes::MemoryMap;
+use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use std::fmt::Write as _;
+
+/// A tile in its memory.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The map of its kernel.
+    pub map: &'a MemoryMap,
+    /// The memory.
+    pub memory: &'a MappedMemory,
+    /// The tile.
+    pub tile: &'a MappedTile,
+}
+
+/// The tile that a definition declares, if its kernel fits the memories.
+pub fn of<'a>(context: Context<'a>, d: &Definition) -> Option<Place<'a>> {
+    let tiles = context.analysis.maps.iter().flat_map(|map| {
+        map.memories.iter().flat_map(move |memory| memory.tiles.iter().map(move |tile| Place { map, memory, tile }))
+    });
+    tiles.filter(|p| !p.tile.hidden && p.tile.name == d.name).find(|p| {
+        let span = p.tile.span;
+        span.contains(d.span) || d.whole.contains(span)
+    })
+}
+
+impl Place<'_> {
+    /// First byte of each element and copy, and one past its last.
+    pub fn addresses(&self) -> Vec<String> {
+        self.tile.ranges.iter().map(|(from, to)| format!("0x{from:x}..0x{to:x}")).collect()
+    }
+
+    /// Bytes, address, life, share of the budget.
+    pub fn markdown(&self, context: Context<'_>) -> String {
+        let Place { map, memory, tile } = self;
+        // What happens in a function happens, for the kernel, where it goes on.
+        let items = context.loaded().unit.modules.all().flat_map(|(_, m)| &m.ast.items);
+        let kernel = items.map(|item| item.span).find(|item| item.contains(map.span)).unwrap_or(map.span);
+        let own = |point: &u32| map.points.get(*point as usize).is_some_and(|s| kernel.contains(*s));
+        let line = |point: u32| {
+            let point = (point..map.points.len() as u32).find(own).or_else(|| (0..point).rev().find(own))?;
+            Some(context.range(map.points[point as usize]).start.line + 1)
+        };
+        let copies = if tile.stages > 1 { format!(", {} copies", tile.stages) } else { String::new() };
+        let count = if tile.count > 1 { format!(", {} tiles", tile.count) } else { String::new() };
+        let share = 100.0 * tile.bytes as f64 / memory.capacity.max(1) as f64;
+        let mut out = format!(
+            "{} bytes{count}{copies}: {share:.1} % of {} ({} bytes) on {}\n",
+            tile.bytes, memory.name, memory.capacity, map.target
+        );
+        match self.addresses() {
+            _ if tile.chosen == Chosen::RunTime => out += "\nat an address that the kernel computes\n",
+            all if all.is_empty() => out += "\nnothing uses it, so it takes no bytes\n",
+            all => {
+                let _ = writeln!(out, "\nat `{}`", all.join("`, `"));
+            }
+        }
+        if let Some((from, to)) = tile.held.as_ref().and_then(|h| Some((line(h.start)?, line(h.end)?))) {
+            let _ = writeln!(out, "\nits bytes are taken in lines {from} to {to}");
+        }
+        out
+    }
+}
