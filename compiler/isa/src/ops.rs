@@ -146,3 +146,10 @@ named_enum! {
     /// Read-modify-write of one element of a tensor; the result is the old value.
     AtomicOp { Add = "add", Max = "max", Min = "min", And = "and", Or = "or", Xor = "xor", Exchange = "exchange", Cas = "cas" }
 }
+
+impl AtomicOp {
+    /// Does a row of these leave the same value whatever their order? Integers do; a sum of floats up to rounding.
+    pub fn commutes(self) -> bool {
+        !matches!(self, AtomicOp::Exchange | AtomicOp::Cas)
+    }
+}

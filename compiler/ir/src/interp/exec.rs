@@ -6,7 +6,7 @@ use super::tensors::Fault as TensorFault;
 use super::tiles::{Fault, Missing, Slot};
 use super::trap::Trap;
 use crate::scalar;
-use crate::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Ty, Value};
+use crate::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Ty, Update, Value};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, BinOp};
 use ptoc_tensor::DType;
@@ -66,7 +66,8 @@ impl<'k> Machine<'k, '_> {
             }
             Op::Atomic { dst, op, tensor, offset, expected, value } => {
                 let expected = expected.map(|v| self.get(v));
-                let old = self.atomic(*op, *tensor, self.index(*offset), expected, self.get(*value))?;
+                let old =
+                    self.atomic(self.update(*dst, *op), *tensor, self.index(*offset), expected, self.get(*value))?;
                 self.set(*dst, old);
             }
             Op::TileGet { dst, tile, row, col } => {
@@ -187,22 +188,27 @@ impl<'k> Machine<'k, '_> {
         result.or_else(|fault| self.tensor_fault(tensor, Elem::Whole(dtype), index, fault, "write"))
     }
 
+    /// What a scalar atomic is; whether its old value is used matters only to those who watch the pipes.
+    fn update(&self, dst: Value, op: AtomicOp) -> Update {
+        Update { op, seen: self.pipes_used.contains(dst) }
+    }
+
     pub(super) fn atomic(
         &mut self,
-        op: AtomicOp,
+        update: Update,
         tensor: TensorId,
         index: i64,
         expected: Option<u64>,
         value: u64,
     ) -> Step<u64> {
         let own = Elem::Whole(self.tensors[tensor].dtype);
-        self.touch_tensor(tensor, own, index, Kind::Atomic);
+        self.touch_tensor(tensor, own, index, Kind::Atomic(update));
         let t = &mut self.tensors[tensor];
         let dtype = t.dtype;
         let (ty, size) = (Ty::D(dtype), dtype.size() as u64);
         self.stats.bytes_read += size;
         self.stats.bytes_written += size;
-        let result = t.update(index, self.block, |old| match op {
+        let result = t.update(index, self.block, |old| match update.op {
             AtomicOp::Add => scalar::binary(BinOp::Add, ty, old, value),
             AtomicOp::Max => scalar::binary(BinOp::Max, ty, old, value),
             AtomicOp::Min => scalar::binary(BinOp::Min, ty, old, value),

@@ -5,9 +5,9 @@ use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
 use super::trap::Trap;
 use crate::scalar;
-use crate::tile::{Inst, Operand, TileRef, Ty, Value, ViewRef};
+use crate::tile::{Inst, Operand, TileRef, Ty, Update, Value, ViewRef};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{AtomicOp, BinOp, Oob, RoundMode, Sem};
+use ptoc_isa::{BinOp, Oob, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
@@ -259,7 +259,7 @@ impl<'k> Machine<'k, '_> {
             for j in 0..w.cols {
                 let element = view.element(&[i as i64, j as i64]);
                 if add {
-                    self.atomic(AtomicOp::Add, v.tensor, element, None, source.at(i, j))?;
+                    self.atomic(Update::STORE, v.tensor, element, None, source.at(i, j))?;
                 } else {
                     self.tensor_write(v.tensor, element, source.at(i, j))?;
                 }

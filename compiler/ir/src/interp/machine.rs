@@ -8,8 +8,8 @@ use super::tensors::{self, Tensor, Tensors};
 use super::tiles::Tiles;
 use super::trap::Trap;
 use crate::scalar;
-use crate::tile::{Kernel, Label, Op, Region, TensorDir, Ty, Value};
-use cranelift_entity::PrimaryMap;
+use crate::tile::{Kernel, Label, Op, Region, TensorDir, Ty, Value, used_values};
+use cranelift_entity::{EntitySet, PrimaryMap};
 use ptoc_diagnostics::{Span, codes};
 use std::ops::ControlFlow;
 
@@ -45,6 +45,8 @@ pub(super) struct Machine<'k, 'l> {
     pub pipes: Option<Box<Running<'k>>>,
     /// What the running instruction touches, if anybody asks.
     pub touches: Option<Touches>,
+    /// Values that something uses, if pipes run at the same time.
+    pub pipes_used: EntitySet<Value>,
 }
 
 type Step<T = ()> = Result<T, Trap>;
@@ -66,6 +68,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         m.prologue(&launch.scalars)?;
         if let Some(pipes) = &m.options.pipes {
             m.pipes = Some(Box::new(Running::new(k, pipes)?));
+            m.pipes_used = used_values(k);
         }
         m.bind_tensors(&mut launch.tensors)?;
         Ok(m)
@@ -88,6 +91,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             stopped: false,
             pipes: None,
             touches: None,
+            pipes_used: EntitySet::new(),
         }
     }
 

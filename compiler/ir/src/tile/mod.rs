@@ -21,6 +21,7 @@ mod sync;
 pub mod text;
 mod trail;
 mod types;
+mod update;
 pub mod verify;
 mod visit;
 
@@ -35,3 +36,4 @@ pub use types::{
     AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, TensorData, TensorDir,
     TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, ViewRef,
 };
+pub use update::{Update, adds_floats, used_values};

@@ -2,7 +2,7 @@
 
 use super::domain::{Num, gcd};
 use super::touch::Touch;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use ptoc_ir::tile::{Kernel, RoleId, Stmt, SyncOp, TensorId, Tile, Value, Var};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -119,6 +119,8 @@ pub(super) enum Def {
 /// A kernel to be walked through.
 pub(super) struct Code<'k> {
     pub(super) kernel: &'k Kernel,
+    /// The values that something uses.
+    pub(super) used: EntitySet<Value>,
     pub(super) steps: Vec<Step>,
     pub(super) sites: Vec<Site<'k>>,
     pub(super) loops: Vec<Loop>,

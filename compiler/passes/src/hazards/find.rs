@@ -36,7 +36,7 @@ impl Fault {
     /// Faults of one class at one place are one finding.
     fn class(&self) -> u32 {
         match self {
-            Fault::Race { first, second, .. } => 100 + 10 * *first as u32 + *second as u32,
+            Fault::Race { first, second, .. } => 100 + 64 * first.number() + second.number(),
             Fault::Order(wrong) => match wrong {
                 Wrong::Down => 1,
                 Wrong::Up(_) => 2,

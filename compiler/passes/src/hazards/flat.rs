@@ -6,16 +6,19 @@ use super::values::{only_read, unsigned};
 use super::wanted::conditions;
 use super::whiles::{Driver, drivers};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, TensorId, Tile, Ty, Value, Var, pipe_of_op};
+use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, TensorId, Tile, Ty, Value, Var, pipe_of_op, used_values};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 impl<'k> Code<'k> {
     pub(super) fn new(kernel: &'k Kernel) -> Code<'k> {
+        let used = used_values(kernel);
         let mut flat = Flat {
+            fixed: kernel.tensors.keys().filter(|t| only_read(&used, &kernel.body, *t)).collect(),
             code: Code {
                 kernel,
+                used,
                 steps: Vec::new(),
                 sites: Vec::new(),
                 loops: Vec::new(),
@@ -36,7 +39,6 @@ impl<'k> Code<'k> {
             readers: FxHashMap::default(),
             same: FxHashMap::default(),
             loads: FxHashMap::default(),
-            fixed: kernel.tensors.keys().filter(|t| only_read(kernel, &kernel.body, *t)).collect(),
             drivers: FxHashMap::default(),
             wanted: FxHashSet::default(),
             vars: FxHashSet::default(),
@@ -124,7 +126,7 @@ impl<'k> Flat<'k> {
         if let (Some(dst), Some(&l)) = (stmt.op.def(), self.around.last()) {
             self.code.home.insert(dst, l);
         }
-        let touches = touches(self.code.kernel, stmt);
+        let touches = touches(stmt, &self.code.used);
         if !touches.is_empty() {
             let site = self.site(stmt, touches);
             self.push(Step::Access(site));

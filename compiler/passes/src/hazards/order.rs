@@ -287,7 +287,7 @@ impl Order {
             .iter()
             .map(|r| {
                 let (word, n) = match r.what {
-                    What::Access { area, kind } => (kind as u64, area),
+                    What::Access { area, kind } => (0x1000 + u64::from(kind.number()), area),
                     What::Waited(e) => (8, e),
                     What::Before(e) => (9, e),
                     What::Now(e, step) => (16 + u64::from(step), e),

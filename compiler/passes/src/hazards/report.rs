@@ -139,6 +139,14 @@ fn race(
             codes::READ_BEFORE_WRITTEN,
             format!("{} before {}", text::may(of_b, ("read", "read"), &b), text::has(of_a, "written", &a, &b)),
         ),
+        (Kind::Atomic(_), Kind::Atomic(_)) => (
+            codes::UNORDERED_UPDATES,
+            format!(
+                "{} before {}, and the result depends on it",
+                text::may(of_b, ("update", "updated"), &b),
+                text::has(of_a, "updated", &a, &b)
+            ),
+        ),
         _ => (
             codes::UNORDERED_WRITES,
             format!("{} before {}", text::may(of_b, ("write", "written"), &b), text::has(of_a, "written", &a, &b)),
@@ -162,6 +170,9 @@ fn race(
     d = d
         .with_label(format!("{} {b} on {pipe_b}{in_b}", does(second)))
         .with_secondary(earlier, format!("{} {a} on {pipe_a}{in_a}", does(first)));
+    if let (Kind::Atomic(x), Kind::Atomic(y)) = (first, second) {
+        d = d.with_note(x.disagreement(y));
+    }
     if let Some((loc, from, to)) = f.bytes
         && to < u64::MAX
     {
@@ -198,6 +209,7 @@ fn ordered((of_a, a): (&Op, &str), (of_b, b): (&Op, &str), first: Kind, second: 
     let (verb, participle) = match (first, second) {
         (Kind::Read, _) => (("overwrites", "overwritten"), "read"),
         (_, Kind::Read) => (("reads", "read"), "written"),
+        (Kind::Atomic(_), Kind::Atomic(_)) => (("updates", "updated"), "updated"),
         _ => (("writes", "written"), "written"),
     };
     format!("{} only after {}", text::does(of_b, verb, b), text::has(of_a, participle, a, b))
@@ -207,7 +219,7 @@ fn does(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "reads",
         Kind::Write => "writes",
-        Kind::Atomic => "updates",
+        Kind::Atomic(_) => "updates",
     }
 }
 

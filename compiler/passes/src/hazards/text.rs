@@ -41,7 +41,7 @@ pub(super) fn operation(op: &Op) -> String {
         Op::Mma(_) => "the product".to_owned(),
         Op::Load { .. } | Op::TileGet { .. } => "the read of an element".to_owned(),
         Op::Store { .. } | Op::TileSet { .. } => "the write to an element".to_owned(),
-        Op::Atomic { .. } => "the atomic operation".to_owned(),
+        Op::Atomic { op, .. } => format!("`atomic_{op}`"),
         Op::Print { .. } => "`print`".to_owned(),
         Op::Sync(sync) => format!("`{}`", sync.word()),
         _ => "this".to_owned(),

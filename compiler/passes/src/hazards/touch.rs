@@ -1,6 +1,7 @@
 //! What a statement touches: windows of tiles, and parts of tensors.
 
-use ptoc_ir::tile::{Access, Inst, Kernel, Op, Operand, PrintPart, Stmt, TensorId, TileRef, Value, ViewRef};
+use cranelift_entity::EntitySet;
+use ptoc_ir::tile::{Access, Inst, Op, Operand, PrintPart, Stmt, TensorId, TileRef, Update, Value, ViewRef};
 use ptoc_isa::{Role, Sem};
 
 /// One access of a statement.
@@ -15,19 +16,32 @@ pub(super) struct Touch<'k> {
 pub(super) enum Kind {
     Read,
     Write,
-    /// An atomic update: two of them do not disturb each other.
-    Atomic,
+    /// An atomic update.
+    Atomic(Update),
 }
 
 impl Kind {
     /// Do two accesses of common bytes need an order?
     pub(super) fn conflicts(self, other: Kind) -> bool {
-        !matches!((self, other), (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic))
+        match (self, other) {
+            (Kind::Read, Kind::Read) => false,
+            (Kind::Atomic(a), Kind::Atomic(b)) => !a.commutes(b),
+            _ => true,
+        }
     }
 
     /// Whatever conflicts with `other`, does it conflict with this one too?
     pub(super) fn covers(self, other: Kind) -> bool {
         self == Kind::Write || self == other
+    }
+
+    /// A number of its own, below 64.
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Kind::Read => 0,
+            Kind::Write => 1,
+            Kind::Atomic(u) => 2 + 2 * u.op as u32 + u32::from(u.seen),
+        }
     }
 }
 
@@ -41,14 +55,18 @@ pub(super) enum What<'k> {
     Tensor(TensorId),
 }
 
-/// The accesses of `stmt` itself, reads first.
-pub(super) fn touches<'k>(kernel: &'k Kernel, stmt: &'k Stmt) -> Vec<Touch<'k>> {
+/// The accesses of `stmt` itself, reads first; `used` are the values that something in the kernel uses.
+pub(super) fn touches<'k>(stmt: &'k Stmt, used: &EntitySet<Value>) -> Vec<Touch<'k>> {
     let mut out = Vec::new();
     let mut push = |kind, what| out.push(Touch { kind, what });
     match &stmt.op {
         Op::Load { tensor, offset, .. } => push(Kind::Read, What::Element(*tensor, *offset)),
         Op::Store { tensor, offset, .. } => push(Kind::Write, What::Element(*tensor, *offset)),
-        Op::Atomic { tensor, offset, .. } => push(Kind::Atomic, What::Element(*tensor, *offset)),
+        Op::Atomic { tensor, offset, .. } => {
+            if let Some(update) = stmt.op.update(used) {
+                push(Kind::Atomic(update), What::Element(*tensor, *offset));
+            }
+        }
         Op::TileGet { tile, .. } => push(Kind::Read, What::Tile(tile)),
         Op::TileSet { tile, .. } => push(Kind::Write, What::Tile(tile)),
         Op::Print { parts } => parts.iter().for_each(|part| {
@@ -58,7 +76,7 @@ pub(super) fn touches<'k>(kernel: &'k Kernel, stmt: &'k Stmt) -> Vec<Touch<'k>> 
         }),
         // Binding an address touches no element.
         Op::Inst(inst) if inst.instr.get().sem == Sem::Assign => {}
-        Op::Inst(inst) => instruction(kernel, inst, &mut push),
+        Op::Inst(inst) => instruction(inst, &mut push),
         Op::Copy(copy) => {
             side(&copy.src, Kind::Read, &mut push);
             side(&copy.dst, Kind::Write, &mut push);
@@ -75,7 +93,7 @@ pub(super) fn touches<'k>(kernel: &'k Kernel, stmt: &'k Stmt) -> Vec<Touch<'k>> 
     out
 }
 
-fn instruction<'k>(_: &Kernel, inst: &'k Inst, push: &mut dyn FnMut(Kind, What<'k>)) {
+fn instruction<'k>(inst: &'k Inst, push: &mut dyn FnMut(Kind, What<'k>)) {
     // What is moved to or from a tensor is no more than the tile holds.
     let cap = inst.operands.iter().find_map(|o| match o {
         Operand::Tile(t) => Some((t.rows, t.cols)),
@@ -90,7 +108,8 @@ fn instruction<'k>(_: &Kernel, inst: &'k Inst, push: &mut dyn FnMut(Kind, What<'
         match operand {
             Operand::Tile(t) => push(kind, What::Tile(t)),
             Operand::View(v) => {
-                let kind = if inst.attrs.atomic_add && kind == Kind::Write { Kind::Atomic } else { kind };
+                let kind =
+                    if inst.attrs.atomic_add && kind == Kind::Write { Kind::Atomic(Update::STORE) } else { kind };
                 push(kind, What::View(v.tensor, v, cap.filter(|_| by_rows)));
             }
             Operand::Scalar(_) => {}

@@ -5,7 +5,8 @@ use super::domain::Num;
 use super::flat::Flat;
 use super::poly::{Poly, constant, poly};
 use super::touch::{Kind, What, touches};
-use ptoc_ir::tile::{Kernel, Op, Region, TensorId, Ty, Value};
+use cranelift_entity::EntitySet;
+use ptoc_ir::tile::{Op, Region, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
 
@@ -168,14 +169,14 @@ fn narrow(ty: Ty) -> bool {
 }
 
 /// Does nothing in the region write the tensor?
-pub(super) fn only_read(kernel: &Kernel, region: &Region, tensor: TensorId) -> bool {
+pub(super) fn only_read(used: &EntitySet<Value>, region: &Region, tensor: TensorId) -> bool {
     region.iter().all(|stmt| {
-        let mut touches = touches(kernel, stmt).into_iter();
+        let mut touches = touches(stmt, used).into_iter();
         let written = touches.any(|t| {
             t.kind != Kind::Read
                 && matches!(t.what, What::View(g, ..) | What::Element(g, _) | What::Tensor(g) if g == tensor)
         });
-        !written && stmt.op.regions().all(|r| only_read(kernel, r, tensor))
+        !written && stmt.op.regions().all(|r| only_read(used, r, tensor))
     })
 }
 

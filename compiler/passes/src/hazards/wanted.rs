@@ -3,6 +3,7 @@
 use super::code::Def;
 use super::flat::Flat;
 use super::touch::{What, touches};
+use cranelift_entity::EntitySet;
 use ptoc_ir::tile::{Kernel, Op, Region, Value, Var};
 use ptoc_isa::{BinOp, UnOp};
 use rustc_hash::FxHashMap;
@@ -14,7 +15,7 @@ impl Flat<'_> {
         let mut gets: FxHashMap<Value, Var> = FxHashMap::default();
         let mut work = Vec::new();
         let mut roots = Vec::new();
-        seeds(self.code.kernel, &self.code.kernel.body, &mut found, &mut gets, &mut roots);
+        seeds(&self.code.used, &self.code.kernel.body, &mut found, &mut gets, &mut roots);
         roots.iter().for_each(|v| *self.code.uses.entry(*v).or_default() += 1);
         work.extend(roots);
         while let Some(v) = work.pop() {
@@ -87,7 +88,7 @@ pub(super) fn conditions(kernel: &Kernel) -> Vec<Value> {
 
 /// The values that decide something, and what variables are set to.
 fn seeds(
-    kernel: &Kernel,
+    used: &EntitySet<Value>,
     region: &Region,
     found: &mut FxHashMap<Var, Vec<Value>>,
     gets: &mut FxHashMap<Value, Var>,
@@ -106,7 +107,7 @@ fn seeds(
             Op::While(w) => out.push(w.cond),
             _ => {}
         }
-        for touch in touches(kernel, stmt) {
+        for touch in touches(stmt, used) {
             match touch.what {
                 What::Tile(t) => {
                     out.extend(t.element);
@@ -120,6 +121,6 @@ fn seeds(
                 What::Tensor(_) => {}
             }
         }
-        stmt.op.regions().for_each(|r| seeds(kernel, r, found, gets, out));
+        stmt.op.regions().for_each(|r| seeds(used, r, found, gets, out));
     }
 }

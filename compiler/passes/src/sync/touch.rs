@@ -1,7 +1,8 @@
 //! Which bytes a statement reads and writes, where loop counters are known modulo the copies of their pipeline.
 
 use crate::access::{Access, inst_operands};
-use ptoc_ir::tile::{self, AddrKind, Kernel, Op, Operand, PrintPart, Stmt, TensorId, Tile, TileRef, Value};
+use cranelift_entity::EntitySet;
+use ptoc_ir::tile::{self, AddrKind, Kernel, Op, Operand, PrintPart, Stmt, TensorId, Tile, TileRef, Update, Value};
 use ptoc_isa::{BinOp, Loc, Order, Sem, Target};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -20,8 +21,8 @@ pub(super) struct Touch {
     pub start: u64,
     pub end: u64,
     pub write: bool,
-    /// Adds to global memory in one step, as others may at the same time.
-    pub atomic: bool,
+    /// Updates global memory in one step, as others may at the same time.
+    pub atomic: Option<Update>,
     /// What the source calls it.
     pub tile: Option<Tile>,
     /// Rows and columns of the window, if it is constant: two windows of one tile may interleave.
@@ -35,7 +36,7 @@ impl Touch {
     pub fn conflicts(&self, other: &Touch) -> bool {
         if self.space != other.space
             || !(self.write || other.write)
-            || (self.atomic && other.atomic)
+            || matches!((self.atomic, other.atomic), (Some(a), Some(b)) if a.commutes(b))
             || self.start >= other.end
             || other.start >= self.end
         {
@@ -71,6 +72,8 @@ pub(super) struct Scalars<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
     defs: FxHashMap<Value, Def>,
+    /// The values that something uses.
+    used: EntitySet<Value>,
 }
 
 impl<'k> Scalars<'k> {
@@ -89,7 +92,7 @@ impl<'k> Scalars<'k> {
         let mut defs = FxHashMap::default();
         note(&kernel.prologue, &mut defs);
         note(&kernel.body, &mut defs);
-        Scalars { kernel, target, defs }
+        Scalars { kernel, target, defs, used: tile::used_values(kernel) }
     }
 
     pub fn constant(&self, value: Value) -> Option<i64> {
@@ -159,9 +162,9 @@ impl<'k> Scalars<'k> {
                     tile(r, Access::Read);
                 }
             }),
-            Op::Load { tensor: t, .. } => out.push(tensor(*t, false, false)),
-            Op::Store { tensor: t, .. } => out.push(tensor(*t, true, false)),
-            Op::Atomic { tensor: t, .. } => out.push(tensor(*t, true, true)),
+            Op::Load { tensor: t, .. } => out.push(tensor(*t, false, None)),
+            Op::Store { tensor: t, .. } => out.push(tensor(*t, true, None)),
+            Op::Atomic { tensor: t, .. } => out.push(tensor(*t, true, stmt.op.update(&self.used))),
             // Binding an address touches no element.
             Op::Inst(inst) if inst.instr.get().sem == Sem::Assign => {}
             Op::Inst(inst) => {
@@ -169,7 +172,8 @@ impl<'k> Scalars<'k> {
                     match operand {
                         Operand::Tile(r) => self.tile(r, access == Access::Write, known, &mut out),
                         Operand::View(v) => {
-                            out.push(tensor(v.tensor, access == Access::Write, inst.attrs.atomic_add));
+                            let update = inst.attrs.atomic_add.then_some(Update::STORE);
+                            out.push(tensor(v.tensor, access == Access::Write, update));
                         }
                         Operand::Scalar(_) => {}
                     }
@@ -195,15 +199,15 @@ impl<'k> Scalars<'k> {
             // A nest's rows and columns are relative to the window, and inside it.
             self.tile(r, write, known, out);
         }
-        out.extend(side.tensor().map(|t| tensor(t, write, false)));
-        out.extend(side.tables().map(|t| tensor(t, false, false)));
+        out.extend(side.tensor().map(|t| tensor(t, write, None)));
+        out.extend(side.tables().map(|t| tensor(t, false, None)));
     }
 
     fn tile(&self, r: &TileRef, write: bool, known: &[Residue], out: &mut Vec<Touch>) {
         let data = &self.kernel.tiles[r.tile];
         let (space, tile) = (Space::Memory(data.ty.loc), Some(r.tile));
         let touch =
-            |start: u64, end: u64| Touch { space, start, end, write, atomic: false, tile, window: None, base: start };
+            |start: u64, end: u64| Touch { space, start, end, write, atomic: None, tile, window: None, base: start };
         let AddrKind::Fixed(at) = &data.addr else {
             // It may be anywhere.
             out.push(touch(0, self.target.capacity(data.ty.loc).max(1)));
@@ -241,7 +245,7 @@ impl<'k> Scalars<'k> {
 }
 
 /// A tensor counts as one: where windows of it meet is a matter of the launch.
-fn tensor(tensor: TensorId, write: bool, atomic: bool) -> Touch {
+fn tensor(tensor: TensorId, write: bool, atomic: Option<Update>) -> Touch {
     let space = Space::Tensor(tensor);
     Touch { space, start: 0, end: u64::MAX, write, atomic, tile: None, window: None, base: 0 }
 }

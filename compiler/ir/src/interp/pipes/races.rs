@@ -52,10 +52,7 @@ impl Histories {
         let Range { start, end } = touch.bytes;
         let before = cells.range(..start).next_back().filter(|(_, cell)| cell.end > start);
         for (&at, cell) in before.into_iter().chain(cells.range(start..end.max(start))) {
-            let open = |u: &&Use| {
-                let alike = u.kind == mine.kind && mine.kind != Kind::Write;
-                !alike && u.stamp != mine.stamp && !knows(knowledge, u.stamp)
-            };
+            let open = |u: &&Use| !u.kind.commutes(mine.kind) && u.stamp != mine.stamp && !knows(knowledge, u.stamp);
             if let Some(&first) = cell.write.iter().chain(&cell.since).find(open) {
                 return Err(Conflict { first, second: mine, byte: at.max(start) });
             }
@@ -115,8 +112,9 @@ fn split(cells: &mut BTreeMap<u64, Cell>, at: u64) {
 mod tests {
     use super::super::touches::Object;
     use super::*;
-    use crate::tile::Tile;
+    use crate::tile::{Tile, Update};
     use cranelift_entity::EntityRef;
+    use ptoc_isa::AtomicOp;
 
     fn step(h: &mut Histories, kind: Kind, bytes: Range<u64>, stamp: (u32, u32), know: &[u32]) -> Option<(u32, u64)> {
         let touch = Touch { space: 0, object: Object::Tile(Tile::new(0), 0), kind, bytes };
@@ -129,17 +127,24 @@ mod tests {
 
     #[test]
     fn kinds() {
-        use Kind::{Atomic, Read, Write};
+        use Kind::{Read, Write};
+        let atomic = |op, seen| Kind::Atomic(Update { op, seen });
+        let (add, max) = (atomic(AtomicOp::Add, false), atomic(AtomicOp::Max, false));
+        let (ticket, exchange) = (atomic(AtomicOp::Add, true), atomic(AtomicOp::Exchange, false));
         for (first, second, conflict) in [
             (Write, Read, true),
             (Write, Write, true),
             (Read, Write, true),
             (Read, Read, false),
-            (Atomic, Atomic, false),
-            (Atomic, Read, true),
-            (Read, Atomic, true),
-            (Write, Atomic, true),
-            (Atomic, Write, true),
+            (add, add, false),
+            (add, max, true),
+            (add, ticket, true),
+            (ticket, add, true),
+            (exchange, exchange, true),
+            (add, Read, true),
+            (Read, add, true),
+            (Write, add, true),
+            (add, Write, true),
         ] {
             let mut h = Histories::default();
             assert_eq!(step(&mut h, first, 0..8, (0, 1), &[0, 0]), None);
@@ -164,7 +169,7 @@ mod tests {
             let mut clock = [0u32; 3];
             for _ in 0..40 {
                 let (start, len, s) = (next(24), 1 + next(8), next(3) as usize);
-                let kind = [Kind::Read, Kind::Write, Kind::Atomic][next(3) as usize];
+                let kind = [Kind::Read, Kind::Write, Kind::Atomic(Update::STORE)][next(3) as usize];
                 clock[s] += 1;
                 let mut know = clock.map(|c| next(u64::from(c) + 1).max(u64::from(c).saturating_sub(2)) as u32);
                 know[s] = clock[s] - 1;

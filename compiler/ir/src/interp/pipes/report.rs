@@ -40,7 +40,7 @@ fn verb(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "reads",
         Kind::Write => "writes",
-        Kind::Atomic => "updates",
+        Kind::Atomic(_) => "updates",
     }
 }
 
@@ -82,14 +82,18 @@ impl<'k> Machine<'k, '_> {
         let ((first, was), (second, is)) = (of(conflict.first.number), of(conflict.second.number));
         let (before, after) = (conflict.first.kind, conflict.second.kind);
         let (code, short) = match (before, after) {
-            (Kind::Write | Kind::Atomic, Kind::Read) => (codes::TRAP_RACE_RAW, "read after write"),
+            (Kind::Write | Kind::Atomic(_), Kind::Read) => (codes::TRAP_RACE_RAW, "read after write"),
             (Kind::Read, _) => (codes::TRAP_RACE_WAR, "write after read"),
+            (Kind::Atomic(_), Kind::Atomic(_)) => (codes::TRAP_RACE_ATOMIC, "their order shows"),
             _ => (codes::TRAP_RACE_WAW, "write after write"),
         };
         let (one, two) = (self.pipe(first), self.pipe(second));
         let here = self.place_of(is, conflict.byte);
         let message = match before {
             Kind::Read => format!("{two} {} {here} that {one} may still be reading ({short})", verb(after)),
+            Kind::Atomic(_) if matches!(after, Kind::Atomic(_)) => {
+                format!("{two} may update {here} before {one} does ({short})")
+            }
             _ => format!("{two} {} {here} that {one} may still be writing ({short})", verb(after)),
         };
         let mut trap =
@@ -106,6 +110,9 @@ impl<'k> Machine<'k, '_> {
             true => format!("they meet at {address}"),
             false => format!("they meet at {address}, for the other {}", self.place_of(was, conflict.byte)),
         });
+        if let (Kind::Atomic(a), Kind::Atomic(b)) = (before, after) {
+            trap.notes.push(a.disagreement(b));
+        }
         trap.notes.extend(distance(first, second));
         trap.help = Some(self.order_help(first, second, before));
         trap
@@ -118,7 +125,11 @@ impl<'k> Machine<'k, '_> {
                 "{from} may start an instruction before the one before it is done: put `barrier({from})` between them"
             );
         }
-        let did = if before == Kind::Read { "read" } else { "written" };
+        let did = match before {
+            Kind::Read => "read",
+            Kind::Write => "written",
+            Kind::Atomic(_) => "updated",
+        };
         if from == to {
             return format!(
                 "the two roles have pipes of their own: let {from} signal another pipe once it has {did} it, and that one {to}"

@@ -1,6 +1,6 @@
 //! The bytes that an instruction touches.
 
-use crate::tile::{TensorId, Tile};
+use crate::tile::{TensorId, Tile, Update};
 use std::ops::Range;
 
 /// What bytes are touched as.
@@ -16,8 +16,19 @@ pub(in crate::interp) enum Object {
 pub(in crate::interp) enum Kind {
     Read,
     Write,
-    /// Read and written in one step, in any order with others of the kind.
-    Atomic,
+    /// Read and written in one step, in any order with those that commute with it.
+    Atomic(Update),
+}
+
+impl Kind {
+    /// May two of them come in any order?
+    pub fn commutes(self, other: Kind) -> bool {
+        match (self, other) {
+            (Kind::Read, Kind::Read) => true,
+            (Kind::Atomic(a), Kind::Atomic(b)) => a.commutes(b),
+            _ => false,
+        }
+    }
 }
 
 /// Bytes of a memory.
