@@ -12,12 +12,13 @@
 use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::interp::{self, Launch, Options, Order, Pipes, TensorArg};
 use ptoc_ir::tile::text::{Spans, print};
-use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, SyncMode, Tile};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, SyncMode, Tile, adds_floats};
 use ptoc_isa::Target;
 use ptoc_isa::check_address;
 use ptoc_passes::memories::{align, capacity};
 use ptoc_passes::placement::pitch;
 use ptoc_passes::{physical, pipeline, placement};
+use ptoc_tensor::DType;
 use ptoc_tests::programs::runs_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,19 @@ impl Given {
             Err(trap) => Err(trap.code.as_str()),
         }
     }
+}
+
+/// Are the results the same? Floats that are added atomically may be rounded in any order.
+fn same(kernel: &Kernel, got: &[TensorArg], want: &[TensorArg]) -> bool {
+    let close = |(got, want): (&TensorArg, &TensorArg)| {
+        let numbers = |t: &TensorArg| {
+            let numbers = t.data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+            numbers.collect::<Vec<f32>>()
+        };
+        let pairs = || numbers(got).into_iter().zip(numbers(want));
+        got == want || got.dtype == DType::F32 && pairs().all(|(a, b)| (a - b).abs() <= 1e-5 * (1.0 + b.abs()))
+    };
+    got == want || adds_floats(kernel) && got.iter().zip(want).all(close)
 }
 
 /// One change.
@@ -101,7 +115,7 @@ impl Subject {
             for (n, given) in self.launches.iter().enumerate() {
                 match given.run(kernel, &self.target, order) {
                     Err(code) => return Some(format!("{code} in launch {n}")),
-                    Ok(got) if got != given.want => return Some(format!("other bits in launch {n}")),
+                    Ok(got) if !same(kernel, &got, &given.want) => return Some(format!("other bits in launch {n}")),
                     Ok(_) => {}
                 }
             }
