@@ -125,3 +125,14 @@ pub fn regions(op: &Op) -> Vec<&[Stmt]> {
 pub fn is_auto(kernel: &Kernel, tile: Tile) -> bool {
     kernel.tiles[tile].addr == ptoc_ir::tile::AddrKind::Auto
 }
+
+/// Is the tile single and plain, placed by the planner, on nobody's bytes? Then nothing but accesses to it by its name
+/// sees its elements.
+pub fn is_private(kernel: &Kernel, tile: Tile) -> bool {
+    let data = &kernel.tiles[tile];
+    data.count == 1
+        && is_auto(kernel, tile)
+        && data.ty.layout.is_none()
+        && kernel.pin(tile).is_none()
+        && kernel.aliases.iter().all(|&(a, b)| a != tile && b != tile)
+}

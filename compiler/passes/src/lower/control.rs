@@ -6,12 +6,6 @@ use ptoc_ir::tile::{Const, Op, PrintPart, Region, Stmt, TensorId, TileRef, Ty, V
 use ptoc_tensor::DType;
 
 impl Lower<'_> {
-    pub(super) fn region(&mut self, region: &Region) {
-        for stmt in region {
-            self.stmt(stmt);
-        }
-    }
-
     /// A region in a block of its own.
     fn nested(&mut self, region: &Region) -> loops::Region {
         self.code.push();

@@ -1,52 +1,69 @@
-//! Element-wise instructions, broadcasts, loads, stores and moves: each is one [`map`] over strided matrices.
+//! Element-wise instructions, broadcasts, loads, stores and moves one by one: each is one [`map`] over strided matrices.
 
 use super::code::Code;
 use super::matrix::{Matrix, map};
 use super::memory::Clash;
+use super::pattern::{Pattern, Place, Read};
 use super::{Lower, convert, ops};
 use ptoc_ir::loops::{Atomic, Base, If, Op, Reg, Stride};
-use ptoc_ir::tile::{InstAttrs, TileRef, Ty, Value, ViewRef};
-use ptoc_isa::{AtomicOp, BinOp, CmpOp, RoundMode, UnOp};
-use ptoc_tensor::DType;
-
-/// How an operand is read under the destination's indices.
-#[derive(Clone, Copy)]
-enum Read {
-    /// Element (i, j).
-    Whole,
-    /// Element (i, 0).
-    Column,
-    /// Element (0, j).
-    Row,
-    /// Element (j, i).
-    Turned,
-}
+use ptoc_ir::tile::{TileRef, Ty, Value, ViewRef};
+use ptoc_isa::{AtomicOp, RoundMode};
 
 impl Lower<'_> {
-    fn dtype(&self, t: &TileRef) -> DType {
-        self.kernel.tiles[t.tile].ty.dtype
+    /// A window as a matrix under the result's indices.
+    pub(super) fn place(&mut self, place: &Place<'_>, read: Read) -> Matrix {
+        let m = match place {
+            Place::Tile(t) => self.tile(t),
+            Place::View(v) => self.view(v),
+        };
+        match read {
+            Read::Whole => m,
+            Read::Column => m.one_column(),
+            Read::Row => m.one_row(),
+            Read::Turned => m.transposed(),
+        }
     }
 
-    /// `dst[i, j] = f(srcs)` over the valid shape of `dst`. Where the result would overwrite operands that are still
-    /// to be read, it is computed beside and copied.
-    fn elementwise(&mut self, dst: &TileRef, srcs: &[(&TileRef, Read)], f: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg) {
-        let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
-        let d = self.tile(dst);
-        let matrices: Vec<Matrix> = srcs
-            .iter()
-            .map(|(t, read)| {
-                let m = self.tile(t);
-                match read {
-                    Read::Whole => m,
-                    Read::Column => m.one_column(),
-                    Read::Row => m.one_row(),
-                    Read::Turned => m.transposed(),
-                }
-            })
-            .collect();
-        let pairs: Vec<(&TileRef, bool)> = srcs.iter().map(|(t, r)| (*t, !matches!(r, Read::Whole))).collect();
-        let clash = self.clash(dst, &pairs);
-        self.write_apart(clash, dst, &d, shape, &mut |code, target| map(code, shape, target, &matrices, f));
+    /// Rows and columns of a pattern.
+    pub(super) fn pattern_shape(&mut self, p: &Pattern<'_>) -> (Reg, Reg) {
+        for place in p.srcs.iter().map(|s| &s.0).chain([&p.dst]) {
+            if let Place::View(v) = place {
+                return self.view_shape(v);
+            }
+        }
+        let valid = p.dst.tile().map(|t| t.valid);
+        let mut side = |v: Option<Value>| match v {
+            Some(v) => self.value(v),
+            None => self.code.int(0),
+        };
+        (side(valid.map(|v| v.0)), side(valid.map(|v| v.1)))
+    }
+
+    /// `dst[i, j] = f(srcs)` over the valid shape. Where the result would overwrite operands that are still to be read,
+    /// it is computed beside and copied.
+    pub(super) fn elementwise(&mut self, p: &Pattern<'_>) {
+        let shape = self.pattern_shape(p);
+        let mut d = self.place(&p.dst, Read::Whole);
+        let mut matrices: Vec<Matrix> = p.srcs.iter().map(|(src, read)| self.place(src, *read)).collect();
+        let f = self.function(p);
+        if self.copies(p) && matrices.iter().all(|m| m.ty == d.ty) {
+            d = d.raw();
+            matrices.iter_mut().for_each(|m| *m = m.raw());
+        }
+        let clash = self.pattern_clash(p);
+        let Place::Tile(dst) = &p.dst else {
+            return map(&mut self.code, shape, &d, &matrices, &mut |code, v| f(code, v));
+        };
+        self.write_apart(clash, dst, &d, shape, &mut |code, target| {
+            map(code, shape, target, &matrices, &mut |code, v| f(code, v));
+        });
+    }
+
+    /// May the result of a pattern overwrite its own operands before they are read?
+    fn pattern_clash(&mut self, p: &Pattern<'_>) -> Clash {
+        let Place::Tile(dst) = &p.dst else { return Clash::No };
+        let tiles = p.srcs.iter().filter_map(|(src, read)| Some((src.tile()?, *read != Read::Whole)));
+        self.clash(dst, &tiles.collect::<Vec<_>>())
     }
 
     /// Lets `write` fill the destination, or, if it clashes with what `write` reads, a buffer that is copied then.
@@ -92,117 +109,11 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn binary(&mut self, op: BinOp, d: &TileRef, a: &TileRef, b: &TileRef) {
-        let ty = Ty::D(self.dtype(d));
-        let srcs = [(a, Read::Whole), (b, Read::Whole)];
-        self.elementwise(d, &srcs, &mut |code, v| ops::binary(code, ty, op, v[0], v[1]));
-    }
-
-    pub(super) fn binary_scalar(&mut self, op: BinOp, d: &TileRef, a: &TileRef, s: Value, reversed: bool) {
-        let ty = Ty::D(self.dtype(d));
-        let s = self.value(s);
-        self.elementwise(d, &[(a, Read::Whole)], &mut |code, v| {
-            let (x, y) = if reversed { (s, v[0]) } else { (v[0], s) };
-            ops::binary(code, ty, op, x, y)
-        });
-    }
-
-    pub(super) fn unary(&mut self, op: UnOp, d: &TileRef, a: &TileRef) {
-        let ty = Ty::D(self.dtype(d));
-        self.elementwise(d, &[(a, Read::Whole)], &mut |code, v| ops::unary(code, ty, op, v[0]));
-    }
-
-    pub(super) fn expand(&mut self, d: &TileRef, s: Value) {
-        let s = self.value(s);
-        self.elementwise(d, &[], &mut |_, _| s);
-    }
-
-    pub(super) fn convert(&mut self, d: &TileRef, a: &TileRef, attrs: &InstAttrs) {
-        let (from, to) = (self.dtype(a), self.dtype(d));
-        let round = attrs.round.unwrap_or(RoundMode::Rint);
-        let saturate = attrs.saturate.unwrap_or(from.is_float());
-        self.convert_tile(d, a, (from, to), round, saturate);
-    }
-
-    fn convert_tile(&mut self, d: &TileRef, a: &TileRef, (from, to): (DType, DType), round: RoundMode, sat: bool) {
-        self.elementwise(d, &[(a, Read::Whole)], &mut |code, v| {
-            convert::convert(code, Ty::D(from), Ty::D(to), v[0], round, sat)
-        });
-    }
-
-    pub(super) fn compare(&mut self, d: &TileRef, a: &TileRef, b: &TileRef, attrs: &InstAttrs) {
-        let ty = Ty::D(self.dtype(a));
-        let op = attrs.cmp.unwrap_or(CmpOp::Eq);
-        let srcs = [(a, Read::Whole), (b, Read::Whole)];
-        self.elementwise(d, &srcs, &mut |code, v| ops::compare(code, ty, op, v[0], v[1]));
-    }
-
-    pub(super) fn select(&mut self, d: &TileRef, mask: &TileRef, a: &TileRef, b: &TileRef) {
-        let srcs = [(mask, Read::Whole), (a, Read::Whole), (b, Read::Whole)];
-        self.elementwise(d, &srcs, &mut |code, v| code.select(v[0], v[1], v[2]));
-    }
-
-    pub(super) fn row_expand(&mut self, d: &TileRef, a: &TileRef) {
-        self.elementwise(d, &[(a, Read::Column)], &mut |_, v| v[0]);
-    }
-
-    pub(super) fn row_expand_binary(&mut self, op: BinOp, d: &TileRef, a: &TileRef, b: &TileRef) {
-        let ty = Ty::D(self.dtype(d));
-        let srcs = [(a, Read::Whole), (b, Read::Column)];
-        self.elementwise(d, &srcs, &mut |code, v| ops::binary(code, ty, op, v[0], v[1]));
-    }
-
-    pub(super) fn col_expand(&mut self, d: &TileRef, a: &TileRef) {
-        self.elementwise(d, &[(a, Read::Row)], &mut |_, v| v[0]);
-    }
-
-    pub(super) fn col_expand_binary(&mut self, op: BinOp, d: &TileRef, a: &TileRef, b: &TileRef) {
-        let ty = Ty::D(self.dtype(d));
-        let srcs = [(a, Read::Whole), (b, Read::Row)];
-        self.elementwise(d, &srcs, &mut |code, v| ops::binary(code, ty, op, v[0], v[1]));
-    }
-
-    pub(super) fn transpose(&mut self, d: &TileRef, a: &TileRef) {
-        self.elementwise(d, &[(a, Read::Turned)], &mut |_, v| v[0]);
-    }
-
-    pub(super) fn movement(&mut self, d: &TileRef, a: &TileRef) {
-        let (from, to) = (self.dtype(a), self.dtype(d));
-        if from == to {
-            self.elementwise(d, &[(a, Read::Whole)], &mut |_, v| v[0]);
-        } else {
-            self.convert_tile(d, a, (from, to), RoundMode::Rint, true);
-        }
-    }
-
-    pub(super) fn load(&mut self, d: &TileRef, view: &ViewRef) {
-        let shape = self.view_shape(view);
-        let (d, v) = (self.tile(d), self.view(view));
-        if d.dtype == v.dtype {
-            // A tile of the tensor's dtype takes its bits as they are.
-            let (d, v) = if d.ty == v.ty { (d.raw(), v.raw()) } else { (d, v) };
-            map(&mut self.code, shape, &d, &[v], &mut |_, x| x[0]);
-        } else {
-            let (from, to) = (Ty::D(v.dtype), Ty::D(d.dtype));
-            map(&mut self.code, shape, &d, &[v], &mut |code, x| {
-                convert::convert(code, from, to, x[0], RoundMode::Rint, true)
-            });
-        }
-    }
-
-    pub(super) fn store(&mut self, view: &ViewRef, a: &TileRef, atomic_add: bool) {
+    /// A TSTORE that adds.
+    pub(super) fn add_to(&mut self, view: &ViewRef, a: &TileRef) {
         let shape = self.view_shape(view);
         let (v, a) = (self.view(view), self.tile(a));
-        let (from, to) = (Ty::D(a.dtype), Ty::D(v.dtype));
-        if atomic_add {
-            self.atomic_store(shape, &v, &a);
-        } else if from == to {
-            map(&mut self.code, shape, &v.raw(), &[a.raw()], &mut |_, x| x[0]);
-        } else {
-            map(&mut self.code, shape, &v, &[a], &mut |code, x| {
-                convert::convert(code, from, to, x[0], RoundMode::Rint, true)
-            });
-        }
+        self.atomic_store(shape, &v, &a);
     }
 
     /// Elements in row-major order, each one an atomic addition.

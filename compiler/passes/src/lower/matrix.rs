@@ -59,12 +59,12 @@ impl Matrix {
     }
 
     /// The stride along columns is one element.
-    fn unit_cols(&self) -> bool {
+    pub(super) fn unit_cols(&self) -> bool {
         self.cols == Stride::Const(i64::from(self.ty.size()))
     }
 
     /// Do `cols` columns and then the next row follow each other evenly?
-    fn flat(&self, cols: i64) -> bool {
+    pub(super) fn flat(&self, cols: i64) -> bool {
         match (self.rows, self.cols) {
             (Stride::Const(r), Stride::Const(c)) => c.checked_mul(cols) == Some(r),
             _ => false,

@@ -335,7 +335,7 @@ impl Lower<'_> {
 
     /// May `dst` have bytes of `src` at other positions than `src` itself, so that an element-by-element loop would
     /// read what it has already overwritten?
-    fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
+    pub(super) fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
         let (d, s) = (&self.kernel.tiles[dst.tile], &self.kernel.tiles[src.tile]);
         if d.ty.loc != s.ty.loc || Storage::of(&d.ty) != Storage::of(&s.ty) {
             return false;
@@ -379,7 +379,7 @@ impl Lower<'_> {
     }
 
     /// May the two windows have bytes in common at all?
-    fn same_storage(&self, a: &TileRef, b: &TileRef) -> bool {
+    pub(super) fn same_storage(&self, a: &TileRef, b: &TileRef) -> bool {
         a.tile == b.tile || self.entangled(a, b) || {
             let at = |t: &TileRef| &self.placement.offsets[t.tile];
             self.kernel.tiles[a.tile].ty.loc == self.kernel.tiles[b.tile].ty.loc && at(a) == at(b)

@@ -6,6 +6,7 @@
 //! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become loops
 //! in an order of the lowering's own (`nest`).
 
+mod chains;
 mod code;
 mod contract;
 mod control;
@@ -20,6 +21,7 @@ mod memory;
 mod mma;
 mod nest;
 mod ops;
+mod pattern;
 mod poly;
 mod products;
 mod prologue;
@@ -57,6 +59,8 @@ struct Lower<'k> {
     spaces: PrimaryMap<SpaceId, SpaceData>,
     memory: Memory,
     products: products::Products<'k>,
+    defs: poly::Definitions<'k>,
+    uses: chains::Uses,
     spread: spread::Spread,
     /// Numbers of blocks along the dimensions of the grid, if one call may run several.
     blocks: Vec<Reg>,
@@ -91,6 +95,8 @@ impl<'k> Lower<'k> {
             spread: spread::find(kernel, &products),
             blocks: Vec::new(),
             products,
+            defs: poly::Definitions::new(kernel),
+            uses: chains::Uses::new(kernel),
             values: SecondaryMap::new(),
             vars: FxHashMap::default(),
             labels: FxHashMap::default(),

@@ -11,9 +11,9 @@
 //! an input, which nothing writes.
 
 use super::poly::{Definitions, Poly};
-use crate::access::tile_accesses;
+use crate::access::{is_private, tile_accesses};
 use ptoc_ir::tile::{
-    AddrKind, For, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef,
+    For, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef,
 };
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem};
 use ptoc_tensor::DType;
@@ -170,18 +170,8 @@ impl<'k> Finder<'k> {
         }
     }
 
-    /// Single, plain, placed by the planner, on nobody's bytes.
-    fn private(&self, t: Tile) -> bool {
-        let data = &self.kernel.tiles[t];
-        data.count == 1
-            && data.addr == AddrKind::Auto
-            && data.ty.layout.is_none()
-            && self.kernel.pin(t).is_none()
-            && self.kernel.aliases.iter().all(|&(a, b)| a != t && b != t)
-    }
-
     fn whole(&self, t: &TileRef) -> bool {
-        t.element.is_none() && t.origin.is_none() && self.private(t.tile)
+        t.element.is_none() && t.origin.is_none() && is_private(self.kernel, t.tile)
     }
 
     /// Chains of TLOAD and TMOV that end in operands of products, in every region.

@@ -1,6 +1,7 @@
 //! Tests of the passes, most of them against the interpreter.
 
 mod bytes;
+mod chains;
 mod cuts;
 mod harness;
 mod hazards;

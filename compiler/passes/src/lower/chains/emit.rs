@@ -1,0 +1,206 @@
+//! Chains as loop IR.
+
+use super::{Chain, Source};
+use crate::lower::code::Code;
+use crate::lower::matrix::Matrix;
+use crate::lower::pattern::{Function, Place, Read};
+use crate::lower::{Lower, ops};
+use ptoc_diagnostics::Span;
+use ptoc_ir::loops::{MemTy, Reg, Stride};
+use ptoc_ir::tile::{Region, Ty};
+use rustc_hash::FxHashMap;
+
+/// Where an operand comes from: a part, or a matrix by its number.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    Part(usize),
+    Matrix(usize),
+}
+
+/// An instruction, ready to be emitted.
+struct Part {
+    span: Span,
+    sources: Vec<From>,
+    /// What its elements are in the language.
+    ty: Ty,
+    /// Are the elements those of its operand, bit for bit?
+    copy: bool,
+    f: Function,
+    /// Number of the matrix that takes the result.
+    to: Option<usize>,
+}
+
+/// Places of a chain, each once.
+#[derive(Default)]
+struct Matrices<'r> {
+    places: Vec<(Place<'r>, Read)>,
+    matrices: Vec<Matrix>,
+}
+
+impl<'r> Matrices<'r> {
+    fn number(&mut self, lower: &mut Lower<'_>, place: Place<'r>, read: Read) -> usize {
+        if let Some(n) = self.places.iter().position(|p| *p == (place, read)) {
+            return n;
+        }
+        self.places.push((place, read));
+        let matrix = lower.place(&place, read);
+        self.matrices.push(matrix);
+        self.matrices.len() - 1
+    }
+}
+
+impl Lower<'_> {
+    /// Emits a chain; arithmetic between its instructions has been emitted.
+    pub(super) fn chain(&mut self, chain: &Chain<'_>, region: &Region) {
+        let Some(first) = chain.members.first() else { return };
+        // Every load of arrays whose tiles are not filled: nothing is left to do.
+        if chain.members.iter().all(|m| !m.stored) {
+            return;
+        }
+        let shape = self.pattern_shape(&first.pattern);
+        let mut all = Matrices::default();
+        let mut parts = Vec::with_capacity(chain.members.len());
+        for m in &chain.members {
+            let p = &m.pattern;
+            let mut sources = Vec::with_capacity(m.sources.len());
+            for source in &m.sources {
+                sources.push(match *source {
+                    Source::Member(n) => From::Part(n),
+                    Source::Memory(place, read) => From::Matrix(all.number(self, place, read)),
+                });
+            }
+            let to = m.stored.then(|| all.number(self, p.dst, Read::Whole));
+            let (copy, ty) = (self.copies(p), Ty::D(self.dtype(&p.dst)));
+            parts.push(Part { span: region[m.stmt].span, sources, ty, copy, f: self.function(p), to });
+        }
+        let span = self.code.span;
+        rows_of_chain(&mut self.code, shape, &all.matrices, &parts);
+        self.code.span = span;
+    }
+}
+
+/// The nest: lanes along the rows, or down the columns if elements are neighbours there.
+fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
+    if down(code, (rows, cols), matrices) {
+        let turned: Vec<Matrix> = matrices.iter().map(|m| m.transposed()).collect();
+        nest(code, (cols, rows), &turned, parts);
+    } else {
+        nest(code, (rows, cols), matrices, parts);
+    }
+}
+
+fn down(code: &Code, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
+    match (code.known(rows), code.known(cols)) {
+        (_, Some(1)) => true,
+        (Some(1), _) => false,
+        _ => {
+            let turned = matrices.iter().filter(|m| m.transposed().unit_cols()).count();
+            turned > matrices.iter().filter(|m| m.unit_cols()).count()
+        }
+    }
+}
+
+fn nest(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
+    if let Some(n) = code.known(cols)
+        && matrices.iter().all(|m| m.flat(n))
+    {
+        let count = code.times(rows, n);
+        return code.lanes(count, |code, _| body(code, matrices, parts));
+    }
+    code.for_count(rows, |code, i| {
+        let row: Vec<Matrix> = matrices.iter().map(|m| m.at_row(code, i)).collect();
+        code.lanes(cols, |code, _| body(code, &row, parts));
+    });
+}
+
+/// What is known of a part's elements.
+#[derive(Clone, Copy)]
+struct Value {
+    /// As computed.
+    raw: Reg,
+    /// As its dtype holds it.
+    settled: Option<Reg>,
+}
+
+struct Body<'a> {
+    matrices: &'a [Matrix],
+    loads: FxHashMap<(usize, MemTy), Reg>,
+    values: Vec<Option<Value>>,
+}
+
+impl Body<'_> {
+    fn load(&mut self, code: &mut Code, n: usize, ty: MemTy) -> Reg {
+        let matrix = self.matrices[n];
+        *self.loads.entry((n, ty)).or_insert_with(|| code.load(ty, matrix.lane()))
+    }
+
+    /// The matrix whose elements an operand is, bit for bit.
+    fn matrix(&self, parts: &[Part], from: From) -> Option<usize> {
+        match from {
+            From::Matrix(n) => Some(n),
+            From::Part(n) if parts[n].copy => self.matrix(parts, *parts[n].sources.first()?),
+            From::Part(_) => None,
+        }
+    }
+
+    fn value(&mut self, code: &mut Code, parts: &[Part], from: From) -> Reg {
+        if let Some(n) = self.matrix(parts, from) {
+            return self.load(code, n, self.matrices[n].ty);
+        }
+        let From::Part(n) = from else { unreachable!("what is no part is a matrix") };
+        let Some(value) = self.values[n] else {
+            // A copy of another part's result.
+            return self.value(code, parts, parts[n].sources[0]);
+        };
+        if let Some(settled) = value.settled {
+            return settled;
+        }
+        let settled = ops::settle(code, parts[n].ty, value.raw);
+        self.values[n] = Some(Value { settled: Some(settled), ..value });
+        settled
+    }
+}
+
+/// The type in which an element's bits are copied: narrow floats would not keep every NaN.
+fn as_bits(ty: MemTy) -> MemTy {
+    match ty {
+        MemTy::F16 | MemTy::BF16 => MemTy::U16,
+        ty => ty,
+    }
+}
+
+fn body(code: &mut Code, matrices: &[Matrix], parts: &[Part]) {
+    let mut b = Body { matrices, loads: FxHashMap::default(), values: vec![None; parts.len()] };
+    // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes it.
+    for from in parts.iter().flat_map(|p| &p.sources) {
+        if let From::Matrix(n) = *from
+            && matrices[n].cols == Stride::Const(0)
+        {
+            b.load(code, n, matrices[n].ty);
+        }
+    }
+    for (n, part) in parts.iter().enumerate() {
+        code.span = part.span;
+        if part.copy {
+            // Only what is stored is there: others go to the operand itself.
+            let Some(to) = part.to.map(|t| matrices[t]) else { continue };
+            match b.matrix(parts, part.sources[0]) {
+                Some(from) if matrices[from].ty == to.ty => {
+                    let bits = b.load(code, from, as_bits(to.ty));
+                    code.store(as_bits(to.ty), to.lane(), bits);
+                }
+                _ => {
+                    let value = b.value(code, parts, part.sources[0]);
+                    code.store(to.ty, to.lane(), value);
+                }
+            }
+            continue;
+        }
+        let inputs: Vec<Reg> = part.sources.iter().map(|s| b.value(code, parts, *s)).collect();
+        let raw = (part.f)(code, &inputs);
+        b.values[n] = Some(Value { raw, settled: None });
+        if let Some(to) = part.to.map(|t| matrices[t]) {
+            code.store(to.ty, to.lane(), raw);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Chains: neighbouring element-wise instructions of one shape as one nest, whose intermediate results stay in registers.
+//!
+//! For each element a chain does in order what its instructions do to that element. That is the same as instruction
+//! after instruction if no instruction reads, at other indices, what another one of the chain writes, and none
+//! overwrites what an earlier one has still to read at other indices; [`Planner::conflict`] sees to that for all pairs.
+//! Arithmetic on scalars between the instructions goes in front: it reads no memory. Checks and everything else that
+//! has an effect ends a chain, so what happens before it and behind it stays there.
+//!
+//! Two kinds of stores disappear ([`webs`]). A result that only instructions of its own chain read stays a register,
+//! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile if
+//! all readers can read the array instead; arguments do not overlap.
+
+mod emit;
+mod webs;
+
+pub(super) use webs::Uses;
+
+use super::Lower;
+use super::pattern::{Pattern, Place, Read};
+use ptoc_ir::tile::{AddrKind, Op, Region, TensorDir, TileRef, Value, ViewRef};
+use ptoc_isa::{Loc, Order, Sem};
+use webs::{Web, Webs};
+
+/// Instructions of a chain: as many as registers and pointers serve well.
+const LONGEST: usize = 32;
+
+/// Where an operand comes from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Source<'r> {
+    /// The result of a member of the chain.
+    Member(usize),
+    Memory(Place<'r>, Read),
+}
+
+/// An instruction of a chain.
+#[derive(Clone, Debug)]
+pub(super) struct Member<'r> {
+    /// Its place in the region.
+    pub(super) stmt: usize,
+    pub(super) pattern: Pattern<'r>,
+    pub(super) sources: Vec<Source<'r>>,
+    /// Is the result written to memory?
+    pub(super) stored: bool,
+}
+
+/// A chain, or a single instruction that reads arrays in place of tiles.
+#[derive(Clone, Debug)]
+pub(super) struct Chain<'r> {
+    pub(super) members: Vec<Member<'r>>,
+}
+
+impl Chain<'_> {
+    /// First and last statement.
+    fn span(&self) -> (usize, usize) {
+        let at = |m: Option<&Member<'_>>| m.map_or(0, |m| m.stmt);
+        (at(self.members.first()), at(self.members.last()))
+    }
+
+    /// A single instruction as it stands.
+    fn is_plain(&self) -> bool {
+        let [m] = &self.members[..] else { return false };
+        m.stored && m.sources.iter().zip(&m.pattern.srcs).all(|(s, (p, r))| *s == Source::Memory(*p, *r))
+    }
+}
+
+/// What must agree in a chain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    shape: (Value, Value),
+    /// Do lanes run down the columns?
+    down: bool,
+}
+
+impl Lower<'_> {
+    pub(super) fn region(&mut self, region: &Region) {
+        let chains = Planner::new(self, region).chains();
+        let mut next = 0;
+        for chain in chains.iter().filter(|c| !c.is_plain()) {
+            let (first, last) = chain.span();
+            for stmt in &region[next..first] {
+                self.stmt(stmt);
+            }
+            for (n, stmt) in region.iter().enumerate().take(last + 1).skip(first) {
+                if chain.members.iter().all(|m| m.stmt != n) {
+                    self.stmt(stmt);
+                }
+            }
+            self.chain(chain, region);
+            next = last + 1;
+        }
+        for stmt in &region[next..] {
+            self.stmt(stmt);
+        }
+    }
+}
+
+/// Finds the chains of a region.
+struct Planner<'a, 'k, 'r> {
+    lower: &'a Lower<'k>,
+    region: &'r Region,
+    /// Of the instructions that a chain may hold.
+    patterns: Vec<Option<Pattern<'r>>>,
+    webs: Webs,
+}
+
+impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
+    fn new(lower: &'a Lower<'k>, region: &'r Region) -> Planner<'a, 'k, 'r> {
+        let pattern = |op: &'r Op| match op {
+            Op::Inst(inst) => Pattern::of(inst).filter(|p| lower.chainable(p)),
+            _ => None,
+        };
+        let patterns: Vec<_> = region.iter().map(|s| pattern(&s.op)).collect();
+        let webs = match patterns.iter().any(Option::is_some) {
+            true => Webs::new(lower.kernel, &lower.uses, region, &|n| patterns[n].is_some()),
+            false => Webs::default(),
+        };
+        Planner { lower, region, patterns, webs }
+    }
+
+    fn chains(&self) -> Vec<Chain<'r>> {
+        let (mut out, mut run, mut key) = (Vec::new(), Vec::new(), None);
+        for (n, stmt) in self.region.iter().enumerate() {
+            match &self.patterns[n] {
+                Some(p) => {
+                    let this = self.lower.key(p);
+                    if this != key {
+                        self.cut(&mut run, &mut out);
+                        key = this;
+                    }
+                    run.push(n);
+                }
+                None if stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) => {}
+                None => self.cut(&mut run, &mut out),
+            }
+        }
+        self.cut(&mut run, &mut out);
+        out
+    }
+
+    /// Cuts a run of instructions of one shape into chains, each as long as may be.
+    fn cut(&self, run: &mut Vec<usize>, out: &mut Vec<Chain<'r>>) {
+        let mut rest = &run[..];
+        while !rest.is_empty() {
+            let most = rest.len().min(LONGEST);
+            let Some(chain) = (1..=most).rev().find_map(|n| self.chain(&rest[..n])) else { break };
+            rest = &rest[chain.members.len()..];
+            out.push(chain);
+        }
+        run.clear();
+    }
+
+    /// These statements as one chain, if they may be.
+    fn chain(&self, stmts: &[usize]) -> Option<Chain<'r>> {
+        let mut members: Vec<Member<'r>> = Vec::new();
+        for &stmt in stmts {
+            let pattern = self.patterns[stmt].clone()?;
+            let sources = pattern.srcs.iter().map(|(p, r)| self.source(&members, stmt, p, *r));
+            let sources = sources.collect::<Option<Vec<_>>>()?;
+            let stored = match pattern.dst {
+                Place::View(_) => true,
+                Place::Tile(_) => {
+                    self.webs.of_write(stmt).is_none_or(|w| self.window(w).is_none() && !self.within(w, stmts))
+                }
+            };
+            members.push(Member { stmt, pattern, sources, stored });
+        }
+        let clear = |(n, s): (usize, &Member<'r>)| members[..n].iter().all(|p| !self.conflict(p, s));
+        members.iter().enumerate().all(clear).then_some(Chain { members })
+    }
+
+    /// Where a statement finds an operand, behind these members; `None` if a chain cannot give it.
+    fn source(&self, members: &[Member<'r>], stmt: usize, place: &Place<'r>, read: Read) -> Option<Source<'r>> {
+        let Place::Tile(tile) = place else { return Some(Source::Memory(*place, read)) };
+        let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.lower.same_storage(d, tile));
+        if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
+            // What another name was given to, or what was written at other indices, is not at hand.
+            let same = m.pattern.dst.tile() == Some(tile) && read == Read::Whole;
+            // Where the storage is free again already, its last name does not matter.
+            let gone = !m.stored && m.pattern.dst.tile().is_some_and(|d| d.tile != tile.tile);
+            if same {
+                return Some(Source::Member(n));
+            }
+            if !gone {
+                return None;
+            }
+        }
+        let window = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w));
+        Some(Source::Memory(window.map_or(*place, Place::View), read))
+    }
+
+    /// Do only these statements read a web?
+    fn within(&self, web: &Web, stmts: &[usize]) -> bool {
+        web.reads.iter().all(|r| stmts.contains(r))
+    }
+
+    /// The array's window that all readers of a web can read in place of the tile.
+    fn window(&self, web: &Web) -> Option<&'r ViewRef> {
+        let def = self.patterns[web.def].as_ref()?;
+        let [(Place::View(view), Read::Whole)] = def.srcs[..] else { return None };
+        let unwritten = self.lower.kernel.tensors[view.tensor].dir == TensorDir::In;
+        let plain = unwritten && self.lower.copies(def);
+        (plain && web.reads.iter().all(|r| self.patterns[*r].is_some())).then_some(view)
+    }
+
+    /// Must a later member not be in one chain with an earlier one?
+    fn conflict(&self, before: &Member<'r>, after: &Member<'r>) -> bool {
+        let reads = |m: &Member<'r>| -> Vec<(Place<'r>, Read)> {
+            let place = |s: &Source<'r>| if let Source::Memory(p, r) = *s { Some((p, r)) } else { None };
+            m.sources.iter().filter_map(place).collect()
+        };
+        let l = self.lower;
+        if before.stored {
+            let w = &before.pattern.dst;
+            let read_again = reads(after).iter().any(|(r, _)| match (w, r) {
+                (Place::Tile(w), Place::Tile(r)) => l.same_storage(w, r),
+                (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
+                _ => false,
+            });
+            let written_again = after.stored
+                && match (w, &after.pattern.dst) {
+                    (Place::Tile(w), Place::Tile(v)) => l.entangled(v, w),
+                    (Place::View(w), Place::View(v)) => w.tensor == v.tensor,
+                    _ => false,
+                };
+            if read_again || written_again {
+                return true;
+            }
+        }
+        after.stored
+            && reads(before).iter().any(|(r, how)| match (&after.pattern.dst, r) {
+                (Place::Tile(w), Place::Tile(r)) => l.entangled(w, r) || (*how != Read::Whole && l.same_storage(w, r)),
+                (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
+                _ => false,
+            })
+    }
+}
+
+impl Lower<'_> {
+    fn key(&self, p: &Pattern<'_>) -> Option<Key> {
+        let shape = p.shape()?;
+        let column = self.defs.number(shape.1) == Some(1);
+        let order = |t: &TileRef| self.kernel.tiles[t.tile].ty.order;
+        let turned =
+            p.dst.tile().is_some_and(|t| order(t) == Order::Dn && self.kernel.tiles[t.tile].ty.loc == Loc::Vec);
+        Some(Key { shape, down: column || turned })
+    }
+
+    /// May an instruction be part of a chain at all?
+    fn chainable(&self, p: &Pattern<'_>) -> bool {
+        let Some(shape) = p.shape() else { return false };
+        // Lines of an array that do not go along its elements have routines of their own.
+        let along = |v: &ViewRef| v.strides.len() == 2 && self.defs.number(v.strides[1]) == Some(1);
+        let whole = |t: &TileRef| t.valid == shape;
+        let ends = match (&p.dst, p.inst.instr.get().sem) {
+            (Place::View(v), _) => along(v) && p.srcs.iter().all(|(s, _)| s.tile().is_some_and(whole)),
+            (Place::Tile(t), Sem::Load) => {
+                whole(t) && p.srcs.iter().all(|(s, _)| if let Place::View(v) = s { along(v) } else { false })
+            }
+            _ => true,
+        };
+        let products = &self.products;
+        let plain = |t: &TileRef| {
+            let data = &self.kernel.tiles[t.tile];
+            let elsewhere = products.gone.contains(&t.tile) || products.windows.contains_key(&t.tile);
+            data.addr != AddrKind::Dynamic
+                && data.ty.layout.is_none()
+                && !matches!(data.ty.loc, Loc::Left | Loc::Right)
+                && !elsewhere
+                && !products.stores.contains_key(&t.tile)
+        };
+        let apart = |t: &TileRef, read: Read| match &p.dst {
+            Place::Tile(d) => !self.entangled(d, t) && (read == Read::Whole || !self.same_storage(d, t)),
+            Place::View(_) => true,
+        };
+        let srcs = p
+            .srcs
+            .iter()
+            .all(|(s, read)| *read != Read::Turned && s.tile().is_none_or(|t| plain(t) && apart(t, *read)));
+        ends && srcs && p.dst.tile().is_none_or(plain)
+    }
+}

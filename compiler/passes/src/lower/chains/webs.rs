@@ -1,0 +1,92 @@
+//! Who reads what was written to a tile, within one region.
+
+use crate::access::{Access, is_private, tile_accesses};
+use ptoc_ir::tile::{Kernel, Region, Tile, TileRef};
+use rustc_hash::FxHashMap;
+
+/// How often each tile is accessed in the whole kernel.
+pub(in crate::lower) struct Uses(FxHashMap<Tile, usize>);
+
+impl Uses {
+    pub(in crate::lower) fn new(kernel: &Kernel) -> Uses {
+        let mut uses = Uses(FxHashMap::default());
+        uses.count(kernel, &kernel.body);
+        uses
+    }
+
+    fn count(&mut self, kernel: &Kernel, region: &Region) {
+        for stmt in region {
+            for (_, tile) in tile_accesses(kernel, stmt) {
+                *self.0.entry(tile.tile).or_default() += 1;
+            }
+            stmt.op.regions().for_each(|r| self.count(kernel, r));
+        }
+    }
+}
+
+/// One writing of a tile, and all that reads these elements.
+pub(super) struct Web {
+    /// The statement that writes.
+    pub(super) def: usize,
+    /// Statements that read.
+    pub(super) reads: Vec<usize>,
+}
+
+/// The webs of the tiles that live within one turn of a region: private ones with the same window everywhere, which
+/// only statements of the region itself access, the first one writing. So nothing else can see their elements.
+#[derive(Default)]
+pub(super) struct Webs {
+    webs: Vec<Web>,
+    written: FxHashMap<usize, usize>,
+    read: FxHashMap<(usize, Tile), usize>,
+}
+
+impl Webs {
+    /// `whole`: does a statement write its whole window?
+    pub(super) fn new(kernel: &Kernel, uses: &Uses, region: &Region, whole: &dyn Fn(usize) -> bool) -> Webs {
+        let mut of_tile: FxHashMap<Tile, Vec<(usize, Access, TileRef)>> = FxHashMap::default();
+        for (n, stmt) in region.iter().enumerate() {
+            for (access, tile) in tile_accesses(kernel, stmt) {
+                of_tile.entry(tile.tile).or_default().push((n, access, tile));
+            }
+        }
+        let mut out = Webs::default();
+        for (tile, accesses) in of_tile {
+            let Some(&(_, Access::Write, first)) = accesses.first() else { continue };
+            let plain = first.element.is_none() && first.origin.is_none() && is_private(kernel, tile);
+            let here = uses.0.get(&tile) == Some(&accesses.len());
+            let even = accesses.iter().all(|(n, access, t)| *t == first && (*access == Access::Read || whole(*n)));
+            if plain && here && even {
+                out.tile(tile, &accesses);
+            }
+        }
+        out
+    }
+
+    fn tile(&mut self, tile: Tile, accesses: &[(usize, Access, TileRef)]) {
+        for &(n, access, _) in accesses {
+            match access {
+                Access::Write => {
+                    self.written.insert(n, self.webs.len());
+                    self.webs.push(Web { def: n, reads: Vec::new() });
+                }
+                Access::Read => {
+                    // The first access has made a web.
+                    let last = self.webs.len() - 1;
+                    self.webs[last].reads.push(n);
+                    self.read.insert((n, tile), last);
+                }
+            }
+        }
+    }
+
+    /// The web that a statement writes.
+    pub(super) fn of_write(&self, stmt: usize) -> Option<&Web> {
+        self.written.get(&stmt).map(|w| &self.webs[*w])
+    }
+
+    /// The web that a statement reads of a tile.
+    pub(super) fn of_read(&self, stmt: usize, tile: Tile) -> Option<&Web> {
+        self.read.get(&(stmt, tile)).map(|w| &self.webs[*w])
+    }
+}
