@@ -20,3 +20,98 @@ fn correct_kernels_raise_nothing() {
     }
     assert!(count >= 20, "only {count} kernels were found");
 }
+
+/// Bodies of `kernel k(a: in f32[R, 64], c: out f32[R, 64], n: index) where n < 16` with a tile `x` of R rows, and what is
+/// said of it.
+const UNWRITTEN: [(u32, &str, ptoc_diagnostics::Code); 17] = [
+    // The row that is read is written later.
+    (16, "for r in 0..20000 { TLOAD(x[r % 16, _], a[r % 16, _]); if r == 10 { TSTORE(c, x); } }", codes::UNINITIALISED),
+    (16, "for r in 0..20000 { TLOAD(x[r % 16, _], a[r % 16, _]); if r > 10 { TSTORE(c, x); } }", codes::UNINITIALISED),
+    (
+        16,
+        "for r in 0..20000 { TLOAD(x[r % 16, _], a[r % 16, _]); if r % 16 == 14 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    (
+        16,
+        "for r in 0..20000 { TLOAD(x[r / 4 % 16, _], a[r / 4 % 16, _]); if r == 59 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    (
+        128,
+        "for r in 0..20000 { TLOAD(x[r % 128, _], a[r % 128, _]); if r == 100 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    (
+        256,
+        "for r in 0..20000 { TLOAD(x[r % 256, _], a[r % 256, _]); if r == 254 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    // A guard that writes.
+    (
+        16,
+        "for r in 0..20000 { if r % 16 != 7 { TLOAD(x[r % 16, _], a[r % 16, _]); } if r % 16 == 15 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    (16, "for r in 0..20000 { TLOAD(x[r % 15, _], a[r % 15, _]); } TSTORE(c, x);", codes::UNINITIALISED),
+    // Loops in loops, and guards in guards.
+    (
+        16,
+        "for r in 0..300 { for q in 0..300 { TLOAD(x[q % 16, _], a[q % 16, _]); if r == 0 { if q == 12 { TSTORE(c, x); } } } }",
+        codes::UNINITIALISED,
+    ),
+    (
+        16,
+        "for r in 0..300 { for q in 0..300 { if q % 2 == 1 { TLOAD(x[q % 16, _], a[0, _]); } } if r == 5 { TSTORE(c, x); } }",
+        codes::MAYBE_UNINITIALISED,
+    ),
+    (
+        16,
+        "var r = 0; while r < 20000 { TLOAD(x[r % 16, _], a[r % 16, _]); if r == 10 { TSTORE(c, x); } r = r + 1; }",
+        codes::UNINITIALISED,
+    ),
+    // As often as the launch says.
+    (
+        16,
+        "for r in 0..n * 99 { TLOAD(x[r % 16, _], a[r % 16, _]); if r == 10 { TSTORE(c, x); } }",
+        codes::UNINITIALISED,
+    ),
+    (
+        16,
+        "for r in 0..n * 99 { if r % 16 != 3 { TLOAD(x[r % 16, _], a[r % 16, _]); } if r % 16 == 15 { TSTORE(c, x); } }",
+        codes::MAYBE_UNINITIALISED,
+    ),
+    // Far away.
+    (
+        16,
+        "for r in 0..20000 { if r == 15000 { TSTORE(c, x); } if r >= 15000 { TLOAD(x[r % 16, _], a[r % 16, _]); } }",
+        codes::MAYBE_UNINITIALISED,
+    ),
+    // Where the launch says.
+    (16, "TLOAD(x[n, _], a[n, _]); TSTORE(c, x);", codes::MAYBE_UNINITIALISED),
+    (16, "for r in 0..8 { TLOAD(x[r, _], a[r, _]); } TSTORE(c[0, _], x[n, _]);", codes::MAYBE_UNINITIALISED),
+    // In column 0, each second row.
+    (
+        2048,
+        "for r in 0..1024 { x[2 * r, 0] = 1.0; } for r in 0..2048 { for q in 1..16 { x[r, q] = 2.0; } } TSTORE(c, x);",
+        codes::UNINITIALISED,
+    ),
+];
+
+#[test]
+fn unwritten_bytes_are_told_however_long_a_loop_is() {
+    let mut wrong = String::new();
+    for (rows, body, code) in UNWRITTEN {
+        let cols = if rows == 2048 { 16 } else { 64 };
+        let text = format!(
+            "kernel k(a: in f32[{rows}, {cols}], c: out f32[{rows}, {cols}], n: index) where n < 16 {{\n\
+             let x = tile Vec<f32, {rows}, {cols}>;\n{body}\n}}\n"
+        );
+        let checked = check("kernel", &text, &Flags::of_comments(&text), None);
+        let codes: Vec<_> = checked.codes().into_iter().filter(|c| c.starts_with('E')).collect();
+        if codes != [code.as_str()] {
+            wrong.push_str(&format!("expected {code}\n{text}\n{}", checked.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -38,6 +38,17 @@ pub(super) const FIRST_DEF: u32 = 3;
 const LITERALS: usize = 6;
 const SHADOWS: usize = 8;
 
+/// Why a byte may hold another value than an entry says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) enum Vague {
+    /// It does not.
+    No,
+    /// A window lies over the byte of which the launch says how much is valid.
+    Valid,
+    /// A write went somewhere, perhaps here.
+    Somewhere,
+}
+
 /// A value that a byte may hold.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Entry {
@@ -47,7 +58,7 @@ pub(super) struct Entry {
     /// It does only outside of these windows, which were written since.
     pub(super) shadows: Vec<Key>,
     /// It may have been overwritten since, or never have been written here.
-    pub(super) vague: bool,
+    pub(super) vague: Vague,
     /// The life of its tile ended: the tile was declared anew.
     pub(super) ended: bool,
     /// Values of other tiles that were destroyed here since those tiles were last written, one of a tile.
@@ -56,7 +67,19 @@ pub(super) struct Entry {
 
 impl Entry {
     fn new(def: Def) -> Entry {
-        Entry { def, literals: Vec::new(), shadows: Vec::new(), vague: false, ended: false, victims: Vec::new() }
+        Entry { def, literals: Vec::new(), shadows: Vec::new(), vague: Vague::No, ended: false, victims: Vec::new() }
+    }
+
+    /// The same, but only outside of the window.
+    pub(super) fn outside(&self, key: Key) -> Entry {
+        let mut e = self.clone();
+        if let Err(at) = e.shadows.binary_search(&key) {
+            e.shadows.insert(at, key);
+            if e.shadows.len() > SHADOWS {
+                e.shadows.remove(0);
+            }
+        }
+        e
     }
 
     /// Is the byte what `other` says only where it is what this one says?
@@ -137,20 +160,20 @@ impl Sets {
     }
 
     /// After a write that covers the byte only if it lies in the window `key`; `placed` says that it does where all is
-    /// valid that can be.
+    /// valid that can be. `somewhere` says that nobody knows where the window is.
     pub(super) fn overlaid(
         &mut self,
         set: Set,
         def: Def,
         key: Option<Key>,
-        placed: bool,
+        (placed, somewhere): (bool, bool),
         own: Owner,
         owners: &dyn Fn(Def) -> Owner,
     ) -> Set {
         let victims = if placed { self.victims(set, own, owners) } else { Vec::new() };
         let mut entries: Vec<Entry> = self.get(set).to_vec();
         for e in &mut entries {
-            e.vague = true;
+            e.vague = e.vague.max(if somewhere { Vague::Somewhere } else { Vague::Valid });
             if let Some(key) = key
                 && let Err(at) = e.shadows.binary_search(&key)
             {
@@ -161,7 +184,7 @@ impl Sets {
             }
         }
         // Where nobody knows what it destroyed, it is no evidence of anything either.
-        entries.push(Entry { victims, vague: !placed, ..Entry::new(def) });
+        entries.push(Entry { victims, vague: if placed { Vague::No } else { Vague::Valid }, ..Entry::new(def) });
         self.of(entries)
     }
 
@@ -189,12 +212,12 @@ impl Sets {
             Meeting::Branch(l) => (Some(l), Some(l.negated())),
             Meeting::Loop(l) => (l.map(Literal::negated), l),
         };
-        let written = !y.iter().any(|e| e.def == UNWRITTEN && !e.vague);
+        let written = !y.iter().any(|e| e.def == UNWRITTEN && e.vague == Vague::No);
         let mut entries = Vec::with_capacity(x.len() + y.len());
         for e in x.iter() {
             let mut e = e.clone();
             if !y.contains(&e) {
-                if matches!(how, Meeting::Loop(_)) && e.def == UNWRITTEN && !e.vague && written {
+                if matches!(how, Meeting::Loop(_)) && e.def == UNWRITTEN && e.vague == Vague::No && written {
                     e.def = EMPTY_LOOP;
                 }
                 qualify(&mut e, first);

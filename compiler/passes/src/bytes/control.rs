@@ -3,8 +3,9 @@
 
 use super::contents::Meeting;
 use super::numbers::{Literal, Num};
-use super::walk::{State, Target, Walk};
-use ptoc_ir::tile::{For, If, Label, Op, Scope, Stmt, While};
+use super::walk::{State, Target, Walk, touches};
+use crate::access::Access;
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While};
 
 /// Iterations of a loop that are walked through one by one, if these are all of them.
 const UNROLLED: i64 = 64;
@@ -12,6 +13,10 @@ const UNROLLED: i64 = 64;
 const LONG: i64 = 8192;
 /// First iterations that are looked at otherwise.
 const PEELED: i64 = 3;
+/// More of them as long as they write what was unwritten: the last one that does is followed by at most so many.
+const PATIENCE: i64 = 16;
+/// Of a loop of which nobody knows how many iterations it has, at most so many.
+const PEELED_OF_ANY: i64 = 24;
 /// Statements after which loops are looked at less closely.
 pub(super) const ENOUGH: u32 = 20_000;
 /// Rounds of a loop until nothing new comes.
@@ -95,17 +100,28 @@ impl<'k> Walk<'k> {
             return Some(Some(state));
         }
         let trips = lo.constant().zip(hi.constant()).and_then(|(l, h)| h.checked_sub(l));
-        let peeled = match trips {
-            _ if self.visits > ENOUGH => 1,
-            Some(n) if n <= UNROLLED || n.saturating_mul(self.size(&f.body)) <= LONG => n,
-            _ => PEELED,
+        let fits = LONG / self.size(&f.body).max(1);
+        let (mut peeled, most) = match trips {
+            _ if self.visits > ENOUGH => (1, 1),
+            Some(n) if n <= UNROLLED || (n <= fits && self.summarised == 0) => (n, n),
+            Some(_) => (PEELED, fits),
+            None => (PEELED, fits.min(PEELED_OF_ANY)),
         };
+        // What is read where the index is some number is looked at there.
+        // Many choices of how a loop ends are no relation.
+        let most = if self.relational && trips.is_none() { peeled } else { most };
+        if peeled < most {
+            let last = self.guard(&f.body, f.index).and_then(|k| k.checked_sub(lo.constant()?)?.checked_add(2));
+            peeled = last.filter(|n| *n <= most).unwrap_or(peeled).max(peeled);
+        }
+        let mut open = (peeled < most).then(|| self.unwritten_of(&f.body, &state));
         let before = self.unsure;
         let skipped = (certain != Some(true)).then(|| state.clone());
         self.target(f.label);
         let then = self.numbers.now();
         let (mut now, mut out, mut known) = (Some(state), None, true);
-        for n in 0..peeled {
+        let mut n = 0;
+        while n < peeled {
             let (Some(state), Some(index)) = (now.take(), lo.plus(n)) else { break };
             // Whether a second iteration comes is the launch's business.
             self.unsure |= n > 0 && trips.is_none();
@@ -130,9 +146,19 @@ impl<'k> Walk<'k> {
                     now = end.map(|s| self.filter(s, &go));
                 }
             }
+            n += 1;
+            if let (Some(before), Some(now)) = (open, &now) {
+                let left = self.unwritten_of(&f.body, now);
+                open = Some(left).filter(|n| *n > 0);
+                if left > 0 && left < before {
+                    peeled = peeled.max(n.saturating_add(PATIENCE).min(most));
+                }
+            }
         }
+        let mut covers = Vec::new();
         if known && let Some(head) = now {
             let rest = self.rest(f, lo.plus(peeled).unwrap_or(lo), hi, head)?;
+            covers = self.covers(f);
             out = match trips {
                 Some(_) => rest,
                 None => self.join(out, rest, Meeting::Plain),
@@ -142,6 +168,11 @@ impl<'k> Walk<'k> {
         let breaks = self.targets.pop().and_then(|t| t.breaks);
         let breaks = self.forget(breaks, then);
         out = self.join(out, breaks, Meeting::Plain);
+        // Where the loop does not run, these are empty.
+        let (mut out, mut skipped) = (out, skipped);
+        for state in out.iter_mut().chain(&mut skipped) {
+            self.apply(&covers, state);
+        }
         Some(match skipped {
             None => out,
             Some(skipped) => {
@@ -151,8 +182,32 @@ impl<'k> Walk<'k> {
         })
     }
 
+    /// How many bytes of the tiles that a region writes may be unwritten.
+    fn unwritten_of(&mut self, region: &[Stmt], state: &State) -> u64 {
+        let mut tiles: Vec<Tile> = Vec::new();
+        written(self.kernel, region, &mut tiles);
+        tiles.sort_unstable();
+        tiles.dedup();
+        tiles.into_iter().map(|t| self.unwritten_in(t, state)).fold(0, u64::saturating_add)
+    }
+
+    /// The largest constant that the region compares an index with.
+    fn guard(&mut self, region: &[Stmt], index: Value) -> Option<i64> {
+        let mut largest = None;
+        for stmt in region {
+            if let Op::Compare { a, b, .. } = stmt.op {
+                let other = if a == index { Some(b) } else { (b == index).then_some(a) };
+                largest = largest.max(other.and_then(|v| self.numbers.get(v).constant()));
+            }
+            for region in stmt.op.regions() {
+                largest = largest.max(self.guard(region, index));
+            }
+        }
+        largest
+    }
+
     /// Statements of a region, those of loops as often as they come, as far as that is known.
-    fn size(&mut self, region: &[Stmt]) -> i64 {
+    pub(super) fn size(&mut self, region: &[Stmt]) -> i64 {
         region.iter().fold(0i64, |sum, stmt| {
             let inner = stmt.op.regions().fold(1i64, |sum, r| sum.saturating_add(self.size(r)));
             let times = match &stmt.op {
@@ -168,11 +223,19 @@ impl<'k> Walk<'k> {
     }
 
     /// All iterations from `first` on, as one. The state where the last one ends.
-    fn rest(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
+    fn rest(&mut self, f: &'k For, first: Num, hi: Num, head: State) -> Flow {
         self.unsure = true;
         if let Some(out) = self.related_for(f, first, hi, &head)? {
             return Some(out);
         }
+        self.summarised += 1;
+        self.any_summary = true;
+        let out = self.summary(f, first, hi, head)?;
+        self.summarised -= 1;
+        Some(out)
+    }
+
+    fn summary(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
         let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
             let then = this.numbers.now();
             let index = this.numbers.symbol_in(first, hi);
@@ -278,8 +341,16 @@ impl<'k> Walk<'k> {
     }
 }
 
+/// The tiles that a region writes.
+fn written(kernel: &Kernel, region: &[Stmt], out: &mut Vec<Tile>) {
+    for stmt in region {
+        out.extend(touches(kernel, stmt).into_iter().filter(|(a, ..)| *a == Access::Write).map(|(_, r, _)| r.tile));
+        stmt.op.regions().for_each(|r| written(kernel, r, out));
+    }
+}
+
 /// Does control leave the region other than by its end?
-fn jumps(region: &[Stmt]) -> bool {
+pub(super) fn jumps(region: &[Stmt]) -> bool {
     region
         .iter()
         .any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(|r| jumps(r)))

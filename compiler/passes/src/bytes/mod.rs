@@ -24,7 +24,9 @@
 
 mod contents;
 mod control;
+mod covers;
 mod numbers;
+mod places;
 mod related;
 mod repair;
 mod report;

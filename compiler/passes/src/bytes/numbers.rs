@@ -233,6 +233,24 @@ impl Numbers {
         any
     }
 
+    /// Is the number made of that symbol?
+    pub(super) fn depends(&self, n: Num, symbol: Num) -> bool {
+        symbol.base != 0 && self.contains(n.base, symbol.base)
+    }
+
+    /// `n` as a multiple of a symbol, and what comes in addition.
+    pub(super) fn multiple(&self, n: Num, symbol: Num) -> Option<(i64, i64)> {
+        if symbol.offset != 0 || symbol.base == 0 {
+            return None;
+        }
+        if n.base == symbol.base {
+            return Some((1, n.offset));
+        }
+        let Node::Index(BinOp::Mul, a, b) = self.nodes[n.base as usize] else { return None };
+        let by = if a == symbol { b.constant() } else { a.constant().filter(|_| b == symbol) };
+        by.map(|by| (by, n.offset))
+    }
+
     /// Is `part` among what the node is made of?
     fn contains(&self, id: u32, part: u32) -> bool {
         let (mut open, mut seen) = (vec![id], FxHashSet::default());

@@ -10,13 +10,17 @@ use super::control::ENOUGH;
 use super::numbers::{Literal, Num};
 use super::shift::Instead;
 use super::walk::{State, Walk, agreed, touches};
-use ptoc_ir::tile::{For, Stmt, Var, While};
-use ptoc_isa::CmpOp;
+use ptoc_ir::tile::{For, Op, Stmt, Value, Var, While};
+use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Iterations that are looked at together.
+/// Iterations that are looked at together, for the sake of arrays whose elements take turns.
 const PERIOD: i64 = 12;
+/// For the sake of remainders of the index.
+const TURN: i64 = 64;
+/// Statements that such a turn may have.
+const TURN_SIZE: i64 = 1024;
 /// Rounds until nothing new comes; after more, nothing is related.
 const ROUNDS: usize = 8;
 /// In the first of them, what is known before the loop is said in terms of the index.
@@ -43,7 +47,7 @@ impl<'k> Walk<'k> {
         if !self.relational || self.visits > ENOUGH {
             return Some(None);
         }
-        let period = self.period(&f.body);
+        let period = self.period(&[&f.body]);
         let before = self.numbers.now();
         let clock = Clock { symbol: self.numbers.symbol_every(first, period, Some(hi)), first, period };
         let runs = self.numbers.compare(INDEX, CmpOp::Lt, clock.symbol, hi);
@@ -80,7 +84,7 @@ impl<'k> Walk<'k> {
         if !self.relational || self.visits > ENOUGH {
             return Some(false);
         }
-        let period = self.period(&w.head).max(self.period(&w.body));
+        let period = self.period(&[&w.head, &w.body]);
         let rounds = |this: &mut Self, head: State| -> Option<(Option<State>, Vec<Literal>)> {
             let then = this.numbers.now();
             let (mut now, mut known) = (Some(head), Vec::new());
@@ -149,16 +153,45 @@ impl<'k> Walk<'k> {
         Some(None)
     }
 
-    /// How many iterations a turn of the buffers takes.
-    fn period(&self, region: &[Stmt]) -> i64 {
-        let mut all: Vec<i64> = vec![1];
-        self.counts(region, &mut all);
-        all.sort_unstable();
-        all.dedup();
-        all.into_iter().fold(1, |period, n| {
-            let both = period / gcd(period, n) * n;
-            if both <= PERIOD { both } else { period }
-        })
+    /// How many iterations a turn of the buffers takes, and of rows that are numbered by remainders.
+    fn period(&mut self, regions: &[&[Stmt]]) -> i64 {
+        let (mut counts, mut turns, mut size) = (Vec::new(), Vec::new(), 1i64);
+        for region in regions {
+            self.counts(region, &mut counts);
+            self.turns(region, &mut FxHashMap::default(), &mut turns);
+            size = size.saturating_add(self.size(region));
+        }
+        let mut period = 1;
+        for (mut all, most) in [(counts, PERIOD), (turns, TURN.min(TURN_SIZE / size))] {
+            all.sort_unstable();
+            all.dedup();
+            for n in all {
+                let both = period / gcd(period, n) * n;
+                if both <= most {
+                    period = both;
+                }
+            }
+        }
+        period
+    }
+
+    /// The iterations after which remainders come again: of `r % 16` 16, of `r / 4 % 16` 64. `quotients` are the values that
+    /// were divided, and by what.
+    fn turns(&mut self, region: &[Stmt], quotients: &mut FxHashMap<Value, i64>, out: &mut Vec<i64>) {
+        for stmt in region {
+            if let Op::Binary { dst, op: op @ (BinOp::Div | BinOp::Rem), a, b } = stmt.op
+                && let Some(by) = self.numbers.get(b).constant().filter(|n| (2..=TURN).contains(n))
+            {
+                let turn = quotients.get(&a).map_or(by, |n| n.saturating_mul(by));
+                match op {
+                    BinOp::Div => drop(quotients.insert(dst, turn)),
+                    _ => out.extend(Some(turn).filter(|n| *n <= TURN)),
+                }
+            }
+            for region in stmt.op.regions() {
+                self.turns(region, quotients, out);
+            }
+        }
     }
 
     fn counts(&self, region: &[Stmt], out: &mut Vec<i64>) {

@@ -62,18 +62,60 @@ impl Report<'_> {
                 }
             }
         }
-        best.into_values().map(|u| self.unwritten_one(u)).collect()
+        let mut out: Vec<Diagnostic> = best.values().map(|u| self.unwritten_one(u)).collect();
+        out.extend(self.unproved(&best));
+        out
+    }
+
+    /// Reads of which nothing was shown: neither that they find something unwritten, nor that they do not.
+    fn unproved(&self, told: &BTreeMap<Tile, &Unwritten>) -> Vec<Diagnostic> {
+        let mut first: BTreeMap<Tile, Span> = BTreeMap::new();
+        for &(span, tile) in &self.findings.doubts {
+            let data = &self.kernel.tiles[tile];
+            let earlier = self.earlier.iter().any(|d| {
+                matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
+                    && d.labels.iter().any(|l| l.span == data.span)
+            });
+            if data.hidden || earlier || told.contains_key(&tile) {
+                continue;
+            }
+            let slot = first.entry(tile).or_insert(span);
+            if span.range().start < slot.range().start {
+                *slot = span;
+            }
+        }
+        first.into_iter().map(|(tile, span)| self.unproved_one(tile, span)).collect()
+    }
+
+    fn unproved_one(&self, tile: Tile, span: Span) -> Diagnostic {
+        let data = &self.kernel.tiles[tile];
+        let own = self.own(tile);
+        let help = match zeros(self.kernel, tile) {
+            Ok(zeros) => format!("start with `{zeros}`, or read only the part that is written"),
+            Err(instead) => instead,
+        };
+        let message = format!("{own} may be read here before all of it is written");
+        Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, message)
+        .with_label("not proved: each byte that this reads was written before")
+        .with_secondary(data.span, "declared here; a tile starts without a value")
+        .with_note("which bytes are written or read depends on a number that was not followed; the interpreter watches every byte, and ends the run if it reads an unwritten one")
+        .with_help(help)
+    }
+
+    fn own(&self, tile: Tile) -> String {
+        let name = &self.kernel.tiles[tile].name;
+        match kind(self.kernel, tile) {
+            Kind::One => format!("tile `{name}`"),
+            Kind::Array => format!("an element of `{name}`"),
+            Kind::Ring => format!("a slot of ring `{name}`"),
+        }
     }
 
     fn unwritten_one(&self, u: &Unwritten) -> Diagnostic {
         let data = &self.kernel.tiles[u.tile];
         let placed = data.addr == AddrKind::Auto;
         let part = elements_in(Shape::new(data.ty, placed), u.rows, u.cols, &u.bytes);
-        let own = match kind(self.kernel, u.tile) {
-            Kind::One => format!("tile `{}`", data.name),
-            Kind::Array => format!("an element of `{}`", data.name),
-            Kind::Ring => format!("a slot of ring `{}`", data.name),
-        };
+        let own = self.own(u.tile);
         let region = match part {
             Some((rows, cols)) => match (rows != (0, data.ty.rows), cols != (0, data.ty.cols)) {
                 (false, false) => None,

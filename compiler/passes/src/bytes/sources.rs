@@ -2,7 +2,8 @@
 //! the same tile; here it is a question of addresses.
 
 use super::contents::Bytes;
-use super::walk::{Places, State, Walk};
+use super::places::Places;
+use super::walk::{State, Walk};
 use super::window::Part;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Inst, Operand, Stmt, Tile};

@@ -1,15 +1,18 @@
 //! The abstract interpretation: statements and what they do to bytes.
 
 use super::contents::{
-    ANYTHING, Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN,
+    ANYTHING, Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN, Vague,
 };
 use super::numbers::{Literal, Num, Numbers};
+use super::places::{Places, shift};
 use super::sources::OwnSource;
-use super::window::{Extent, Key, Keys, Part, Start};
+use super::window::{Key, Keys, Part};
 use crate::access::{Access, inst_operands, tile_accesses};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, TensorDir, Tile, TileRef, Value, Var};
+use ptoc_ir::tile::{
+    AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, SyncMode, TensorDir, Tile, TileRef, Value, Var,
+};
 use ptoc_isa::{Loc, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
@@ -19,9 +22,6 @@ const FUEL: u32 = 200_000;
 
 /// Automatic tiles, each element for itself, of a kernel that is looked at.
 const STORAGES: usize = 10_000;
-
-/// Addresses of a tile that are told apart where it is not known which of them it has.
-const ADDRESSES: usize = 64;
 
 /// An element of a tile array; `None` if it is not known which.
 pub(super) type Element = Option<u32>;
@@ -73,6 +73,8 @@ pub(super) struct Overlap {
     pub(super) by: Def,
     /// In the memory.
     pub(super) bytes: Bytes,
+    /// Some iteration stood for many before this was found.
+    pub(super) summary: bool,
 }
 
 /// Everything that is known at a place of the program.
@@ -98,7 +100,7 @@ pub(super) struct Walk<'k> {
     /// What loops leave is related to their indices.
     pub(super) relational: bool,
     /// First storage of each automatic tile; those of the memories come first.
-    own: SecondaryMap<Tile, usize>,
+    pub(super) own: SecondaryMap<Tile, usize>,
     pub(super) defs: Vec<DefInfo>,
     def_ids: FxHashMap<(*const Stmt, Tile, Element), Def>,
     /// What holds here.
@@ -108,6 +110,10 @@ pub(super) struct Walk<'k> {
     /// A fixed point is sought: nothing is noted.
     pub(super) quiet: u32,
     pub(super) visits: u32,
+    /// Loops around of which one iteration stands for many.
+    pub(super) summarised: u32,
+    /// There was one.
+    pub(super) any_summary: bool,
     pub(super) targets: Vec<Target>,
     /// The statement that an inserted check of a trip count guards.
     checked: Option<Span>,
@@ -116,6 +122,8 @@ pub(super) struct Walk<'k> {
     clean: FxHashSet<(*const Stmt, Tile, Element)>,
     /// Reads that may find something unwritten, or cannot be followed: the statement and the tile.
     unproved: FxHashSet<(Span, Tile)>,
+    /// Those of them for which it matters where a window is.
+    doubts: FxHashSet<(Span, Tile)>,
     /// Reads that were looked at.
     looked_at: FxHashSet<(Span, Tile)>,
     overlaps: Vec<Overlap>,
@@ -134,43 +142,8 @@ pub(super) struct Findings {
     pub(super) proved: FxHashSet<(Span, Tile)>,
     /// There are others.
     unproved: bool,
-}
-
-/// Where a window may be.
-pub(super) struct Places {
-    /// Storages and first bytes.
-    all: Vec<(usize, u64)>,
-    /// It is the only one of `all`.
-    certain: bool,
-    /// Nothing is known of the address: all of the storage.
-    anywhere: bool,
-    element: Element,
-    key: Key,
-    extent: Extent,
-}
-
-impl Places {
-    /// At each of its places, the bytes that it has where all is valid that can be. `None` if that is not known.
-    pub(super) fn full(&self) -> Option<Vec<(usize, Rc<[Bytes]>)>> {
-        let known = !self.anywhere && !self.extent.full.is_empty();
-        known.then(|| self.all.iter().map(|&(s, base)| (s, shift(&self.extent.full, base))).collect())
-    }
-
-    fn most(&self) -> Vec<(usize, Rc<[Bytes]>)> {
-        let whole: Rc<[Bytes]> = Rc::from([(0, u64::MAX)]);
-        let at = |&(s, base): &(usize, u64)| match self.anywhere {
-            true => (s, whole.clone()),
-            false => (s, shift(&self.extent.most, base)),
-        };
-        self.all.iter().map(at).collect()
-    }
-}
-
-fn shift(ranges: &Rc<[Bytes]>, by: u64) -> Rc<[Bytes]> {
-    match by {
-        0 => ranges.clone(),
-        _ => ranges.iter().map(|(s, e)| (s.saturating_add(by), e.saturating_add(by))).collect(),
-    }
+    /// Of the others, those of which it is not known where they, or the writes before them, are.
+    pub(super) doubts: FxHashSet<(Span, Tile)>,
 }
 
 fn owns(defs: &[DefInfo], def: Def, tile: Tile, element: Element) -> bool {
@@ -192,13 +165,20 @@ pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
     let mut plain = pass(kernel, false)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
     // What one iteration writes for the next one takes more work to see.
-    if ((doubts && plain.unproved) || plain.unwritten.iter().any(doubtful))
+    let doubts = (doubts && plain.unproved) || !plain.doubts.is_empty() || plain.overlaps.iter().any(|o| o.summary);
+    if (doubts || plain.unwritten.iter().any(doubtful))
         && let Some(closer) = pass(kernel, true)
     {
         plain.unwritten.retain(|u| {
             let same = |c: &Unwritten| (c.span, c.tile) == (u.span, u.tile);
             !doubtful(u) || closer.unwritten.iter().any(same) || !closer.proved.contains(&(u.span, u.tile))
         });
+        let places = |f: &Findings, o: &Overlap| (o.tile, o.read, f.def(o.lost).span, f.def(o.by).span);
+        let found: FxHashSet<_> = closer.overlaps.iter().map(|o| places(&closer, o)).collect();
+        let mut overlaps = std::mem::take(&mut plain.overlaps);
+        overlaps.retain(|o| !o.summary || found.contains(&places(&plain, o)));
+        plain.overlaps = overlaps;
+        plain.doubts.retain(|read| !closer.proved.contains(read) && closer.doubts.contains(read));
         plain.proved.extend(closer.proved);
     }
     Some(plain)
@@ -226,11 +206,14 @@ fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
         unsure: false,
         quiet: 0,
         visits: 0,
+        summarised: 0,
+        any_summary: false,
         targets: Vec::new(),
         checked: None,
         unwritten: FxHashMap::default(),
         clean: FxHashSet::default(),
         unproved: FxHashSet::default(),
+        doubts: FxHashSet::default(),
         looked_at: FxHashSet::default(),
         overlaps: Vec::new(),
         own_sources: Vec::new(),
@@ -269,8 +252,8 @@ fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
         !walk.aliases.contains(&(by.min(o.tile), by.max(o.tile)))
     });
     let proved = walk.looked_at.difference(&walk.unproved).copied().collect();
-    let (own_sources, unproved) = (walk.own_sources, !walk.unproved.is_empty());
-    Some(Findings { defs: walk.defs, unwritten, overlaps, own_sources, proved, unproved })
+    let (own_sources, unproved, doubts) = (walk.own_sources, !walk.unproved.is_empty(), walk.doubts);
+    Some(Findings { defs: walk.defs, unwritten, overlaps, own_sources, proved, unproved, doubts })
 }
 
 impl Findings {
@@ -440,66 +423,38 @@ impl<'k> Walk<'k> {
         Rc::make_mut(storage).update(ranges, &mut |set| sets.end(set, &own));
     }
 
-    pub(super) fn places(&mut self, state: &State, r: &TileRef, part: Part) -> Places {
-        let data = &self.kernel.tiles[r.tile];
-        let number = r.element.map_or(Num::known(0), |v| self.numbers.get(v));
-        let element = number.constant().and_then(|n| u32::try_from(n).ok()).filter(|n| *n < data.count);
-        let elements = self.numbers.spread(number);
-        let memory = data.ty.loc as usize;
-        let somewhere = Start::Somewhere(r.tile.index() as u32, number);
-        let own = data.addr == AddrKind::Auto;
-        let (all, anywhere, start) = match (&data.addr, element) {
-            (AddrKind::Auto, Some(n)) => {
-                let s = self.own[r.tile] + n as usize;
-                (vec![(s, 0)], false, Start::At(s, 0))
-            }
-            (AddrKind::Auto, None) => {
-                let first = self.own[r.tile];
-                (
-                    (0..data.count).filter(|n| elements.has(i64::from(*n))).map(|n| (first + n as usize, 0)).collect(),
-                    false,
-                    somewhere,
-                )
-            }
-            (AddrKind::Fixed(at), Some(n)) => {
-                let base = at[n as usize];
-                (vec![(memory, base)], false, Start::At(memory, base))
-            }
-            (AddrKind::Fixed(at), None) => {
-                let some = at.iter().enumerate().filter(|(n, _)| elements.has(*n as i64));
-                (some.map(|(_, &base)| (memory, base)).collect(), false, somewhere)
-            }
-            (AddrKind::Dynamic, element) => {
-                let address = element.and_then(|n| state.bound.get(&(r.tile, n)).copied());
-                match address.map(|a| (a, a.constant().and_then(|n| u64::try_from(n).ok()))) {
-                    Some((_, Some(base))) => (vec![(memory, base)], false, Start::At(memory, base)),
-                    Some((a, None)) => {
-                        let start = Start::Somewhere(r.tile.index() as u32, a);
-                        match self.numbers.spread(a).values(0, i64::MAX, ADDRESSES) {
-                            Some(all) => (all.into_iter().map(|at| (memory, at as u64)).collect(), false, start),
-                            None => (vec![(memory, 0)], true, start),
-                        }
-                    }
-                    None => {
-                        let unknown = self.numbers.symbol();
-                        (vec![(memory, 0)], true, Start::Somewhere(r.tile.index() as u32, unknown))
-                    }
-                }
-            }
-        };
-        let certain = matches!(start, Start::At(..));
-        let (key, extent) = self.keys.window(self.kernel, &mut self.numbers, r, part, start, own);
-        Places { all, certain, anywhere, element, key, extent }
-    }
-
     fn visible(&self, e: &Entry, key: Key) -> bool {
         !e.shadows.iter().any(|s| self.keys.covers(*s, key))
             && !e.literals.iter().any(|l| self.numbers.contradicts(*l, &self.path))
     }
 
+    /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements before
+    /// whom is what the flags are about.
+    fn in_turn(&self, places: &Places) -> bool {
+        self.kernel.sync == SyncMode::Manual && places.element.is_none()
+    }
+
+    /// May a read find something unwritten, because of where a window is?
+    fn doubtful(&self, state: &State, places: &Places, checked: bool) -> bool {
+        let mut found = false;
+        let in_turn = self.in_turn(places);
+        for (storage, ranges) in places.sure() {
+            state.storages[storage].visit(&ranges, &mut |_, set| {
+                let open = |e: &Entry| match e.def {
+                    UNWRITTEN if in_turn => e.vague == Vague::Somewhere,
+                    UNWRITTEN => e.vague != Vague::Valid,
+                    EMPTY_LOOP => e.vague == Vague::Somewhere && !checked,
+                    _ => false,
+                };
+                found |= self.sets.get(set).iter().any(|e| open(e) && self.visible(e, places.key));
+            });
+        }
+        found
+    }
+
     fn read(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
         let places = self.places(state, r, part);
-        let (mut written, mut used) = (!places.anywhere, Vec::new());
+        let (mut written, mut used) = (true, Vec::new());
         for (storage, ranges) in places.most() {
             state.storages[storage].visit(&ranges, &mut |_, set| {
                 let found = self.sets.get(set);
@@ -517,6 +472,9 @@ impl<'k> Walk<'k> {
             self.looked_at.insert((stmt.span, r.tile));
             if !written {
                 self.unproved.insert((stmt.span, r.tile));
+                if self.doubtful(state, &places, self.checked == Some(stmt.span)) {
+                    self.doubts.insert((stmt.span, r.tile));
+                }
             }
         }
         if !places.certain {
@@ -534,7 +492,7 @@ impl<'k> Walk<'k> {
                 let lost = |v: &Def| owns(&self.defs, *v, r.tile, places.element);
                 let lost: Vec<Def> = e.victims.iter().copied().filter(lost).collect();
                 // What may have been overwritten since says nothing about what the author means.
-                if !lost.is_empty() || !e.vague {
+                if !lost.is_empty() || e.vague == Vague::No {
                     foreign.push((bytes, e.def, lost));
                 }
             }
@@ -545,9 +503,9 @@ impl<'k> Walk<'k> {
             let mut seen = found.iter().filter(|e| self.visible(e, places.key)).peekable();
             let (mut all, mut unwritten, mut no_loop) = (seen.peek().is_some(), false, false);
             for e in seen {
-                all &= e.def == UNWRITTEN && !e.vague;
-                unwritten |= e.def == UNWRITTEN && !e.vague;
-                no_loop |= e.def == EMPTY_LOOP && !e.vague;
+                all &= e.def == UNWRITTEN && e.vague == Vague::No;
+                unwritten |= e.def == UNWRITTEN && e.vague == Vague::No;
+                no_loop |= e.def == EMPTY_LOOP && e.vague == Vague::No;
             }
             match () {
                 () if all => never.push((start - base, end - base)),
@@ -562,7 +520,7 @@ impl<'k> Walk<'k> {
             state.storages[storage].visit(&shift(&places.extent.full, base), &mut |(start, end), set| {
                 let found = self.sets.get(set);
                 let mut seen = found.iter().filter(|e| self.visible(e, places.key)).peekable();
-                if seen.peek().is_some() && seen.all(|e| e.def == UNWRITTEN && !e.vague) {
+                if seen.peek().is_some() && seen.all(|e| e.def == UNWRITTEN && e.vague == Vague::No) {
                     beyond.push((start - base, end - base));
                 }
             });
@@ -575,7 +533,7 @@ impl<'k> Walk<'k> {
                     self.aliases.insert((other.min(r.tile), other.max(r.tile)));
                 }
                 Some(&lost) if self.quiet == 0 => {
-                    let new = Overlap { tile: r.tile, read: stmt.span, lost, by, bytes };
+                    let new = Overlap { tile: r.tile, read: stmt.span, lost, by, bytes, summary: self.any_summary };
                     match self.overlaps.iter_mut().find(|o| (o.read, o.lost, o.by) == (stmt.span, lost, by)) {
                         Some(old) => old.bytes = (old.bytes.0.min(bytes.0), old.bytes.1.max(bytes.1)),
                         None => self.overlaps.push(new),
@@ -632,6 +590,7 @@ impl<'k> Walk<'k> {
     fn write(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
         let places = self.places(state, r, part);
         let def = if places.anywhere { ANYTHING } else { self.def(stmt, r.tile, places.element) };
+        let in_turn = self.in_turn(&places);
         let Walk { sets, defs, .. } = self;
         let own = Owner { tile: r.tile, element: places.element };
         if places.certain && places.extent.exact {
@@ -652,10 +611,11 @@ impl<'k> Walk<'k> {
         let key = (!matches!(part, Part::Some)).then_some(places.key);
         // What is written somewhere in a tile destroys nothing that could be named.
         let placed = places.certain && !places.extent.full.is_empty();
+        let somewhere = !placed && !matches!(part, Part::Some) && !in_turn;
         let owners = |d: Def| owner(defs, d);
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);
-            contents.update(&ranges, &mut |set| sets.overlaid(set, def, key, placed, own, &owners));
+            contents.update(&ranges, &mut |set| sets.overlaid(set, def, key, (placed, somewhere), own, &owners));
         }
         if places.certain {
             // Written anew, if anything is; and if nothing is, nothing is read there either.

@@ -2,7 +2,7 @@
 
 use super::contents::Bytes;
 use super::numbers::{Num, Numbers};
-use ptoc_ir::tile::{Kernel, TileRef, Value};
+use ptoc_ir::tile::{Kernel, Tile, TileRef, Value};
 use ptoc_isa::{Order, TileType};
 use ptoc_layout::TileLayout;
 use ptoc_tensor::DType;
@@ -125,6 +125,11 @@ impl Shape {
         Shape { rows: ty.rows, cols: ty.cols, order: ty.order, layout: ty.layout, size, packed: mask && !own, bytes }
     }
 
+    /// Of all of it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Byte of an element, from the tile's start.
     pub(super) fn byte(&self, row: u32, col: u32) -> u64 {
         let (r, c) = (u64::from(row), u64::from(col));
@@ -198,6 +203,8 @@ pub(super) struct Extent {
     pub(super) least: Rc<[Bytes]>,
     /// The two are the same, whatever is valid.
     pub(super) exact: bool,
+    /// How much is valid is known, wherever it is.
+    pub(super) sized: bool,
     /// Rows and columns of `least`: first, one past the last.
     pub(super) rows: Range,
     pub(super) cols: Range,
@@ -276,6 +283,27 @@ impl Keys {
         out.into()
     }
 
+    /// The window of a tile with these rows and columns (first one, how many): the bytes that it may have, and whether it has
+    /// all of them.
+    pub(super) fn written(
+        &mut self,
+        kernel: &Kernel,
+        numbers: &mut Numbers,
+        (tile, own): (Tile, bool),
+        (storage, base): (usize, u64),
+        (row, col): ((Num, Num), (Num, Num)),
+    ) -> (Key, Rc<[Bytes]>, bool) {
+        let ty = kernel.tiles[tile].ty;
+        let shape = Shape::new(ty, own);
+        let axis = |(origin, valid), capacity| Axis { origin, valid, capacity };
+        let (row, col) = (axis(row, ty.rows), axis(col, ty.cols));
+        let (rows, cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
+        let whole = [(0, ty.rows)] == rows[..] && [(0, ty.cols)] == cols[..];
+        let exact = row.exact() && col.exact() && (!shape.packed || whole);
+        let bytes = self.rectangles(shape, &rows, &cols);
+        (self.number(Window { start: Start::At(storage, base), shape, row, col }), bytes, exact)
+    }
+
     /// The window of an operand, and its bytes.
     pub(super) fn window(
         &mut self,
@@ -322,6 +350,7 @@ impl Keys {
             most: self.rectangles(shape, &most_rows, &most_cols),
             full: self.rectangle(shape, full.0, full.1),
             least: if coarse { Rc::from([]) } else { self.rectangle(shape, rows, cols) },
+            sized: [row, col].iter().all(|a| a.valid.constant().is_some()) && !matches!(part, Part::Some),
             exact: row.exact() && col.exact() && !coarse && !matches!(part, Part::Some),
             rows,
             cols,
