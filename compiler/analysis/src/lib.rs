@@ -8,6 +8,7 @@ mod builtins;
 pub mod debug;
 mod elab;
 mod foreign;
+mod functions;
 pub mod index;
 mod layout_codes;
 mod modules;
@@ -21,6 +22,7 @@ pub use elab::{
     ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
     TensorSource, TileFact, instantiate, instantiate_program,
 };
+pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
 pub use layout_codes::code as layout_code;
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};
 pub use names::check as check_names;

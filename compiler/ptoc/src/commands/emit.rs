@@ -12,6 +12,7 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::{loops, tile};
 use ptoc_passes::PlacedKernel;
 use ptoc_pim_stream::Stream;
+use ptoc_syntax::ast::Name;
 use std::fmt::Write as _;
 
 /// Shows what a stage makes of a kernel.
@@ -107,25 +108,37 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     let unit = session.load_code(&args.file)?;
     let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
-    let mut bindings = session.bindings(&entry, &unit)?;
-    bindings.given = check_given(session, &entry, &args.given)?;
+    let given = check_given(session, &entry, &args.given)?;
+    text_of(session, &unit, &entry, args.stage, given)
+}
+
+/// What a stage from tile IR to machine code makes of a kernel, or of the launches of a program.
+pub(crate) fn text_of(
+    session: &mut Session,
+    unit: &Unit,
+    entry: &Entry<'_>,
+    stage: Stage,
+    given: Vec<Name>,
+) -> Result<String, Failed> {
+    let mut bindings = session.bindings(entry, unit)?;
+    bindings.given = given;
     let instances = if entry.program {
-        let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
+        let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
         program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()
     } else {
-        vec![(session.instantiate(&unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
+        vec![(session.instantiate(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
     };
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }
     let mut out = String::new();
     for (instance, kernel, bindings) in instances {
-        if args.stage == Stage::Ir {
+        if stage == Stage::Ir {
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
             continue;
         }
-        let prepared = session.prepare(instance, &Origin { unit: &unit, kernel, bindings: &bindings }).ok_or(Failed)?;
-        match args.stage {
+        let prepared = session.prepare(instance, &Origin { unit, kernel, bindings: &bindings }).ok_or(Failed)?;
+        match stage {
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;
                 out.push_str(&placed.print(tile::text::Spans::Omit));
@@ -159,7 +172,7 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
                     Err(d) => return session.fail(d),
                 };
                 if let Some(text) = compiled.text() {
-                    let _ = write!(out, "{}", if args.stage == Stage::Clif { &text.clif } else { &text.asm });
+                    let _ = write!(out, "{}", if stage == Stage::Clif { &text.clif } else { &text.asm });
                 }
             }
         }

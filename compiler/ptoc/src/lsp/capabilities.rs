@@ -1,12 +1,13 @@
 //! What the server announces.
 
+use super::client::Client;
 use super::position::Encoding;
 use super::requests::tokens;
 use serde_json::{Value, json};
 
 /// The result of `initialize`.
-pub fn answer(encoding: Encoding) -> Value {
-    json!({
+pub fn answer(encoding: Encoding, client: &Client) -> Value {
+    let mut answer = json!({
         "serverInfo": {"name": "ptoc", "version": env!("CARGO_PKG_VERSION")},
         "capabilities": {
             "positionEncoding": encoding.kind(),
@@ -29,12 +30,24 @@ pub fn answer(encoding: Encoding) -> Value {
                 "full": {"delta": true},
                 "range": true,
             },
+            "completionProvider": {"triggerCharacters": [".", ":", "<", "(", ",", " ", "#", "["], "resolveProvider": true},
+            "signatureHelpProvider": {"triggerCharacters": ["(", "<", ","], "retriggerCharacters": [")", ">"]},
+            "inlayHintProvider": {"resolveProvider": false},
+            "codeLensProvider": {"resolveProvider": true},
             "codeActionProvider": {"codeActionKinds": ["quickfix"]},
             "documentFormattingProvider": true,
+            "documentRangeFormattingProvider": true,
+            "documentOnTypeFormattingProvider": {"firstTriggerCharacter": ";", "moreTriggerCharacter": ["}", "\n"]},
             "workspace": {
                 "workspaceFolders": {"supported": true, "changeNotifications": true},
                 "textDocumentContent": {"schemes": ["ptoc-std"]},
             },
         },
-    })
+    });
+    // A client that asks for diagnostics is not sent them, too.
+    if client.pulls {
+        let provider = json!({"identifier": "ptoc", "interFileDependencies": true, "workspaceDiagnostics": false});
+        answer["capabilities"]["diagnosticProvider"] = provider;
+    }
+    answer
 }

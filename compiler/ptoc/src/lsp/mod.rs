@@ -7,7 +7,9 @@
 
 mod analysis;
 mod capabilities;
+mod client;
 mod context;
+mod cursor;
 mod documents;
 mod failure;
 mod places;
@@ -20,4 +22,4 @@ mod to_proto;
 mod world;
 
 pub use failure::Failure;
-pub use server::Server;
+pub use server::{Message, Server};

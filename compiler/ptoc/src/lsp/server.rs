@@ -1,10 +1,14 @@
 //! The server as a function from messages to messages.
 
 use super::capabilities;
+use super::client::Client;
 use super::documents::Document;
 use super::failure::{Failure, read, result};
 use super::position::Encoding;
-use super::requests::{actions, calls, formatting, hover, links, navigate, rename, structure, symbols, tokens};
+use super::requests::{
+    actions, calls, complete, diagnose, formatting, hints, hover, lens, links, navigate, rename, signature, structure,
+    symbols, tokens, views,
+};
 use super::settings::Settings;
 use super::world::{LIBRARY, Opened, World};
 use lsp_types::{
@@ -20,6 +24,13 @@ type Answer = fn(&mut World, Value) -> Result<Value, Failure>;
 /// All requests but those that begin and end a session.
 const REQUESTS: &[(&str, Answer)] = &[
     ("textDocument/hover", hover::hover),
+    ("textDocument/completion", complete::complete),
+    ("completionItem/resolve", complete::resolve),
+    ("textDocument/signatureHelp", signature::help),
+    ("textDocument/inlayHint", hints::hints),
+    ("textDocument/codeLens", lens::lenses),
+    ("codeLens/resolve", lens::resolve),
+    ("textDocument/diagnostic", diagnose::diagnostics),
     ("textDocument/definition", navigate::definition),
     ("textDocument/declaration", navigate::definition),
     ("textDocument/typeDefinition", navigate::type_definition),
@@ -40,7 +51,13 @@ const REQUESTS: &[(&str, Answer)] = &[
     ("textDocument/semanticTokens/range", tokens::range),
     ("textDocument/codeAction", actions::actions),
     ("textDocument/formatting", formatting::document),
+    ("textDocument/rangeFormatting", formatting::range),
+    ("textDocument/onTypeFormatting", formatting::on_type),
     ("workspace/textDocumentContent", library),
+    ("ptoc/memoryMap", views::memory_map),
+    ("ptoc/ir", views::ir),
+    ("ptoc/layout", views::layout),
+    ("ptoc/pim", views::pim),
 ];
 
 /// Where a session with a client stands.
@@ -53,6 +70,17 @@ enum Stage {
     Shut,
 }
 
+/// A message for the client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Of a request, which the client answers; the answers say nothing that the server needs.
+    pub id: Option<u64>,
+    /// The method.
+    pub method: &'static str,
+    /// Its parameters.
+    pub params: Value,
+}
+
 /// A language server.
 #[derive(Debug)]
 pub struct Server {
@@ -60,8 +88,10 @@ pub struct Server {
     world: World,
     /// Texts whose diagnostics the client does not have yet, in an order that does not change from run to run.
     stale: BTreeSet<String>,
-    /// Notifications that wait to be sent.
-    out: Vec<(String, Value)>,
+    /// Messages that wait to be sent.
+    out: Vec<Message>,
+    /// Requests to the client so far.
+    asked: u64,
 }
 
 impl Default for Server {
@@ -73,7 +103,7 @@ impl Default for Server {
 impl Server {
     /// A server that nobody has spoken to yet.
     pub fn new() -> Server {
-        Server { stage: Stage::New, world: World::default(), stale: BTreeSet::new(), out: Vec::new() }
+        Server { stage: Stage::New, world: World::default(), stale: BTreeSet::new(), out: Vec::new(), asked: 0 }
     }
 
     /// Has the client asked for the end?
@@ -116,6 +146,12 @@ impl Server {
             return;
         }
         match method {
+            "initialized" if self.world.client.watches => {
+                let watchers = json!({"watchers": [{"globPattern": "**/*.tile"}]});
+                let watch =
+                    json!({"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": watchers});
+                self.ask("client/registerCapability", json!({"registrations": [watch]}));
+            }
             "textDocument/didOpen" => {
                 let Ok(DidOpenTextDocumentParams { text_document: t }) = read(params) else { return };
                 self.set(t.uri, Document::new(t.version, t.text));
@@ -140,11 +176,16 @@ impl Server {
                 }
             }
             // What is imported may have changed on disk.
-            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => self.forget(),
+            "textDocument/didSave" => self.forget(),
+            "workspace/didChangeWatchedFiles" => {
+                self.forget();
+                self.refresh();
+            }
             "workspace/didChangeConfiguration" => {
                 let settings = params.get("settings").cloned().unwrap_or_default();
                 self.configure(&settings);
                 self.forget();
+                self.refresh();
             }
             "workspace/didChangeWorkspaceFolders" => {
                 let Ok(DidChangeWorkspaceFoldersParams { event }) = read(params) else { return };
@@ -159,8 +200,9 @@ impl Server {
 
     /// Messages for the client: diagnostics of all texts that have changed since the last time, and what else waits.
     /// To be called when no message waits to be handled, so that nothing is analysed that is out of date already.
-    pub fn settle(&mut self) -> Vec<(String, Value)> {
-        for name in std::mem::take(&mut self.stale) {
+    pub fn settle(&mut self) -> Vec<Message> {
+        let pushed = !self.world.client.pulls;
+        for name in std::mem::take(&mut self.stale).into_iter().filter(|_| pushed) {
             let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() else { continue };
             let Ok(context) = self.world.known(&uri) else { continue };
             let found = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();
@@ -171,9 +213,31 @@ impl Server {
     }
 
     fn publish(&mut self, uri: &Uri, version: Option<i32>, diagnostics: Vec<lsp_types::Diagnostic>) {
+        if self.world.client.pulls {
+            return;
+        }
         let params = PublishDiagnosticsParams { uri: uri.clone(), version, diagnostics };
         if let Ok(params) = serde_json::to_value(params) {
-            self.out.push(("textDocument/publishDiagnostics".into(), params));
+            self.out.push(Message { id: None, method: "textDocument/publishDiagnostics", params });
+        }
+    }
+
+    fn ask(&mut self, method: &'static str, params: Value) {
+        self.asked += 1;
+        self.out.push(Message { id: Some(self.asked), method, params });
+    }
+
+    /// Tells the client to ask again for what has changed without an edit.
+    fn refresh(&mut self) {
+        let client = self.world.client.clone();
+        for (able, method) in [
+            (client.pulls, "workspace/diagnostic/refresh"),
+            (client.refreshes_hints, "workspace/inlayHint/refresh"),
+            (client.refreshes_lenses, "workspace/codeLens/refresh"),
+        ] {
+            if able {
+                self.ask(method, Value::Null);
+            }
         }
     }
 
@@ -182,7 +246,9 @@ impl Server {
         let folders = params.get("workspaceFolders").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut folders: Vec<Uri> =
             folders.into_iter().filter_map(|f| serde_json::from_value(f.get("uri")?.clone()).ok()).collect();
+        let client = Client::read(&params);
         let params: InitializeParams = read(params)?;
+        self.world.client = client;
         if folders.is_empty() {
             folders.extend(params.root_uri);
         }
@@ -193,7 +259,7 @@ impl Server {
         if let Some(options) = params.initialization_options.and_then(|o| serde_json::to_value(o).ok()) {
             self.configure(&options);
         }
-        Ok(capabilities::answer(self.world.encoding))
+        Ok(capabilities::answer(self.world.encoding, &self.world.client))
     }
 
     /// Takes over settings, or tells the user what is wrong with them.
@@ -204,7 +270,8 @@ impl Server {
         match Settings::read(value) {
             Ok(settings) => self.world.settings = settings,
             Err(message) => {
-                self.out.push(("window/showMessage".into(), json!({"type": 1, "message": format!("ptoc: {message}")})));
+                let params = json!({"type": 1, "message": format!("ptoc: {message}")});
+                self.out.push(Message { id: None, method: "window/showMessage", params });
             }
         }
     }
@@ -223,12 +290,17 @@ impl Server {
     }
 }
 
-/// `workspace/textDocumentContent`: a text of the standard library, which is no file.
+/// `workspace/textDocumentContent`: a text of the standard library or the page of a code, which are no files.
 fn library(_: &mut World, params: Value) -> Result<Value, Failure> {
     let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
-    let module = uri.strip_prefix(LIBRARY).map(|name| format!("<std>/{name}"));
-    let found = ptoc_stdlib::MODULES.iter().find(|(_, name, _)| module.as_deref() == Some(name));
+    let name = uri.strip_prefix(LIBRARY).unwrap_or_default();
+    if let Some(code) = name.strip_prefix("codes/").and_then(|n| n.strip_suffix(".md"))
+        && let Ok(page) = ptoc_diagnostics::explain(code)
+    {
+        return result(json!({"text": page}));
+    }
+    let found = ptoc_stdlib::MODULES.iter().find(|(_, file, _)| file.strip_prefix("<std>/") == Some(name));
     let (_, _, text) =
-        found.ok_or_else(|| Failure::new(Failure::INVALID_PARAMS, format!("`{uri}` is no text of the library")))?;
+        found.ok_or_else(|| Failure::new(Failure::INVALID_PARAMS, format!("`{uri}` is no text of ptoc's")))?;
     result(json!({"text": text}))
 }

@@ -4,7 +4,7 @@
 //! are analysed when the last of their edits is in. A message that is no JSON or no message gets the protocol's error, and the
 //! server goes on.
 
-use super::{Failure, Server};
+use super::{Failure, Message, Server};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ enum Incoming {
         method: String,
         params: Value,
     },
-    /// An answer to a question: the server asks none.
+    /// An answer to a question of the server's, which needs none.
     Response,
     /// What was wrong with it, and its id if it has one.
     Malformed(Value, Failure),
@@ -136,8 +136,15 @@ fn run(server: &mut Server, receiver: &Receiver<Incoming>, output: &mut dyn Writ
             }
         }
         let settled = catch_unwind(AssertUnwindSafe(|| server.settle())).unwrap_or_default();
-        for (method, params) in settled {
-            write(output, &json!({"jsonrpc": "2.0", "method": method, "params": params}))?;
+        for Message { id, method, params } in settled {
+            let mut message = json!({"jsonrpc": "2.0", "method": method});
+            if !params.is_null() {
+                message["params"] = params;
+            }
+            if let Some(id) = id {
+                message["id"] = json!(id);
+            }
+            write(output, &message)?;
         }
     }
     Ok(())

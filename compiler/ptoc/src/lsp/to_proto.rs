@@ -1,9 +1,10 @@
 //! Diagnostics and fixes in the protocol's types, with the words of the command line.
 
 use super::context::Context;
+use super::world::LIBRARY;
 use lsp_types::{
-    Code, CodeAction, CodeActionKind, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
-    Location, Message, Range, TextEdit, Uri, WorkspaceEdit,
+    Code, CodeAction, CodeActionKind, CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity,
+    DiagnosticTag, Location, Message, Range, TextEdit, Uri, WorkspaceEdit,
 };
 use ptoc_analysis::index::Kind;
 use ptoc_diagnostics::{self as core, FileId, Severity, Span, codes};
@@ -39,12 +40,19 @@ impl Context<'_> {
                 Severity::Note => DiagnosticSeverity::Information,
             }),
             code: Some(Code::String(d.code.as_str().to_owned())),
+            code_description: self.described(d.code),
             source: Some("ptoc".into()),
             message: Message::String(setting.map_or(String::new(), |s| s.0) + &text(d)),
             tags: unused.then(|| vec![DiagnosticTag::Unnecessary]),
             related_information: (!related.is_empty()).then_some(related),
             ..Diagnostic::default()
         }
+    }
+
+    /// The page of a code, for clients that show a link.
+    fn described(&self, code: core::Code) -> Option<CodeDescription> {
+        let href = format!("{LIBRARY}codes/{}.md", code.as_str()).parse().ok()?;
+        self.world.client.describes_codes.then_some(CodeDescription { href })
     }
 
     /// What a diagnostic about a definition of the settings begins with, and the parameter of this text that it sets, if there is one.

@@ -1,6 +1,7 @@
 //! What the server knows: open texts with their analyses, the client's settings and folders.
 
 use super::analysis::{Analysis, Loaded, analyse, load};
+use super::client::Client;
 use super::context::Context;
 use super::documents::Document;
 use super::failure::Failure;
@@ -33,6 +34,8 @@ pub struct Opened {
 pub struct World {
     /// What columns count.
     pub encoding: Encoding,
+    /// What the client can do.
+    pub client: Client,
     /// What the client has set.
     pub settings: Settings,
     /// Texts that are open.

@@ -1,11 +1,14 @@
 //! The language server: in process, message by message, and the real binary over its streams.
 
+mod completions;
 mod hovers;
 mod names;
+mod protocol;
 mod random;
+mod views;
 
 use super::Sandbox;
-use ptoc::lsp::{Failure, Server};
+use ptoc::lsp::{Failure, Message, Server};
 use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
 use std::process::Stdio;
@@ -13,16 +16,22 @@ use std::process::Stdio;
 /// A client that knows what the server has published, and loses nothing.
 struct Client {
     server: Server,
-    /// Notifications that no test has looked at yet.
-    waiting: Vec<(String, Value)>,
+    /// Messages that no test has looked at yet.
+    waiting: Vec<Message>,
     version: i32,
 }
 
 impl Client {
     fn new(options: Value) -> Client {
+        Client::able(options, json!({}))
+    }
+
+    /// A client that can do more.
+    fn able(options: Value, mut capabilities: Value) -> Client {
         let mut server = Server::new();
+        capabilities["general"] = json!({"positionEncodings": ["utf-8"]});
         let params = json!({"processId": null, "rootUri": null, "initializationOptions": options,
-                            "capabilities": {"general": {"positionEncodings": ["utf-8"]}}});
+                            "capabilities": capabilities});
         let answer = server.request("initialize", params).unwrap();
         assert_eq!(answer["capabilities"]["positionEncoding"], "utf-8");
         server.notify("initialized", json!({}));
@@ -65,9 +74,9 @@ impl Client {
     fn published(&mut self) -> String {
         self.waiting.extend(self.server.settle());
         let mut out = String::new();
-        for (method, params) in std::mem::take(&mut self.waiting) {
+        for Message { id, method, params } in std::mem::take(&mut self.waiting) {
             if method != "textDocument/publishDiagnostics" {
-                out += &format!("{method} {params}\n");
+                out += &format!("{}{method} {params}\n", id.map_or(String::new(), |id| format!("#{id} ")));
                 continue;
             }
             out += &format!("{} version {}\n", params["uri"].as_str().unwrap(), params["version"]);
@@ -104,6 +113,18 @@ fn document(uri: &str) -> Value {
 
 fn at(uri: &str, line: u32, character: u32) -> Value {
     json!({"textDocument": {"uri": uri}, "position": {"line": line, "character": character}})
+}
+
+/// Parameters that every request about a place understands.
+fn place_of(uri: &str, line: u32, character: u32) -> Value {
+    let here = json!({"line": line, "character": character});
+    json!({
+        "textDocument": {"uri": uri}, "position": here, "positions": [here], "newName": "renamed", "ch": ";", "query": "a",
+        "range": {"start": here, "end": {"line": line + 3, "character": 0}}, "context": {"includeDeclaration": true, "diagnostics": []},
+        "options": {"tabSize": 4, "insertSpaces": true}, "label": "TADD", "previousResultId": "1", "uri": "ptoc-std:/act.tile",
+        "stage": "ir", "item": {"name": "k", "uri": uri, "selectionRange": {"start": here, "end": here}},
+        "data": {"uri": uri, "kernel": "k", "target": "a5", "at": {}},
+    })
 }
 
 const URI: &str = "file:///nowhere/k.tile";

@@ -61,7 +61,7 @@ fn diagnostics(text: &str) -> Value {
     let mut fresh = Client::new(Value::Null);
     fresh.open(URI, text);
     let out = fresh.server.settle();
-    out[0].1["diagnostics"].clone()
+    out[0].params["diagnostics"].clone()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn random_edits_leave_what_a_fresh_server_makes() {
         }
         if step % 4 == 3 {
             let published = c.server.settle();
-            assert_eq!(published[0].1["diagnostics"], diagnostics(&text), "{text}");
+            assert_eq!(published[0].params["diagnostics"], diagnostics(&text), "{text}");
         }
         if text.len() > 1500 || text.len() < 100 {
             c.edit(URI, [(0, 0), (99_999, 0)], super::KERNEL);

@@ -20,7 +20,7 @@ use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 
 /// The maps of a kernel, or of the launches of a program.
-struct Maps {
+pub(crate) struct Maps {
     /// The kernel's or program's name.
     name: String,
     program: bool,
@@ -118,16 +118,31 @@ fn maps(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
         Err(d) => return session.fail(*d),
     };
     session.check_definitions(&[entry], &unit);
-    let bindings = session.bindings(&entry, &unit)?;
+    maps_of(session, &unit, &entry)
+}
+
+/// The page of some maps.
+pub(crate) fn html_of(maps: &Maps, session: &Session) -> String {
+    html::page(&maps.list, &Lines::new(&session.sources, maps.file))
+}
+
+/// Maps as JSON.
+pub(crate) fn json_of(maps: &Maps, session: &Session) -> String {
+    json::maps(maps, &Lines::new(&session.sources, maps.file))
+}
+
+/// The maps of an entry with the session's definitions.
+pub(crate) fn maps_of(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Result<Maps, Failed> {
+    let bindings = session.bindings(entry, unit)?;
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }
-    let instances = instances(session, &unit, &entry, &bindings)?;
+    let instances = instances(session, unit, entry, &bindings)?;
     let told = session.diagnostics.has_errors();
     let mut list = Vec::new();
     for (mut instance, kernel, bindings) in instances {
         let debug = std::mem::take(&mut instance.debug);
-        let (mut map, found) = session.map(instance, &Origin { unit: &unit, kernel, bindings: &bindings });
+        let (mut map, found) = session.map(instance, &Origin { unit, kernel, bindings: &bindings });
         // What lies past the end was said of its address.
         session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
         if let Some(map) = &mut map {

@@ -8,11 +8,11 @@ use crate::lsp::failure::{Failure, read, result};
 use crate::lsp::places;
 use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
-use ptoc_analysis::index::{Definition, Kind, Known, Meaning, known};
+use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_isa::{Instr, Loc, OperandKind, Target};
+use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
-use ptoc_layout::{Cx, ops};
 use ptoc_syntax::ast::ItemKind;
 use ptoc_tensor::DType;
 use serde_json::{Value, json};
@@ -70,10 +70,10 @@ pub fn about_known(target: &Target, what: Known, word: &str) -> Option<String> {
         Known::Instruction(id) => Some(format!("{}\n{}", explain::page(word).ok()?, constraints(target, id.get()))),
         Known::Loc => Some(location(target, Loc::from_name(word)?)),
         Known::DType => Some(dtype(target, word)),
-        Known::Function => match ops::find(word) {
-            Some(op) => Some(format!("```tile\n{}\n```\n\n{}\n", op.usage, op.doc)),
-            None => explain::page(word).ok().filter(|_| known(word) == Some(Known::Function)),
-        },
+        Known::Function => {
+            let (usage, doc) = ptoc_analysis::reference(word)?;
+            Some(format!("```tile\n{}\n```\n\n{doc}\n", usage.join("\n")))
+        }
         Known::Pipe | Known::Word => None,
     }
 }

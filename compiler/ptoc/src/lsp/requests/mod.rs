@@ -2,11 +2,17 @@
 
 pub mod actions;
 pub mod calls;
+pub mod complete;
+pub mod diagnose;
 pub mod formatting;
+pub mod hints;
 pub mod hover;
+pub mod lens;
 pub mod links;
 pub mod navigate;
 pub mod rename;
+pub mod signature;
 pub mod structure;
 pub mod symbols;
 pub mod tokens;
+pub mod views;

@@ -1,0 +1,193 @@
+//! Where the cursor is, from the tokens alone: it works in texts that have no tree yet.
+
+use ptoc_diagnostics::{FileId, Span};
+use ptoc_syntax::Tok;
+use std::ops::Range;
+
+/// A place between tokens, or in a word.
+pub struct Cursor<'a> {
+    text: &'a str,
+    tokens: Vec<(Tok, Span)>,
+    /// Number of tokens, comments left out, that end before the word.
+    before: usize,
+    /// The word that is being written, up to the cursor; empty between tokens.
+    pub word: Range<usize>,
+    /// In a comment or a text.
+    pub quoted: bool,
+}
+
+/// A call, or a list of static arguments, that is open at the cursor.
+#[derive(Debug)]
+pub struct Call {
+    /// What is called.
+    pub name: String,
+    /// It stands behind a dot.
+    pub method: bool,
+    /// `<..>`, and no parentheses.
+    pub statics: bool,
+    /// The argument at the cursor, from 0.
+    pub index: usize,
+    /// The name before `=` in it.
+    pub named: Option<String>,
+    /// Arguments that are one name, by their numbers.
+    pub names: Vec<Option<String>>,
+    /// The cursor is in brackets of its own within the argument.
+    pub nested: bool,
+}
+
+/// A bracket that is open.
+struct Open {
+    tok: Tok,
+    /// Its token.
+    at: usize,
+    /// Where its arguments begin: the first token of each.
+    arguments: Vec<usize>,
+}
+
+impl<'a> Cursor<'a> {
+    /// The place of a byte.
+    pub fn new(file: FileId, text: &'a str, offset: usize) -> Cursor<'a> {
+        let tokens = ptoc_syntax::tokens(file, text);
+        let inside = |(tok, s): &&(Tok, Span)| {
+            let (start, end) = (s.start as usize, s.end as usize);
+            // A comment goes to the end of its line, the cursor behind it is in it.
+            start < offset && (offset < end || (offset == end && tok.is_comment()))
+        };
+        let quoted = tokens.iter().find(inside).is_some_and(|(tok, _)| tok.is_comment() || *tok == Tok::Str);
+        let tokens: Vec<(Tok, Span)> = tokens.into_iter().filter(|(tok, _)| !tok.is_comment()).collect();
+        let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let start =
+            text[..offset].rfind(|c| !name(c)).map_or(0, |n| n + text[n..].chars().next().map_or(1, char::len_utf8));
+        let before = tokens.partition_point(|(_, s)| s.end as usize <= start);
+        Cursor { text, tokens, before, word: start..offset, quoted }
+    }
+
+    /// The kind of the n-th token before the word, from 1.
+    pub fn previous(&self, n: usize) -> Option<Tok> {
+        Some(self.tokens[self.before.checked_sub(n)?].0)
+    }
+
+    /// The text of the n-th token before the word, from 1.
+    pub fn previous_text(&self, n: usize) -> &'a str {
+        self.before.checked_sub(n).map_or("", |at| self.of(at))
+    }
+
+    fn of(&self, at: usize) -> &'a str {
+        self.tokens.get(at).map_or("", |(_, s)| &self.text[s.range()])
+    }
+
+    /// Brackets that are open, the innermost last.
+    fn open(&self) -> Vec<Open> {
+        let mut open: Vec<Open> = Vec::new();
+        for (at, (tok, _)) in self.tokens[..self.before].iter().enumerate() {
+            match tok {
+                Tok::LParen | Tok::LBracket | Tok::LBrace | Tok::StaticOpen | Tok::TilerOpen => {
+                    open.push(Open { tok: *tok, at, arguments: vec![at + 1] });
+                }
+                Tok::RParen | Tok::RBracket | Tok::RBrace | Tok::AngleClose => {
+                    let opener = |o: &Open| match tok {
+                        Tok::RParen => o.tok == Tok::LParen,
+                        Tok::RBracket => o.tok == Tok::LBracket,
+                        Tok::RBrace => o.tok == Tok::LBrace,
+                        _ => matches!(o.tok, Tok::StaticOpen | Tok::TilerOpen),
+                    };
+                    if let Some(n) = open.iter().rposition(opener) {
+                        open.truncate(n);
+                    }
+                }
+                Tok::Comma => {
+                    if let Some(o) = open.last_mut() {
+                        o.arguments.push(at + 1);
+                    }
+                }
+                // A statement or an item ends what was left open in the one before.
+                Tok::Semi => {
+                    let block = open.iter().rposition(|o| o.tok == Tok::LBrace).map_or(0, |n| n + 1);
+                    open.truncate(block);
+                }
+                Tok::Kernel | Tok::Program => open.clear(),
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// Is the cursor in a block?
+    pub fn in_block(&self) -> bool {
+        self.open().iter().any(|o| o.tok == Tok::LBrace)
+    }
+
+    /// The bracket around the cursor.
+    pub fn bracket(&self) -> Option<Tok> {
+        self.open().last().map(|o| o.tok)
+    }
+
+    /// The innermost call around the cursor.
+    pub fn call(&self) -> Option<Call> {
+        let open = self.open();
+        for (depth, o) in open.iter().rev().enumerate() {
+            if o.tok == Tok::LBrace {
+                return None;
+            }
+            let Some(callee) = self.callee(o) else { continue };
+            let argument = *o.arguments.last()?;
+            let named = (self.tokens.get(argument + 1).is_some_and(|t| t.0 == Tok::Assign)
+                && argument + 1 < self.before)
+                .then(|| self.of(argument).to_owned());
+            let names = o.arguments.windows(2).map(|w| match w[1] - w[0] {
+                // The comma is one of its tokens.
+                2 if self.tokens[w[0]].0 == Tok::Name => Some(self.of(w[0]).to_owned()),
+                _ => None,
+            });
+            return Some(Call {
+                name: self.of(callee).to_owned(),
+                method: callee > 0 && self.tokens[callee - 1].0 == Tok::Dot,
+                statics: o.tok == Tok::StaticOpen,
+                index: o.arguments.len() - 1,
+                named,
+                names: names.collect(),
+                nested: depth > 0,
+            });
+        }
+        None
+    }
+
+    /// The name before a bracket, static arguments in between left out.
+    fn callee(&self, o: &Open) -> Option<usize> {
+        let mut at = o.at.checked_sub(1)?;
+        if o.tok == Tok::LParen && self.tokens[at].0 == Tok::AngleClose {
+            let mut depth = 0;
+            loop {
+                match self.tokens[at].0 {
+                    Tok::AngleClose => depth += 1,
+                    Tok::StaticOpen | Tok::TilerOpen => depth -= 1,
+                    _ => {}
+                }
+                at = at.checked_sub(1)?;
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+        (matches!(o.tok, Tok::LParen | Tok::StaticOpen) && matches!(self.tokens[at].0, Tok::Name | Tok::Tile))
+            .then_some(at)
+    }
+
+    /// Names that statements of the item around define before the cursor, for texts whose tree has lost them.
+    pub fn locals(&self) -> Vec<&'a str> {
+        let item = |t: &(Tok, Span)| matches!(t.0, Tok::Kernel | Tok::Program);
+        let from = self.tokens[..self.before].iter().rposition(item).unwrap_or(0);
+        // The statement that is being written defines nothing yet.
+        let ends = |t: &(Tok, Span)| matches!(t.0, Tok::Semi | Tok::LBrace | Tok::Let | Tok::Var | Tok::For);
+        let mut found = Vec::new();
+        for at in from..self.before {
+            if matches!(self.tokens[at].0, Tok::Let | Tok::Var | Tok::Const | Tok::For)
+                && self.tokens.get(at + 1).is_some_and(|t| t.0 == Tok::Name)
+                && self.tokens[(at + 2).min(self.before)..self.before].iter().any(ends)
+            {
+                found.push(self.of(at + 1));
+            }
+        }
+        found
+    }
+}

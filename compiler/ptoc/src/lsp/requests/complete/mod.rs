@@ -1,0 +1,220 @@
+//! Completion. The tokens around the cursor say what kind of thing can stand there, the index what can be named, and the analysis
+//! what of that fits.
+
+mod fit;
+mod library;
+mod words;
+
+use super::hover;
+use crate::lsp::context::Context;
+use crate::lsp::cursor::Cursor;
+use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::world::World;
+use lsp_types::TextDocumentPositionParams;
+use ptoc_analysis::Fact;
+use ptoc_analysis::index::{Definition, Kind, known};
+use ptoc_syntax::Tok;
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// What the protocol calls the kinds of proposals.
+mod kinds {
+    pub const METHOD: u32 = 2;
+    pub const FUNCTION: u32 = 3;
+    pub const VARIABLE: u32 = 6;
+    pub const CLASS: u32 = 7;
+    pub const MODULE: u32 = 9;
+    pub const PROPERTY: u32 = 10;
+    pub const KEYWORD: u32 = 14;
+    pub const ENUM_MEMBER: u32 = 20;
+    pub const CONSTANT: u32 = 21;
+    pub const STRUCT: u32 = 22;
+    pub const TYPE_PARAMETER: u32 = 25;
+}
+
+/// In which order proposals are shown: what fits the operand first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Fits,
+    Named,
+    Local,
+    Item,
+    Keyword,
+    Instruction,
+    Function,
+    Location,
+    DType,
+    Layout,
+    Library,
+    Unfit,
+}
+
+/// A proposal.
+struct Proposal {
+    label: String,
+    kind: u32,
+    rank: Rank,
+    detail: String,
+    /// What is written, if not the label; with places to be filled if `snippet`.
+    insert: Option<String>,
+    snippet: bool,
+    /// `use` lines and the like.
+    more: Option<Value>,
+}
+
+impl Proposal {
+    fn new(label: impl Into<String>, kind: u32, rank: Rank, detail: impl Into<String>) -> Proposal {
+        Proposal { label: label.into(), kind, rank, detail: detail.into(), insert: None, snippet: false, more: None }
+    }
+}
+
+/// `textDocument/completion`
+pub fn complete(world: &mut World, params: Value) -> Result<Value, Failure> {
+    let at: TextDocumentPositionParams = read(params)?;
+    let context = world.known(&at.text_document.uri)?;
+    let cursor = Cursor::new(context.file(), context.text(), context.offset(at.position));
+    let mut found = proposals(context, &cursor);
+    // The same name by two ways: the better one stays.
+    found.sort_by(|a, b| (a.rank, &a.label).cmp(&(b.rank, &b.label)));
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|p| seen.insert(p.label.clone()));
+    let range = context.range_of(cursor.word.clone());
+    let items = found.into_iter().map(|p| item(context, p, &range));
+    result(json!({"isIncomplete": false, "items": items.collect::<Vec<_>>()}))
+}
+
+fn item(context: Context<'_>, p: Proposal, range: &lsp_types::Range) -> Value {
+    let snippet = p.snippet && context.world.client.snippets;
+    let text = p.insert.filter(|_| snippet || !p.snippet).unwrap_or_else(|| p.label.clone());
+    let mut item = json!({
+        "label": p.label, "kind": p.kind, "sortText": format!("{:02}{}", p.rank as u32, p.label),
+        "textEdit": {"range": range, "newText": text},
+    });
+    if !p.detail.is_empty() {
+        item["detail"] = json!(p.detail);
+    }
+    if snippet {
+        item["insertTextFormat"] = json!(2);
+    }
+    if let Some(more) = p.more {
+        item["additionalTextEdits"] = json!([more]);
+    }
+    item
+}
+
+/// `completionItem/resolve`: the page of an instruction, a function, a location, when it is looked at.
+pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
+    let mut item = params;
+    let Some(label) = item.get("label").and_then(Value::as_str) else {
+        return Err(Failure::new(Failure::INVALID_PARAMS, "a proposal has a label"));
+    };
+    if let Some(page) = known(label).and_then(|k| hover::about_known(world.target(), k, label)) {
+        item["documentation"] = json!({"kind": "markdown", "value": page});
+    }
+    Ok(item)
+}
+
+/// What can stand at the cursor.
+fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
+    if cursor.quoted || cursor.word.clone().next().is_some_and(|at| context.text().as_bytes()[at].is_ascii_digit()) {
+        return Vec::new();
+    }
+    match (cursor.previous(1), cursor.previous(2)) {
+        (Some(Tok::Dot), _) => return words::members(context, cursor),
+        (Some(Tok::LBracket), Some(Tok::Hash)) => return words::attributes(),
+        (Some(Tok::Use), _) => return library::modules(context, &[]),
+        (Some(Tok::PathSep), _) => return library::path(context, cursor),
+        // What comes is a new name.
+        (Some(Tok::Let | Tok::Var | Tok::Kernel | Tok::Program | Tok::For | Tok::Const | Tok::Atom | Tok::Type), _) => {
+            return Vec::new();
+        }
+        (Some(Tok::In | Tok::Out | Tok::InOut), _) if cursor.bracket() == Some(Tok::LParen) && !cursor.in_block() => {
+            return words::dtypes(context, Rank::Fits)
+                .into_iter()
+                .chain(named(context, cursor, &[Kind::TypeParam]))
+                .collect();
+        }
+        (Some(Tok::Tile), _) => return words::locations(context, Rank::Fits, true),
+        (Some(Tok::Tensor), _) => return words::dtypes(context, Rank::Fits),
+        (Some(Tok::LParen), Some(Tok::Name))
+            if words::is_attribute(cursor.previous_text(2)) && cursor.previous(4) == Some(Tok::Hash) =>
+        {
+            return words::attribute_words(cursor.previous_text(2));
+        }
+        _ => {}
+    }
+    let start = matches!(cursor.previous(1), None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace));
+    if !cursor.in_block() && (start || cursor.previous(1) == Some(Tok::RBracket)) && cursor.bracket().is_none() {
+        return words::items();
+    }
+    let mut found = Vec::new();
+    if start {
+        found.extend(words::statements());
+        found.extend(words::instructions(context));
+    }
+    if let Some(call) = cursor.call().filter(|c| !c.nested) {
+        if call.statics && words::is_location(&call.name) {
+            let at = if call.index == 0 { Rank::Fits } else { Rank::Unfit };
+            found.extend(words::dtypes(context, at));
+            found.extend(words::tile_options(&call));
+        }
+        found.extend(fit::arguments(context, cursor, &call));
+    }
+    found.extend(named(context, cursor, &[]));
+    found.extend(cursor.locals().into_iter().map(|n| Proposal::new(n, kinds::VARIABLE, Rank::Local, "")));
+    found.extend(words::functions(context));
+    found.extend(words::locations(context, Rank::Location, false));
+    found.extend(words::dtypes(context, Rank::DType));
+    found.extend(library::items(context));
+    found
+}
+
+/// What is in scope, of some kinds or of all.
+fn named(context: Context<'_>, cursor: &Cursor<'_>, only: &[Kind]) -> Vec<Proposal> {
+    let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
+    let index = &context.loaded().index;
+    let imports = context.loaded().unit.modules.root().imports.iter();
+    let imported = imports.filter_map(|(_, id)| {
+        index.definition(ptoc_analysis::item_name(context.loaded().unit.modules.item(*id))?.span)
+    });
+    let wanted = visible.into_iter().chain(imported).filter(|d| only.is_empty() || only.contains(&d.kind));
+    wanted.map(|d| proposal(context, d)).collect()
+}
+
+fn proposal(context: Context<'_>, d: &Definition) -> Proposal {
+    let kind = match d.kind {
+        Kind::Kernel | Kind::Program | Kind::Function | Kind::FnParam => kinds::FUNCTION,
+        Kind::Constant | Kind::ConstParam => kinds::CONSTANT,
+        Kind::Atom => kinds::STRUCT,
+        Kind::TypeParam | Kind::Dimension => kinds::TYPE_PARAMETER,
+        _ => kinds::VARIABLE,
+    };
+    let rank = if d.kind.is_item() { Rank::Item } else { Rank::Local };
+    Proposal::new(d.name.as_str(), kind, rank, type_of(context, d))
+}
+
+/// The type of a definition: what the analysis knows, what is written, or what it is.
+fn type_of(context: Context<'_>, d: &Definition) -> String {
+    let facts: Vec<String> = context.facts(d.span).map(Fact::to_string).collect();
+    match (&facts[..], d.ty) {
+        ([], Some(ty)) => context.loaded().sources.slice(ty).to_owned(),
+        ([], None) => d.kind.words().to_owned(),
+        (all, _) => all.join(" or "),
+    }
+}
+
+/// The place of `use` lines: behind the last one, or behind the file's documentation.
+fn import_edit(context: Context<'_>, path: &str) -> Value {
+    let text = context.text();
+    let tokens = ptoc_syntax::tokens(context.file(), text);
+    let last = tokens.iter().rposition(|(tok, _)| *tok == Tok::Use);
+    let end = last.and_then(|at| tokens[at..].iter().find(|(tok, _)| *tok == Tok::Semi)).map(|(_, s)| s.end as usize);
+    let docs = || tokens.iter().take_while(|(tok, _)| *tok == Tok::FileDoc).last().map(|(_, s)| s.end as usize);
+    let (at, line): (usize, String) = match (end, docs()) {
+        (Some(end), _) => (end, format!("\nuse {path};")),
+        (None, Some(end)) => (end, format!("\n\nuse {path};")),
+        (None, None) => (0, format!("use {path};\n\n")),
+    };
+    let bytes: Range<usize> = at..at;
+    json!({"range": context.range_of(bytes), "newText": line})
+}

@@ -1,0 +1,185 @@
+//! Completion and signature help, in texts as they are while somebody writes them.
+
+use super::names::there;
+use super::{Client, URI, range};
+use serde_json::{Value, json};
+
+fn client() -> Client {
+    let item = json!({"completionItem": {"snippetSupport": true}});
+    let help = json!({"signatureInformation": {"parameterInformation": {"labelOffsetSupport": true}}});
+    Client::able(Value::Null, json!({"textDocument": {"completion": item, "signatureHelp": help}}))
+}
+
+/// The text without its mark `|`, and the place of the mark.
+fn marked(text: &str) -> (String, Value) {
+    let place = there(URI, text, "|");
+    (text.replacen('|', "", 1), place)
+}
+
+/// The best proposals at the mark.
+fn proposals(text: &str, most: usize) -> String {
+    let (text, place) = marked(text);
+    let mut c = client();
+    c.open(URI, &text);
+    let found = c.ask("textDocument/completion", place);
+    c.published();
+    let mut items: Vec<&Value> = found["items"].as_array().unwrap().iter().collect();
+    items.sort_by_key(|i| i["sortText"].as_str().unwrap().to_owned());
+    let line = |i: &&Value| {
+        let detail = i["detail"].as_str().unwrap_or_default();
+        let edit = &i["textEdit"];
+        let new = edit["newText"].as_str().unwrap().replace('\n', "\\n");
+        let written = if i["label"] == edit["newText"] { String::new() } else { format!(" -> {new}") };
+        let more = i["additionalTextEdits"][0]["newText"].as_str().map_or(String::new(), |t| format!(" and {t:?}"));
+        format!("{} {} ({detail}){written}{more}\n", range(&edit["range"]), i["label"].as_str().unwrap())
+    };
+    items.iter().take(most).map(line).collect()
+}
+
+/// A kernel around a statement that is being written.
+fn kernel(statement: &str) -> String {
+    format!(
+        "use std::act::gelu;\nconst SIZE = 32;\nfn half(x: f32) -> f32 {{ x / 2.0 }}\n\
+         kernel k<const BM = 64>(a: in f32[M, 64], b: in f16[M, 64], c: out f32[M, 64]) {{\n\
+         \x20   grid (i in tiles(M, BM));\n    let acc = tile Acc<f32, i, 64>;\n    let t = tile Vec<f32, i, 64>;\n\
+         \x20   let h = tile Vec<f16, i, 64>;\n    let u = tile Vec<f32, i, 64>;\n    TLOAD(t, a.tile(i, _));\n\
+         \x20   {statement}\n    TSTORE(c.tile(i, _), u);\n}}\n"
+    )
+}
+
+#[test]
+fn operands_that_fit_come_first() {
+    let mut out = String::new();
+    for statement in [
+        "TADD(|",
+        "TADD(u, |",
+        "TADD(u, t, |);",
+        "TADD(h, |, h);",
+        "TMULS(u, t, |)",
+        "TLOAD(t, |)",
+        "TSTORE(|",
+        "TMATMUL(|",
+        "TADD(u, t, half(|",
+        "TCMP(u, t, t, |",
+    ] {
+        out += &format!("== {statement}\n{}", proposals(&kernel(statement), 7));
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn words_by_place() {
+    let mut out = String::new();
+    for (text, most) in [
+        (kernel("|"), 30),
+        (kernel("TA|"), 14),
+        (kernel("let v = |;"), 12),
+        (kernel("let v = tile |"), 4),
+        (kernel("let v = tile Vec<|"), 4),
+        (kernel("let v = tile Vec<f32, i, 64, |"), 4),
+        (kernel("let v = i.|"), 10),
+        (kernel("let v = t.|"), 10),
+        (kernel("let v = a.|;"), 10),
+        (kernel("let |"), 4),
+        (kernel("// a |"), 4),
+        (kernel("print(\"|\")"), 4),
+        (kernel("barrier(|)"), 4),
+        ("|".to_owned(), 10),
+        ("use |".to_owned(), 3),
+        ("use std::|".to_owned(), 6),
+        ("use std::act::|;\n".to_owned(), 3),
+        ("#[|]\nkernel k() {}\n".to_owned(), 6),
+        ("#[place(|)]\nkernel k() {}\n".to_owned(), 6),
+        ("kernel k(x: in |".to_owned(), 4),
+        ("kernel k<const N = 4>(x: in f32[M]) {}\nprogram p(x: in f32[M]) { k<|>(x); }\n".to_owned(), 3),
+        ("kernel k<const N = 4>(x: in f32[M]) {}\nprogram p(x: in f32[M]) { k(|); }\n".to_owned(), 3),
+    ] {
+        let head = text.lines().find(|l| l.contains('|')).unwrap();
+        out += &format!("== {head}\n{}", proposals(&text, most));
+    }
+    insta::assert_snapshot!(out);
+}
+
+/// What is not imported yet comes with its `use` line; the text is then right.
+#[test]
+fn items_of_the_library_bring_their_line() {
+    for (head, expected) in [
+        ("//! A file.\n", "//! A file.\n\nuse std::act::silu;\n"),
+        ("use std::act::gelu;\n", "use std::act::gelu;\nuse std::act::silu;\n"),
+        ("// c\n", "use std::act::silu;\n\n// c\n"),
+    ] {
+        let text = format!("{head}fn f(x: f32) -> f32 {{ sil| }}\n");
+        let (plain, place) = marked(&text);
+        let mut c = client();
+        c.open(URI, &plain);
+        let found = c.ask("textDocument/completion", place);
+        c.published();
+        let item = found["items"].as_array().unwrap().iter().find(|i| i["label"] == "silu").unwrap().clone();
+        let edit = &item["additionalTextEdits"][0];
+        let (line, column) =
+            (edit["range"]["start"]["line"].as_u64().unwrap(), edit["range"]["start"]["character"].as_u64().unwrap());
+        let at: usize = plain.split_inclusive('\n').take(line as usize).map(str::len).sum::<usize>() + column as usize;
+        let mut applied = plain.clone();
+        applied.insert_str(at, edit["newText"].as_str().unwrap());
+        assert!(applied.starts_with(expected), "{applied}");
+        let page = c.ask("completionItem/resolve", json!({"label": "TADD"}));
+        assert!(page["documentation"]["value"].as_str().unwrap().contains("On a2a3"), "{page}");
+        assert_eq!(c.fails("completionItem/resolve", json!({})).code, -32602);
+    }
+}
+
+/// In a text whose item has no tree any more, what stands before the cursor is known still.
+#[test]
+fn names_of_broken_texts() {
+    let text = "kernel k(x: in f32[M] {\n    let first = 1\n    let second = = 2;\n    for q in 0..3 { TADD(|\n";
+    let found = proposals(text, 200);
+    for name in ["first", "second", "q"] {
+        assert!(found.lines().any(|l| l.split(' ').nth(1) == Some(name)), "{name} is missing in {found}");
+    }
+}
+
+#[test]
+fn signatures() {
+    let mut out = String::new();
+    for (statement, more) in [
+        ("TADD(|", ""),
+        ("TADD(u, t|", ""),
+        ("TCMP(u, t, t, |)", ""),
+        ("half(|)", ""),
+        ("let v = tile Vec<f32, |", ""),
+        ("let q = tiles(M, |", ""),
+        ("let q = composition(|", ""),
+        ("wait(|", ""),
+        ("gelu(|t)", ""),
+        ("TADD(u, (1, |", ""),
+        ("TADD(u, t); |", ""),
+        ("// TADD(|", ""),
+        ("", "program p(x: in f32[M, 64]) { k<|>(c = x); }"),
+        ("", "program p(x: in f32[M, 64]) { k(c = |"),
+        ("", "program p(x: in f32[M, 64]) { k<BM = 4>(x, |"),
+    ] {
+        let text = format!("{}{more}", kernel(statement));
+        let (plain, place) = marked(&text);
+        let mut c = client();
+        c.open(URI, &plain);
+        c.published();
+        let help = c.ask("textDocument/signatureHelp", place);
+        out += &format!("== {statement}{more}\n");
+        let Some(all) = help["signatures"].as_array() else {
+            out += "nothing\n";
+            continue;
+        };
+        for (n, s) in all.iter().enumerate() {
+            let label = s["label"].as_str().unwrap();
+            let active = help["activeSignature"] == n;
+            out += &format!("{}{label}\n", if active { "> " } else { "  " });
+            if let Some(p) = s["parameters"].get(help["activeParameter"].as_u64().unwrap() as usize).filter(|_| active)
+            {
+                let at = |k: usize| p["label"][k].as_u64().unwrap() as usize;
+                out += &format!("    {} : {}\n", &label[at(0)..at(1)], p["documentation"].as_str().unwrap());
+            }
+            out += &format!("    {}\n", s["documentation"]["value"].as_str().unwrap().replace('\n', "\n    "));
+        }
+    }
+    insta::assert_snapshot!(out);
+}

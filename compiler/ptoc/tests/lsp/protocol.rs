@@ -1,0 +1,74 @@
+//! Diagnostics by request, what the server asks of clients that can do more, and the examples of the repository.
+
+use super::{Client, KERNEL, URI, document, place_of};
+use ptoc::lsp::Server;
+use serde_json::{Value, json};
+
+fn everything() -> Value {
+    json!({
+        "textDocument": {"diagnostic": {}, "publishDiagnostics": {"codeDescriptionSupport": true}},
+        "workspace": {
+            "diagnostics": {"refreshSupport": true}, "inlayHint": {"refreshSupport": true}, "codeLens": {"refreshSupport": true},
+            "didChangeWatchedFiles": {"dynamicRegistration": true},
+        },
+    })
+}
+
+#[test]
+fn a_client_that_pulls_is_not_pushed() {
+    let mut c = Client::able(Value::Null, everything());
+    let registered = c.published();
+    assert!(registered.starts_with("#1 client/registerCapability") && registered.contains("**/*.tile"), "{registered}");
+    c.open(URI, &KERNEL.replace("TMULS", "TMULZ"));
+    assert_eq!(c.published(), "");
+    let report = c.ask("textDocument/diagnostic", document(URI));
+    let d = &report["items"][0];
+    assert_eq!((&report["kind"], &d["code"]), (&json!("full"), &json!("E0111")), "{report}");
+    // The link leads to the page, which the server has.
+    assert_eq!(d["codeDescription"]["href"], "ptoc-std:/codes/E0111.md");
+    let page = c.ask("workspace/textDocumentContent", json!({"uri": d["codeDescription"]["href"]}));
+    assert!(page["text"].as_str().unwrap().starts_with("# E0111"), "{page}");
+    let mut again = document(URI);
+    again["previousResultId"] = report["resultId"].clone();
+    assert_eq!(c.ask("textDocument/diagnostic", again.clone())["kind"], "unchanged");
+    c.edit(URI, [(7, 8), (7, 9)], "S");
+    let report = c.ask("textDocument/diagnostic", again);
+    assert_eq!((&report["kind"], &report["items"]), (&json!("full"), &json!([])));
+    c.server.notify("workspace/didChangeConfiguration", json!({"settings": {"target": "a5"}}));
+    let asked = c.published();
+    assert_eq!(
+        asked.lines().map(|l| l.split(' ').nth(1).unwrap()).collect::<Vec<_>>(),
+        ["workspace/diagnostic/refresh", "workspace/inlayHint/refresh", "workspace/codeLens/refresh"]
+    );
+    c.server.notify("textDocument/didClose", document(URI));
+    assert_eq!(c.published(), "");
+}
+
+/// Every request, at every line of every example, whole and cut off in the middle: it has an answer or a refusal, and no request is
+/// missing here.
+#[test]
+fn every_request_on_every_example() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut examples: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    examples.retain(|p| p.extension().is_some_and(|e| e == "tile"));
+    examples.sort();
+    // Each has some of the requests on the whole text, others on half of it: all of all is too slow for a suite.
+    for (n, path) in examples.iter().enumerate() {
+        let whole = std::fs::read_to_string(path).unwrap();
+        let text = if n % 2 == 0 { whole } else { whole[..whole.floor_char_boundary(whole.len() * 2 / 3)].to_owned() };
+        let mut c = Client::new(Value::Null);
+        c.open(URI, &text);
+        c.published();
+        for (m, method) in Server::requests().enumerate() {
+            if method.starts_with("ptoc/") && n % 8 != 0 {
+                continue;
+            }
+            for line in (0..text.lines().count()).filter(|line| line % 17 == (n + m) % 17) {
+                let column = text.lines().nth(line).unwrap().len() as u32 / 2;
+                if let Err(failure) = c.server.request(method, place_of(URI, line as u32, column)) {
+                    assert!([-32803, -32602].contains(&failure.code), "{method} {path:?}:{line}: {failure:?}");
+                }
+            }
+        }
+    }
+}
