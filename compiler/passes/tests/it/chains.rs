@@ -5,7 +5,7 @@
 use crate::harness::*;
 use crate::nests::Dice;
 use ptoc_ir::loops;
-use ptoc_ir::tile::{AddrKind, For, If, InstAttrs, Kernel, Op, Operand, TensorDir, TensorId, TileRef, Ty, Value};
+use ptoc_ir::tile::{AddrKind, For, If, Inst, InstAttrs, Kernel, Op, Operand, TensorDir, TensorId, TileRef, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, Loc, Order, RoundMode, TileType};
 use ptoc_passes::pipeline;
 use ptoc_tensor::DType;
@@ -146,7 +146,16 @@ impl Gen {
     fn inst(&mut self, name: &str, dst: usize, srcs: &[usize], scalar: Option<Value>, attrs: InstAttrs) {
         let tiles = std::iter::once(&dst).chain(srcs).map(|n| Operand::Tile(self.names[*n].at));
         let operands: Vec<Operand> = tiles.chain(scalar.map(Operand::Scalar)).collect();
-        self.k.inst(name, operands, attrs);
+        if self.d.one_in(2) && (name == "TXOR" || name.starts_with("TROW") && name.len() == 7) {
+            // Hidden scratch like the source's tile.
+            let (ty, span) = (self.k.b.kernel().tiles[self.names[srcs[0]].at.tile].ty, self.k.span());
+            let tile = self.k.tile("scratch", Loc::Vec, ty.dtype, (ty.rows, ty.cols), ty.order);
+            let scratch = vec![self.k.b.whole(tile)];
+            let instr = ptoc_isa::lookup(name).unwrap();
+            self.k.b.inst(Inst { instr, operands, scratch, attrs }, span);
+        } else {
+            self.k.inst(name, operands, attrs);
+        }
         self.written(dst);
     }
 
@@ -190,7 +199,10 @@ impl Gen {
         match self.d.below(10) {
             0..=3 => {
                 let (a, b) = (self.source(dtype, kind)?, self.source(dtype, kind)?);
-                let name = self.d.pick(&["TADD", "TSUB", "TMUL", "TMAX", "TMIN"]);
+                let name = match float {
+                    true => self.d.pick(&["TADD", "TSUB", "TMUL", "TMAX", "TMIN"]),
+                    false => self.d.pick(&["TADD", "TSUB", "TMUL", "TMAX", "TXOR", "TXOR"]),
+                };
                 self.inst(name, d, &[a, b], None, plain);
             }
             4 => {

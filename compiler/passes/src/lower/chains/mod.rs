@@ -158,8 +158,9 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             let sources = sources.collect::<Option<Vec<_>>>()?;
             let stored = match pattern.dst {
                 Place::View(_) => true,
-                Place::Tile(_) => {
-                    self.webs.of_write(stmt).is_none_or(|w| self.window(w).is_none() && !self.within(w, stmts))
+                Place::Tile(t) => {
+                    let web = self.webs.of_write(stmt, t.tile);
+                    web.is_none_or(|w| self.window(w).is_none() && !self.within(w, stmts))
                 }
             };
             members.push(Member { stmt, pattern, sources, stored });

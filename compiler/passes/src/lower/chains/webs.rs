@@ -37,7 +37,8 @@ pub(super) struct Web {
 #[derive(Default)]
 pub(super) struct Webs {
     webs: Vec<Web>,
-    written: FxHashMap<usize, usize>,
+    /// By statement and tile: scratch of an instruction is written too.
+    written: FxHashMap<(usize, Tile), usize>,
     read: FxHashMap<(usize, Tile), usize>,
 }
 
@@ -67,7 +68,7 @@ impl Webs {
         for &(n, access, _) in accesses {
             match access {
                 Access::Write => {
-                    self.written.insert(n, self.webs.len());
+                    self.written.insert((n, tile), self.webs.len());
                     self.webs.push(Web { def: n, reads: Vec::new() });
                 }
                 Access::Read => {
@@ -80,9 +81,9 @@ impl Webs {
         }
     }
 
-    /// The web that a statement writes.
-    pub(super) fn of_write(&self, stmt: usize) -> Option<&Web> {
-        self.written.get(&stmt).map(|w| &self.webs[*w])
+    /// The web that a statement writes to a tile.
+    pub(super) fn of_write(&self, stmt: usize, tile: Tile) -> Option<&Web> {
+        self.written.get(&(stmt, tile)).map(|w| &self.webs[*w])
     }
 
     /// The web that a statement reads of a tile.
