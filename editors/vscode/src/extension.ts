@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import {
-  type ExtensionContext, type TextEditor, ViewColumn, commands, window, workspace,
+  type ExtensionContext, type TextEditor, Uri, ViewColumn, commands, window, workspace,
 } from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
@@ -23,6 +23,13 @@ export async function activate(context: ExtensionContext): Promise<void> {
   on("ptoc.run", (at?: At, kernel?: string) => run(at, kernel));
   on("ptoc.restart", restart);
   context.subscriptions.push(
+    // Modules of the standard library and the pages of codes: the server has their texts.
+    workspace.registerTextDocumentContentProvider("ptoc-std", {
+      provideTextDocumentContent: async (uri) => {
+        const answer = await server?.sendRequest<{ text: string }>("workspace/textDocumentContent", { uri: uri.toString() });
+        return answer?.text;
+      },
+    }),
     workspace.onDidChangeConfiguration(async (change) => {
       if (change.affectsConfiguration("ptoc.path")) {
         await restart();
@@ -99,8 +106,9 @@ async function showText(method: string, given: At | undefined, more: object = {}
     return;
   }
   try {
-    const { text } = await server!.sendRequest<Text>(method, { ...at, ...more });
-    const document = await workspace.openTextDocument({ content: text, language: "plaintext" });
+    const { text, cost } = await server!.sendRequest<Text>(method, { ...at, ...more });
+    const content = cost ? `${cost}\n${text}` : text;
+    const document = await workspace.openTextDocument({ content, language: "plaintext" });
     await window.showTextDocument(document, { viewColumn: ViewColumn.Beside, preserveFocus: true });
   } catch (why) {
     void window.showErrorMessage(reason(why));
@@ -121,7 +129,7 @@ async function run(given: At | undefined, kernel: string | undefined): Promise<v
   if (!at) {
     return;
   }
-  const document = await workspace.openTextDocument(window.activeTextEditor!.document.uri);
+  const document = await workspace.openTextDocument(Uri.parse(at.textDocument.uri));
   const name = kernel ?? (await window.showInputBox({ title: "Which kernel?", value: kernels(document.getText())[0] }));
   if (name) {
     await document.save();

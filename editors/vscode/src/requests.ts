@@ -24,4 +24,6 @@ export interface Page {
 export interface Text {
   title: string;
   text: string;
+  /** Of a command stream: what its execution costs. */
+  cost?: string;
 }

@@ -1,0 +1,126 @@
+// The packaged extension in a real editor, with the real server: needs code-server (an npm package), Chromium and ptoc.
+//
+//   npm run package
+//   CODE_SERVER=.../code-server/out/node/entry.js PTOC=$PWD/../../target/debug/ptoc CHROMIUM=/usr/bin/chromium npm run editor
+//
+// Opens a kernel with a mistake, sees it underlined, takes it away, looks at hover, completion, lenses, and the memory map; leaves a
+// screenshot of each in $SHOTS. Ends with an error where something does not appear.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const { CODE_SERVER, PTOC, CHROMIUM = "/usr/bin/chromium", PORT = "18999" } = process.env;
+if (!CODE_SERVER || !PTOC) {
+  throw new Error("CODE_SERVER and PTOC say where code-server's entry.js and ptoc are");
+}
+const home = mkdtempSync(join(tmpdir(), "ptoc-editor-"));
+const shots = process.env.SHOTS ?? home;
+const [work, data, extensions] = ["work", "data", "extensions"].map((n) => join(home, n));
+mkdirSync(work);
+mkdirSync(join(data, "User"), { recursive: true });
+mkdirSync(shots, { recursive: true });
+writeFileSync(join(work, "scale.tile"), `kernel scale(x: in f32[M, N], y: out f32[M, N])
+    ensures y[i, j] == 2.0 * x[i, j]
+{
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let t = tile Vec<f32, i, j>;
+    TLOAD(t, x.tile(i, j));
+    TADDZ(t, t, t);
+    TSTORE(y.tile(i, j), t);
+}
+`);
+writeFileSync(join(data, "User/settings.json"), JSON.stringify({
+  "ptoc.path": PTOC, "security.workspace.trust.enabled": false, "workbench.startupEditor": "none", "editor.minimap.enabled": false,
+}));
+
+const options = [CODE_SERVER, "--user-data-dir", data, "--extensions-dir", extensions];
+const installed = spawnSync(process.execPath, [...options, "--install-extension", join(import.meta.dirname ?? "test", "../ptoc.vsix")]);
+if (installed.status !== 0) {
+  throw new Error(`the extension is not installed: ${installed.stdout}${installed.stderr}`);
+}
+const server = spawn(process.execPath, [...options, "--auth", "none", "--bind-addr", `127.0.0.1:${PORT}`, "--disable-telemetry", "--disable-update-check"], { stdio: "ignore" });
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
+
+try {
+  const page = await browser.newPage({ viewport: { width: 1300, height: 800 } });
+  const shot = (name) => page.screenshot({ path: join(shots, `${name}.png`) });
+  const command = async (title) => {
+    await page.keyboard.press("F1");
+    await page.waitForSelector(".quick-input-widget input[type=text]:visible, .quick-input-widget input.input:visible");
+    await page.keyboard.type(title);
+    await page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().click();
+  };
+  const goto = async (place) => {
+    await page.keyboard.press("Control+G");
+    await page.waitForSelector(".quick-input-widget input[type=text]:visible, .quick-input-widget input.input:visible");
+    await page.keyboard.type(place);
+    await page.keyboard.press("Enter");
+  };
+  const step = async (name, test) => {
+    try {
+      await test();
+    } catch (why) {
+      await shot("failed");
+      throw new Error(`${name}: ${why.message}`);
+    }
+    console.log(`ok: ${name}`);
+  };
+  for (let tries = 0; ; tries++) {
+    try {
+      await page.goto(`http://127.0.0.1:${PORT}/?folder=${work}`);
+      break;
+    } catch (why) {
+      if (tries === 60) throw why;
+      await page.waitForTimeout(500);
+    }
+  }
+  await page.waitForSelector(".monaco-workbench", { timeout: 60000 });
+  await page.locator(".explorer-folders-view .monaco-list-row", { hasText: "scale.tile" }).dblclick({ timeout: 60000 });
+
+  await step("a mistake is underlined", () => page.waitForSelector(".squiggly-error", { timeout: 60000 }));
+  await shot("mistake");
+  await step("its fix is offered, and takes it away", async () => {
+    await goto("7:7");
+    await page.locator(".codelens-decoration", { hasText: "has errors" }).first().waitFor({ timeout: 20000 });
+    await page.waitForTimeout(1500);
+    await page.keyboard.press("Control+.");
+    await page.waitForSelector(".action-widget", { timeout: 20000 });
+    await shot("fixes");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".squiggly-error", { state: "detached", timeout: 20000 });
+  });
+  await step("hover tells a tile's bytes", async () => {
+    await goto("5:9");
+    await page.keyboard.press("Control+K");
+    await page.keyboard.press("Control+I");
+    await page.locator(".monaco-hover", { hasText: "bytes" }).first().waitFor({ timeout: 20000 });
+    await shot("hover");
+    await page.keyboard.press("Escape");
+  });
+  await step("lenses stand above the kernel", () => page.locator(".codelens-decoration", { hasText: "a2a3" }).first().waitFor({ timeout: 20000 }));
+  await step("completion knows instructions", async () => {
+    await goto("8:1");
+    await page.keyboard.press("Control+Enter");
+    await page.keyboard.type("TROWS", { delay: 60 });
+    await page.locator(".suggest-widget .monaco-list-row", { hasText: "TROWSUM" }).first().waitFor({ timeout: 20000 });
+    await shot("completion");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+Shift+K");
+    await page.waitForSelector(".squiggly-error", { state: "detached", timeout: 20000 });
+  });
+  await step("the memory map opens beside the text", async () => {
+    await goto("5:9");
+    await command("ptoc: Show memory map");
+    const inner = page.frameLocator("iframe.webview.ready").frameLocator("iframe");
+    await inner.locator("svg").first().waitFor({ timeout: 30000 });
+    await page.waitForTimeout(500);
+    await shot("map");
+  });
+} finally {
+  await browser.close();
+  server.kill();
+}
+console.log(`screenshots: ${shots}`);
