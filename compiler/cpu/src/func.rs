@@ -216,6 +216,8 @@ impl<'a, 'b> Emit<'a, 'b> {
             Op::Reduce(r) => self.reduce(r),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Print { parts } => self.print(parts),
+            // It stands in lanes, which have emitted it.
+            Op::Join { .. } => {}
             Op::Const { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

@@ -12,7 +12,7 @@ use crate::shape::{Shape, plain};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, F64, F64X2, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, ConstantData, InstBuilder, Value};
-use ptoc_ir::loops::{Addr, BinOp, Cast, LTy, Lanes, MemTy, Op, Reg, Stride, operands};
+use ptoc_ir::loops::{Addr, BinOp, Cast, LTy, Lanes, MemTy, Op, PARTIALS, Reg, Stride, operands};
 
 /// A register that differs between the four lanes at hand.
 #[derive(Clone, Copy, Default, Debug)]
@@ -144,7 +144,7 @@ impl Emit<'_, '_> {
                     let value = self.load_one(*ty, at);
                     self.define(*dst, value);
                 }
-                Op::Load { addr, .. } | Op::Store { addr, .. } => {
+                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Join { addr, .. } => {
                     let mut at = self.origin(addr.base, addr.offset);
                     if let Some(gather) = addr.gather.filter(|g| body.is_shared(*g)) {
                         let gather = self.value(gather);
@@ -175,9 +175,24 @@ impl Emit<'_, '_> {
                     let value = self.value(*value);
                     self.store_one(*ty, value, at);
                 }
+                Op::Join { op, ty, value, .. } => {
+                    let at = self.partial(origins[n], index);
+                    let (old, value) = (self.load_one(*ty, at), self.value(*value));
+                    let new = self.binary(Shape::One, ty.reg(), *op, old, value, None);
+                    self.store_one(*ty, new, at);
+                }
                 op => self.scalar(op),
             }
         }
+    }
+
+    /// Where the partial of the first lane at hand is.
+    fn partial(&mut self, origin: Option<Place>, index: Value) -> Place {
+        let origin = origin.expect("`before` gave every access an origin");
+        let number = self.lane_number(index);
+        let number = self.b.ins().band_imm_s(number, PARTIALS as i64 - 1);
+        let offset = self.b.ins().ishl_imm_s(number, 2);
+        self.moved(origin, offset)
     }
 
     /// The address of one lane, all registers being scalars.
@@ -228,6 +243,14 @@ impl Emit<'_, '_> {
                     self.reps[*dst] = rep;
                 }
                 Op::Store { ty, addr, value } => self.store_four(body, *ty, addr, *value, origins[n], index),
+                Op::Join { op, ty, value, .. } => {
+                    // The first lane's number is a multiple of four: so is that of its partial.
+                    let at = self.partial(origins[n], index);
+                    let value = self.four(body, *value);
+                    let old = self.load_vector(*ty, at);
+                    let new = self.binary(Shape::Four, ty.reg(), *op, old, value, None);
+                    self.store_vector(*ty, new, at);
+                }
                 op => self.arithmetic_four(body, op),
             }
         }

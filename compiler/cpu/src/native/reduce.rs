@@ -334,15 +334,24 @@ unsafe fn strided<F: Fold>(from: *const u8, cols: isize, step: isize) -> F::Part
 }
 
 #[inline(always)]
-fn tree<F: Fold>(mut partials: [F::Partial; PARTIALS]) -> F::Partial {
-    let mut half = PARTIALS / 2;
-    while half > 0 {
-        for n in 0..half {
-            partials[n] = F::join(partials[n], partials[n + half]);
-        }
-        half /= 2;
+fn tree<F: Fold>(partials: [F::Partial; PARTIALS]) -> F::Partial {
+    let half = halved::<F, PARTIALS, 32>(&partials);
+    let half = halved::<F, 32, 16>(&half);
+    let half = halved::<F, 16, 8>(&half);
+    let half = halved::<F, 8, 4>(&half);
+    let half = halved::<F, 4, 2>(&half);
+    F::join(half[0], half[1])
+}
+
+/// Each of the first half joined with its counterpart. Lengths are known, so that each step is a few vectors.
+#[inline(always)]
+fn halved<F: Fold, const ALL: usize, const HALF: usize>(all: &[F::Partial; ALL]) -> [F::Partial; HALF] {
+    let mut out = [F::NOTHING; HALF];
+    let (low, high) = all.split_at(HALF);
+    for ((to, low), high) in out.iter_mut().zip(low).zip(high) {
+        *to = F::join(*low, *high);
     }
-    partials[0]
+    out
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]

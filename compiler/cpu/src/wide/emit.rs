@@ -7,6 +7,7 @@ use super::frame::Frame;
 use super::ops::{VOp, Width};
 use super::program::{Action, Class, Gap, Home, Ins, Mask, Place, Program};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
+use ptoc_ir::loops::PARTIALS;
 
 /// The lane that a step begins with.
 pub(crate) const INDEX: Register = Register::R11;
@@ -79,6 +80,12 @@ impl Emitter<'_> {
             Place::Pointer { pointer, scale: 0, disp } => at(self.pointer(pointer), i64::from(disp)),
             Place::Pointer { pointer, scale, disp } => {
                 indexed(self.pointer(pointer), INDEX, u32::from(scale), i64::from(disp))
+            }
+            Place::Partials { pointer } => {
+                let (base, number) = (self.pointer(pointer), SCRATCH[2]);
+                self.asm.rr(Code::Mov_r64_rm64, number, INDEX);
+                self.asm.ri(Code::And_rm64_imm8, number, PARTIALS as i32 - 1);
+                indexed(base, number, 4, 0)
             }
             Place::Area { area, disp } => self.frame.area(area, disp),
         }

@@ -49,6 +49,8 @@ fn streams(nest: &Nest, program: &Program) -> Option<Vec<Stream>> {
                 }
                 note(pointer, size, store);
             }
+            // So does its partial.
+            Ins { place: Some(Place::Partials { .. }), .. } => return None,
             Ins { place: Some(Place::Pointer { pointer, scale, disp }), dst, .. } => {
                 // 64-bit lanes take two registers.
                 if disp != 0 && !(scale == 8 && disp == program.isa.bytes()) {

@@ -6,7 +6,7 @@
 use super::lower::{Lower, Pair};
 use super::ops::VOp;
 use super::program::{Action, Copy, Gap, Home, Mask, Place, VReg};
-use ptoc_ir::loops::MemTy;
+use ptoc_ir::loops::{BinOp, MemTy};
 
 /// An access of a body, all lanes together.
 #[derive(Clone, Copy, Debug)]
@@ -232,6 +232,24 @@ impl Lower {
         }
     }
 
+    /// Joins values with the partials of their lanes, which are neighbours: a vector's first lane has a number that is a
+    /// multiple of the vector's lanes, and so do the partials.
+    pub(crate) fn join(&mut self, op: BinOp, float: bool, pointer: u32, value: VReg) {
+        let place = Place::Partials { pointer };
+        let old = self.load(VOp::Load, place, Mask::All);
+        let new = match float {
+            true => self.binary_float(op, old, value, None),
+            false => self.binary_int(op, old, value, None),
+        };
+        match (self.tail, self.is_512()) {
+            (true, false) => {
+                let lanes = self.tail_vector();
+                self.store(VOp::MaskStore, place, &[lanes, new], Mask::All);
+            }
+            (tail, _) => self.store(VOp::Store, place, &[new], if tail { Mask::Tail } else { Mask::All }),
+        }
+    }
+
     /// The low halves of 32-bit lanes.
     fn store_words(&mut self, a: VReg, place: Place, mask: Mask) {
         let half = if self.is_512() {
@@ -260,6 +278,8 @@ impl Lower {
 
 fn moved(place: Place, bytes: i32) -> Place {
     match place {
+        // Their elements have 32 bits: there is no second half.
+        Place::Partials { .. } => place,
         Place::Pointer { pointer, scale, disp } => Place::Pointer { pointer, scale, disp: disp.wrapping_add(bytes) },
         Place::Area { area, disp } => Place::Area { area, disp: disp + bytes },
     }

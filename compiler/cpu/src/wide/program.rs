@@ -46,6 +46,8 @@ pub(crate) enum Home {
 pub(crate) enum Place {
     /// `pointer + lane * scale + disp`
     Pointer { pointer: u32, scale: u8, disp: i32 },
+    /// `pointer + (lane mod 64) * 4`: partials of a reduction.
+    Partials { pointer: u32 },
     /// An area of the frame: 0 to 2, `disp` bytes in.
     Area { area: u8, disp: i32 },
 }
@@ -250,6 +252,7 @@ impl fmt::Display for Ins {
         }
         match self.place {
             Some(Place::Pointer { pointer, scale, disp }) => write!(f, " [pointer{pointer} + lane*{scale} + {disp}]")?,
+            Some(Place::Partials { pointer }) => write!(f, " [pointer{pointer} + lane%64*4]")?,
             Some(Place::Area { area, disp }) => write!(f, " [area{area} + {disp}]")?,
             None => {}
         }

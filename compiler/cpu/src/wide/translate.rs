@@ -236,6 +236,12 @@ impl Translate<'_> {
                 self.l.store_lanes(&access, ty, value);
                 return Some(());
             }
+            Op::Join { op, ty, ref addr, value } => {
+                let value = self.one(value)?;
+                let access = self.access(addr)?;
+                self.l.join(op, ty.reg() == LTy::F32, access.pointer, value);
+                return Some(());
+            }
             Op::Unary { dst, op, a } => {
                 let value = match self.ty(dst) {
                     LTy::F32 => {

@@ -306,7 +306,26 @@ impl<'a> Generator<'a> {
             let value = canonical(&mut self.b, value);
             let ty = self.store_type(value);
             let size = i64::from(ty.size());
-            match self.pick(6) {
+            match self.pick(7) {
+                6 if self.b.regs[value].ty == LTy::F32 || self.b.regs[value].ty == LTy::I32 => {
+                    // Partials of a reduction; of floats sums of numbers, whose bits are no matter of taste.
+                    let at = self.room(256);
+                    let offset = self.b.i64(at);
+                    let (ty, op, value) = if self.b.regs[value].ty == LTy::F32 {
+                        let (size, most) = (
+                            self.b.def(LTy::F32, |dst| Op::Unary { dst, op: UnOp::Abs, a: value }),
+                            self.b.constant(LTy::F32, 0x7100_0000),
+                        );
+                        let small = self.b.def(LTy::Bool, |dst| Op::Compare { dst, op: CmpOp::Lt, a: size, b: most });
+                        let one = self.b.constant(LTy::F32, 0x3f80_0000);
+                        let number = self.b.def(LTy::F32, |dst| Op::Select { dst, cond: small, a: value, b: one });
+                        (MemTy::F32, BinOp::Add, number)
+                    } else {
+                        let all = [BinOp::Add, BinOp::Max, BinOp::Min, BinOp::MaxU, BinOp::MinU];
+                        (MemTy::I32, all[self.pick(all.len())], value)
+                    };
+                    self.b.push(Op::Join { op, ty, addr: tensor(1, offset), value });
+                }
                 0 => {
                     // Scattered: lane * size as a gather.
                     let at = self.room(most as i64 * size);

@@ -20,7 +20,7 @@ pub fn operands(op: &Op) -> ([Option<Reg>; 3], Option<Reg>) {
         Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => ([Some(a), Some(b), None], Some(dst)),
         Op::Fma { dst, a, b, c } => ([Some(a), Some(b), Some(c)], Some(dst)),
         Op::Select { dst, cond, a, b } => ([Some(cond), Some(a), Some(b)], Some(dst)),
-        Op::Store { value, .. } => ([Some(value), None, None], None),
+        Op::Store { value, .. } | Op::Join { value, .. } => ([Some(value), None, None], None),
         _ => ([None; 3], None),
     }
 }
@@ -36,7 +36,7 @@ impl SharedInfo {
             let op = &stmt.op;
             let (inputs, dst) = operands(op);
             let shared = match op {
-                Op::Store { .. } => {
+                Op::Store { .. } | Op::Join { .. } => {
                     stored = true;
                     false
                 }

@@ -248,6 +248,7 @@ impl Verifier<'_> {
                 self.addr(addr, "store");
                 self.read(*value, &[ty.reg()], "store");
             }
+            Op::Join { op, ty, addr, value } => self.join(*op, *ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => self.counted(f, depth),
             Op::Lanes(lanes) => self.lanes(lanes, depth),
@@ -405,6 +406,17 @@ impl Verifier<'_> {
         }
     }
 
+    fn join(&mut self, op: BinOp, ty: MemTy, addr: &Addr, value: Reg) {
+        self.addr(addr, "join");
+        self.read(value, &[ty.reg()], "join");
+        if self.lanes.is_none() || addr.stride != Stride::Const(0) || addr.gather.is_some() {
+            self.error(codes::LOOP_IR_LANES, "join: partials are at one address, and those of lanes");
+        }
+        if !Reduce::exists(op, ty) || !matches!(ty, MemTy::F32 | MemTy::I32) {
+            self.error(codes::LOOP_IR_TYPE, format_args!("join: there is no {} of {} partials", op.name(), ty.name()));
+        }
+    }
+
     fn contract(&mut self, c: &Contract) {
         for (reg, what) in
             [(c.m, "the rows of contract"), (c.n, "the columns of contract"), (c.k, "the depth of contract")]
@@ -468,6 +480,7 @@ fn straight(op: &Op) -> bool {
             | Op::Cast { .. }
             | Op::Load { .. }
             | Op::Store { .. }
+            | Op::Join { .. }
     )
 }
 

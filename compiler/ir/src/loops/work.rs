@@ -174,7 +174,7 @@ impl<'a> Count<'a> {
             }
             Op::Load { dst, .. } => (*dst, None),
             Op::Atomic(a) => (a.dst, None),
-            Op::Store { .. } | Op::Print { .. } => return Ok(()),
+            Op::Store { .. } | Op::Join { .. } | Op::Print { .. } => return Ok(()),
             Op::For(f) => return self.counted(f),
             Op::Lanes(lanes) => {
                 let lane = self.lane(lanes);
@@ -253,6 +253,7 @@ impl<'a> Count<'a> {
             Op::Unary { op: UnOp::RoundF16 | UnOp::RoundBf16, .. } => Work::default(),
             Op::Unary { dst, .. } | Op::Binary { dst, .. } => one(ty(dst)),
             Op::Fma { .. } => one(LTy::F32).times(2),
+            Op::Join { ty, .. } => one(ty.reg()),
             _ => Work::default(),
         }
     }

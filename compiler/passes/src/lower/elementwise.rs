@@ -26,12 +26,13 @@ impl Lower<'_> {
 
     /// Rows and columns of a pattern.
     pub(super) fn pattern_shape(&mut self, p: &Pattern<'_>) -> (Reg, Reg) {
+        let of_rows = p.srcs.first().map(|s| s.0).filter(|_| p.fold.is_some());
         for place in p.srcs.iter().map(|s| &s.0).chain([&p.dst]) {
             if let Place::View(v) = place {
                 return self.view_shape(v);
             }
         }
-        let valid = p.dst.tile().map(|t| t.valid);
+        let valid = of_rows.unwrap_or(p.dst).tile().map(|t| t.valid);
         let mut side = |v: Option<Value>| match v {
             Some(v) => self.value(v),
             None => self.code.int(0),

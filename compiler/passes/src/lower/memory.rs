@@ -103,6 +103,8 @@ pub(super) struct Memory {
     addresses: Option<SpaceId>,
     /// Buffer for results that overlap their operands; grows as needed.
     pub(super) temp: Option<SpaceId>,
+    /// Partials of reductions that end chains; grows as needed.
+    partials: Option<SpaceId>,
 }
 
 impl Lower<'_> {
@@ -162,11 +164,20 @@ impl Lower<'_> {
 
     /// A buffer for results that may overlap their operands.
     pub(super) fn temp_space(&mut self, size: u64) -> SpaceId {
-        let space = match self.memory.temp {
-            Some(space) => space,
-            None => self.space("temp", size),
-        };
+        let space = self.grown(self.memory.temp, "temp", size);
         self.memory.temp = Some(space);
+        space
+    }
+
+    /// Partials of reductions.
+    pub(super) fn partial_space(&mut self, size: u64) -> SpaceId {
+        let space = self.grown(self.memory.partials, "partials", size);
+        self.memory.partials = Some(space);
+        space
+    }
+
+    fn grown(&mut self, known: Option<SpaceId>, name: &str, size: u64) -> SpaceId {
+        let space = known.unwrap_or_else(|| self.space(name, size));
         let data = &mut self.spaces[space];
         data.size = data.size.max(size.next_multiple_of(64));
         space
@@ -416,6 +427,7 @@ impl Memory {
             bound: FxHashMap::default(),
             addresses: None,
             temp: None,
+            partials: None,
         }
     }
 }

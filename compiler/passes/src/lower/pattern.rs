@@ -1,12 +1,12 @@
 //! Instructions that compute each element of their result from one element of each operand, as data: what is written,
-//! what is read and under which indices, and the function.
+//! what is read and under which indices, and the function. Reductions of rows have the same form up to their last step.
 
 use super::code::Code;
 use super::inst::Operands;
 use super::{Lower, convert, ops};
 use ptoc_ir::loops::Reg;
 use ptoc_ir::tile::{Inst, TileRef, Ty, Value, ViewRef};
-use ptoc_isa::{CmpOp, RoundMode, Sem};
+use ptoc_isa::{CmpOp, Reduce, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 /// How an operand is read under the result's indices.
@@ -44,6 +44,8 @@ pub(super) struct Pattern<'i> {
     pub(super) inst: &'i Inst,
     pub(super) dst: Place<'i>,
     pub(super) srcs: Vec<(Place<'i>, Read)>,
+    /// The elements of a row become one of the result by this.
+    pub(super) fold: Option<Reduce>,
 }
 
 /// What becomes of the elements.
@@ -75,13 +77,21 @@ impl<'i> Pattern<'i> {
             Sem::Transpose => (tile(0)?, vec![(tile(1)?, Read::Turned)]),
             _ => return None,
         };
-        Some(Pattern { inst, dst, srcs })
+        Some(Pattern { inst, dst, srcs, fold: None })
+    }
+
+    /// As [`Pattern::of`], and reductions of rows.
+    pub(super) fn with_folds(inst: &'i Inst) -> Option<Pattern<'i>> {
+        let Sem::RowReduce(op) = inst.instr.get().sem else { return Pattern::of(inst) };
+        let o = Operands::new(inst);
+        let (dst, src) = (Place::Tile(o.tile(0)?), Place::Tile(o.tile(1)?));
+        (!inst.attrs.stepwise).then(|| Pattern { inst, dst, srcs: vec![(src, Read::Whole)], fold: Some(op) })
     }
 
     /// Rows and columns; `None` for a view of rank 1, which is a row.
     pub(super) fn shape(&self) -> Option<(Value, Value)> {
-        let view = self.srcs.first().map(|s| s.0).filter(|s| s.tile().is_none()).unwrap_or(self.dst);
-        match view {
+        let first = self.srcs.first().map(|s| s.0).filter(|s| s.tile().is_none() || self.fold.is_some());
+        match first.unwrap_or(self.dst) {
             Place::Tile(t) => Some(t.valid),
             Place::View(v) => match v.shape[..] {
                 [rows, cols] => Some((rows, cols)),

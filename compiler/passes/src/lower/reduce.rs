@@ -22,7 +22,7 @@ fn op_of(reduce: Reduce) -> BinOp {
 }
 
 /// What changes nothing: +0, or the extreme that every element replaces.
-fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
+pub(super) fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
     let Ty::D(dtype) = ty else { return ops::number(code, ty, 0) };
     if dtype.is_float() {
         return match reduce {
@@ -44,7 +44,7 @@ fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
 }
 
 /// A reduction's operation in loop IR.
-fn loop_op(reduce: Reduce, dtype: DType) -> L {
+pub(super) fn loop_op(reduce: Reduce, dtype: DType) -> L {
     let unsigned = matches!(dtype, DType::U32 | DType::U64);
     match reduce {
         Reduce::Sum => L::Add,
@@ -56,7 +56,7 @@ fn loop_op(reduce: Reduce, dtype: DType) -> L {
 }
 
 /// A tile's stride: known, because its type is.
-fn fixed(stride: Stride) -> i64 {
+pub(super) fn fixed(stride: Stride) -> i64 {
     match stride {
         Stride::Const(n) => n,
         Stride::Reg(_) => 0,
@@ -64,7 +64,7 @@ fn fixed(stride: Stride) -> i64 {
 }
 
 /// How a running result is stored: as wide as the registers.
-fn wide(dtype: DType) -> MemTy {
+pub(super) fn wide(dtype: DType) -> MemTy {
     match super::memory::mem_ty(dtype).reg() {
         LTy::F32 => MemTy::F32,
         LTy::I64 => MemTy::I64,

@@ -274,15 +274,19 @@ pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
     // Machine code takes longer to make than to test: a third of the kernels, always the same ones.
     let letters: u64 = kernel.to_string().bytes().map(u64::from).sum();
     if letters.is_multiple_of(3) {
-        let machine = run_machine(&prepared, args);
+        // One of the widths that the machine has.
+        let widths = ptoc_cpu::Vectors::NAMES.map(|(_, v)| v).into_iter().filter(|v| v.available());
+        let widths: Vec<_> = widths.collect();
+        let machine = run_machine(&prepared, args, widths[letters as usize / 3 % widths.len()]);
         compare(args, got, &machine, &show);
     }
 }
 
 /// The machine code's results. Only for what the evaluator has run without leaving its memory.
-fn run_machine(prepared: &Prepared, args: &Args) -> Vec<Vec<u8>> {
-    let kernel = ptoc_cpu::compile(prepared.module.as_ref().expect("a target of PTO's"), &ptoc_cpu::Options::default())
-        .expect("loop IR compiles");
+fn run_machine(prepared: &Prepared, args: &Args, vectors: ptoc_cpu::Vectors) -> Vec<Vec<u8>> {
+    let options = ptoc_cpu::Options { vectors, ..ptoc_cpu::Options::default() };
+    let kernel =
+        ptoc_cpu::compile(prepared.module.as_ref().expect("a target of PTO's"), &options).expect("loop IR compiles");
     let mut data: Vec<Vec<u8>> = args.tensors.iter().map(buffer).collect();
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
     let tensors: Vec<_> = data.iter_mut().map(|d| ptoc_exec::TensorArg::new(d)).collect();

@@ -136,6 +136,12 @@ impl Eval<'_> {
             }
             Op::Load { dst, ty, addr } => (*dst, self.load(*ty, addr, 0, stmt.span)?),
             Op::Store { ty, addr, value } => return self.store(*ty, addr, 0, self.regs[*value], stmt.span),
+            Op::Join { op, ty, addr, value } => {
+                let at = self.lane % PARTIALS as i64 * i64::from(ty.size());
+                let old = self.load(*ty, addr, at, stmt.span)?;
+                let new = arith::binary(*op, ty.reg(), old, self.regs[*value]);
+                return self.store(*ty, addr, at, new, stmt.span);
+            }
             Op::Atomic(atomic) => return self.atomic(atomic, stmt.span),
             Op::For(f) => return self.counted(f),
             Op::Lanes(lanes) => return self.lanes(lanes),

@@ -40,6 +40,7 @@ const EVERYTHING: &str = r#"  r2: i64 = const -9223372036854775808
     r23: f32 = load f32 t0[r0, stride r1, gather r21]
     r24: f32 = mul r22, r23
     store f32 s0[r0, stride -4], r24
+    join max f32 s1[r1], r24
   }
   while l1 {
     r25: bool = get m2

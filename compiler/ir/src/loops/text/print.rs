@@ -168,6 +168,9 @@ impl Printer {
             Op::Store { ty, addr, value } => {
                 put!(self, "store {} {}, {value}", ty.name(), address(addr));
             }
+            Op::Join { op, ty, addr, value } => {
+                put!(self, "join {} {} {}, {value}", op.name(), ty.name(), address(addr));
+            }
             Op::Atomic(a) => {
                 define(self, a.dst);
                 let unsigned = if a.unsigned { " unsigned" } else { "" };

@@ -100,7 +100,7 @@ impl Parser<'_> {
     /// A statement without regions, up to its span.
     fn flat(&mut self) -> Result<Op> {
         let token = self.peek();
-        let keywords = ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print"];
+        let keywords = ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "join"];
         if keywords.contains(&token.text) {
             self.advance();
         }
@@ -115,6 +115,13 @@ impl Parser<'_> {
                 let addr = self.addr()?;
                 self.expect(",")?;
                 Op::Store { ty, addr, value: self.reg()? }
+            }
+            "join" => {
+                let op = self.reduction()?;
+                let ty = self.mem_ty()?;
+                let addr = self.addr()?;
+                self.expect(",")?;
+                Op::Join { op, ty, addr, value: self.reg()? }
             }
             "break" => Op::Break(self.label()?),
             "continue" => Op::Continue(self.label()?),
@@ -319,12 +326,18 @@ impl Parser<'_> {
         Ok(Op::Contract(Box::new(contract)))
     }
 
-    fn reduce(&mut self) -> Result<Op> {
+    /// What joins two elements.
+    fn reduction(&mut self) -> Result<BinOp> {
         let token = self.peek();
         let Some(op) = BinOp::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
             return self.wanted("an operation");
         };
         self.advance();
+        Ok(op)
+    }
+
+    fn reduce(&mut self) -> Result<Op> {
+        let op = self.reduction()?;
         let ty = self.mem_ty()?;
         self.expect("(")?;
         let [rows, cols] = self.regs()?;

@@ -2,13 +2,18 @@
 
 use super::{Chain, Source};
 use crate::lower::code::Code;
-use crate::lower::matrix::Matrix;
-use crate::lower::pattern::{Function, Place, Read};
+use crate::lower::matrix::{Matrix, map};
+use crate::lower::pattern::{Function, Pattern, Place, Read};
+use crate::lower::reduce::{fixed, identity, loop_op, wide};
 use crate::lower::{Lower, ops};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{MemTy, Reg, Stride};
+use ptoc_ir::loops::{self, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
 use ptoc_ir::tile::{Region, Ty};
+use ptoc_isa::Reduce;
 use rustc_hash::FxHashMap;
+
+/// Bytes of a row of partials.
+const ROW_BYTES: i64 = PARTIALS as i64 * 4;
 
 /// Where an operand comes from: a part, or a matrix by its number.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,20 @@ struct Part {
     f: Function,
     /// Number of the matrix that takes the result.
     to: Option<usize>,
+    fold: Option<Fold>,
+    /// A reduction whose result nobody reads.
+    unused: bool,
+}
+
+/// The end of a reduction.
+#[derive(Clone, Copy)]
+struct Fold {
+    reduce: Reduce,
+    op: BinOp,
+    /// Number of the matrix of partials, a row of them for each row.
+    partials: usize,
+    /// What takes the results.
+    to: Matrix,
 }
 
 /// Places of a chain, each once.
@@ -60,6 +79,7 @@ impl Lower<'_> {
         let shape = self.pattern_shape(&first.pattern);
         let mut all = Matrices::default();
         let mut parts = Vec::with_capacity(chain.members.len());
+        let mut room = 0;
         for m in &chain.members {
             let p = &m.pattern;
             let mut sources = Vec::with_capacity(m.sources.len());
@@ -69,19 +89,83 @@ impl Lower<'_> {
                     Source::Memory(place, read) => From::Matrix(all.number(self, place, read)),
                 });
             }
-            let to = m.stored.then(|| all.number(self, p.dst, Read::Whole));
             let (copy, ty) = (self.copies(p), Ty::D(self.dtype(&p.dst)));
-            parts.push(Part { span: region[m.stmt].span, sources, ty, copy, f: self.function(p), to });
+            let (mut to, mut fold) = (None, None);
+            match (m.stored, p.fold) {
+                // Nobody looks at the result.
+                (false, Some(_)) => sources.clear(),
+                (true, Some(reduce)) => fold = Some(self.partials(p, reduce, &mut all, &mut room)),
+                (true, None) => to = Some(all.number(self, p.dst, Read::Whole)),
+                (false, None) => {}
+            }
+            parts.push(Part {
+                span: region[m.stmt].span,
+                sources,
+                ty,
+                copy,
+                f: self.function(p),
+                to,
+                fold,
+                unused: p.fold.is_some() && !m.stored,
+            });
         }
         let span = self.code.span;
+        let folds: Vec<(Span, Ty, Fold)> = parts.iter().filter_map(|p| Some((p.span, p.ty, p.fold?))).collect();
+        let partials = self.code.int(PARTIALS as i64);
+        for (span, ty, fold) in &folds {
+            self.code.span = *span;
+            let row = all.matrices[fold.partials];
+            let row = Matrix { cols: Stride::Const(4), ..row };
+            map(&mut self.code, (shape.0, partials), &row, &[], &mut |code, _| identity(code, *ty, fold.reduce));
+        }
         rows_of_chain(&mut self.code, shape, &all.matrices, &parts);
+        for (span, _, fold) in &folds {
+            self.code.span = *span;
+            self.results(fold, shape.0, &all.matrices[fold.partials]);
+        }
         self.code.span = span;
+    }
+
+    /// Room for the partials of a reduction, behind `room` bytes that are taken.
+    fn partials<'r>(&mut self, p: &Pattern<'r>, reduce: Reduce, all: &mut Matrices<'r>, room: &mut u64) -> Fold {
+        let dtype = self.dtype(&p.dst);
+        let rows = p.srcs.iter().find_map(|(s, _)| s.tile()).map_or(1, |t| t.rows);
+        let start = *room;
+        *room += u64::from(rows) * ROW_BYTES as u64;
+        let base = Base::Space(self.partial_space(*room));
+        let offset = self.code.int(start as i64);
+        let (rows, cols) = (Stride::Const(ROW_BYTES), Stride::Const(0));
+        // No place of the program's has this number.
+        all.places.push((p.dst, Read::Turned));
+        all.matrices.push(Matrix { base, offset, rows, cols, ty: wide(dtype), dtype });
+        let partials = all.matrices.len() - 1;
+        Fold { reduce, op: loop_op(reduce, dtype), partials, to: self.place(&p.dst, Read::Whole) }
+    }
+
+    /// Joins the partials of all rows, and writes the results.
+    fn results(&mut self, fold: &Fold, rows: Reg, partials: &Matrix) {
+        let cols = self.code.int(PARTIALS as i64);
+        let to = if fold.to.ty == partials.ty { &fold.to } else { partials };
+        self.code.emit(Op::Reduce(Box::new(loops::Reduce {
+            op: fold.op,
+            ty: partials.ty,
+            rows,
+            cols,
+            d: to.first(),
+            d_stride: fixed(to.rows),
+            a: partials.first(),
+            a_strides: (ROW_BYTES, 4),
+        })));
+        if fold.to.ty != partials.ty {
+            let one = self.code.int(1);
+            map(&mut self.code, (rows, one), &fold.to, &[*partials], &mut |_, v| v[0]);
+        }
     }
 }
 
 /// The nest: lanes along the rows, or down the columns if elements are neighbours there.
 fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
-    if down(code, (rows, cols), matrices) {
+    if parts.iter().all(|p| p.fold.is_none()) && down(code, (rows, cols), matrices) {
         let turned: Vec<Matrix> = matrices.iter().map(|m| m.transposed()).collect();
         nest(code, (cols, rows), &turned, parts);
     } else {
@@ -102,6 +186,7 @@ fn down(code: &Code, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
 
 fn nest(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
     if let Some(n) = code.known(cols)
+        && parts.iter().all(|p| p.fold.is_none())
         && matrices.iter().all(|m| m.flat(n))
     {
         let count = code.times(rows, n);
@@ -181,6 +266,9 @@ fn body(code: &mut Code, matrices: &[Matrix], parts: &[Part]) {
     }
     for (n, part) in parts.iter().enumerate() {
         code.span = part.span;
+        if part.unused {
+            continue;
+        }
         if part.copy {
             // Only what is stored is there: others go to the operand itself.
             let Some(to) = part.to.map(|t| matrices[t]) else { continue };
@@ -194,6 +282,12 @@ fn body(code: &mut Code, matrices: &[Matrix], parts: &[Part]) {
                     code.store(to.ty, to.lane(), value);
                 }
             }
+            continue;
+        }
+        if let Some(fold) = part.fold {
+            let value = b.value(code, parts, part.sources[0]);
+            let row = matrices[fold.partials];
+            code.emit(Op::Join { op: fold.op, ty: row.ty, addr: row.first(), value });
             continue;
         }
         let inputs: Vec<Reg> = part.sources.iter().map(|s| b.value(code, parts, *s)).collect();

@@ -6,6 +6,9 @@
 //! Arithmetic on scalars between the instructions goes in front: it reads no memory. Checks and everything else that
 //! has an effect ends a chain, so what happens before it and behind it stays there.
 //!
+//! Reductions of rows end chains: an element goes to its partial as soon as it is there (`Op::Join` of loop IR), and behind
+//! the nest the partials of all rows are joined and the results written. So nothing else of the chain may look at those.
+//!
 //! Two kinds of stores disappear ([`webs`]). A result that only instructions of its own chain read stays a register,
 //! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile if
 //! all readers can read the array instead; arguments do not overlap.
@@ -17,12 +20,18 @@ pub(super) use webs::Uses;
 
 use super::Lower;
 use super::pattern::{Pattern, Place, Read};
+use ptoc_ir::loops::LTy;
 use ptoc_ir::tile::{AddrKind, Op, Region, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
+use ptoc_tensor::DType;
 use webs::{Web, Webs};
 
 /// Instructions of a chain: as many as registers and pointers serve well.
 const LONGEST: usize = 32;
+
+/// Columns from which on partials are worth their way through memory, and most rows of them.
+const WIDE: u32 = 64;
+const MOST_ROWS: u32 = 128;
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -106,7 +115,7 @@ struct Planner<'a, 'k, 'r> {
 impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
     fn new(lower: &'a Lower<'k>, region: &'r Region) -> Planner<'a, 'k, 'r> {
         let pattern = |op: &'r Op| match op {
-            Op::Inst(inst) => Pattern::of(inst).filter(|p| lower.chainable(p)),
+            Op::Inst(inst) => Pattern::with_folds(inst).filter(|p| lower.chainable(p)),
             _ => None,
         };
         let patterns: Vec<_> = region.iter().map(|s| pattern(&s.op)).collect();
@@ -175,7 +184,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.lower.same_storage(d, tile));
         if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
             // What another name was given to, or what was written at other indices, is not at hand.
-            let same = m.pattern.dst.tile() == Some(tile) && read == Read::Whole;
+            let same = m.pattern.dst.tile() == Some(tile) && read == Read::Whole && m.pattern.fold.is_none();
             // Where the storage is free again already, its last name does not matter.
             let gone = !m.stored && m.pattern.dst.tile().is_some_and(|d| d.tile != tile.tile);
             if same {
@@ -210,6 +219,14 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             m.sources.iter().filter_map(place).collect()
         };
         let l = self.lower;
+        // A fold writes last of all, its result only.
+        let fold = |m: &Member<'r>| m.pattern.fold.is_some();
+        if fold(before) && before.stored && after.stored && !fold(after) {
+            let meet = |w: &TileRef, v: &TileRef| l.same_storage(w, v);
+            if before.pattern.dst.tile().zip(after.pattern.dst.tile()).is_some_and(|(w, v)| meet(w, v)) {
+                return true;
+            }
+        }
         if before.stored {
             let w = &before.pattern.dst;
             let read_again = reads(after).iter().any(|(r, _)| match (w, r) {
@@ -218,6 +235,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
                 _ => false,
             });
             let written_again = after.stored
+                && !fold(after)
                 && match (w, &after.pattern.dst) {
                     (Place::Tile(w), Place::Tile(v)) => l.entangled(v, w),
                     (Place::View(w), Place::View(v)) => w.tensor == v.tensor,
@@ -228,6 +246,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             }
         }
         after.stored
+            && !fold(after)
             && reads(before).iter().any(|(r, how)| match (&after.pattern.dst, r) {
                 (Place::Tile(w), Place::Tile(r)) => l.entangled(w, r) || (*how != Read::Whole && l.same_storage(w, r)),
                 (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
@@ -241,6 +260,9 @@ impl Lower<'_> {
         let shape = p.shape()?;
         let column = self.defs.number(shape.1) == Some(1);
         let order = |t: &TileRef| self.kernel.tiles[t.tile].ty.order;
+        if p.fold.is_some() {
+            return Some(Key { shape, down: column });
+        }
         let turned =
             p.dst.tile().is_some_and(|t| order(t) == Order::Dn && self.kernel.tiles[t.tile].ty.loc == Loc::Vec);
         Some(Key { shape, down: column || turned })
@@ -269,7 +291,17 @@ impl Lower<'_> {
                 && !elsewhere
                 && !products.stores.contains_key(&t.tile)
         };
+        let foldable = |t: &TileRef| {
+            let data = &self.kernel.tiles[t.tile];
+            let narrow = super::memory::mem_ty(data.ty.dtype).reg() != LTy::I64 && data.ty.dtype != DType::Bool;
+            let (rows, cols) = (t.rows <= MOST_ROWS, t.cols >= WIDE && self.defs.number(shape.1) != Some(1));
+            narrow && rows && cols && data.ty.order == Order::Nd
+        };
+        if p.fold.is_some() && !p.srcs.iter().all(|(s, _)| s.tile().is_some_and(foldable)) {
+            return false;
+        }
         let apart = |t: &TileRef, read: Read| match &p.dst {
+            Place::Tile(_) if p.fold.is_some() => true,
             Place::Tile(d) => !self.entangled(d, t) && (read == Read::Whole || !self.same_storage(d, t)),
             Place::View(_) => true,
         };
