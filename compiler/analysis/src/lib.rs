@@ -13,6 +13,7 @@ pub mod index;
 mod layout_codes;
 mod modules;
 mod names;
+mod ranges;
 mod value;
 mod window;
 

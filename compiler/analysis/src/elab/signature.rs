@@ -231,7 +231,8 @@ impl<'a> Elab<'a> {
         tensors.retain(|t| t.dir != TensorDir::Scratch);
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
-        let (kernel, trail) = b.finish_with_trail();
+        let (mut kernel, trail) = b.finish_with_trail();
+        crate::ranges::settle(&mut kernel);
         let debug = DebugInfo::new(self.env.take_entered(), trail);
         Ok(Instance { kernel, tensors, scalars, statics, fixed, ensures, conditions, debug })
     }

@@ -25,10 +25,8 @@ impl Walk<'_> {
                     }
                 }
                 Place::View(t, ..) | Place::Element(t, _) | Place::Tensor(t) if !self.shared_tensor(t) => None,
-                Place::View(t, view, cap) => {
-                    Some(self.areas.id(Area::Part(Part::window(code, t, view, cap, &state.assumed))))
-                }
-                Place::Element(t, offset) => Some(self.areas.id(Area::Part(Part::element(code, t, offset)))),
+                Place::View(t, view, cap) => Some(self.areas.id(Area::Part(Part::window(code, state, t, view, cap)))),
+                Place::Element(t, offset) => Some(self.areas.id(Area::Part(Part::element(code, state, t, offset)))),
                 Place::Tensor(t) => Some(self.areas.id(Area::Part(Part::anywhere(t)))),
             };
             areas.extend(area.map(|a| (touch.kind, a, n)));

@@ -11,6 +11,8 @@ use std::rc::Rc;
 
 /// Numbers of comparisons up to this one are worth iterations of their own.
 const SMALL: i64 = 16;
+/// Iterations of a loop that are walked through step by step, where that is worth it.
+const STEPWISE: i64 = 128;
 /// Periods above this one are not followed.
 const LONGEST_PERIOD: i64 = 720;
 
@@ -63,6 +65,8 @@ pub(super) struct Loop {
     pub(super) leave: usize,
     /// Iterations after which everything is as before.
     pub(super) period: i64,
+    /// It is short, of known length, and inside of nothing else: every iteration is walked through, and places have numbers.
+    pub(super) stepwise: bool,
 }
 
 /// A loop that counts by one.
@@ -151,6 +155,26 @@ pub(super) struct Code<'k> {
 }
 
 impl<'k> Code<'k> {
+    /// The same with short loops of known length step by step; `None`: there are none.
+    pub(super) fn stepwise(kernel: &'k Kernel) -> Option<Code<'k>> {
+        let mut code = Code::new(kernel);
+        let number = |v: Value| match code.defs[code.root(v)] {
+            Def::Const(n) => n.constant(),
+            _ => None,
+        };
+        let short = |l: &Loop| {
+            let counted = l.counted?;
+            let length = number(counted.hi)?.checked_sub(number(counted.lo?)?)?;
+            (length <= STEPWISE).then_some(())
+        };
+        let alone: Vec<bool> = code.loops.iter().map(|l| short(l).is_some()).collect();
+        // A loop and all those around it.
+        let with_outer = |n: usize| (0..=n).filter(|&o| code.loops[o].end > n).all(|o| alone[o]);
+        let all: Vec<bool> = (0..alone.len()).map(with_outer).collect();
+        code.loops.iter_mut().zip(&all).for_each(|(l, s)| l.stepwise = *s);
+        all.contains(&true).then_some(code)
+    }
+
     /// Periods, and how many iterations are told apart.
     pub(super) fn numbers(&mut self, wanted: &FxHashSet<Value>) {
         let mut moduli: Vec<i64> = Vec::new();

@@ -24,6 +24,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
         .map_or_else(|| data.map_or("an event".to_owned(), |d| format!("`{}`", d.name)), |e| text::element(walk, e));
     let ring = data.filter(|d| matches!(d.purpose, Purpose::RingFull | Purpose::RingEmpty));
     let word = data.map_or("barrier", |d| d.word(&sync));
+    let anew = text::begins_anew(walk, f);
     let (id, message, label) = match &f.fault {
         Fault::Order(Wrong::Down) => match ring {
             Some(d) => ring_waits(walk, d, &what, f),
@@ -43,6 +44,17 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
                 None => format!("{what} is set although it is still up: no `wait` has taken it down"),
             },
             format!("the second `{word}`"),
+        ),
+        Fault::Order(Wrong::Unordered(..)) if anew.is_some() => (
+            codes::FLAG_RAISED_TWICE,
+            format!(
+                "ring `{}` may begin anew before the iteration before is done with it",
+                data.map_or("", |d| d.name.as_str())
+            ),
+            format!(
+                "declared in each iteration of {}, and nothing orders one of them after the other",
+                anew.map_or_else(String::new, |l| text::loop_name(walk, l))
+            ),
         ),
         Fault::Order(Wrong::Unordered(..)) => (
             codes::FLAG_RAISED_TWICE,
@@ -166,6 +178,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
     d = d.with_label(label);
     if let Some((other, before)) = &f.other
         && *other != f.site
+        && anew.is_none()
     {
         let when = text::iterations(walk, (*other as usize, before), (f.site as usize, &f.at));
         let text = match (&f.fault, when) {
@@ -184,7 +197,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
         };
         d = d.with_secondary(text::span(walk, *other), text);
     }
-    if let Some(data) = data {
+    if let Some(data) = data.filter(|_| anew.is_none()) {
         d = d.with_secondary(data.span, declared(data));
     }
     if let Some(at) = below {
@@ -285,6 +298,11 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
         }
         Fault::Order(Wrong::Unordered(..)) => {
             let (from, to) = data.map_or(("S", "S"), |d| (d.from.name(), d.to.name()));
+            if text::begins_anew(walk, f).is_some() {
+                return d.with_note(format!(
+                    "all slots are free at the declaration, says {from}; it may say so while {to} still waits for the last release of the iteration before"
+                ));
+            }
             d.with_note(format!("{from} may run ahead of {to}, and a flag that is up already counts once"))
         }
         Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
@@ -376,6 +394,9 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         (Fault::LeftUp, false) => d.with_help(format!("pipe {to} has to wait for `{one}` once for each `set`, on the same paths")),
         (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
         (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("pipe {to} has to wait for `{one}` between the two")),
+        (Fault::Order(Wrong::Unordered(..)), true) if text::begins_anew(walk, f).is_some() => {
+            d.with_help("declare the ring before the loop".to_owned())
+        }
         (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
             "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and take them in turn"
         )),
@@ -402,7 +423,7 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
             d.with_help(if *pending < declared {
                 let come = declared - pending;
                 match tried {
-                    Some(Advice::Arrivals(_)) => format!("{come} of {declared} arrivals come: declare `arrivals = {come}`"),
+                    Some(Advice::Arrivals) => format!("{come} of {declared} arrivals come: declare `arrivals = {come}`"),
                     _ => format!("{come} of {declared} arrivals come: some are missing, or too many are declared"),
                 }
             } else {

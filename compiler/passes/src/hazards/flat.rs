@@ -239,7 +239,7 @@ impl<'k> Flat<'k> {
         if let Some(counted) = counted {
             self.code.home.insert(counted.index, id);
         }
-        self.code.loops.push(Loop { counted, slot, end: 0, head: 0, leave: 0, period: 1 });
+        self.code.loops.push(Loop { counted, slot, end: 0, head: 0, leave: 0, period: 1, stepwise: false });
         self.labels.push(Target { label, loop_id: Some(id), breaks: Vec::new(), continues: Vec::new() });
         self.around.push(id);
         self.push(Step::Enter(id));

@@ -8,6 +8,7 @@ use super::bytes::Meet;
 use super::code::{Code, Def};
 use super::domain::{MAX, MIN, Num};
 use super::poly::{Poly, constant, poly};
+use super::state::State;
 use ptoc_ir::tile::{TensorId, Value, ViewRef};
 use ptoc_isa::BinOp;
 
@@ -24,13 +25,26 @@ pub(super) struct Part {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Place {
-    strides: (Value, Value),
+    wide: Wide,
+    /// In steps of the wide stride, and of the other one, which is 1.
     row: Poly,
     col: Poly,
+    /// At most so many.
     rows: i64,
     cols: i64,
+    /// At least so many are touched.
+    least: (i64, i64),
     /// Iterations that have passed since.
     age: u32,
+}
+
+/// The stride that is not 1, which tells rows from columns.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Wide {
+    Number(i64),
+    Value(Value),
+    /// There is none: elements are only numbered.
+    None,
 }
 
 impl Part {
@@ -41,59 +55,44 @@ impl Part {
     /// The window `view`, of at most `cap` rows and columns.
     pub(super) fn window(
         code: &Code,
+        state: &State,
         tensor: TensorId,
         view: &ViewRef,
         cap: Option<(u32, u32)>,
-        assumed: &[(Value, Num)],
     ) -> Part {
         let place = cap.and_then(|cap| {
             let &[s0, s1] = &view.strides[..] else { return None };
-            let offset = under(code, poly(code, view.offset, 0)?, assumed)?;
-            // The one that is not 1 tells rows from columns.
+            let offset = under(code, offset(code, state, view.offset)?, &state.assumed)?;
+            // One row, or one column of steps of 1, has no wide stride of its own.
             let (wide, flip) = match (constant(code, s0), constant(code, s1)) {
-                (_, Some(1)) => (s0, false),
-                (Some(1), _) => (s1, true),
+                (_, Some(1)) => (Some(s0).filter(|_| cap.0 > 1), false),
+                (Some(1), _) => (Some(s1).filter(|_| cap.1 > 1), true),
                 _ => return None,
             };
-            let (mut row, mut col) = (Poly::number(0), Poly::number(0));
-            match constant(code, wide) {
-                Some(n) if n > 0 => {
-                    for (symbols, k) in offset.terms {
-                        let part = if k % n == 0 { &mut row } else { &mut col };
-                        part.terms.push((symbols, if k % n == 0 { k / n } else { k }));
-                    }
-                    (row.lo, col.lo) = (offset.lo.div_euclid(n), offset.lo.rem_euclid(n));
-                }
-                _ => {
-                    let by = poly(code, wide, 0)?;
-                    let [(symbols, 1)] = &by.terms[..] else { return None };
-                    for (mut term, k) in offset.terms {
-                        let whole = symbols.iter().all(|s| match term.iter().position(|t| t == s) {
-                            Some(at) => {
-                                term.remove(at);
-                                true
-                            }
-                            None => false,
-                        });
-                        match (whole, term.is_empty()) {
-                            (true, true) => row.lo += k,
-                            (true, false) => row.terms.push((term, k)),
-                            // A part of the stride alone: the terms were taken out one by one.
-                            (false, _) if symbols.len() > 1 => return None,
-                            (false, _) => col.terms.push((term, k)),
-                        }
-                    }
-                    col.lo = offset.lo;
+            let (wide, row, col) = match wide {
+                Some(wide) => split(code, offset, wide)?,
+                None => by_width(code, tensor, offset),
+            };
+            let &[valid_rows, valid_cols] = &view.shape[..] else { return None };
+            // A window without rows or columns is none.
+            let least = |v: Value, most: u32| constant(code, v).map_or(1, |n| n.clamp(1, i64::from(most)));
+            let (rows, cols) = ((cap.0, least(valid_rows, cap.0)), (cap.1, least(valid_cols, cap.1)));
+            let (rows, cols) = if flip { (cols, rows) } else { (rows, cols) };
+            if let Wide::Number(n) = wide {
+                // A row that goes on in the next one, or starts beyond its end.
+                let start = col.bounds(code, state);
+                let beyond = start.1.is_some_and(|last| last >= n) || start.0.is_some_and(|first| first + cols.1 > n);
+                if beyond || n == 1 && cols.0 > 1 {
+                    return None;
                 }
             }
-            (row.hi, col.hi) = (row.lo, col.lo);
-            let (rows, cols) = if flip { (cap.1, cap.0) } else { cap };
             Some(Place {
-                strides: (s0, s1),
-                row: row.normal()?,
-                col: col.normal()?,
-                rows: i64::from(rows),
-                cols: i64::from(cols),
+                wide,
+                row,
+                col,
+                rows: i64::from(rows.0),
+                cols: i64::from(cols.0),
+                least: (rows.1, cols.1),
                 age: 0,
             })
         });
@@ -101,18 +100,12 @@ impl Part {
     }
 
     /// One element.
-    pub(super) fn element(code: &Code, tensor: TensorId, offset: Value) -> Part {
-        let place = poly(code, offset, 0).map(|col| Place {
-            strides: (offset, offset),
-            row: Poly::number(0),
-            col,
-            rows: 1,
-            cols: 1,
-            age: 0,
-        });
-        // Elements are compared with elements only.
-        let unit = Value::from_u32(0);
-        Part { tensor, place: place.map(|p| Place { strides: (unit, unit), ..p }) }
+    pub(super) fn element(code: &Code, state: &State, tensor: TensorId, at: Value) -> Part {
+        let place = || {
+            let (wide, row, col) = by_width(code, tensor, under(code, offset(code, state, at)?, &state.assumed)?);
+            Some(Place { wide, row, col, rows: 1, cols: 1, least: (1, 1), age: 0 })
+        };
+        Part { tensor, place: place() }
     }
 
     pub(super) fn meet(&self, other: &Part) -> Meet {
@@ -120,18 +113,20 @@ impl Part {
             return Meet::No;
         }
         let (Some(a), Some(b)) = (&self.place, &other.place) else { return Meet::Maybe };
-        if a.strides != b.strides {
+        if a.wide != b.wide {
             return Meet::Maybe;
         }
-        let apart = |x: &Poly, y: &Poly, nx: i64, ny: i64| {
+        // Apart for certain, common for certain.
+        let compared = |x: &Poly, y: &Poly, (nx, lx): (i64, i64), (ny, ly): (i64, i64)| {
             if x.terms != y.terms {
                 return (false, false);
             }
             let low = if x.lo == MIN || y.hi == MAX { MIN } else { x.lo - y.hi };
             let high = if x.hi == MAX || y.lo == MIN { MAX } else { x.hi - y.lo };
-            (low >= ny || high <= -nx, low == 0 && high == 0)
+            (low >= ny || high <= -nx, low > -lx && high < ly)
         };
-        let (rows, cols) = (apart(&a.row, &b.row, a.rows, b.rows), apart(&a.col, &b.col, a.cols, b.cols));
+        let rows = compared(&a.row, &b.row, (a.rows, a.least.0), (b.rows, b.least.0));
+        let cols = compared(&a.col, &b.col, (a.cols, a.least.1), (b.cols, b.least.1));
         if rows.0 || cols.0 {
             Meet::No
         } else if rows.1 && cols.1 {
@@ -161,6 +156,75 @@ impl Part {
             _ => Part { tensor: self.tensor, place: None },
         }
     }
+}
+
+/// The number of an element, with numbers for what changes only with loops that are taken step by step.
+fn offset(code: &Code, state: &State, v: Value) -> Option<Poly> {
+    let symbolic = poly(code, v, 0)?;
+    let number = |s: Value| {
+        let stepwise = code.home.get(&s).is_some_and(|&l| code.loops[l].stepwise);
+        if stepwise { state.value(code, s).constant() } else { None }
+    };
+    if !symbolic.symbols().any(|s| number(s).is_some()) {
+        return Some(symbolic);
+    }
+    let mut out = Poly::number(0);
+    for (symbols, n) in &symbolic.terms {
+        let mut term = Poly::number(*n);
+        for &s in symbols {
+            term = term.product(&number(s).map_or_else(|| Poly::symbol(s), Poly::number))?;
+        }
+        out = out.add(term)?;
+    }
+    out.add(Poly { terms: Vec::new(), ..symbolic })
+}
+
+/// The number of an element of a tensor as its row and column, if it is a matrix.
+fn by_width(code: &Code, tensor: TensorId, offset: Poly) -> (Wide, Poly, Poly) {
+    let rows = match code.kernel.tensors[tensor].shape[..] {
+        [_, width] => split(code, offset.clone(), width),
+        _ => None,
+    };
+    rows.unwrap_or((Wide::None, Poly::number(0), offset))
+}
+
+/// The number of an element as a row and a column of rows that are `wide` elements apart.
+fn split(code: &Code, offset: Poly, wide: Value) -> Option<(Wide, Poly, Poly)> {
+    let (mut row, mut col) = (Poly::number(0), Poly::number(0));
+    let wide = match constant(code, wide) {
+        Some(n) if n > 0 => {
+            for (symbols, k) in offset.terms {
+                let part = if k % n == 0 { &mut row } else { &mut col };
+                part.terms.push((symbols, if k % n == 0 { k / n } else { k }));
+            }
+            (row.lo, col.lo) = (offset.lo.div_euclid(n), offset.lo.rem_euclid(n));
+            Wide::Number(n)
+        }
+        _ => {
+            let by = poly(code, wide, 0)?;
+            let [(symbols, 1)] = &by.terms[..] else { return None };
+            for (mut term, k) in offset.terms {
+                let whole = symbols.iter().all(|s| match term.iter().position(|t| t == s) {
+                    Some(at) => {
+                        term.remove(at);
+                        true
+                    }
+                    None => false,
+                });
+                match (whole, term.is_empty()) {
+                    (true, true) => row.lo += k,
+                    (true, false) => row.terms.push((term, k)),
+                    // A part of the stride alone: the terms were taken out one by one.
+                    (false, _) if symbols.len() > 1 => return None,
+                    (false, _) => col.terms.push((term, k)),
+                }
+            }
+            col.lo = offset.lo;
+            Wide::Value(code.root(wide))
+        }
+    };
+    (row.hi, col.hi) = (row.lo, col.lo);
+    Some((wide, row.normal()?, col.normal()?))
 }
 
 /// The same with what was assumed: a difference that is a known number gives one symbol in terms of the others.

@@ -65,7 +65,7 @@ impl Walk<'_> {
         if let (Mode::First, Some(start), Some(at)) = (state.modes[l], start, j.constant()) {
             let passed = at - start;
             // Worth it only if there is something in between.
-            let long = length.is_none_or(|n| n - at > 2 * period + told);
+            let long = !this.stepwise && length.is_none_or(|n| n - at > 2 * period + told);
             if passed == told {
                 state.before.insert(l, Rc::new(state.vars.clone()));
             }

@@ -32,6 +32,7 @@ mod poly;
 mod relations;
 mod repair;
 mod report;
+mod retype;
 mod starts;
 mod state;
 mod text;
@@ -67,7 +68,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         return Vec::new();
     }
     let kernel = &*starts::from_zero(kernel);
-    let code = Code::new(kernel);
+    let code = suited(kernel, target);
     let Some(mut walk) = Walk::new(&code, target) else {
         let message = "hazards are not looked for: there are more pipes, roles and events than are followed";
         return vec![
@@ -84,7 +85,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     let mut roles_told = false;
     while out.len() < TOLD {
         let shown = witness::confirm(&code, target, &told, &mut findings);
-        let Some(first) = first(&findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
+        let Some(first) = first(&walk, &findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
         told.add(&walk, first);
         // What roles do in the wrong order is one mistake, whatever they wait for.
         let in_order = below::below(&walk, first).is_none();
@@ -97,13 +98,23 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         let left = rest.findings();
         let others: Vec<_> = before.iter().chain(&left).map(|f| repair::seen(&walk, f)).collect();
         let repair = if in_order { repair::find(&walk, first, &others, target, author) } else { None };
-        let tried = if in_order && repair.is_none() { repair::advice(&walk, first, &others, target) } else { None };
-        let diagnostic = report::diagnostic(&walk, first, repair.as_ref(), tried);
+        let open = in_order && repair.is_none();
+        let retyped = if open { retype::find(&walk, first, &others, target, author) } else { None };
+        let tried =
+            if in_order && repair.is_none() { repair::advice(&walk, first, &others, target, author) } else { None };
+        let diagnostic = match &retyped {
+            Some(retyped) => retype::told(report::diagnostic(&walk, first, None, None), retyped),
+            None => report::diagnostic(&walk, first, repair.as_ref(), tried),
+        };
         let gone = |f: &&Finding| f.sure && f.key() != first.key() && left.iter().all(|r| r.key() != f.key());
         let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
         out.push(diagnostic);
         before.push(first.clone());
         findings = left;
+        if let Some(retyped) = retyped {
+            // What is right with the other pipes is the same mistake.
+            findings.retain(|f| retyped.left.contains(&repair::seen(&walk, f)));
+        }
         if roles_told {
             findings.retain(|f| below::below(&walk, f).is_none());
         }
@@ -116,17 +127,33 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     out
 }
 
+/// The kernel as it is walked through: with its short loops step by step, if that leaves less in doubt.
+fn suited<'k>(kernel: &'k Kernel, target: &Target) -> Code<'k> {
+    let code = Code::new(kernel);
+    let Some(mut walk) = Walk::new(&code, target) else { return code };
+    let end = walk.run();
+    if end.is_ok() && walk.findings().iter().all(|f| f.sure) {
+        return code;
+    }
+    let Some(stepwise) = Code::stepwise(kernel) else { return code };
+    let done = Walk::new(&stepwise, target).is_some_and(|mut walk| walk.run().is_ok());
+    if done { stepwise } else { code }
+}
+
 /// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not known
 /// matters only where nothing is known to be wrong.
-fn first<'f>(findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
+fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
     let sure = shown.iter().find_map(|key| findings.iter().find(|f| f.sure && f.key() == *key));
+    // Where bytes are announced that are not those that come, what is read too early follows from that.
+    let cause = |f: &'f Finding| findings.iter().find(|g| g.sure && g.is_of_bytes() && walk.explains(g, f));
+    let sure = sure.map(|f| cause(f).unwrap_or(f));
     let unsure = |unknown: bool| findings.iter().find(move |f| !f.sure && f.fault.is_unknown() == unknown);
     sure.or_else(|| unsure(false)).or_else(|| unsure(true).filter(|_| !wrong))
 }
 
 /// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.
 fn found(kernel: &Kernel, target: &Target) -> Option<Vec<repair::Seen>> {
-    let code = Code::new(kernel);
+    let code = suited(kernel, target);
     let mut walk = Walk::new(&code, target)?;
     walk.run().ok()?;
     Some(walk.findings().iter().map(|f| repair::seen(&walk, f)).collect())

@@ -1,6 +1,7 @@
 //! Where a repair stands in the source. A synchronisation is a statement, so it goes before or after one: not into the
 //! middle of an expression, a condition or a library's function.
 
+use super::find::Finding;
 use super::repair::{Change, How};
 use super::text;
 use super::walk::Walk;
@@ -95,6 +96,38 @@ pub(super) fn within(walk: &Walk, change: &Change, author: &dyn Author) -> Spell
     Spelled { inside: run.is_some(), edits: edits.unwrap_or_default(), part, text }
 }
 
+/// A new event between two accesses of which the first is a part of the expression that the second one is: the part gets a
+/// name and a statement, and the event stands behind it.
+pub(super) fn apart(walk: &Walk, finding: &Finding, author: &dyn Author) -> Option<Spelled> {
+    let (second, first) = (finding.site as usize, finding.other.as_ref()?.0 as usize);
+    let (a, b) = (&walk.code.sites[first], &walk.code.sites[second]);
+    let (part, whole) = (a.stmt.span, b.stmt.span);
+    let run = run(walk, second, author)?;
+    let level = run.level;
+    let inside = part != whole && part.start < part.end && run.statement.span.contains(part);
+    let beside = a.path.len() == level + 1 && b.path.len() == level + 1 && a.path[..level] == b.path[..level];
+    if !inside || !beside {
+        return None;
+    }
+    // What comes before the part comes before it still: it belongs to the part.
+    let region = region(walk, &a.path[..=level])?;
+    let before = region.get(run.first..a.path[level].1)?;
+    if !before.iter().all(|s| quiet(&s.op) || part.contains(s.span)) {
+        return None;
+    }
+    let kernel = walk.code.kernel;
+    let (name, event) = (text::fresh(kernel, "part"), text::fresh(kernel, "ready"));
+    let (own, declared) = (author.text(part)?, text::declaration(&event, a.pipe?, b.pipe?));
+    let order = format!("let {name} = {own}; {declared} set({event}); wait({event}); ");
+    let short = own.len() <= SHOWN && !own.contains('\n');
+    Some(Spelled {
+        text: Some(format!("{declared} set({event}); wait({event});")),
+        edits: vec![insertion(run.statement.span.start, part, order), Edit { span: part, text: name }],
+        inside: true,
+        part: Some(if short { format!("`{own}`") } else { "the part before it".to_owned() }),
+    })
+}
+
 /// The code of a statement of the source.
 struct Run {
     statement: Statement,
@@ -121,16 +154,31 @@ fn run(walk: &Walk, site: usize, author: &dyn Author) -> Option<Run> {
         region = owner.op.regions().nth(site.path.get(level)?.0)?;
     }
     let first = region.iter().position(of)?;
-    let last = region.iter().rposition(of)?;
+    let ring = declares(walk, site.stmt);
+    let last = match ring {
+        // What it does at the end of its block stands there too.
+        Some(_) => first + region[first..].iter().take_while(|s| of(s) || s.op.is_pure()).count() - 1,
+        None => region.iter().rposition(of)?,
+    };
     let code = &region[first..=last];
     let whole = code.iter().all(|s| of(s) || s.op.is_pure());
-    (whole && copies(&walk.code.kernel.body, site.stmt) == 1).then(|| Run {
+    let copies = ring.unwrap_or_else(|| copies(&walk.code.kernel.body, site.stmt));
+    (whole && copies == 1).then(|| Run {
         statement,
         level,
         first,
         last,
         impure: code.iter().filter(|s| !s.op.is_pure()).count(),
     })
+}
+
+/// Does the statement belong to the declaration of a ring? Then how many rings are declared there.
+fn declares(walk: &Walk, stmt: &Stmt) -> Option<usize> {
+    let Op::Sync(op) = &stmt.op else { return None };
+    let events = &walk.code.kernel.events;
+    let ring = &events[op.event()?.event];
+    let here = ring.purpose != Purpose::Author && ring.span == stmt.span;
+    here.then(|| events.values().filter(|e| e.span == ring.span && e.purpose == ring.purpose).count())
 }
 
 /// Statements like this one that come of the same place of the source.

@@ -99,26 +99,32 @@ pub(super) fn find(
 }
 
 /// What mends a finding in general, tried on the kernel as a change is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Advice {
-    /// A new event, set after the first access and waited for before the second.
-    NewEvent,
-    /// The barrier declares so many arrivals.
-    Arrivals(u32),
+    /// A new event, set after the first access and waited for before the second. Of two that are one statement of the source
+    /// how it is taken apart.
+    NewEvent(Option<Spelled>),
+    /// The barrier declares as many arrivals as come.
+    Arrivals,
 }
 
 /// Advice after which the finding is gone, and nothing is left but `others`.
-pub(super) fn advice(walk: &Walk, finding: &Finding, others: &[Seen], target: &Target) -> Option<Advice> {
+pub(super) fn advice(
+    walk: &Walk,
+    finding: &Finding,
+    others: &[Seen],
+    target: &Target,
+    author: &dyn Author,
+) -> Option<Advice> {
     let own = seen(walk, finding);
     let (kernel, advice) = match &finding.fault {
-        Fault::Race { .. } => (with_event(walk, finding)?, Advice::NewEvent),
+        Fault::Race { .. } => (with_event(walk, finding)?, Advice::NewEvent(places::apart(walk, finding, author))),
         Fault::Order(Wrong::Stuck { pending, .. }) => {
             let (event, _) = walk.carried.elements[finding.element? as usize];
             let mut kernel = walk.code.kernel.clone();
             let EventKind::Barrier { arrivals } = &mut kernel.events[event].kind else { return None };
             *arrivals = arrivals.checked_sub(*pending).filter(|n| *n > 0)?;
-            let advice = Advice::Arrivals(*arrivals);
-            (kernel, advice)
+            (kernel, Advice::Arrivals)
         }
         _ => return None,
     };
@@ -197,6 +203,10 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             near.truncate(8);
             near.into_iter().for_each(|s| push(SyncOp::Set(e), s, How::After));
             push(*op, site, How::Without);
+        }
+        // All pipes meet before the ring begins anew.
+        Fault::Order(Wrong::Unordered(..)) if text::begins_anew(walk, f).is_some() => {
+            push(SyncOp::Barrier(None), site, How::Before);
         }
         Fault::LeftUp | Fault::Order(Wrong::Up(_)) => {
             let first = match &f.fault {

@@ -1,14 +1,16 @@
 //! Findings as diagnostics: what happens, where, in which iterations, and what mends it.
 
+use super::code::Def;
 use super::faults;
 use super::find::{Fault, Finding};
+use super::places::Spelled;
 use super::repair::{Advice, How, Repair};
 use super::text;
 use super::touch::{Kind, What as Place};
 use super::walk::{GivenUp, Walk};
 use crate::memories;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
-use ptoc_ir::tile::{Op, Purpose, TileRef};
+use ptoc_ir::tile::{Op, Purpose, SyncOp, TileRef, Value};
 use ptoc_isa::Loc;
 
 /// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as `tried`
@@ -61,7 +63,14 @@ pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
 fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
     let change = &repair.change;
     let data = change.op.event().map(|e| &walk.code.kernel.events[e.event]);
-    let near = text::operation(&walk.code.sites[change.site].stmt.op);
+    let near = match &walk.code.sites[change.site].stmt.op {
+        // What a ring does where it is declared.
+        Op::Sync(op) if matches!(change.op, SyncOp::Barrier(_)) => match op.event() {
+            Some(e) => format!("the declaration of `{}`", walk.code.kernel.events[e.event].name),
+            None => text::operation(&Op::Sync(*op)),
+        },
+        op => text::operation(op),
+    };
     if let Some(data) = data.filter(|d| d.purpose != Purpose::Author) {
         let word = data.word(&change.op);
         let help = match change.how {
@@ -184,8 +193,10 @@ fn race(
     if !f.sure {
         let why = if f.decided {
             "conditions on the path decide whether both happen; that they exclude each other is not known"
-        } else {
+        } else if [s, t].iter().any(|s| by_launch(code, s)) {
             "which bytes are touched depends on numbers that only the launch knows"
+        } else {
+            "which bytes are touched is not followed through all iterations"
         };
         d = d.with_note(format!("{why}; the interpreter finds it in a run where it happens"));
     } else if (s.role, s.pipe) == (t.role, t.pipe) {
@@ -199,9 +210,21 @@ fn race(
         let name = text::element(walk, up);
         d = d.with_note(format!("{name} is set after {op_a}, and not waited for on this path"));
     } else if repair.is_none() && f.sure {
-        d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b), tried);
+        d = advice(walk, d, other as usize, f.site as usize, (&op_a, &op_b), tried.as_ref());
     }
     d
+}
+
+/// Does where the site touches memory depend on what the launch gives, or on a table?
+fn by_launch(code: &super::code::Code, site: &super::code::Site) -> bool {
+    let mut values = Vec::new();
+    site.stmt.op.for_each_use(&mut |v| values.push(v));
+    let given = |v: &Value| code.sources(*v).iter().any(|s| matches!(code.defs[*s], Def::Given(_) | Def::Vague));
+    let table = match &site.stmt.op {
+        Op::Copy(copy) => copy.src.tables().chain(copy.dst.tables()).next().is_some(),
+        _ => false,
+    };
+    table || values.iter().any(given)
 }
 
 /// What would have to be so: ``TLOAD overwrites `p` only after TADD has read it``.
@@ -235,6 +258,12 @@ fn ring_of(walk: &Walk, first: usize, second: usize) -> Option<String> {
     names.find(|n| [first, second].iter().all(|&s| walk.code.sites[s].touches.iter().any(|t| is_ring(walk, t, n))))
 }
 
+/// Is one of them a part of the expression that the other one is?
+fn within(a: &super::code::Site, b: &super::code::Site) -> bool {
+    let (x, y) = (a.stmt.span, b.stmt.span);
+    x.contains(y) || y.contains(x)
+}
+
 /// What a new event would look like, or what else the two need.
 fn advice(
     walk: &Walk,
@@ -242,7 +271,7 @@ fn advice(
     first: usize,
     second: usize,
     (op_a, op_b): (&str, &str),
-    tried: Option<Advice>,
+    tried: Option<&Advice>,
 ) -> Diagnostic {
     let (s, t) = (&walk.code.sites[first], &walk.code.sites[second]);
     let (Some(p), Some(q)) = (s.pipe, t.pipe) else { return d };
@@ -260,7 +289,16 @@ fn advice(
             },
         );
     }
-    if let Some(Advice::NewEvent) = tried {
+    if let Some(Advice::NewEvent(Some(Spelled { text: Some(text), part: Some(part), edits, .. }))) = tried {
+        let help = format!("give {part} a name in a statement of its own, and put `{text}` after it");
+        return d.with_edits(help, edits.clone());
+    }
+    if within(s, t) {
+        return d.with_help(format!(
+            "give what {op_a} computes a name in a statement of its own: then an event from {p} to {q} can be set after it, and waited for before {op_b}"
+        ));
+    }
+    if let Some(Advice::NewEvent(_)) = tried {
         let name = text::fresh(walk.code.kernel, "ready");
         return d.with_help(format!(
             "order them by an event: `{}`, `set({name});` after {op_a}, `wait({name});` before {op_b}",

@@ -2,6 +2,7 @@
 
 use super::code::{Code, Def};
 use super::find::{Fault, Finding};
+use super::order::Wrong;
 use super::walk::Walk;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, TileRef, Value};
@@ -189,6 +190,23 @@ fn ordinal(n: i64) -> String {
         _ => "th",
     };
     format!("{n}{ending}")
+}
+
+/// The loop in which a ring is declared, if the fault is that it begins anew in the next iteration before it was over.
+pub(super) fn begins_anew(walk: &Walk, f: &Finding) -> Option<usize> {
+    let (Fault::Order(Wrong::Unordered(..)), Some((other, _)), Some(element)) = (&f.fault, &f.other, f.element) else {
+        return None;
+    };
+    let data = &walk.code.kernel.events[walk.carried.elements[element as usize].0];
+    let declared = |site: u32| span(walk, site) == data.span;
+    let ring = data.purpose != Purpose::Author && declared(f.site) && declared(*other);
+    walk.code.sites[f.site as usize].loops.last().copied().filter(|_| ring)
+}
+
+/// A loop by its counter.
+pub(super) fn loop_name(walk: &Walk, l: usize) -> String {
+    let name = walk.code.loops[l].counted.and_then(|c| walk.code.kernel.values[c.index].name.as_ref());
+    name.map_or_else(|| "the `while`".to_owned(), |n| format!("`{n}`"))
 }
 
 /// The span of a statement.

@@ -20,6 +20,10 @@ pub(super) struct Told {
     pairs: FxHashSet<(u32, Pipe)>,
     /// Pipes that hand over to one another by an event of which a fault was told: there and back is one matter.
     handshakes: FxHashSet<(Pipe, Pipe)>,
+    /// Streams that nothing orders with others.
+    lonely: FxHashSet<usize>,
+    /// Blocks in loops in which what is left up is waited for.
+    left: Vec<Vec<(usize, usize)>>,
 }
 
 impl Told {
@@ -37,7 +41,18 @@ impl Told {
         }
         match (&f.fault, &f.other, f.element) {
             (Fault::Race { .. }, Some((other, _)), _) => {
-                self.pairs.insert((f.site, walk.carried.streams[walk.stream(*other as usize)].pipe));
+                let (a, b) = (walk.stream(*other as usize), walk.stream(f.site as usize));
+                let (pipe, own) = (walk.carried.streams[a], walk.carried.streams[b]);
+                self.pairs.insert((f.site, pipe.pipe));
+                // One pipe of two roles: that one of them is ordered with nothing is one matter.
+                if pipe.pipe == own.pipe && pipe.role != own.role {
+                    self.lonely.extend([a, b].into_iter().filter(|s| walk.is_lonely(*s)));
+                }
+            }
+            (Fault::LeftUp, _, Some(element)) => {
+                self.left.extend(walk.last_wait(element, f.site).map(<[_]>::to_vec));
+                let (from, to) = walk.ends(element);
+                self.handshakes.extend([(from, to), (to, from)]);
             }
             (Fault::Race { .. }, ..) => {}
             (.., Some(element)) => {
@@ -76,8 +91,17 @@ impl Walk<'_> {
                 let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
                 self.told.pairs.iter().any(|&(site, p)| p == pipe(*other) && self.is_part(site, f.site))
                     || self.told.phase(self.code.kernel, pipe(*other), pipe(f.site))
+                    || [*other, f.site].iter().any(|s| self.told.lonely.contains(&self.stream(*s as usize)))
             }
             (Fault::Race { .. }, None) => false,
+            // The waits of several flags stand in one loop, which is too short.
+            (Fault::LeftUp, _)
+                if f.element
+                    .and_then(|e| self.last_wait(e, f.site))
+                    .is_some_and(|r| self.told.left.iter().any(|l| l == r)) =>
+            {
+                true
+            }
             _ => f.element.is_some_and(|e| self.told.handshakes.contains(&self.ends(e))),
         };
         own || pair || self.told.keys.contains(&f.key())
@@ -116,6 +140,39 @@ impl Walk<'_> {
     /// Has the author declared it, not a ring?
     pub(super) fn is_author(&self, element: u32) -> bool {
         self.code.kernel.events[self.carried.elements[element as usize].0].purpose == Purpose::Author
+    }
+
+    /// Does anything run on the pipe?
+    pub(super) fn has_pipe(&self, pipe: Pipe) -> bool {
+        self.carried.streams.iter().any(|s| s.pipe == pipe)
+    }
+
+    /// Is the one about an event between the pipes of the other, which is a pair of accesses?
+    pub(super) fn explains(&self, cause: &Finding, pair: &Finding) -> bool {
+        let (Some(element), Some((other, _)), Fault::Race { .. }) = (cause.element, &pair.other, &pair.fault) else {
+            return false;
+        };
+        let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
+        let (from, to) = self.ends(element);
+        [(from, to), (to, from)].contains(&(pipe(*other), pipe(pair.site)))
+    }
+
+    /// Where an event that is set at `set` is waited for last: the region, if it is in a loop behind those of `set`.
+    fn last_wait(&self, element: u32, set: u32) -> Option<&[(usize, usize)]> {
+        let event = self.carried.elements[element as usize].0;
+        let waits = |op: &Op| matches!(op, Op::Sync(SyncOp::Wait(e)) if e.event == event);
+        let site = self.code.sites.iter().rev().find(|s| waits(&s.stmt.op))?;
+        let behind = site.loops.last().is_some_and(|l| !self.code.sites[set as usize].loops.contains(l));
+        behind.then(|| site.path.split_last().map_or(&site.path[..0], |(_, region)| region))
+    }
+
+    /// Does no event order the stream with anything?
+    fn is_lonely(&self, stream: usize) -> bool {
+        let mut sites = self.code.sites.iter().enumerate();
+        !sites.any(|(n, s)| {
+            let barrier = s.pipe.is_none() && s.role == self.carried.streams[stream].role;
+            matches!(s.stmt.op, Op::Sync(_)) && (barrier || self.stream(n) == stream)
+        })
     }
 
     /// Could this stream wait for the flag? Where it is waited for at all, that is by its role.
@@ -182,11 +239,27 @@ impl Fault {
         )
     }
 
+    /// Is it about numbers of bytes?
+    fn is_of_bytes(&self) -> bool {
+        match self {
+            Fault::BytesLeft { .. } | Fault::BytesMoved { .. } => true,
+            Fault::Order(Wrong::Stuck { announced, came, .. }) => announced != came,
+            _ => false,
+        }
+    }
+
     /// Two accesses, and how.
     pub(super) fn pair(&self) -> Option<(Kind, Kind)> {
         match self {
             Fault::Race { first, second, .. } => Some((*first, *second)),
             _ => None,
         }
+    }
+}
+
+impl Finding {
+    /// Is it about numbers of bytes?
+    pub(super) fn is_of_bytes(&self) -> bool {
+        self.fault.is_of_bytes()
     }
 }
