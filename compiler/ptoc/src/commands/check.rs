@@ -98,15 +98,23 @@ pub enum Checked {
 /// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation, and what units
 /// in memory can do. Everything that is wrong is among the session's diagnostics.
 pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
-    let before = session.diagnostics.error_count();
+    // What was found before is not of this entry, and does not change what is found in it.
+    let before = std::mem::take(&mut session.diagnostics);
+    let checked = check_alone(session, unit, entry);
+    let found = std::mem::replace(&mut session.diagnostics, before);
+    session.diagnostics.extend(found.iter().cloned());
+    checked
+}
+
+fn check_alone(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
     let checked = check_language(session, unit, entry);
-    if !session.target.is_pim() || session.diagnostics.error_count() > before {
+    if !session.target.is_pim() || session.diagnostics.has_errors() {
         return checked;
     }
     let Checked::Whole(maps) = checked else { return checked };
     let mut whole = check_units(session, unit, entry, &[]);
     let optional = optional(entry);
-    if whole && !optional.is_empty() && session.diagnostics.error_count() == before {
+    if whole && !optional.is_empty() && !session.diagnostics.has_errors() {
         whole = check_units(session, unit, entry, &optional);
     }
     if whole { Checked::Whole(maps) } else { Checked::Partly }

@@ -1,10 +1,11 @@
 //! What `ptoc check` finds in a text that may not be saved yet, and the names in it.
 
+use super::cache::{Asked, Cache, Found, Round};
 use super::position::LineIndex;
 use super::settings::Settings;
 use crate::commands::check::{Checked, check_entry};
 use crate::files::OpenTexts;
-use crate::session::{Session, Unit};
+use crate::session::{Entry, Session, Unit};
 use ptoc_analysis::NameFact;
 use ptoc_analysis::index::Index;
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap};
@@ -68,20 +69,45 @@ pub fn load(path: &Path, text: &str, open: &OpenTexts) -> Loaded {
     Loaded::new(session.sources, unit, errors)
 }
 
-/// Checks a text as `ptoc check` does.
-pub fn analyse(path: &Path, text: &str, settings: &Settings, open: &OpenTexts) -> Analysis {
+/// Checks a text as `ptoc check` does; entries in which nothing has changed are taken from the cache.
+pub fn analyse(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, cache: &mut Cache) -> Analysis {
     let mut session = session(settings, open);
     let unit = session.load_text(path, text.to_owned());
     let errors = session.diagnostics.error_count();
-    let mut maps = Vec::new();
-    for entry in unit.entries() {
-        if let Checked::Whole(found) = check_entry(&mut session, &unit, &entry) {
-            maps.extend(found);
-        }
+    cache.begin();
+    let loaded: Vec<Diagnostic> = session.diagnostics.iter().cloned().collect();
+    let round = Round::new(&unit, &session.sources, settings, &loaded);
+    let asked: Vec<Option<Asked>> = unit.entries().iter().map(|entry| round.ask(entry)).collect();
+    let (mut maps, mut names) = (Vec::new(), Vec::new());
+    for (entry, asked) in unit.entries().iter().zip(asked) {
+        let found = match asked.as_ref().and_then(|asked| cache.get(asked)) {
+            Some(found) => found,
+            None => {
+                let found = check(&mut session, &unit, entry);
+                if let Some(asked) = asked {
+                    cache.put(asked, &found);
+                }
+                found
+            }
+        };
+        session.diagnostics.extend(found.diagnostics);
+        maps.extend(found.maps);
+        names.extend(found.names);
     }
-    let mut names = std::mem::take(&mut session.names);
     names.sort_by_key(|n| n.span);
     names.dedup();
     let diagnostics = std::mem::take(&mut session.diagnostics).into_sorted();
     Analysis { loaded: Loaded::new(session.sources, unit, errors), diagnostics, maps, names }
+}
+
+/// Checks an entry and nothing else.
+fn check(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Found {
+    let before = std::mem::take(&mut session.diagnostics);
+    let (maps, whole) = match check_entry(session, unit, entry) {
+        Checked::Whole(maps) => (maps, true),
+        Checked::Partly => (Vec::new(), false),
+    };
+    let found = std::mem::replace(&mut session.diagnostics, before);
+    let names = std::mem::take(&mut session.names);
+    Found { diagnostics: found.iter().cloned().collect(), maps, names, whole }
 }

@@ -111,6 +111,11 @@ impl Server {
         self.stage == Stage::Shut
     }
 
+    /// How many kernels were not analysed again because nothing had changed for them.
+    pub fn reused(&self) -> u64 {
+        self.world.caches.values().map(|c| c.hits).sum()
+    }
+
     /// The requests that are answered while a session runs.
     pub fn requests() -> impl Iterator<Item = &'static str> {
         REQUESTS.iter().map(|(method, _)| *method)
@@ -170,6 +175,7 @@ impl Server {
                 let Ok(DidCloseTextDocumentParams { text_document: t }) = read(params) else { return };
                 if self.world.open.remove(&t.uri).is_some() {
                     self.world.tokens.remove(&t.uri);
+                    self.world.caches.remove(&t.uri);
                     self.stale.remove(t.uri.as_str());
                     self.publish(&t.uri, None, Vec::new());
                     self.forget();

@@ -1,6 +1,7 @@
 //! What the server knows: open texts with their analyses, the client's settings and folders.
 
 use super::analysis::{Analysis, Loaded, analyse, load};
+use super::cache::Cache;
 use super::client::Client;
 use super::context::Context;
 use super::documents::Document;
@@ -42,6 +43,8 @@ pub struct World {
     pub open: HashMap<Uri, Opened>,
     /// The workspace's folders.
     pub folders: Vec<PathBuf>,
+    /// What was found in the kernels of each text that is open.
+    pub caches: HashMap<Uri, Cache>,
     /// The semantic tokens that a client has last got, with their number.
     pub tokens: HashMap<Uri, (u64, Vec<u32>)>,
 }
@@ -68,7 +71,8 @@ impl World {
             return;
         }
         let texts = self.texts();
-        let analysis = analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts);
+        let cache = self.caches.entry(uri.clone()).or_default();
+        let analysis = analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache);
         self.open.get_mut(uri).expect("it is open").analysis = Some(analysis);
     }
 

@@ -1,7 +1,10 @@
 //! Random edits and requests: nothing panics, and what the server has after them is what a fresh one makes of the text.
+//!
+//! `PTOC_LSP_STEPS` is the number of steps (400 unless given, 10,000 for a long run), `PTOC_LSP_SEED` where they begin.
 
-use super::{Client, URI, at, document};
-use serde_json::{Value, json};
+use super::{Client, KERNEL, URI, place_of};
+use ptoc::lsp::Server;
+use serde_json::Value;
 
 /// A generator of numbers below a bound.
 struct Draw(u64);
@@ -25,91 +28,144 @@ const PIECES: &[&str] = &[
     ">",
     ";",
     ",",
+    ".",
     "x",
     "t",
     "u",
     "TADD",
+    "TADD(u, ",
     "tile Vec<f32, 1, i>",
     "let v = t + u;\n",
     "/// d\n",
     "// c\n",
+    "// run: twice interp,cpu M=3\n",
     "\u{e9}\u{1F600}",
     "\"",
     "0x",
     "kernel k() {}\n",
+    "#[sync(manual)]\n",
     "use std::act::relu;\n",
+    "const N = 2;\n",
+    "fn g(a: f32) -> f32 { a * 2.0 }\n",
     "\r\n",
     "if M > 0 { ",
     "for k in 0..4 {",
 ];
 
-/// The text after an edit of the characters from..to, as the client sees it.
+/// Other kernels, so that there is something that an edit does not touch.
+const OTHERS: &str = "\
+fn half(a: f32) -> f32 { a * 0.5 }
+kernel other<const N = 64>(x: in f32[M], y: out f32[M]) {
+    grid (i in tiles(M, N));
+    TSTORE(y.tile(i), half(Vec(x.tile(i))));
+}
+kernel large(x: in f32[M]) {
+    let t = tile Vec<f32, 220, 256>;
+    t = 0.0;
+}
+program both(x: in f32[M], y: out f32[M]) {
+    let z = tensor f32[M];
+    twice(x, z);
+    other<N = 32>(z, y);
+}
+";
+
+/// The place of a byte, as the client sees it.
 pub fn position(text: &str, offset: usize) -> (u32, u32) {
     let before = &text[..offset];
     let start = before.rfind('\n').map_or(0, |n| n + 1);
     (before.matches('\n').count() as u32, (offset - start) as u32)
 }
 
-fn boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
-fn diagnostics(text: &str) -> Value {
-    let mut fresh = Client::new(Value::Null);
-    fresh.open(URI, text);
-    let out = fresh.server.settle();
-    out[0].params["diagnostics"].clone()
+fn fresh(text: &str) -> Client {
+    let mut c = Client::new(Value::Null);
+    c.open(URI, text);
+    c
+}
+
+/// What a request says, without what a server numbers by itself.
+fn asked(c: &mut Client, method: &str, params: &Value) -> String {
+    match c.server.request(method, params.clone()) {
+        Ok(mut answer) => {
+            if method.starts_with("textDocument/semanticTokens") {
+                answer["resultId"] = Value::Null;
+            }
+            answer.to_string()
+        }
+        Err(failure) => {
+            assert!([-32803, -32602].contains(&failure.code), "{method}: {failure:?}");
+            format!("{failure:?}")
+        }
+    }
 }
 
 #[test]
 fn random_edits_leave_what_a_fresh_server_makes() {
-    let mut draw = Draw(7);
+    let steps = number("PTOC_LSP_STEPS", 400);
+    let mut draw = Draw(number("PTOC_LSP_SEED", 7));
+    let begin = format!("{KERNEL}{OTHERS}");
+    // What depends on the requests before is left out: a difference of tokens is one to the state that the client has.
+    let methods: Vec<&str> = Server::requests().filter(|m| !m.ends_with("/delta")).collect();
     let mut c = Client::new(Value::Null);
-    let mut text = super::KERNEL.to_owned();
+    let mut text = begin.clone();
     c.open(URI, &text);
-    for step in 0..400 {
+    let mut undo: Vec<String> = Vec::new();
+    for step in 0..steps {
+        let next = match draw.below(24) {
+            // What was there before: the way on which the cache is of use.
+            0..4 => undo.pop().unwrap_or_else(|| begin.clone()),
+            // Mistakes add up until nothing is whole.
+            4..6 => begin.clone(),
+            _ => {
+                let from = text.floor_char_boundary(draw.below(text.len() + 1));
+                let to = text.floor_char_boundary((from + draw.below(9)).min(text.len())).max(from);
+                let mut next = text.clone();
+                next.replace_range(from..to, PIECES[draw.below(PIECES.len())]);
+                next
+            }
+        };
         // A lone `\r` is a line break of the protocol, which `position` does not know.
-        let (from, length) = (draw.below(text.len() + 1), draw.below(9));
-        let from = boundary(&text, from);
-        let to = boundary(&text, (from + length).min(text.len())).max(from);
-        let new = PIECES[draw.below(PIECES.len())];
-        let edit = [position(&text, from), position(&text, to)];
-        let mut next = text.clone();
-        next.replace_range(from..to, new);
         if next.replace("\r\n", "\n").contains('\r') {
             continue;
         }
-        c.edit(URI, edit, new);
-        text = next;
-        let place = boundary(&text, draw.below(text.len() + 1));
-        let (line, column) = position(&text, place);
-        match draw.below(5) {
-            0 => drop(c.ask("textDocument/hover", at(URI, line, column))),
-            1 => drop(c.ask("textDocument/documentSymbol", document(URI))),
-            2 => {
-                let here = json!({"line": line, "character": column});
-                let range = json!({"start": here, "end": {"line": line + 3, "character": 0}});
-                let params = json!({"textDocument": {"uri": URI}, "range": range, "context": {"diagnostics": []}});
-                c.ask("textDocument/codeAction", params);
-            }
-            3 => {
-                // A text with errors has no canonical form.
-                let params = json!({"textDocument": {"uri": URI}, "options": {"tabSize": 4, "insertSpaces": true}});
-                let _ = c.server.request("textDocument/formatting", params);
-            }
-            _ => {}
-        }
+        let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        let start = text.floor_char_boundary(same(&text, &next));
+        let start = next.floor_char_boundary(start).min(start);
+        c.edit(URI, [position(&text, start), (99_999, 0)], &next[start..]);
+        undo.push(std::mem::replace(&mut text, next));
+        undo.truncate(6);
+        let at = text.floor_char_boundary(draw.below(text.len() + 1));
+        let (line, column) = position(&text, at);
+        let method = methods[draw.below(methods.len())];
+        let params = place_of(URI, line, column);
+        let answer = asked(&mut c, method, &params);
+        // One in four is held against a fresh server, diagnostics and answer.
         if step % 4 == 3 {
-            let published = c.server.settle();
-            assert_eq!(published[0].params["diagnostics"], diagnostics(&text), "{text}");
+            let mut other = fresh(&text);
+            assert_eq!(asked(&mut other, method, &params), answer, "{method} at {line}:{column}\n{text}");
+            let (mine, others) = (c.server.settle(), other.server.settle());
+            assert_eq!(mine[0].params["diagnostics"], others[0].params["diagnostics"], "step {step}\n{text}");
+            if draw.below(3) == 0 {
+                for method in &methods {
+                    assert_eq!(
+                        asked(&mut c, method, &params),
+                        asked(&mut other, method, &params),
+                        "{method} at {line}:{column}\n{text}"
+                    );
+                }
+            }
         }
-        if text.len() > 1500 || text.len() < 100 {
-            c.edit(URI, [(0, 0), (99_999, 0)], super::KERNEL);
-            text = super::KERNEL.to_owned();
+        if text.len() > 2500 || text.len() < 300 {
+            text = begin.clone();
+            c.edit(URI, [(0, 0), (99_999, 0)], &text);
+            undo.clear();
         }
     }
     c.published();
+    // The cache was of use.
+    assert!(c.server.reused() > steps / 4, "{} of {steps}", c.server.reused());
 }

@@ -1,6 +1,6 @@
 //! Which `<` and `>` are brackets.
 
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, codes};
 
 use super::{LOOK_AHEAD, Open, Pass, starts_statement};
 use crate::lexer::Token;
@@ -79,7 +79,18 @@ impl Pass<'_> {
         let message = format!("a space stands between `{text}` and its static arguments");
         let d = Diagnostic::error(codes::SPACED_STATIC_ARGUMENTS, self.span(lt.start, lt.end), message);
         let d = d.with_note("`<` right after a name opens static arguments; a comparison has a space before it");
-        self.report(d.with_fix("remove the space", gap, ""));
+        // A comment in between is the author's: the bracket goes to the name, and the comment stays.
+        let comment = self.text.get(gap.range()).is_some_and(|t| !t.trim().is_empty());
+        self.report(match comment {
+            false => d.with_fix("remove the space", gap, ""),
+            true => d.with_edits(
+                "put `<` behind the name",
+                vec![
+                    Edit { span: self.span(name.end, name.end), text: "<".into() },
+                    Edit { span: self.span(lt.start, lt.end), text: String::new() },
+                ],
+            ),
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Modules: those of the standard library, and files beside the text.
 
-use super::{Proposal, Rank, import_edit, kinds};
+use super::{Imports, Proposal, Rank, kinds};
 use crate::lsp::context::Context;
 use crate::lsp::cursor::Cursor;
 use crate::lsp::world::path as file_of;
@@ -50,10 +50,11 @@ fn proposal(item: &Item, rank: Rank, detail: String) -> Proposal {
 /// Items of the standard library that the text does not import yet, each with its `use` line.
 pub fn items(context: Context<'_>) -> Vec<Proposal> {
     let scope = &context.loaded().unit.modules.root().scope;
+    let imports = Imports::of(context);
     let new = LIBRARY.iter().filter(|item| !scope.contains_key(item.name.as_str()));
     new.map(|item| {
         let path = format!("{}::{}", item.module, item.name);
-        let more = Some(import_edit(context, &path));
+        let more = Some(imports.edit(context, &path));
         Proposal { more, ..proposal(item, Rank::Library, format!("use {path}")) }
     })
     .collect()

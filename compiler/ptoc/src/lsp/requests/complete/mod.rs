@@ -14,8 +14,8 @@ use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::Fact;
 use ptoc_analysis::index::{Definition, Kind, known};
 use ptoc_syntax::Tok;
+use ptoc_syntax::ast::ItemKind;
 use serde_json::{Value, json};
-use std::ops::Range;
 
 /// What the protocol calls the kinds of proposals.
 mod kinds {
@@ -203,18 +203,29 @@ fn type_of(context: Context<'_>, d: &Definition) -> String {
     }
 }
 
-/// The place of `use` lines: behind the last one, or behind the file's documentation.
-fn import_edit(context: Context<'_>, path: &str) -> Value {
-    let text = context.text();
-    let tokens = ptoc_syntax::tokens(context.file(), text);
-    let last = tokens.iter().rposition(|(tok, _)| *tok == Tok::Use);
-    let end = last.and_then(|at| tokens[at..].iter().find(|(tok, _)| *tok == Tok::Semi)).map(|(_, s)| s.end as usize);
-    let docs = || tokens.iter().take_while(|(tok, _)| *tok == Tok::FileDoc).last().map(|(_, s)| s.end as usize);
-    let (at, line): (usize, String) = match (end, docs()) {
-        (Some(end), _) => (end, format!("\nuse {path};")),
-        (None, Some(end)) => (end, format!("\n\nuse {path};")),
-        (None, None) => (0, format!("use {path};\n\n")),
-    };
-    let bytes: Range<usize> = at..at;
-    json!({"range": context.range_of(bytes), "newText": line})
+/// Where `use` lines go: behind the last one, or behind the file's documentation.
+struct Imports {
+    at: usize,
+    before: &'static str,
+    after: &'static str,
+}
+
+impl Imports {
+    fn of(context: Context<'_>) -> Imports {
+        let items = &context.loaded().unit.modules.root().ast.items;
+        let last = items.iter().rfind(|item| matches!(item.kind, ItemKind::Use(_)));
+        if let Some(item) = last {
+            return Imports { at: item.span.end as usize, before: "\n", after: "" };
+        }
+        let docs = context.text().split_inclusive('\n').take_while(|line| line.starts_with("//!"));
+        match docs.map(str::len).sum::<usize>() {
+            0 => Imports { at: 0, before: "", after: "\n\n" },
+            // Before the line break of the last one.
+            end => Imports { at: context.text()[..end].trim_end().len(), before: "\n\n", after: "" },
+        }
+    }
+
+    fn edit(&self, context: Context<'_>, path: &str) -> Value {
+        json!({"range": context.range_of(self.at..self.at), "newText": format!("{}use {path};{}", self.before, self.after)})
+    }
 }
