@@ -23,6 +23,7 @@ pub mod placed;
 pub mod placement;
 pub mod plan_check;
 mod progressions;
+mod reach;
 mod ring_order;
 pub mod scalars;
 pub mod sync;

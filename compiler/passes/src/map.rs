@@ -5,10 +5,12 @@
 use crate::holding::{Holding, holding};
 use crate::liveness::{Interval, Liveness, LoopRange, Point, for_each_point, liveness};
 use crate::placement::{self, Placement, footprint, pitch};
+use crate::reach;
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
 use ptoc_isa::{Loc, Target, TileType};
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::cmp::Reverse;
 
@@ -45,9 +47,11 @@ pub struct MappedMemory {
     pub capacity: u64,
     /// Was the capacity set for this compilation?
     pub overridden: bool,
-    /// One past the last byte that a tile with a known address occupies.
+    /// One past the last byte that a tile occupies; of a tile with run-time addresses, that it may.
     pub used: u64,
-    /// Most bytes held at one point.
+    /// There are run-time addresses that nothing bounds: they are not in `used`.
+    pub open: bool,
+    /// Most bytes held at one point. Tiles with run-time addresses count as if they met no other one.
     pub peak: u64,
     /// A point where that many are held.
     pub peak_point: Point,
@@ -134,8 +138,9 @@ fn origins(kernel: &Kernel, points: usize) -> Vec<Origin> {
 impl MemoryMap {
     /// The map of `kernel` with the addresses of `placement`.
     pub fn new(kernel: &Kernel, placement: &Placement, target: &Target) -> MemoryMap {
-        let (live, values) = (liveness(kernel), holding(kernel));
-        let memories = Loc::ALL.into_iter().filter_map(|loc| memory(kernel, placement, target, loc, &live, &values));
+        let (live, values, ends) = (liveness(kernel), holding(kernel), reach::ends(kernel));
+        let known = (&live, &values, &ends);
+        let memories = Loc::ALL.into_iter().filter_map(|loc| memory(kernel, placement, target, loc, known));
         MemoryMap {
             kernel: kernel.name.clone(),
             span: kernel.span,
@@ -186,13 +191,14 @@ pub fn plan_without_limit(kernel: &Kernel, target: &Target) -> Option<Placement>
     None
 }
 
+type Known<'a> = (&'a Liveness, &'a SecondaryMap<Tile, Holding>, &'a FxHashMap<Tile, Option<u64>>);
+
 fn memory(
     kernel: &Kernel,
     placement: &Placement,
     target: &Target,
     loc: Loc,
-    live: &Liveness,
-    values: &SecondaryMap<Tile, Holding>,
+    (live, values, ends): Known<'_>,
 ) -> Option<MappedMemory> {
     let there = target.memory(loc);
     let (align, points) = (there.align.max(1), live.spans.len());
@@ -211,10 +217,14 @@ fn memory(
     tiles.iter_mut().zip(shares).for_each(|(t, s)| t.shares = s);
     let held: Vec<u64> = (0..points as Point).map(|p| occupied(&tiles, p)).collect();
     let (peak, peak_point) = peak(&held, &tiles, &live.spans);
-    let used = tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.1)).max().unwrap_or(0);
+    let run_time = || tiles.iter().filter(|t| t.chosen == Chosen::RunTime).filter_map(|t| ends.get(&t.tile));
+    // What runs past the end is refused when the kernel runs.
+    let computed = run_time().flatten().map(|end| (*end).min(there.capacity));
+    let used = tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.1)).chain(computed).max().unwrap_or(0);
+    let open = used < there.capacity && run_time().any(Option::is_none);
     let name = if there.name.is_empty() { loc.name().to_owned() } else { there.name.clone() };
     let (capacity, overridden) = (there.capacity, there.overridden);
-    Some(MappedMemory { loc, name, capacity, overridden, used, peak, peak_point, held, tiles })
+    Some(MappedMemory { loc, name, capacity, overridden, used, open, peak, peak_point, held, tiles })
 }
 
 fn mapped(
@@ -298,7 +308,8 @@ fn occupied(tiles: &[MappedTile], point: Point) -> u64 {
         sum += end.saturating_sub(start.max(reach));
         reach = reach.max(end);
     }
-    sum
+    let run_time = tiles.iter().filter(|t| t.chosen == Chosen::RunTime && t.held.is_some_and(|h| h.contains(point)));
+    run_time.fold(sum, |sum, t| sum.saturating_add(t.bytes))
 }
 
 /// The most bytes, and the most telling point that has them: one with the most bytes that hold values (where the author

@@ -1,6 +1,7 @@
 //! Statements without regions: scalars, tensors' elements, tiles' elements, addresses, printing.
 
 use super::machine::Machine;
+use super::overlap::Site;
 use super::pipes::touches::{Kind, Object, space_of};
 use super::tensors::Fault as TensorFault;
 use super::tiles::{Fault, Missing, Slot};
@@ -82,6 +83,9 @@ impl<'k> Machine<'k, '_> {
                 self.tile_write(&window, row, col, self.get(*value));
             }
             Op::Alloc { tile } => {
+                if let Some(overlaps) = &mut self.overlaps {
+                    overlaps.declare(*tile);
+                }
                 if !self.tiles.alloc(self.k, *tile) {
                     return self.too_large(*tile);
                 }
@@ -321,6 +325,7 @@ impl<'k> Machine<'k, '_> {
     /// Reads element (row, col) of the window.
     pub(super) fn tile_read(&mut self, w: &Window, row: usize, col: usize) -> Step<u64> {
         self.touch_tile(w, row, col, Kind::Read);
+        self.note(w, row, col, Kind::Read);
         let fault = match self.tiles.read(&w.slot, w.row + row, w.col + col) {
             Ok(bits) => return Ok(bits),
             Err(fault) => fault,
@@ -341,6 +346,7 @@ impl<'k> Machine<'k, '_> {
     /// Writes element (row, col) of the window.
     pub(super) fn tile_write(&mut self, w: &Window, row: usize, col: usize, bits: u64) {
         self.touch_tile(w, row, col, Kind::Write);
+        self.note(w, row, col, Kind::Write);
         self.tiles.write(&w.slot, w.row + row, w.col + col, bits);
     }
 
@@ -363,6 +369,23 @@ impl<'k> Machine<'k, '_> {
         {
             touches.add(w.slot.ty.loc as u32, Object::Tile(w.tile, w.element), kind, bytes);
         }
+    }
+
+    /// For [`Overlaps`](super::overlap::Overlaps). Masks are bits, and are left out.
+    fn note(&mut self, w: &Window, row: usize, col: usize, kind: Kind) {
+        let Some(mut overlaps) = self.overlaps.take() else { return };
+        let (row, col) = (w.row + row, w.col + col);
+        let bytes = self.tiles.physical_bytes(&w.slot, row, col).filter(|_| w.slot.ty.dtype != DType::Bool);
+        let base = self.tiles.physical_bytes(&w.slot, 0, 0);
+        if let (Some(bytes), Some(base)) = (bytes, base) {
+            let loc = w.slot.ty.loc;
+            let at = Site { tile: w.tile, element: w.element, loc, base: base.start, span: self.span };
+            match kind {
+                Kind::Write => overlaps.write(&at, bytes),
+                _ => overlaps.read(&at, bytes, (row, col), self.coordinates()),
+            }
+        }
+        self.overlaps = Some(overlaps);
     }
 
     fn touch_tensor(&mut self, tensor: TensorId, elem: Elem, index: i64, kind: Kind) {

@@ -51,6 +51,8 @@ pub struct Options {
     pub capacity: Vec<(Loc, u64)>,
     /// Are uses of one element by several blocks errors?
     pub races: bool,
+    /// Is it an error to read a value that another tile has destroyed? It is told when the launch ends.
+    pub overlap: bool,
     /// By tensor argument: which elements of its buffer are the tensor's, and their coordinates in it. Without an entry
     /// all are, in C order.
     pub storage: Vec<Option<Storage>>,
@@ -61,7 +63,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: None, memory: 4 << 30, capacity: Vec::new(), races: true, storage: Vec::new(), pipes: None }
+        Options {
+            fuel: None,
+            memory: 4 << 30,
+            capacity: Vec::new(),
+            races: true,
+            overlap: false,
+            storage: Vec::new(),
+            pipes: None,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::launch::{Launch, Options, Outcome, Stats, Unwritten};
 use super::observe::{End, Observer, State};
+use super::overlap::Overlaps;
 use super::pipes::Running;
 use super::pipes::touches::Touches;
 use super::tensors::{self, Tensor, Tensors};
@@ -45,6 +46,8 @@ pub(super) struct Machine<'k, 'l> {
     pub pipes: Option<Box<Running<'k>>>,
     /// What the running instruction touches, if anybody asks.
     pub touches: Option<Touches>,
+    /// Who wrote which byte, if anybody asks.
+    pub overlaps: Option<Box<Overlaps>>,
     /// Values that something uses, if pipes run at the same time.
     pub pipes_used: EntitySet<Value>,
 }
@@ -70,6 +73,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             m.pipes = Some(Box::new(Running::new(k, pipes)?));
             m.pipes_used = used_values(k);
         }
+        m.overlaps = m.options.overlap.then(|| Box::new(Overlaps::new(k)));
         m.bind_tensors(&mut launch.tensors)?;
         Ok(m)
     }
@@ -91,6 +95,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             stopped: false,
             pipes: None,
             touches: None,
+            overlaps: None,
             pipes_used: EntitySet::new(),
         }
     }
@@ -241,6 +246,9 @@ impl<'k, 'l> Machine<'k, 'l> {
             self.values.copy_from_slice(&prologue);
             self.vars.fill(0);
             self.tiles.reset();
+            if let Some(overlaps) = &mut self.overlaps {
+                overlaps.reset();
+            }
             for tensor in self.tensors.values_mut() {
                 tensor.reset_scratch();
             }
@@ -266,6 +274,9 @@ impl<'k, 'l> Machine<'k, 'l> {
                 }
                 *i = 0;
             }
+        }
+        if let Some(trap) = self.overlaps.take().and_then(|o| o.end(k)) {
+            return Err(trap);
         }
         let mut unwritten = Vec::new();
         for (id, t) in &self.tensors {

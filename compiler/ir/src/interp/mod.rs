@@ -25,6 +25,7 @@ mod machine;
 mod matrix;
 mod nest;
 mod observe;
+mod overlap;
 mod pipes;
 mod sample;
 mod tensors;

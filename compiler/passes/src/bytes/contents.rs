@@ -63,11 +63,21 @@ pub(super) struct Entry {
     pub(super) ended: bool,
     /// Values of other tiles that were destroyed here since those tiles were last written, one of a tile.
     pub(super) victims: Vec<Def>,
+    /// If the write went here at all.
+    pub(super) maybe: bool,
 }
 
 impl Entry {
     fn new(def: Def) -> Entry {
-        Entry { def, literals: Vec::new(), shadows: Vec::new(), vague: Vague::No, ended: false, victims: Vec::new() }
+        Entry {
+            def,
+            literals: Vec::new(),
+            shadows: Vec::new(),
+            vague: Vague::No,
+            ended: false,
+            victims: Vec::new(),
+            maybe: false,
+        }
     }
 
     /// The same, but only outside of the window.
@@ -84,7 +94,8 @@ impl Entry {
 
     /// Is the byte what `other` says only where it is what this one says?
     fn includes(&self, other: &Entry) -> bool {
-        let same = (self.def, self.vague, self.ended) == (other.def, other.vague, other.ended);
+        let of = |e: &Entry| (e.def, e.vague, e.ended, e.maybe);
+        let same = of(self) == of(other);
         same && self.victims == other.victims
             && self.literals.iter().all(|l| other.literals.contains(l))
             && self.shadows.iter().all(|k| other.shadows.contains(k))
@@ -170,7 +181,7 @@ impl Sets {
         own: Owner,
         owners: &dyn Fn(Def) -> Owner,
     ) -> Set {
-        let victims = if placed { self.victims(set, own, owners) } else { Vec::new() };
+        let victims = if placed || somewhere { self.victims(set, own, owners) } else { Vec::new() };
         let mut entries: Vec<Entry> = self.get(set).to_vec();
         for e in &mut entries {
             e.vague = e.vague.max(if somewhere { Vague::Somewhere } else { Vague::Valid });
@@ -184,7 +195,8 @@ impl Sets {
             }
         }
         // Where nobody knows what it destroyed, it is no evidence of anything either.
-        entries.push(Entry { victims, vague: if placed { Vague::No } else { Vague::Valid }, ..Entry::new(def) });
+        let vague = if placed { Vague::No } else { Vague::Valid };
+        entries.push(Entry { victims, vague, maybe: !placed, ..Entry::new(def) });
         self.of(entries)
     }
 

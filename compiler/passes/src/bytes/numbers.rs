@@ -205,6 +205,33 @@ impl Numbers {
         }
     }
 
+    /// What the checks of a prologue say of the least and the largest value of something is known from there on.
+    pub(super) fn bound(&mut self, prologue: &[Stmt]) {
+        let mut known = Vec::new();
+        for stmt in prologue {
+            if let Op::Check { cond, .. } = &stmt.op {
+                let cond = self.get(*cond);
+                self.assume(cond, true, &mut known);
+            }
+        }
+        for l in known {
+            let (symbol, end, least) = match (&self.nodes[l.condition as usize], l.holds) {
+                // a < n, a >= n
+                (Node::Less(a, 0, n), true) => (*a, Some(*n), None),
+                (Node::Less(a, 0, n), false) => (*a, None, Some(*n)),
+                // 0 < b + n, 0 >= b + n
+                (Node::Less(0, b, n), true) => (*b, None, n.checked_neg().and_then(|n| n.checked_add(1))),
+                (Node::Less(0, b, n), false) => (*b, n.checked_neg().and_then(|n| n.checked_add(1)), None),
+                _ => continue,
+            };
+            if matches!(self.nodes[symbol as usize], Node::Symbol(_)) {
+                self.below.extend(end.map(|end| (symbol, Num::known(end))));
+                self.at_least.extend(least.map(|least| (symbol, Num::known(least))));
+            }
+        }
+        self.spreads.clear();
+    }
+
     /// Where the checks of a prologue say that something of which nothing is known is some other number, it becomes that
     /// number. Values that were computed with it are to be computed again. Was there one?
     pub(super) fn unify(&mut self, prologue: &[Stmt]) -> bool {

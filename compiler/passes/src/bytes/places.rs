@@ -19,6 +19,8 @@ pub(super) struct Places {
     pub(super) certain: bool,
     /// Nothing is known of the address: all of the storage.
     pub(super) anywhere: bool,
+    /// Its lowest address then.
+    lowest: u64,
     pub(super) element: Element,
     pub(super) key: Key,
     pub(super) extent: Extent,
@@ -40,7 +42,7 @@ impl Places {
     }
 
     pub(super) fn most(&self) -> Vec<(usize, Rc<[Bytes]>)> {
-        let whole: Rc<[Bytes]> = Rc::from([(0, u64::MAX)]);
+        let whole: Rc<[Bytes]> = Rc::from([(self.lowest, u64::MAX)]);
         let at = |&(s, base): &(usize, u64)| match self.anywhere {
             true => (s, whole.clone()),
             false => (s, shift(&self.extent.most, base)),
@@ -74,6 +76,7 @@ impl Walk<'_> {
         let memory = data.ty.loc as usize;
         let somewhere = Start::Somewhere(r.tile.index() as u32, number);
         let own = data.addr == AddrKind::Auto;
+        let mut lowest = 0;
         let (all, anywhere, start) = match (&data.addr, element) {
             (AddrKind::Auto, Some(n)) => {
                 let s = self.own[r.tile] + n as usize;
@@ -103,7 +106,10 @@ impl Walk<'_> {
                         let start = Start::Somewhere(r.tile.index() as u32, a);
                         match self.numbers.spread(a).values(0, i64::MAX, ADDRESSES) {
                             Some(all) => (all.into_iter().map(|at| (memory, at as u64)).collect(), false, start),
-                            None => (vec![(memory, 0)], true, start),
+                            None => {
+                                lowest = self.numbers.spread(a).first.map_or(0, |n| n.max(0) as u64);
+                                (vec![(memory, 0)], true, start)
+                            }
                         }
                     }
                     None => {
@@ -115,7 +121,7 @@ impl Walk<'_> {
         };
         let certain = matches!(start, Start::At(..));
         let (key, extent) = self.keys.window(self.kernel, &mut self.numbers, r, part, start, own);
-        Places { all, certain, anywhere, element, key, extent }
+        Places { all, certain, anywhere, lowest, element, key, extent }
     }
 
     /// How many bytes of a tile may be unwritten; none where its address is not known.

@@ -226,11 +226,56 @@ impl Report<'_> {
                 continue;
             }
             let pair = (o.tile.min(by.tile), o.tile.max(by.tile));
-            pairs.entry(pair).or_insert(o);
+            let slot = pairs.entry(pair).or_insert(o);
+            if slot.maybe && !o.maybe {
+                *slot = o;
+            }
         }
         let mut all: Vec<&Overlap> = pairs.into_values().collect();
         all.sort_by_key(|o| (self.findings.def(o.by).span.range().start, o.read.range().start));
-        all.into_iter().enumerate().map(|(n, o)| self.overlap(o, n < REPAIRED)).collect()
+        let one = |(n, o): (usize, &Overlap)| match o.maybe {
+            true => self.overlap_perhaps(o),
+            false => self.overlap(o, n < REPAIRED),
+        };
+        all.into_iter().enumerate().map(one).collect()
+    }
+
+    /// Two tiles of which nobody knows whether they meet.
+    fn overlap_perhaps(&self, o: &Overlap) -> Diagnostic {
+        let (by, lost) = (self.findings.def(o.by), self.findings.def(o.lost));
+        let (x, y) = (&self.kernel.tiles[o.tile], &self.kernel.tiles[by.tile]);
+        let (a, b) = (self.element(lost), self.element(by));
+        let mut d = Diagnostic::warning(
+            codes::OVERLAP,
+            by.span,
+            format!("writing `{b}` may destroy `{a}`, which is read afterwards"),
+        )
+        .with_label(format!("not proved: `{b}` keeps off the bytes of `{a}`"));
+        for (span, message) in [
+            (lost.span, format!("`{a}` gets its value here")),
+            (o.read, format!("`{a}` is read here, and may hold what was written as `{b}`")),
+        ] {
+            if span != by.span {
+                d = d.with_secondary(span, message);
+            }
+        }
+        d = d.with_secondary(x.span, self.describe(lost));
+        if by.tile != o.tile {
+            d = d.with_secondary(y.span, self.describe(by));
+        }
+        let dynamic = [(x, &a), (y, &b)].into_iter().find(|(t, _)| matches!(t.addr, AddrKind::Dynamic));
+        let (note, help) = match dynamic {
+            Some((_, name)) => (
+                format!("the address of `{name}` is known when the kernel runs"),
+                "demand addresses of the launch that keep the two apart, with `where`".to_owned(),
+            ),
+            None => (
+                "which bytes are written or read is known when the kernel runs".to_owned(),
+                format!("put `{b}` where no byte of `{a}` is"),
+            ),
+        };
+        d.with_note(format!("{note}; the interpreter watches every byte, and ends the run if one is lost (PA-1014)"))
+            .with_help(help)
     }
 
     fn overlap(&self, o: &Overlap, repair: bool) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! The abstract interpretation: statements and what they do to bytes.
 
 use super::contents::{
-    ANYTHING, Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN, Vague,
+    Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN, Vague,
 };
 use super::numbers::{Literal, Num, Numbers};
 use super::places::{Places, shift};
@@ -75,6 +75,15 @@ pub(super) struct Overlap {
     pub(super) bytes: Bytes,
     /// Some iteration stood for many before this was found.
     pub(super) summary: bool,
+    /// The write or the read may be somewhere else.
+    pub(super) maybe: bool,
+}
+
+impl Overlap {
+    /// A closer look may show that it is none.
+    fn vague(&self) -> bool {
+        self.summary || self.maybe
+    }
 }
 
 /// Everything that is known at a place of the program.
@@ -165,7 +174,7 @@ pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
     let mut plain = pass(kernel, false)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
     // What one iteration writes for the next one takes more work to see.
-    let doubts = (doubts && plain.unproved) || !plain.doubts.is_empty() || plain.overlaps.iter().any(|o| o.summary);
+    let doubts = (doubts && plain.unproved) || !plain.doubts.is_empty() || plain.overlaps.iter().any(Overlap::vague);
     if (doubts || plain.unwritten.iter().any(doubtful))
         && let Some(closer) = pass(kernel, true)
     {
@@ -176,7 +185,7 @@ pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
         let places = |f: &Findings, o: &Overlap| (o.tile, o.read, f.def(o.lost).span, f.def(o.by).span);
         let found: FxHashSet<_> = closer.overlaps.iter().map(|o| places(&closer, o)).collect();
         let mut overlaps = std::mem::take(&mut plain.overlaps);
-        overlaps.retain(|o| !o.summary || found.contains(&places(&plain, o)));
+        overlaps.retain(|o| !o.vague() || found.contains(&places(&plain, o)));
         plain.overlaps = overlaps;
         plain.doubts.retain(|read| !closer.proved.contains(read) && closer.doubts.contains(read));
         plain.proved.extend(closer.proved);
@@ -235,6 +244,7 @@ fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
             break;
         }
     }
+    walk.numbers.bound(&kernel.prologue);
     let start = walk.region(&kernel.prologue, Some(start))?;
     let end = walk.region(&kernel.body, start)?;
     if let Some(end) = end {
@@ -477,26 +487,13 @@ impl<'k> Walk<'k> {
                 }
             }
         }
+        self.foreign(stmt, state, r.tile, &places);
         if !places.certain {
             return;
         }
         let (storage, base) = places.all[0];
         let ranges = shift(&places.extent.least, base);
         let id = (std::ptr::from_ref(stmt), r.tile, places.element);
-        let mut foreign: Vec<(Bytes, Def, Vec<Def>)> = Vec::new();
-        state.storages[storage].visit(&shift(&places.extent.full, base), &mut |bytes, set| {
-            for e in self.sets.get(set).iter().filter(|e| e.def.0 >= FIRST_DEF && self.visible(e, places.key)) {
-                if owns(&self.defs, e.def, r.tile, places.element) {
-                    continue;
-                }
-                let lost = |v: &Def| owns(&self.defs, *v, r.tile, places.element);
-                let lost: Vec<Def> = e.victims.iter().copied().filter(lost).collect();
-                // What may have been overwritten since says nothing about what the author means.
-                if !lost.is_empty() || e.vague == Vague::No {
-                    foreign.push((bytes, e.def, lost));
-                }
-            }
-        });
         let (mut never, mut perhaps, mut empty): (Vec<Bytes>, Vec<Bytes>, Vec<Bytes>) = Default::default();
         state.storages[storage].visit(&ranges, &mut |(start, end), set| {
             let found = self.sets.get(set);
@@ -526,22 +523,6 @@ impl<'k> Walk<'k> {
             });
         }
         let checked = self.checked == Some(stmt.span);
-        for (bytes, by, lost) in foreign {
-            let other = self.defs[(by.0 - FIRST_DEF) as usize].tile;
-            match lost.first() {
-                None => {
-                    self.aliases.insert((other.min(r.tile), other.max(r.tile)));
-                }
-                Some(&lost) if self.quiet == 0 => {
-                    let new = Overlap { tile: r.tile, read: stmt.span, lost, by, bytes, summary: self.any_summary };
-                    match self.overlaps.iter_mut().find(|o| (o.read, o.lost, o.by) == (stmt.span, lost, by)) {
-                        Some(old) => old.bytes = (old.bytes.0.min(bytes.0), old.bytes.1.max(bytes.1)),
-                        None => self.overlaps.push(new),
-                    }
-                }
-                Some(_) => {}
-            }
-        }
         let bad = [&never, &perhaps, &beyond].iter().any(|b| !b.is_empty()) || (!empty.is_empty() && !checked);
         let beyond_only = never.is_empty() && perhaps.is_empty() && !beyond.is_empty();
         if bad {
@@ -587,9 +568,54 @@ impl<'k> Walk<'k> {
         }
     }
 
+    /// What a read finds of other tiles.
+    fn foreign(&mut self, stmt: &Stmt, state: &State, tile: Tile, places: &Places) {
+        let known = places.certain && !places.extent.full.is_empty();
+        let all = match known {
+            true => places.full().unwrap_or_default(),
+            // What may be read of whole windows; where these are not either, nothing is said.
+            false => places.sure(),
+        };
+        let mut found: Vec<(Bytes, Def, Vec<Def>, bool)> = Vec::new();
+        for (storage, ranges) in all {
+            state.storages[storage].visit(&ranges, &mut |bytes, set| {
+                for e in self.sets.get(set).iter().filter(|e| e.def.0 >= FIRST_DEF && self.visible(e, places.key)) {
+                    if owns(&self.defs, e.def, tile, places.element) {
+                        continue;
+                    }
+                    let lost = |v: &Def| owns(&self.defs, *v, tile, places.element);
+                    let lost: Vec<Def> = e.victims.iter().copied().filter(lost).collect();
+                    // What may have been overwritten since says nothing about what the author means.
+                    if !lost.is_empty() || (known && e.vague == Vague::No) {
+                        found.push((bytes, e.def, lost, !known || e.maybe));
+                    }
+                }
+            });
+        }
+        for (bytes, by, lost, maybe) in found {
+            let other = self.defs[(by.0 - FIRST_DEF) as usize].tile;
+            match lost.first() {
+                None => {
+                    self.aliases.insert((other.min(tile), other.max(tile)));
+                }
+                Some(&lost) if self.quiet == 0 => {
+                    let new = Overlap { tile, read: stmt.span, lost, by, bytes, summary: self.any_summary, maybe };
+                    match self.overlaps.iter_mut().find(|o| (o.read, o.lost, o.by) == (stmt.span, lost, by)) {
+                        Some(old) => {
+                            old.bytes = (old.bytes.0.min(bytes.0), old.bytes.1.max(bytes.1));
+                            old.maybe &= maybe;
+                        }
+                        None => self.overlaps.push(new),
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
     fn write(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
         let places = self.places(state, r, part);
-        let def = if places.anywhere { ANYTHING } else { self.def(stmt, r.tile, places.element) };
+        let def = self.def(stmt, r.tile, places.element);
         let in_turn = self.in_turn(&places);
         let Walk { sets, defs, .. } = self;
         let own = Owner { tile: r.tile, element: places.element };

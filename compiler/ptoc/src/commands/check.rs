@@ -220,8 +220,9 @@ fn summary(maps: &[MemoryMap], lines: &Lines<'_>) -> String {
             let name = if rows.len() == first { map.kernel.to_string() } else { String::new() };
             let hardware = if m.name == m.loc.name() { m.name.clone() } else { format!("{} ({})", m.name, m.loc) };
             let line = lines.show(lines.at(map, m.peak_point));
+            let used = if m.open { format!("at least {}", m.used) } else { m.used.to_string() };
             let at = if m.peak > 0 { format!("at line {line}") } else { String::new() };
-            rows.push([name, hardware, m.used.to_string(), m.capacity.to_string(), m.peak.to_string(), at]);
+            rows.push([name, hardware, used, m.capacity.to_string(), m.peak.to_string(), at]);
         }
         // Launches of one kernel often have equal sizes.
         let equal = |a: usize| rows.get(a..first).is_some_and(|old| old == &rows[first..]);

@@ -399,6 +399,7 @@ fn interpret(
             capacity,
             storage: step.storage.clone(),
             pipes,
+            overlap: true,
             ..interp::Options::default()
         },
         print,

@@ -42,6 +42,7 @@ fn memory(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>) -> Value {
         "name": memory.name,
         "capacity": memory.capacity,
         "used": memory.used,
+        "used_at_least": memory.open,
         "peak": memory.peak,
         "peak_at": point(map, memory.peak_point, lines),
         "fits": memory.fits(),
