@@ -46,6 +46,8 @@ struct Client {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     id: u64,
+    /// Notifications that came before an answer.
+    passed: Vec<Value>,
 }
 
 impl Client {
@@ -54,7 +56,7 @@ impl Client {
         let mut server = server.unwrap_or_else(|e| panic!("cannot start {}: {e}", program.display()));
         let (input, output) =
             (server.stdin.take().expect("piped"), BufReader::new(server.stdout.take().expect("piped")));
-        let mut c = Client { server, input, output, id: 0 };
+        let mut c = Client { server, input, output, id: 0, passed: Vec::new() };
         let encodings = json!({"general": {"positionEncodings": ["utf-8"]}});
         c.ask("initialize", json!({"processId": null, "rootUri": null, "capabilities": encodings}));
         c.tell("initialized", json!({}));
@@ -103,13 +105,15 @@ impl Client {
             if message["id"] == id && message.get("method").is_none() {
                 return message["result"].clone();
             }
+            self.passed.push(message);
         }
     }
 
     /// Waits for the diagnostics of a version.
     fn diagnostics(&mut self, version: usize) -> usize {
+        let mut passed = std::mem::take(&mut self.passed).into_iter();
         loop {
-            let message = self.read();
+            let message = passed.next().unwrap_or_else(|| self.read());
             if message["method"] == "textDocument/publishDiagnostics" && message["params"]["version"] == version {
                 return message["params"]["diagnostics"].as_array().map_or(0, Vec::len);
             }
