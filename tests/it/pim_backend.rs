@@ -81,6 +81,25 @@ proptest! {
 }
 
 /// What the units do not do, with the code that says so and a word of the message.
+/// All queries of one unit: its results end inside of a row. And what is proposed for channels is what units can sample.
+#[test]
+fn sizes_of_one_unit() {
+    let path = file("one_unit.tile", &KERNEL.replace("BORDER", "Clamp"));
+    let with = |sizes: &str| -> Vec<String> { sizes.split(' ').map(str::to_owned).collect() };
+    for sizes in ["B=1 H=4 W=4 C=128 Q=5 S=3 QB=5", "B=3 H=2 W=2 C=64 Q=9 S=20 QB=9"] {
+        let sums = ["interp", "pim"].map(|backend| {
+            let o = run(&path, backend, &with(sizes));
+            assert_eq!(o.status, 0, "{sizes}: {}", o.err);
+            serde_json::from_str::<Value>(&o.out).expect("JSON")["outputs"]["y"]["sha256"].clone()
+        });
+        assert_eq!(sums[0], sums[1], "{sizes}");
+    }
+    let refused = run(&path, "pim", &with("B=1 H=4 W=4 C=144 Q=5 S=3 QB=1"));
+    assert!(refused.err.contains("SA-0352") && !refused.err.contains("it fits with"), "{}", refused.err);
+    let refused = run(&path, "pim", &with("B=1 H=4 W=4 C=256 Q=5 S=3 QB=1"));
+    assert!(refused.err.contains("`-D C=128` in place of `-D C=256`"), "{}", refused.err);
+}
+
 #[test]
 fn what_no_unit_does() {
     let clamp = KERNEL.replace("BORDER", "Clamp");

@@ -4,7 +4,7 @@
 use crate::engine::{Outcome, command};
 use proptest::prelude::*;
 use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::Action;
+use ptoc_pim_stream::stream::{Action, ColumnOp};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -276,4 +276,167 @@ fn the_stream_in_a_file() {
     let bytes = std::fs::read(&stream).expect("written");
     let decoded = ptoc_pim_stream::Stream::decode(&bytes).expect("a stream");
     assert_eq!(decoded.to_text(), printed.out);
+}
+
+fn emitted(path: &std::path::Path, defs: &[(&str, u32)]) -> Stream {
+    let path = path.display().to_string();
+    let mut words: Vec<String> =
+        ["emit", &path, "k", "--target", "hbm-pim", "--stage", "pim"].map(str::to_owned).into();
+    defs.iter().for_each(|(n, v)| words.extend(["-D".to_owned(), format!("{n}={v}")]));
+    let outcome = command(&words);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    Stream::parse(&outcome.out).expect("a stream").stream
+}
+
+const SUMS: &str = "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\nTSTORE(y.tile(j), colsum(Vec(a.tile(_, j))));\n}\n";
+
+/// Steps of one row need no fence between them, and everything else has one.
+#[test]
+fn fences_where_order_needs_them() {
+    let path = file("fences.tile", SUMS);
+    let defs = [("M", 64), ("N", 64)];
+    let stream = emitted(&path, &defs);
+    let ops: Vec<&ColumnOp> = stream
+        .steps
+        .iter()
+        .filter_map(|s| match &s.action {
+            Action::Exec(e) => Some(&e.ops),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let fences = ops.iter().filter(|op| matches!(op, ColumnOp::Fence)).count();
+    let rows = ops
+        .iter()
+        .filter_map(|op| match op {
+            ColumnOp::Rd { at, .. } | ColumnOp::Wr { at, .. } => Some((at.row & 0x1000 != 0, at.row, at.bank)),
+            _ => None,
+        })
+        .fold((0, None), |(n, last), (control, row, bank)| {
+            let here = if control { (true, 0, 0) } else { (false, row, bank) };
+            (n + usize::from(last != Some(here)), Some(here))
+        })
+        .0;
+    // The first row of commands has none before it; reads and writes of one row are not neighbours here.
+    assert_eq!(fences, rows - 1, "{}", stream.to_text());
+    assert!(fences < 50, "{fences} fences for 260 commands");
+    let stats = agree(&path, "k", "y", &defs);
+    let ticks = |bucket: &str| stats["report"]["attribution"][bucket].as_u64().expect("ticks");
+    assert!(ticks("fence") < ticks("compute"), "{} {}", ticks("fence"), ticks("compute"));
+}
+
+/// Rows of a DRAM row are filled one behind the other, whatever their number: nine take the time of nine.
+#[test]
+fn the_last_row_may_be_filled_in_part() {
+    let text = "kernel k<const BM = 1>(a: in f16[M, 64], b: in f16[M, 64], y: out f16[M, 64]) {\n\
+                grid (i in tiles(M, BM));\nTSTORE(y.tile(i, _), Vec(a.tile(i, _)) + Vec(b.tile(i, _)));\n}\n";
+    let path = file("ragged.tile", text);
+    let cycles = |m: u32| agree(&path, "k", "y", &[("M", m), ("BM", m)])["cycles"].as_u64().expect("cycles");
+    let [eight, nine, sixteen, seventeen] = [8, 9, 16, 17].map(cycles);
+    assert!(
+        eight < nine && nine < sixteen && sixteen < seventeen && seventeen < 2 * sixteen,
+        "{eight} {nine} {sixteen} {seventeen}"
+    );
+    // Where further blocks of the dimension follow, all rows hold equally many.
+    agree(&path, "k", "y", &[("M", 300), ("BM", 9)]);
+    agree(&path, "k", "y", &[("M", 270), ("BM", 34)]);
+    // As many rows of the array as a bank has rows, and one more.
+    let tall = file(
+        "tall.tile",
+        "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\nlet s = tile Vec<f16, 1, j>;\ns = 0.0;\n\
+         for i in 0..M { s += Vec(a[i, _].tile(j)); }\nTSTORE(y.tile(j), s);\n}\n",
+    );
+    let rows = |m: u32| {
+        let stream = emitted(&tall, &[("M", m), ("N", 64)]);
+        stream.steps.iter().find_map(|s| match &s.action {
+            Action::Read(t) => Some(t.placement.row),
+            _ => None,
+        })
+    };
+    assert_eq!([rows(4096), rows(4097)], [Some(512), Some(513)], "rows of `a`, before those of `y`");
+}
+
+/// Registers and rows that `-D capacity` takes away are not used; what a unit does not have is refused.
+#[test]
+fn capacities_are_obeyed() {
+    let text = "kernel k(a: in f16[N], b: in f16[N], y: out f16[N]) {\ngrid (i in tiles(N, 256));\n\
+                TSTORE(y.tile(i), Vec(a.tile(i)) + Vec(b.tile(i)));\n}\n";
+    let path = file("capacities.tile", text);
+    let source = path.display().to_string();
+    let registers = |more: &[&str]| {
+        let words = [&["emit", &source, "k", "--target", "hbm-pim", "--stage", "pim", "-D", "N=300"], more].concat();
+        let outcome = command(&words);
+        assert_eq!(outcome.status, 0, "{}", outcome.err);
+        (outcome.out.contains("GRF_A[1]"), outcome.out.contains("GRF_B[1]"), outcome.out.contains("auto"))
+    };
+    assert_eq!(registers(&[]), (false, false, true));
+    assert!(!registers(&["-D", "capacity.GrfA=32"]).0);
+    assert!(!registers(&["-D", "capacity.GrfB=32"]).1);
+    for more in [("capacity.GrfA", 32), ("capacity.GrfB", 64), ("capacity.Bank", 4096)] {
+        agree(&path, "k", "y", &[("N", 300), more]);
+    }
+    for (defs, code, words) in [
+        (&["capacity.Bank=32"][..], "E1324", "1 to 4096 whole rows of 1024 bytes"),
+        (&["capacity.Bank=8388608"], "E1324", "1 to 4096 whole rows"),
+        (&["capacity.GrfA=512"], "E1324", "1 to 8 vectors of 32 bytes"),
+        (&["capacity.GrfB=0"], "E1324", "1 to 8 vectors of 32 bytes"),
+        (&["capacity.Bank=2048"], "E1319", "2 are free in one piece"),
+        (&["unit.act_weight=17"], "E1324", "it may be 1 to 16"),
+    ] {
+        let mut all = vec!["run", &source, "k", "--target", "hbm-pim", "--random", "1", "-D", "N=300"];
+        defs.iter().for_each(|d| all.extend(["-D", d]));
+        let outcome = command(&all);
+        let flat = outcome.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(outcome.status, 1, "{defs:?}: {}", outcome.out);
+        assert!(flat.contains(code) && flat.contains(words), "{defs:?}: {}", outcome.err);
+        assert_eq!(outcome.err.matches("error[").count(), 1, "{defs:?}: {}", outcome.err);
+    }
+}
+
+/// A window of registers takes what a conversion gives: it is moved there, and no other register is needed.
+#[test]
+fn windows_of_registers() {
+    let text = "kernel k(a: in f16[N, 16], b: in f16[8, 16], y: out f16[N, 16]) {\ngrid (t in tiles(N, 8));\n\
+                let x = tile GrfA<f16, 8, 16>;\nlet z = tile GrfB<f16, 8, 16>;\n\
+                for r in 0..8 { x[r, _] = GrfA(Bank(a[t.start + r, _])); z[r, _] = GrfB(b[r, _]); }\n\
+                for r in 0..7 { x[r + 1, _] = x[r, _]; }\nfor r in 0..8 { z[r, _] += x[r, _]; }\nTSTORE(y.tile(t, _), z);\n}\n";
+    agree(&file("windows.tile", text), "k", "y", &[("N", 64)]);
+}
+
+/// Elements of an array as factors: the host brings them to the units' scalars, eight at a time. Sums of columns of a matrix, scaled by a
+/// vector, are a product of matrix and vector without a broadcast of 16 lanes.
+#[test]
+fn factors_from_arrays() {
+    let product = "kernel k(w: in f16[K, N], x: in f16[K], y: out f16[N]) {\ngrid (j in tiles(N, BN));\n\
+                   let s = tile Vec<f16, 1, j>;\ns = 0.0;\nfor k in 0..K { s += Vec(w[k, _].tile(j)) * x[k]; }\nTSTORE(y.tile(j), s);\n}\n";
+    for bn in [16, 64, 128] {
+        let path = file(&format!("factors_{bn}.tile"), &product.replace("BN", &bn.to_string()));
+        for (k, n) in [(1, 16), (8, 100), (9, 300), (33, 128)] {
+            agree(&path, "k", "y", &[("K", k), ("N", n)]);
+        }
+    }
+    // Beside numbers of the launch, for values that are used again, and for the same element in all blocks.
+    let mixed = "kernel k(a: in f16[N], s: in f16[20], y: out f16[N]) {\ngrid (i in tiles(N, 128));\nlet x = Vec(a.tile(i)) * 0.5;\n\
+                 let z = (x * s[3] + 1.25) * s[19] + x * s[4];\nTSTORE(y.tile(i), max(z * s[3], 0.0) - x * 2.0);\n}\n";
+    let path = file("factors_mixed.tile", mixed);
+    for n in [5, 128, 1000] {
+        agree(&path, "k", "y", &[("N", n)]);
+    }
+    let words = |tensor: &str, body: &str| {
+        let text = format!(
+            "kernel k(a: in f16[N], s: {tensor}, y: inout f16[N]) {{\ngrid (i in tiles(N, 128));\nlet x = Vec(a.tile(i));\nTSTORE(y.tile(i), {body});\n}}\n"
+        );
+        run(&file("no_factor.tile", &text), "k", "pim", &[("N", 128)]).err
+    };
+    for (tensor, body) in [
+        ("in f16[4]", "x + s[0]"),
+        ("in f16[4]", "x * (s[0] + s[1])"),
+        ("in f32[4]", "x * f16(s[0])"),
+        ("in f16[4]", "x * y[0]"),
+        ("in f16[16] at (16):(2@byte)", "x * s[0]"),
+    ] {
+        let said = words(tensor, body);
+        assert!(said.contains("E1313") && said.contains("the units have no such scalar"), "{tensor} {body}: {said}");
+        assert_eq!(said.matches("error[").count(), 1, "{said}");
+    }
 }

@@ -58,6 +58,33 @@ fn hbm_pim() {
             "(i in tiles(N, 4)) on 8:1@unit",
             "TSTORE(y.tile(i, _), exp(Bank(a.tile(i, _))));",
         ),
+        // What the target does not have at all.
+        block(
+            "a: in f16[N, 16], b: in f16[16, 16], y: out f16[N, 16]",
+            "(m in tiles(N, 16), n in tiles(16, 16))",
+            "let acc = tile Acc<f32, m, n>;\nTMATMUL(acc, Left(a.tile(m, _)), Right(b));\nTSTORE(y.tile(m, n), f16(acc));",
+        ),
+        block(rows, four, "let t = tile Buf<f16, 4, 64>;\nTLOAD(t, a.tile(i, _));\nTSTORE(y.tile(i, _), t);"),
+        block(
+            "a: in f16[N, 16], y: out f16[N, 16], m: in f16[4, 4, 16], g: in f16[4]",
+            "(i in 0..N)",
+            "let t = tile Vec<f32, 1, 16>;\nTSAMPLE(t, m, g, a[i, _]);\nTSTORE(y[i, _], f16(t));",
+        ),
+        // Operations with another form.
+        block(rows, four, "copy(y.tile(i, _), a.tile(i, _));"),
+        with("TSTORE(y.tile(i, _), x, atomic = true);").replace("y: out", "y: inout"),
+        with("TSTORE(y.tile(i, _), x + a[0, 0]);"),
+        // Who brings what, and who runs a block.
+        block(
+            "a: in f16[N, 16], y: out f16[N, 16]",
+            "(i in tiles(N, 8))",
+            "let t = GrfA(a.tile(i, _));\nTSTORE(y.tile(i, _), t);",
+        ),
+        block(
+            "a: in f16[N, 16] at (N, 16):(1@row, 2@byte), y: out f16[N, 16]",
+            "(i in tiles(N, 1))",
+            "TSTORE(y.tile(i, _), Vec(a.tile(i, _)));",
+        ),
         with("for j in 0..20000000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
         with("for j in 0..2200000 { x = x + 1.0; }\nTSTORE(y.tile(i, _), x);"),
     ];

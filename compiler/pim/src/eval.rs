@@ -40,6 +40,8 @@ pub struct Numbers<'k> {
     /// Where the data was read on which a value depends.
     data: Vec<Option<Span>>,
     data_vars: Vec<Option<Span>>,
+    /// Scalars that are an element of a tensor as it is: its number and the element's.
+    loads: Vec<Option<(u32, i64)>>,
     fuel: Fuel,
 }
 
@@ -91,8 +93,8 @@ impl<'k> Numbers<'k> {
     pub fn new(kernel: &'k Kernel, values: &[u64]) -> Numbers<'k> {
         let mut all = values.to_vec();
         all.resize(kernel.values.len(), 0);
-        let (data, vars) = (vec![None; all.len()], kernel.vars.len());
-        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars], fuel: Fuel::FULL }
+        let (data, vars, loads) = (vec![None; all.len()], kernel.vars.len(), vec![None; all.len()]);
+        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars], loads, fuel: Fuel::FULL }
     }
 
     /// All blocks are gone through anew.
@@ -103,6 +105,11 @@ impl<'k> Numbers<'k> {
     /// Where the data was read on which a scalar depends.
     pub fn data(&self, v: Value) -> Option<Span> {
         self.data[v.as_u32() as usize]
+    }
+
+    /// The tensor and the element that a scalar is, if it was read and nothing was computed with it.
+    pub fn element(&self, v: Value) -> Option<(u32, i64)> {
+        self.loads[v.as_u32() as usize]
     }
 
     /// The bits of a scalar on which something depends at `span`; an error if it depends on data.
@@ -229,6 +236,12 @@ impl<'k> Numbers<'k> {
             Op::Sync(_) => {}
             Op::Load { dst, .. } | Op::TileGet { dst, .. } | Op::Atomic { dst, .. } => {
                 visitor.other(stmt, self)?;
+                self.loads[dst.as_u32() as usize] = match &stmt.op {
+                    Op::Load { tensor, offset, .. } if self.data(*offset).is_none() => {
+                        Some((tensor.as_u32(), self.index(*offset)))
+                    }
+                    _ => None,
+                };
                 self.set(*dst, 0);
                 self.data[dst.as_u32() as usize] = Some(stmt.span);
             }

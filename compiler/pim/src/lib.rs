@@ -143,7 +143,7 @@ fn geometry(target: &Target) -> Option<Geometry> {
         pch: device.pseudo_channels,
         bg: device.bank_groups,
         bank: device.banks,
-        row: device.rows,
+        row: target.data_rows(),
         col: device.bursts,
         burst: device.burst_bytes,
     })

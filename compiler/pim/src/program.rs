@@ -115,6 +115,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
         files: Vec::new(),
         steps: linker.steps,
     };
+    debug_assert_eq!(stream.unordered(&linker.g), [], "a fence is missing");
     Ok(Linked { stream, hosted: linker.hosted })
 }
 

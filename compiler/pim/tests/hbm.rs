@@ -48,6 +48,7 @@ fn same(text: &str, seed: u64) -> (Stream, machine::Outcome) {
     assert_eq!(stream, compiled);
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{}", e.message));
     assert_eq!(stream.check(&device::geometry(&config)), []);
+    assert_eq!(stream.unordered(&device::geometry(&config)), [], "a fence is missing");
     let (mut arrays, mut args) = (Vec::new(), Vec::new());
     for (n, (t, decl)) in kernel.tensors.values().zip(&stream.tensors).enumerate() {
         assert_eq!(decl.dtype, DType::F16);
@@ -96,13 +97,13 @@ fn ops(stream: &Stream) -> &[ColumnOp] {
     exec.expect("units work")
 }
 
-/// Column commands for the units, and how many of them come in eights.
+/// Column commands for the units, and how many of them come in eights: those of a row are one operation.
 fn commands(stream: &Stream) -> (u32, u32) {
     let of_data = ops(stream).iter().filter_map(|op| match op {
         ColumnOp::Rd { at, count } | ColumnOp::Wr { at, count, .. } if at.row < 4096 => Some(*count),
         _ => None,
     });
-    of_data.fold((0, 0), |(n, eights), count| (n + count, eights + if count == 8 { 8 } else { 0 }))
+    of_data.fold((0, 0), |(n, eights), count| (n + count, eights + count / 8 * 8))
 }
 
 macro_rules! bit_for_bit {

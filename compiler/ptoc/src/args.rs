@@ -233,7 +233,7 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel [default: cpu; interp with --step and --print-tile]
+    /// What executes the kernel [default: cpu, or pim for targets with units in memory; interp with --step and --print-tile]
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendName>,
     /// Target, definitions, diagnostics.

@@ -4,11 +4,29 @@
 use crate::defs;
 use ptoc_analysis::{Bindings, ItemId, Modules};
 use ptoc_diagnostics::{Edit, SourceMap, Span};
-use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::{Kernel, Op, Operand, Stmt};
 use ptoc_isa::Target;
 use ptoc_passes::capacity::{Author, Parameter, Statement};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
 use ptoc_syntax::places::Place;
+
+/// Can the target's units sample as many channels as the kernel does? Their pixels are whole bursts of f16.
+fn sampled(kernel: &Kernel, target: &Target) -> bool {
+    let burst = target.device.as_ref().map_or(1, |d| d.burst_bytes / 2).max(1);
+    fn all(kernel: &Kernel, region: &[Stmt], burst: u32) -> bool {
+        region.iter().all(|s| {
+            let here = match &s.op {
+                Op::Inst(i) if i.instr.get().sem == ptoc_isa::Sem::Sample => match i.operands.first() {
+                    Some(Operand::Tile(t)) => kernel.tiles[t.tile].ty.cols.is_multiple_of(burst),
+                    _ => true,
+                },
+                _ => true,
+            };
+            here && s.op.regions().all(|r| all(kernel, r, burst))
+        })
+    }
+    target.unit.is_none() || all(kernel, &kernel.body, burst)
+}
 
 /// Halvings of a parameter that are tried.
 const HALVINGS: usize = 6;
@@ -70,7 +88,7 @@ impl Author for Source<'_> {
         }
         let outcome = ptoc_analysis::instantiate(self.modules, self.kernel, target, &bindings);
         let wrong = outcome.diagnostics.iter().any(ptoc_diagnostics::Diagnostic::is_error);
-        outcome.result.filter(|_| !wrong).map(|instance| instance.kernel)
+        outcome.result.filter(|_| !wrong).map(|instance| instance.kernel).filter(|k| sampled(k, target))
     }
 
     fn stages(&self, pipeline: Span, stages: u32) -> Option<Edit> {

@@ -22,7 +22,7 @@ pub mod text;
 pub mod unit;
 mod word;
 
-pub use check::{Fault, FaultKind, Site};
+pub use check::{Fault, FaultKind, Site, Unordered, Unwritten};
 pub use placement::{Geometry, Placement};
 pub use stream::Stream;
 pub use unit::UnitConfig;

@@ -144,6 +144,36 @@ fn the_stream_has_the_settings() {
     }
 }
 
+/// Whatever a setting may be, the stream may be too: the ends of every range make streams without faults.
+#[test]
+fn ends_of_ranges() {
+    for (target, file, kernel, sizes) in
+        [("geopim", "sampling.tile", "sample", "B=1 H=4 W=4 C=16 Q=3 S=4"), ("hbm-pim", "hbm_pim.tile", "add", "N=300")]
+    {
+        let path = program("sampling.tile").with_file_name(file).display().to_string();
+        for setting in Target::find(target).expect("built in").settings() {
+            let ends: Vec<u32> = match setting.allowed {
+                // Rows and lanes must also suffice for the kernel.
+                _ if ["device.rows", "unit.lanes"].contains(&setting.name) => continue,
+                Allowed::Range(from, to) => vec![from, to],
+                Allowed::OneOf(all) => all.to_vec(),
+                _ => continue,
+            };
+            for value in ends {
+                let outcome = ptoc(
+                    &["emit", &path, kernel, "--stage", "pim", "--target", target],
+                    &format!("{sizes} {}={value}", setting.name),
+                );
+                assert_eq!(outcome.status, 0, "{}={value}: {}", setting.name, outcome.err);
+                let stream = Stream::parse(&outcome.out).expect("emitted").stream;
+                let config = ptoc_pim_sim::machine::device::config(&stream.device).expect("a device");
+                let faults = stream.check(&ptoc_pim_sim::machine::device::geometry(&config));
+                assert_eq!(faults, [], "{}={value}", setting.name);
+            }
+        }
+    }
+}
+
 /// Unknown names with the list, values with their range, budgets with both numbers; each once.
 #[test]
 fn refused_settings() {

@@ -170,7 +170,7 @@ impl Elab<'_> {
                 let x = if x.ty.loc == t.ty.loc || matches!((x.ty.loc, t.ty.loc), (Loc::Mat, _)) {
                     x
                 } else {
-                    let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), span, at)? else {
+                    let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), None, span, at)? else {
                         return Err(Reported);
                     };
                     x

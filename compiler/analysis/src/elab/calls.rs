@@ -63,7 +63,7 @@ impl Elab<'_> {
             Val::Word(Word::Loc(l)) => {
                 let e = self.exactly(args, 1, &format!("{l}(x)"), span)?[0];
                 let v = self.expr(e)?;
-                self.to_location(l, v, span, e.span)
+                self.to_location(l, v, dest, span, e.span)
             }
             other => {
                 let message = format!("{} cannot be called", other.describe());

@@ -95,17 +95,17 @@ impl Elab<'_> {
 
     /// `Left(x)`: the target's shortest legal path, through hidden tiles.
     #[allow(clippy::wrong_self_convention, reason = "the value is the argument")]
-    pub fn to_location(&mut self, loc: Loc, v: Val, span: Span, at: Span) -> R<Val> {
+    pub fn to_location(&mut self, loc: Loc, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
         self.outside_prologue(span)?;
         match v {
             Val::Poison => Err(Reported),
             Val::View(view) => {
                 self.readable(&view, at)?;
                 let view = self.matrix(&view, at)?;
-                self.load_view(loc, view, span, at)
+                self.load_view(loc, view, dest, span, at)
             }
             Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
-            Val::Tile(t) => self.move_tile(loc, t, span, at),
+            Val::Tile(t) => self.move_tile(loc, t, dest, span, at),
             other => {
                 let d = Diagnostic::error(
                     codes::TYPE_MISMATCH,
@@ -118,7 +118,14 @@ impl Elab<'_> {
         }
     }
 
-    fn load_view(&mut self, loc: Loc, view: View, span: Span, at: Span) -> R<Val> {
+    /// The register that is assigned to, where what it gets would need another one. Other locations have room for hidden tiles.
+    fn registers(dest: Option<TileVal>, loc: Loc, dtype: ptoc_tensor::DType, caps: (u32, u32)) -> Option<TileVal> {
+        dest.filter(|d| {
+            matches!(loc, Loc::GrfA | Loc::GrfB) && (d.ty.loc, d.ty.dtype) == (loc, dtype) && (d.rows, d.cols) == caps
+        })
+    }
+
+    fn load_view(&mut self, loc: Loc, view: View, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
         let (rows, cols) = self.view_caps(&view, at)?;
         let shape = (view.modes[0].extent, view.modes[1].extent);
         if self.target.cube_dtypes(loc).is_some_and(|d| !d.contains(&view.dtype)) && !self.refused.contains(&view.dtype)
@@ -142,7 +149,10 @@ impl Elab<'_> {
                         t
                     } else {
                         let ty = self.sized_for(l, loc, view.dtype, rows, cols);
-                        let t = self.named_hidden(l, ty, (rows, cols), shape, span)?;
+                        let t = match Self::registers(dest, l, view.dtype, (rows, cols)) {
+                            Some(own) => own,
+                            None => self.named_hidden(l, ty, (rows, cols), shape, span)?,
+                        };
                         self.apply(
                             load,
                             vec![tile(t, span), Opnd::View(view.clone(), at)],
@@ -166,17 +176,25 @@ impl Elab<'_> {
             && view.stride(0).is_some_and(|s| self.const_index(s) == Some(1))
     }
 
-    fn move_tile(&mut self, loc: Loc, t: TileVal, span: Span, at: Span) -> R<Val> {
+    fn move_tile(&mut self, loc: Loc, t: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
         let path = self.path(Place::Tile(t.ty.loc), loc, t.ty.dtype, span)?;
         let mut here = t;
         for hop in path {
-            here = self.hop(hop, here, loc, span, at)?;
+            here = match Self::registers(dest, loc, here.ty.dtype, (here.rows, here.cols)) {
+                Some(own) if hop.to == Place::Tile(loc) && hop.from != Place::Gm => {
+                    let id = instr_for(Sem::Move).ok_or(Reported)?;
+                    self.apply(id, vec![tile(own, span), tile(here, at)], InstAttrs::default(), span)?;
+                    own
+                }
+                _ => self.hop(hop, here, loc, span, at)?,
+            };
         }
         Ok(Val::Tile(here))
     }
 
     /// The target's shortest path; a detour through global memory is said.
     fn path(&mut self, from: Place, to: Loc, dtype: ptoc_tensor::DType, span: Span) -> R<Vec<Hop>> {
+        self.check_location(to, span)?;
         match ptoc_isa::shortest_path(self.target, from, to, dtype) {
             Some(path) => {
                 if path.iter().any(|h| h.to == Place::Gm) {

@@ -152,6 +152,8 @@ pub(crate) struct Elab<'a> {
     pub sync: sync::State,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
     pub refused: Vec<ptoc_tensor::DType>,
+    /// Locations that the target does not have were named and refused, those of the matrix unit together.
+    pub absent: Vec<ptoc_isa::Loc>,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
     /// Fragments: tiles whose elements are counted through a partition's layout.

@@ -102,6 +102,10 @@ impl Elab<'_> {
             .with_label("an instruction of GeoPIM's units");
         self.report(match geopim {
             true => d.with_help("give the blocks to units: `grid (..) on LAYOUT`, as in `on 512:1@unit`"),
+            // No unit of the others has addresses from data.
+            false if self.target.is_pim() && !self.b.kernel().host => {
+                d.with_help("use `--target geopim`, or sample in loops in a kernel of the host: `#[on(host)]`")
+            }
             false => d.with_help("use `--target geopim`, or write it in loops"),
         })
     }

@@ -187,6 +187,7 @@ impl<'a> Elab<'a> {
             rest: None,
             sync: super::sync::State::default(),
             refused: Vec::new(),
+            absent: Vec::new(),
             pending_gm: None,
             patterns: FxHashMap::default(),
             pads: FxHashMap::default(),

@@ -325,8 +325,20 @@ impl Elab<'_> {
         self.require_le(len, cap, codes::EXCEEDS_CAPACITY, message, span)
     }
 
+    /// The target has the location; which one it lacks is told once in a kernel, and all of the matrix unit's together.
+    pub fn check_location(&mut self, loc: Loc, span: Span) -> R<()> {
+        let Err(missing) = ptoc_isa::check_there(self.target, loc) else { return Ok(()) };
+        let told = |l: &Loc| *l == loc || missing.of_matrix && ptoc_isa::of_matrix(*l);
+        if !self.absent.iter().any(told) {
+            self.absent.push(loc);
+            self.diags.push(missing.diagnostic(self.b.kernel().host, span));
+        }
+        Err(Reported)
+    }
+
     /// PTO's rules for the shape and dtype of a tile on the target.
     pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
+        self.check_location(ty.loc, span)?;
         let violations = ptoc_isa::check_tile_type(self.target, ty);
         if violations.is_empty() {
             return Ok(());

@@ -3,6 +3,7 @@
 //!
 //! [`Diagnostic`]: ptoc_diagnostics::Diagnostic
 
+mod absent;
 mod assign;
 mod convert;
 mod dtype;
@@ -14,6 +15,7 @@ mod overlap;
 mod scratch;
 mod tile;
 
+pub use absent::{AbsentLocation, check_there, of_matrix};
 pub use assign::{SaKind, SaViolation, check_address, check_size};
 pub use convert::{ConversionHop, conversion_path};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};

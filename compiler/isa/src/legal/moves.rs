@@ -172,6 +172,15 @@ impl MoveViolation {
         let MoveViolation { from, to, from_dtype, to_dtype, target, .. } = self;
         let error = |message: String| Diagnostic::error(self.code(), span, message);
         let mut d = match &self.problem {
+            // From a place to itself there is no way to name.
+            MoveProblem::NoMove { way: Some(way), reachable } if way.is_empty() => {
+                let d = error(format!("{target} has no move from {from} to {to}"));
+                match reachable.as_slice() {
+                    [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
+                    places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
+                }
+                .with_help("fill the tile from where the other one was filled, or use the other one itself")
+            }
             MoveProblem::NoMove { way: Some(way), .. } => error(format!("{target} has no move from {from} to {to}"))
                 .with_note(format!("the way there is {}", describe(way)))
                 .with_help(match to {

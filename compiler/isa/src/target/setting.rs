@@ -1,6 +1,6 @@
 //! What a target's `[unit]` and `[device]` let one set, as `-D unit.clock=300` does: the one list of names, values and ranges.
 
-use super::{Target, UnitKind};
+use super::{Target, Unit, UnitKind};
 use crate::{Loc, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use std::fmt;
@@ -78,6 +78,8 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
     use Allowed::{OneOf, Range};
     use Slot::{Name, Number, Word};
     let mut all: Vec<Field<'_>> = Vec::new();
+    // A command for many banks opens no more rows than a pseudo-channel has banks; the stream's validator says the same.
+    let banks = t.device.as_ref().map_or(1, |d| u32::try_from(d.banks_of_pseudo_channel()).unwrap_or(u32::MAX));
     if let Some(unit) = &mut t.unit {
         all.push(("unit.clock", "MHz of the units", Range(1, 10_000), Number(&mut unit.clock)));
         match &mut unit.kind {
@@ -91,7 +93,7 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
                 (
                     "unit.act_weight",
                     "activations that one for all banks counts",
-                    Range(1, 64),
+                    Range(1, banks),
                     Number(&mut u.act_weight),
                 ),
                 ("unit.order", "loops of a query", ORDERS, Word(&mut u.order)),
@@ -100,7 +102,7 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
                 (
                     "unit.act_weight",
                     "activations that one for many banks counts",
-                    Range(1, 64),
+                    Range(1, banks),
                     Number(&mut u.act_weight),
                 ),
                 (
@@ -207,6 +209,13 @@ impl Target {
         self.bank_follows();
     }
 
+    /// Rows of a bank that data may have: those of the device, or fewer where `capacity.Bank` was set.
+    pub fn data_rows(&self) -> u32 {
+        let Some(d) = &self.device else { return 0 };
+        let room = self.capacity(Loc::Bank) / d.row_bytes().max(1);
+        d.rows.min(u32::try_from(room).unwrap_or(u32::MAX))
+    }
+
     /// A bank has the bytes of its rows, if nobody said otherwise.
     fn bank_follows(&mut self) {
         let Some(d) = &self.device else { return };
@@ -217,9 +226,10 @@ impl Target {
         }
     }
 
-    /// Settings that do not go together; E1324 with both numbers.
+    /// Settings that do not go together, and capacities that the units cannot have; E1324 with both numbers.
     pub fn check_settings(&self) -> Result<(), Diagnostic> {
         let Some(unit) = &self.unit else { return Ok(()) };
+        self.check_capacities(unit)?;
         let UnitKind::GeoPim(geo) = unit.kind else { return Ok(()) };
         if geo.tile_channels.is_multiple_of(unit.lanes) {
             return Ok(());
@@ -228,5 +238,37 @@ impl Target {
             format!("`unit.lanes` is {}, which does not divide a tile of {} channels", unit.lanes, geo.tile_channels);
         Err(Diagnostic::global(codes::SETTING_VALUE, message)
             .with_help(format!("set `unit.lanes` to at most {}", geo.tile_channels)))
+    }
+
+    /// What was set by `-D capacity.*` is what the units have then, so it must be something that they could have.
+    fn check_capacities(&self, unit: &Unit) -> Result<(), Diagnostic> {
+        let set = |loc: Loc| Some(self.capacity(loc)).filter(|_| self.memory(loc).overridden);
+        let refuse = |loc: Loc, bytes: u64, can: String| {
+            let message = format!("`capacity.{loc}` is {}; {can}", text::bytes(bytes));
+            Err(Diagnostic::global(codes::SETTING_VALUE, message))
+        };
+        if let Some(d) = &self.device
+            && let Some(bytes) = set(Loc::Bank)
+        {
+            let (row, most) = (d.row_bytes(), u64::from(d.rows) * d.row_bytes());
+            if bytes > most || !bytes.is_multiple_of(row) || bytes == 0 {
+                let can = format!("data may have 1 to {} whole rows of {} of a bank", d.rows, text::bytes(row));
+                return refuse(Loc::Bank, bytes, can);
+            }
+        }
+        if let UnitKind::HbmPim(hbm) = unit.kind {
+            for loc in [Loc::GrfA, Loc::GrfB] {
+                let vector = u64::from(unit.lanes) * 2;
+                let most = u64::from(hbm.registers) * vector;
+                match set(loc) {
+                    Some(bytes) if bytes > most || !bytes.is_multiple_of(vector) || bytes == 0 => {
+                        let can = format!("a unit has 1 to {} vectors of {} there", hbm.registers, text::bytes(vector));
+                        return refuse(loc, bytes, can);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::{Plan, Refused, refuse, unit_at};
 use crate::place::{last_slots, leaf, of_author, rows, slots, within};
 use ptoc_diagnostics::codes;
+use ptoc_isa::Oob;
 use ptoc_pim_stream::placement::{Coord, Placement};
 use ptoc_pim_stream::stream::{Items, MapLayout};
 
@@ -53,10 +54,22 @@ impl Plan<'_> {
                     32 * row
                 );
                 let help = match 4 * (c / 16) <= row {
-                    true => "pad height and width to even numbers",
-                    false => "a patch of four pixels fits in a row with fewer channels; sample them in parts",
+                    true => {
+                        let even = [h, w].map(|n| n.next_multiple_of(2));
+                        let more = match self.first.border {
+                            Oob::Zero => "with zeros, which are what lies beyond the border",
+                            _ => {
+                                "by its last line and column once more, which are what lies beyond the border: results agree but \
+                                 for rounding"
+                            }
+                        };
+                        format!("let the host extend the map to {} x {} pixels, {more}", even[0], even[1])
+                    }
+                    false => {
+                        "a patch of four pixels fits in a row with fewer channels; sample them in parts".to_owned()
+                    }
                 };
-                return refuse(codes::UNIT_MAP, self.first.span, message, help);
+                return refuse(codes::UNIT_MAP, self.first.span, message, &help);
             };
             self.map = map;
             self.map_rows = self.batch * self.item_rows(self.layout);

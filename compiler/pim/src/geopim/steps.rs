@@ -2,7 +2,7 @@
 
 use super::queries::Query;
 use super::{Plan, Refused, geo_unit, refuse};
-use crate::place::{leaf, rows, slot_size, slots, within};
+use crate::place::{last_slots, leaf, rows, slot_size, slots, within};
 use crate::rows::{Laid, Rows};
 use crate::{Lines, Need, Piece, advice};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -14,7 +14,9 @@ use ptoc_pim_stream::stream::*;
 impl Plan<'_> {
     /// An operand or result in slots of `size` bursts, one a query.
     fn slotted(&self, tensor: u32, size: u32, inner: Vec<Vec<Leaf>>) -> Option<Placement> {
-        let mut queries = slots(self.queries, size, self.row())?;
+        // The last row of an item's only unit may be filled in part: nothing of the dimension comes behind.
+        let of_unit = if self.units == 1 { last_slots } else { slots };
+        let mut queries = of_unit(self.queries, size, self.row())?;
         queries.push(leaf(self.units, Coord::Unit, 1));
         let mut dims = vec![vec![leaf(self.batch, Coord::Unit, self.units)], queries];
         dims.extend(inner);
@@ -103,10 +105,10 @@ impl Plan<'_> {
                 self.queries
             );
             let help = match row.is_multiple_of((channels / 16).max(1)) {
-                true => "let a block have at most as many queries as a row holds, or a multiple of them",
-                false => "let a block have at most as many queries as a row holds",
+                true => format!("give each unit at most {fits} queries, or a multiple of {fits}"),
+                false => format!("give each unit at most {fits} queries"),
             };
-            return refuse(codes::UNIT_QUERIES, q.span, message, help);
+            return refuse(codes::UNIT_QUERIES, q.span, message, &help);
         };
         let mut all = 0u32;
         let mut laid = |tensor: Option<u32>, placement: Placement, rows: u32| {
@@ -132,7 +134,7 @@ impl Plan<'_> {
         }
         let out_laid = laid(Some(out), of_out, rows(self.queries, channels / 16, row));
         let full = || {
-            let most = self.target.device.as_ref().map_or(u32::MAX, |d| d.rows);
+            let most = self.target.data_rows();
             let message = format!(
                 "map, weights and results of a unit take {all} rows of {bytes} bytes; its bank has {most}, {} free in one piece \
                  ({} for the map)",

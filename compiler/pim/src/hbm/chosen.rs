@@ -158,7 +158,7 @@ pub fn chosen(
 }
 
 /// Is there a load into such a tile, or a store from one?
-fn moves(kernel: &Kernel, id: TensorId, tile: impl Fn(&TileType) -> bool) -> bool {
+pub(super) fn moves(kernel: &Kernel, id: TensorId, tile: impl Fn(&TileType) -> bool) -> bool {
     fn search(kernel: &Kernel, id: TensorId, region: &[tile::Stmt], tile: &dyn Fn(&TileType) -> bool) -> bool {
         let within = |r: &[tile::Stmt]| search(kernel, id, r, tile);
         region.iter().any(|s| match &s.op {
@@ -184,6 +184,13 @@ fn one_by_one(on: &tile::Placement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>>
     let single: Vec<Vec<tile::PlaceLeaf>> = on.leaves().map(|l| vec![*l]).collect();
     let mut parts = places::dims(&single, g)?.into_iter();
     Some(on.dims.iter().map(|d| parts.by_ref().take(d.len()).collect()).collect())
+}
+
+/// How many of `extent` places, of which a row takes `most`, are in each row; `None` if a row takes one. Where more parts of the
+/// dimension follow, all rows have equally many, because a layout counts these parts by whole ones.
+fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
+    let each = if last { most } else { (1..=most).rev().find(|n| extent % n == 0)? };
+    (each > 1).then_some(each)
 }
 
 /// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks behind
@@ -215,9 +222,9 @@ fn lay_out(
             part(extent, Coord::Col, step)?;
             step *= extent;
             step = u64::try_from(step).unwrap_or(1).next_power_of_two() as i64;
-        } else if here > 1 && (last || extent % here == 0) {
-            let rows = (extent + here - 1) / here;
-            part(here, Coord::Col, step)?;
+        } else if let Some(each) = row_share(extent, here, last) {
+            let rows = (extent + each - 1) / each;
+            part(each, Coord::Col, step)?;
             part(rows, Coord::Row, 1)?;
             step = columns * rows;
         } else {
@@ -244,9 +251,9 @@ fn lay_out(
                     "tiles of a multiple of 16 columns fill bursts; one block for all of them may have any number",
                 );
             }
-            place(bursts, false, &mut out).ok_or_else(many)?;
+            place(bursts, axes[d].is_none(), &mut out).ok_or_else(many)?;
         } else {
-            place(size, false, &mut out).ok_or_else(many)?;
+            place(size, axes[d].is_none(), &mut out).ok_or_else(many)?;
         }
         dims[d] = out;
     }

@@ -37,6 +37,16 @@ pub enum HostWrite {
     },
     /// The scalars: all products' are the first, all sums' the second.
     Scalars(u16, u16),
+    /// The scalars are 16 elements of an array from a byte on, of which products have the first eight.
+    Elements(u32, u64),
+}
+
+/// What the units' scalar registers hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scalars {
+    product: Option<u16>,
+    sum: Option<u16>,
+    elements: Option<(u32, u64)>,
 }
 
 /// What happens to the units, and for whom.
@@ -54,6 +64,8 @@ pub enum Event {
         at: BankBurst,
         /// For whom.
         span: Span,
+        /// Its scalar is one of several: it has no automatic index.
+        own: bool,
     },
 }
 
@@ -98,7 +110,9 @@ pub struct Coder<'n> {
     /// Where each live value is.
     at: FxHashMap<NodeId, Operand>,
     free: [[bool; REGISTERS]; 2],
-    scalars: (Option<u16>, Option<u16>),
+    /// Of both files.
+    registers: usize,
+    scalars: Scalars,
     /// Uses that are still to come.
     uses: FxHashMap<NodeId, usize>,
     prefer: FxHashMap<NodeId, (u8, u8)>,
@@ -110,12 +124,13 @@ pub struct Coder<'n> {
 
 type Tried<T = ()> = Result<T, Trouble>;
 
-/// Events of each strip of a round's stores. `overwritten` are the bursts that the round has stored already.
+/// Events of each strip of a round's stores. `registers` are the vectors of GRF_A and of GRF_B, at most [`REGISTERS`] each; `overwritten` are the bursts that the round has stored already.
 pub fn round(
     nodes: &Nodes,
+    registers: [usize; 2],
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
-    scalars: &mut (Option<u16>, Option<u16>),
+    scalars: &mut Scalars,
     choice: Choice,
 ) -> Tried<Vec<Vec<Event>>> {
     let mut out = Vec::new();
@@ -124,7 +139,8 @@ pub fn round(
         let mut coder = Coder {
             nodes,
             at: FxHashMap::default(),
-            free: [[true; REGISTERS]; 2],
+            registers: registers.iter().sum(),
+            free: registers.map(|have| std::array::from_fn(|n| n < have)),
             scalars: *scalars,
             uses: FxHashMap::default(),
             prefer: FxHashMap::default(),
@@ -193,7 +209,7 @@ impl Coder<'_> {
         let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. });
         let product = |n: NodeId| match self.nodes.get(n) {
             Node::Mul(p, q) => (read(p) && host(q)) || (read(q) && host(p)),
-            Node::MulScalar(p, _) => read(p),
+            Node::MulScalar(p, _) | Node::MulElement { a: p, .. } => read(p),
             _ => false,
         };
         // A constant is brought for each use, so it need not stay.
@@ -287,7 +303,7 @@ impl Coder<'_> {
         let place = if s.at.odd == 1 { File::OddBank } else { File::EvenBank };
         let dst = Operand { place, index: 0 };
         let instruction = Instruction::Alu { op: Alu::Mov, dst, a, b: None, auto: false, relu };
-        self.events.push(Event::Step { instruction, write: true, at: s.at, span: s.span });
+        self.events.push(Event::Step { instruction, write: true, at: s.at, span: s.span, own: false });
         self.last = s.at;
         if relu {
             self.used(s.node);
@@ -313,7 +329,7 @@ impl Coder<'_> {
         let any = |f: usize, free: &[[bool; REGISTERS]; 2]| free[f].iter().position(|x| *x).map(|i| (f, i));
         let found = [(file, index), (1 - file, index)].into_iter().find(|&(f, i)| self.free[f][i]);
         let found = found.or_else(|| any(file, &self.free)).or_else(|| any(1 - file, &self.free));
-        let Some((f, i)) = found else { return Err(Trouble::Registers(2 * REGISTERS + 1, span)) };
+        let Some((f, i)) = found else { return Err(Trouble::Registers(self.registers + 1, span)) };
         self.free[f][i] = false;
         let o = Operand { place: if f == 0 { File::GrfA } else { File::GrfB }, index: i as u8 };
         self.at.insert(id, o);
@@ -334,7 +350,7 @@ impl Coder<'_> {
                 self.last = at;
                 let instruction =
                     Instruction::Alu { op: Alu::Mov, dst: o, a: bank(at), b: None, auto: false, relu: false };
-                self.events.push(Event::Step { instruction, write: false, at, span });
+                self.events.push(Event::Step { instruction, write: false, at, span, own: false });
             }
             // Computed before whatever uses it: operands come first.
             _ => return Err(Trouble::Stale(span)),
@@ -349,17 +365,27 @@ impl Coder<'_> {
 
     /// The scalar's operand.
     fn scalar(&mut self, product: bool, c: u16, span: Span) -> Operand {
-        let known = if product { self.scalars.0 } else { self.scalars.1 };
-        if known != Some(c) {
-            if product {
-                self.scalars.0 = Some(c)
-            } else {
-                self.scalars.1 = Some(c)
-            }
-            let (m, a) = (self.scalars.0.unwrap_or(0), self.scalars.1.unwrap_or(0));
+        if self.scalars.elements.is_some() {
+            self.scalars = Scalars::default();
+        }
+        let held = &mut self.scalars;
+        let known = if product { &mut held.product } else { &mut held.sum };
+        if known.replace(c) != Some(c) {
+            let (m, a) = (held.product.unwrap_or(0), held.sum.unwrap_or(0));
             self.events.push(Event::Host(HostWrite::Scalars(m, a), span));
         }
         Operand { place: if product { File::SrfM } else { File::SrfA }, index: 0 }
+    }
+
+    /// An element of an array as a product's scalar: eight successive ones are brought at once.
+    fn element(&mut self, tensor: u32, offset: u64, span: Span) -> Operand {
+        let eight = REGISTERS as u64 * 2;
+        let first = offset / eight * eight;
+        if self.scalars.elements != Some((tensor, first)) {
+            self.scalars = Scalars { elements: Some((tensor, first)), ..Scalars::default() };
+            self.events.push(Event::Host(HostWrite::Elements(tensor, first), span));
+        }
+        Operand { place: File::SrfM, index: (offset % eight / 2) as u8 }
     }
 
     /// One operand of the two may come from the bank with the command.
@@ -414,6 +440,10 @@ impl Coder<'_> {
                     let (x, at) = self.single(p, span)?;
                     (x, self.scalar(true, c, span), at)
                 }
+                Node::MulElement { a: p, tensor, offset } => {
+                    let (x, at) = self.single(p, span)?;
+                    (x, self.element(tensor, offset, span), at)
+                }
                 Node::Mul(p, q) => self.pair(p, q, span)?,
                 _ => return Err(Trouble::Stale(span)),
             };
@@ -439,6 +469,10 @@ impl Coder<'_> {
             Node::MulScalar(a, c) => {
                 let (x, at) = self.single(a, span)?;
                 (Alu::Mul, x, Some(self.scalar(true, c, span)), false, at)
+            }
+            Node::MulElement { a, tensor, offset } => {
+                let (x, at) = self.single(a, span)?;
+                (Alu::Mul, x, Some(self.element(tensor, offset, span)), false, at)
             }
             Node::Relu(a) => {
                 let (x, at) = self.single(a, span)?;
@@ -467,7 +501,8 @@ impl Coder<'_> {
         let at = at.unwrap_or(BankBurst { col: u32::from(dst.index), ..self.last });
         self.last = at;
         let instruction = Instruction::Alu { op, dst, a, b, auto: false, relu };
-        self.events.push(Event::Step { instruction, write: false, at, span });
+        let own = self.scalars.elements.is_some() && b.is_some_and(|b| b.place == File::SrfM);
+        self.events.push(Event::Step { instruction, write: false, at, span, own });
     }
 }
 

@@ -1,7 +1,8 @@
 //! Programs to column commands: modes, words, registers, steps and fences.
 //!
-//! A controller may exchange commands between fences. So a fence stands wherever order counts: behind a group of eight, whose
-//! registers follow from the columns, behind every single step, and between the host's writes and the units' steps.
+//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank, and that of writes to
+//! reserved rows (`spec/stream.md`). So a fence stands where steps go on in another row, bank or direction, and between the host's
+//! writes to registers and the units' steps. [`ptoc_pim_stream::Stream::unordered`] checks it.
 
 use super::code::{Bring, HostWrite};
 use super::node::BankBurst;
@@ -34,15 +35,27 @@ fn control(bank: u16, row: u32, col: u32, data: Data) -> ColumnOp {
     ColumnOp::Wr { at: Burst { bg: 0, bank, row, col }, count: 1, data }
 }
 
+/// Commands that keep their order among each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Writes to reserved rows.
+    Control,
+    /// Steps at a row of the even or the odd banks, by reads or by writes.
+    Steps { odd: u8, row: u32, write: bool },
+}
+
 struct Emitter<'l> {
     ops: Vec<ColumnOp>,
+    /// What stands behind the last fence.
+    open: Option<Kept>,
     lines: Lines<'l>,
     place: Place,
 }
 
 impl Emitter<'_> {
-    fn fence(&mut self) {
-        if !matches!(self.ops.last(), None | Some(ColumnOp::Fence)) {
+    /// Commands of this kind come next: behind a fence if others are open.
+    fn next(&mut self, kept: Kept) {
+        if self.open.replace(kept).is_some_and(|open| open != kept) {
             self.ops.push(ColumnOp::Fence);
         }
     }
@@ -56,6 +69,7 @@ impl Emitter<'_> {
     }
 
     fn program(&mut self, words: &[Instruction]) -> Result<(), WordError> {
+        self.next(Kept::Control);
         let exit = [Instruction::Exit];
         let all: Vec<Instruction> = words.iter().chain(&exit).copied().collect();
         for (n, part) in (0..).zip(all.chunks(WORDS)) {
@@ -71,6 +85,7 @@ impl Emitter<'_> {
     fn group(&mut self, group: &Group) {
         match *group {
             Group::Host(HostWrite::Vector { file_b, index, what }, span) => {
+                self.next(Kept::Control);
                 self.line(span);
                 let first = if file_b { *GRF_B_COLUMNS.start() } else { *GRF_A_COLUMNS.start() };
                 let data = match what {
@@ -94,6 +109,7 @@ impl Emitter<'_> {
                 self.ops.push(control(0, REGISTER_ROW, col, data));
             }
             Group::Host(HostWrite::Scalars(products, sums), span) => {
+                self.next(Kept::Control);
                 self.line(span);
                 let mut bytes = [0; BURST];
                 for (n, lane) in bytes.chunks_exact_mut(2).enumerate() {
@@ -101,19 +117,34 @@ impl Emitter<'_> {
                 }
                 self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Bytes(bytes)));
             }
+            Group::Host(HostWrite::Elements(tensor, offset), span) => {
+                self.next(Kept::Control);
+                self.line(span);
+                self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Tensor { tensor, offset }));
+            }
             Group::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
-                // What was written before is in the registers.
-                self.fence();
+                self.next(Kept::Steps { odd, row, write });
                 self.line(span);
                 let at = Burst { bg: 0, bank: u16::from(odd), row, col };
-                self.ops.push(match write {
-                    true => ColumnOp::Wr { at, count, data: Data::Unit },
-                    false => ColumnOp::Rd { at, count },
-                });
-                self.fence();
+                // Successive columns are one operation, whatever instructions they step.
+                match self.ops.last_mut() {
+                    Some(ColumnOp::Rd { at: first, count: n }) if !write && on(first, *n) == at => *n += count,
+                    Some(ColumnOp::Wr { at: first, count: n, data: Data::Unit }) if write && on(first, *n) == at => {
+                        *n += count;
+                    }
+                    _ => self.ops.push(match write {
+                        true => ColumnOp::Wr { at, count, data: Data::Unit },
+                        false => ColumnOp::Rd { at, count },
+                    }),
+                }
             }
         }
     }
+}
+
+/// The burst `count` columns further.
+fn on(at: &Burst, count: u32) -> Burst {
+    Burst { col: at.col + count, ..*at }
 }
 
 /// Does the data continue `count` bursts of the data before?
@@ -129,22 +160,22 @@ fn follows(old: &Data, new: &Data, count: u32) -> bool {
 
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
-    let mut e = Emitter { ops: Vec::new(), lines, place: Place { file: 0, line: 0 } };
+    let mut e = Emitter { ops: Vec::new(), open: None, lines, place: Place { file: 0, line: 0 } };
     if segments.is_empty() {
         return Ok(e.ops);
     }
+    e.next(Kept::Control);
     (0..4).for_each(|bank| e.ops.push(control(bank, ENTER_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
     for (n, segment) in segments.iter().enumerate() {
         if n > 0 {
-            e.fence();
+            e.next(Kept::Control);
             e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
         }
         e.program(&segment.words)?;
         e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(ENTER)));
-        e.fence();
         segment.groups.iter().for_each(|g| e.group(g));
     }
-    e.fence();
+    e.next(Kept::Control);
     e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
     (0..2).for_each(|bank| e.ops.push(control(bank, LEAVE_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
     Ok(e.ops)

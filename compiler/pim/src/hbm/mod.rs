@@ -24,7 +24,7 @@ use crate::{Lines, Need, Piece};
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, Placement, TensorDir};
-use ptoc_isa::Target;
+use ptoc_isa::{Loc, Target};
 use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, Step, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
@@ -36,9 +36,7 @@ type Res<T = ()> = Result<T, Box<Diagnostic>>;
 
 /// Compiles a launch, whose tensors go to these rows; the other arguments as for [`crate::compile`].
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>, rows: &Rows) -> Res<Piece> {
-    let Some(g) = crate::geometry(target) else {
-        return Err(room(kernel, format!("{} has no memory with units", target.name)));
-    };
+    let g = geometry(kernel, target)?;
     let mut numbers = Numbers::new(kernel, values);
     let grid = numbers.grid();
     let blocks = coordinates(kernel, &grid)?;
@@ -53,7 +51,7 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
     let mut refused = None;
     for together in [true, false] {
         for on in &choices {
-            match on_units(kernel, &g, &mut numbers, &blocks, on, together, lines, rows) {
+            match on_units(kernel, target, &mut numbers, &blocks, on, together, lines, rows) {
                 Err(d) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => refused = refused.or(Some(d)),
                 other => return other,
             }
@@ -66,7 +64,7 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
 #[expect(clippy::too_many_arguments, reason = "what is known of a launch")]
 fn on_units(
     kernel: &Kernel,
-    g: &Geometry,
+    target: &Target,
     numbers: &mut Numbers<'_>,
     blocks: &[Vec<i64>],
     on: &Placement,
@@ -75,6 +73,10 @@ fn on_units(
     rows: &Rows,
 ) -> Res<Piece> {
     let unit = UnitConfig::HbmPim(HbmPim::default());
+    let g = &geometry(kernel, target)?;
+    // As many vectors as were left of each file.
+    let registers =
+        [Loc::GrfA, Loc::GrfB].map(|file| (target.capacity(file) / ptoc_pim_stream::stream::BURST as u64) as usize);
     let places = places::plan(kernel, g, &unit, numbers, on, blocks, rows.clone())?;
     // A unit's blocks in order.
     let mut dealt: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
@@ -84,7 +86,7 @@ fn on_units(
         };
         dealt.entry(home).or_default().push(n);
     }
-    let launch = Launch { kernel, g, places: &places, blocks, dealt: &dealt };
+    let launch = Launch { kernel, g, places: &places, blocks, dealt: &dealt, registers };
     let all: BTreeSet<Pch> = dealt.keys().map(|h| h.pch).collect();
     numbers.again();
     let mut lists: Vec<(BTreeSet<Pch>, Vec<Work>)> = Vec::new();
@@ -117,6 +119,10 @@ fn on_units(
         }
     }
     Ok(piece(kernel, &places, lines, temps, actions))
+}
+
+fn geometry(kernel: &Kernel, target: &Target) -> Res<Geometry> {
+    crate::geometry(target).ok_or_else(|| room(kernel, format!("{} has no memory with units", target.name)))
 }
 
 fn room(kernel: &Kernel, message: String) -> Box<Diagnostic> {

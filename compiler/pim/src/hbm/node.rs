@@ -56,6 +56,15 @@ pub enum Node {
     AddScalar(NodeId, u16),
     /// a * a number
     MulScalar(NodeId, u16),
+    /// a * an element of an array of the host, the same for all units
+    MulElement {
+        /// a
+        a: NodeId,
+        /// Number of the array.
+        tensor: u32,
+        /// The element's first byte.
+        offset: u64,
+    },
     /// max(a, 0)
     Relu(NodeId),
 }
@@ -66,7 +75,9 @@ impl Node {
         let (a, b) = match *self {
             Node::Bank { .. } | Node::Host { .. } | Node::Const(_) => (None, None),
             Node::Add(a, b) | Node::Mul(a, b) => (Some(a), Some(b)),
-            Node::AddScalar(a, _) | Node::MulScalar(a, _) | Node::Relu(a) => (Some(a), None),
+            Node::AddScalar(a, _) | Node::MulScalar(a, _) | Node::MulElement { a, .. } | Node::Relu(a) => {
+                (Some(a), None)
+            }
         };
         a.into_iter().chain(b)
     }
@@ -143,21 +154,43 @@ impl Nodes {
         self.intern(Node::Add(a, minus), span)
     }
 
-    /// The expression in words, down to `depth` operations; `burst` names what is read.
-    pub fn show(&self, id: NodeId, depth: u32, burst: &dyn Fn(BankBurst) -> String) -> String {
+    /// What the host brings for these expressions: arrays, and the bytes of them.
+    pub fn brought(&self, of: NodeId) -> FxHashSet<(u32, u64)> {
+        let (mut seen, mut out) = (FxHashSet::from_iter([of]), FxHashSet::default());
+        let mut work = vec![of];
+        while let Some(id) = work.pop() {
+            if let Node::Host { tensor, offset, .. } | Node::MulElement { tensor, offset, .. } = self.get(id) {
+                out.insert((tensor, offset));
+            }
+            work.extend(self.get(id).operands().filter(|o| seen.insert(*o)));
+        }
+        out
+    }
+
+    /// The expression in words, down to `depth` operations; `burst` names what is read, and `array` the host's arrays.
+    pub fn show(
+        &self,
+        id: NodeId,
+        depth: u32,
+        burst: &dyn Fn(BankBurst) -> String,
+        array: &dyn Fn(u32) -> String,
+    ) -> String {
         if depth == 0 {
             return "..".to_owned();
         }
-        let s = |n: NodeId| self.show(n, depth - 1, burst);
+        let s = |n: NodeId| self.show(n, depth - 1, burst, array);
         let number = |bits: u16| scalar::display(Ty::D(DType::F16), u64::from(bits));
         match self.get(id) {
             Node::Bank { at } => burst(at),
-            Node::Host { tensor, offset, .. } => format!("byte {offset} of argument {}", tensor + 1),
+            Node::Host { tensor, offset, .. } => format!("{} from element {} on", array(tensor), offset / 2),
             Node::Const(c) => number(c),
             Node::Add(a, b) => format!("({} + {})", s(a), s(b)),
             Node::Mul(a, b) => format!("({} * {})", s(a), s(b)),
             Node::AddScalar(a, c) => format!("({} + {})", s(a), number(c)),
             Node::MulScalar(a, c) => format!("({} * {})", s(a), number(c)),
+            Node::MulElement { a, tensor, offset } => {
+                format!("({} * element {} of {})", s(a), offset / 2, array(tensor))
+            }
             Node::Relu(a) => format!("max({}, 0)", s(a)),
         }
     }

@@ -24,7 +24,7 @@ fn touched(event: &Event) -> (Vec<Thing>, Vec<Thing>) {
             let place = if file_b { File::GrfB } else { File::GrfA };
             (Vec::new(), vec![Thing::Register(Operand { place, index })])
         }
-        Event::Host(HostWrite::Scalars(..), _) => (Vec::new(), vec![Thing::Scalars]),
+        Event::Host(HostWrite::Scalars(..) | HostWrite::Elements(..), _) => (Vec::new(), vec![Thing::Scalars]),
         Event::Step { instruction, at, .. } => {
             let Instruction::Alu { op, dst, a, b, .. } = instruction else { return (Vec::new(), Vec::new()) };
             let thing = |o: Operand| match o.place {

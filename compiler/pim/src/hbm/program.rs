@@ -48,11 +48,17 @@ fn automatic(o: Operand, op: Alu, at: BankBurst) -> u8 {
 
 /// Is `next` the same operation at the next column, with the registers of an automatic index, and in the same eight?
 pub fn continues(last: &Event, next: &Event) -> bool {
-    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, .. } = *last else {
+    // Automatic indices are for scalars that are all alike.
+    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, own: false, .. } = *last
+    else {
         return false;
     };
     let Event::Step {
-        instruction: Instruction::Alu { op: o, dst: d, a: x, b: y, relu: r, .. }, write: w, at: to, ..
+        instruction: Instruction::Alu { op: o, dst: d, a: x, b: y, relu: r, .. },
+        write: w,
+        at: to,
+        own: false,
+        ..
     } = *next
     else {
         return false;
@@ -71,7 +77,7 @@ pub fn continues(last: &Event, next: &Event) -> bool {
 
 /// The eight events as one instruction, if their registers are those that it would take.
 fn eight(events: &[Event]) -> Option<Group> {
-    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at: first, span } =
+    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at: first, span, own: false } =
         *events.first()?
     else {
         return None;
@@ -100,7 +106,7 @@ pub fn groups(events: &[Event]) -> Vec<Group> {
         }
         out.push(match event {
             Event::Host(what, span) => Group::Host(what, span),
-            Event::Step { instruction, write, at, span } => {
+            Event::Step { instruction, write, at, span, .. } => {
                 Group::Steps { word: instruction, write, at, count: 1, span }
             }
         });

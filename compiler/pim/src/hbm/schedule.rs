@@ -1,6 +1,7 @@
 //! Rounds of blocks as commands: units in lock step, what the host turns between ([`super::turn`]), and when.
 
-use super::code::{self, Choice, Trouble};
+use super::chosen::moves;
+use super::code::{self, Choice, Scalars, Trouble};
 use super::node::{BankBurst, Nodes};
 use super::places::{Home, Places};
 use super::program::{self, Group};
@@ -10,7 +11,8 @@ use super::{Res, emit, order, room};
 use crate::Lines;
 use crate::eval::Numbers;
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::{Kernel, TensorId};
+use ptoc_isa::Loc;
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::stream::{ColumnOp, Pch};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,6 +49,8 @@ pub struct Launch<'l> {
     pub blocks: &'l [Vec<i64>],
     /// Blocks of each unit, in order.
     pub dealt: &'l BTreeMap<Home, Vec<usize>>,
+    /// Vectors of GRF_A and of GRF_B.
+    pub registers: [usize; 2],
 }
 
 /// Stores that wait for slots to be turned.
@@ -69,7 +73,8 @@ impl Launch<'_> {
             kernel,
             nodes: Nodes::default(),
             turns: Turns::new(places.free.start),
-            scalars: (None, None),
+            scalars: Scalars::default(),
+            registers: self.registers,
             parts: Vec::new(),
         };
         let mut waiting = Waiting::default();
@@ -143,14 +148,15 @@ struct Coding<'k> {
     nodes: Nodes,
     turns: Turns,
     /// What the units' scalar registers hold.
-    scalars: (Option<u16>, Option<u16>),
+    scalars: Scalars,
+    registers: [usize; 2],
     parts: Vec<Part>,
 }
 
 impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
         if !stores.is_empty() {
-            let coded = coded(self.kernel, &self.nodes, stores, overwritten, &mut self.scalars)?;
+            let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, &mut self.scalars)?;
             self.parts.extend(coded.iter().map(|events| Part::Strip(program::groups(&order::ordered(events)))));
         }
         Ok(())
@@ -192,7 +198,9 @@ impl Coding<'_> {
 /// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same order.
 fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<Store>> {
     let Launch { kernel, places, blocks, .. } = *launch;
-    let show = |s: &Store| (nodes.show(s.node, 3, &|at| places.show(kernel, at)), places.show(kernel, s.at));
+    let named = |n: u32| format!("`{}`", kernel.tensors[TensorId::from_u32(n)].name);
+    let burst = |at| places.show(kernel, at);
+    let show = |s: &Store| (nodes.show(s.node, 3, &burst, &named), burst(s.at));
     let Some((_, leader, longest)) = traced.iter().max_by_key(|(_, n, s)| (s.len(), usize::MAX - n)) else {
         return Ok(Vec::new());
     };
@@ -212,6 +220,10 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
             let mut d = Diagnostic::error(codes::LOCK_STEP, s.span, "blocks that run in lock step do different things")
                 .with_label(format!("not what block {:?} does", blocks[*leader]))
                 .with_note(format!("block {:?} stores {what} to {to}", blocks[*n]));
+            // Blocks that ask the host for different data.
+            let own = nodes.brought(s.node);
+            let other = skipped.map(|l| nodes.brought(l.node)).unwrap_or_default();
+            let brought = own.difference(&other).min().map(|(n, _)| *n).filter(|_| skipped.is_some());
             d = match skipped.map(|l| show(&l)) {
                 Some((what, to)) => {
                     d.with_note(format!("at that point block {:?} stores {what} to {to}", blocks[*leader]))
@@ -221,6 +233,21 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
             d = d.with_note(
                 "one column command steps all units of a pseudo-channel, at one row and column of their banks",
             );
+            if let Some(n) = brought {
+                let (array, id) = (named(n), TensorId::from_u32(n));
+                d = d.with_note(format!(
+                    "{array} stays with the host, which brings the same of it to all units at once"
+                ));
+                let help = match moves(kernel, id, |ty| matches!(ty.loc, Loc::GrfA | Loc::GrfB)) {
+                    true => format!(
+                        "read a block's own part of {array} from the unit's bank: `GrfA(Bank(view))` in place of `GrfA(view)`"
+                    ),
+                    false => format!(
+                        "say where {array} is and who runs a block (`at`, `on`), so that each unit has its part"
+                    ),
+                };
+                return Err(Box::new(d.with_secondary(kernel.tensors[id].span, "the argument").with_help(help)));
+            }
             let help = match kernel.on {
                 Some(_) => {
                     "let `on` give such blocks to one unit, one after the other (a stride of 0), or to different `pch`"
@@ -272,16 +299,17 @@ fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stor
 fn coded(
     kernel: &Kernel,
     nodes: &Nodes,
+    registers: [usize; 2],
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
-    scalars: &mut (Option<u16>, Option<u16>),
+    scalars: &mut Scalars,
 ) -> Res<Vec<Vec<code::Event>>> {
     let mut trouble: Option<Trouble> = None;
     let mut stores = Cow::Borrowed(stores);
     loop {
         for choice in Choice::all(stores.len()) {
             let mut now = *scalars;
-            match code::round(nodes, &stores, overwritten, &mut now, choice) {
+            match code::round(nodes, registers, &stores, overwritten, &mut now, choice) {
                 Ok(events) => {
                     *scalars = now;
                     return Ok(events);
@@ -306,11 +334,14 @@ fn coded(
                 .with_help(format!("store to another tensor, or {}", crate::advice::host(kernel)))
         }
         Some(Trouble::Registers(needed, span)) => {
-            let have = 2 * code::REGISTERS;
+            let have: usize = registers.iter().sum();
             let message = format!("at least {needed} vectors are live here, and a unit has {have} registers");
             Diagnostic::error(codes::UNIT_REGISTERS, span, message)
                 .with_label("one more than there are")
-                .with_note(format!("GRF_A and GRF_B have {} registers of 16 lanes each", code::REGISTERS))
+                .with_note(match registers {
+                    [a, b] if a == b => format!("GRF_A and GRF_B have {a} registers of 16 lanes each"),
+                    [a, b] => format!("GRF_A has {a} registers of 16 lanes, and GRF_B {b}"),
+                })
                 .with_help(format!(
                     "compute in smaller steps and store between them, or {}",
                     crate::advice::host(kernel)

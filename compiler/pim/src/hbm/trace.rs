@@ -13,7 +13,7 @@ use super::turn::Turns;
 use crate::advice;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value};
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
 use ptoc_isa::{Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -118,6 +118,15 @@ fn error<T>(code: ptoc_diagnostics::Code, span: Span, message: String, label: &s
     Err(Box::new(Diagnostic::error(code, span, message).with_label(label).with_help(help)))
 }
 
+/// A scalar operand.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::hbm) enum Number {
+    /// A number of the launch.
+    Known(u16),
+    /// An element of an array of the host, by the array's number and the element's first byte.
+    Element { tensor: u32, offset: u64, read: Span },
+}
+
 impl<'t> Tracer<'t> {
     /// For a block of this unit.
     pub fn new(
@@ -139,6 +148,20 @@ impl<'t> Tracer<'t> {
                     "a unit adds and multiplies 16 lanes of f16, and takes their max with 0; every operation rounds",
                 )
                 .with_help(advice::host(self.kernel)),
+        ))
+    }
+
+    /// A nest of loops over elements, which TLOAD and TSTORE may do as well.
+    fn no_copy<T>(&self, span: Span) -> Res<T> {
+        let message = "an HBM-PIM unit has no `copy` of element by element";
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, message)
+                .with_label("no instruction of the unit")
+                .with_note("a unit reads and writes bursts of 16 elements of its own banks")
+                .with_help(format!(
+                    "where rows stay rows, copy by a tile: `TSTORE(to, Vec(from))`; or {}",
+                    advice::host(self.kernel)
+                )),
         ))
     }
 
@@ -239,9 +262,15 @@ impl<'t> Tracer<'t> {
             (Sem::Store, [Operand::View(v), Operand::Tile(a)]) if !inst.attrs.atomic_add => {
                 self.store(numbers, v, a, span)
             }
+            (Sem::Store, [Operand::View(_), Operand::Tile(_)]) => {
+                self.lacks(span, "TSTORE with `atomic`: it writes a burst, and reads nothing first")
+            }
             (Sem::Expand, [Operand::Tile(d), Operand::Scalar(s)]) => {
                 let w = self.window(numbers, d, span)?;
-                let node = Node::Const(self.scalar(numbers, *s, span)?);
+                let node = match self.scalar(numbers, *s, span)? {
+                    Number::Known(bits) => Node::Const(bits),
+                    Number::Element { read, .. } => return self.no_scalar(read, span),
+                };
                 let node = self.nodes.intern(node, span);
                 self.each(&w, span, |_, _, _| Ok(node))
             }
@@ -319,9 +348,35 @@ impl<'t> Tracer<'t> {
         }
     }
 
-    /// A scalar of the launch, as f16.
-    fn scalar(&self, numbers: &Numbers<'_>, v: Value, span: Span) -> Res<u16> {
-        numbers.known(v, span).map(|bits| bits as u16)
+    /// A scalar as f16: the launch's, or an element that the host has before the units run.
+    fn scalar(&self, numbers: &Numbers<'_>, v: Value, span: Span) -> Res<Number> {
+        let Some(read) = numbers.data(v) else { return Ok(Number::Known(numbers.bits(v) as u16)) };
+        let Some((tensor, element)) = numbers.element(v) else { return self.no_scalar(read, span) };
+        let t = &self.kernel.tensors[TensorId::from_u32(tensor)];
+        let with_host = self.places.placement(tensor as usize).is_none();
+        match u64::try_from(element) {
+            Ok(element) if with_host && t.dir == TensorDir::In && t.dtype == DType::F16 => {
+                Ok(Number::Element { tensor, offset: 2 * element, read })
+            }
+            _ => self.no_scalar(read, span),
+        }
+    }
+
+    /// A number that comes too late for a unit's registers.
+    fn no_scalar<T>(&self, read: Span, span: Span) -> Res<T> {
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_DECISION, span, "the units have no such scalar: it is known only while they run")
+                .with_label("an operand of all lanes")
+                .with_secondary(read, "read here")
+                .with_note(
+                    "the host writes the units' scalars beforehand: numbers of the launch, and as factors, `tile * x[k]`, elements of an \
+                     `in` array of f16 that the host keeps: without `at`, and not loaded in tiles of the blocks' own",
+                )
+                .with_help(format!(
+                    "give it 16 times in an array, and bring it to a register: `GrfA(xs[k, _])` of `xs: in f16[K, 16]`; or {}",
+                    advice::host(self.kernel)
+                )),
+        ))
     }
 
     fn each(&mut self, w: &Window, span: Span, mut f: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>) -> Res {
@@ -366,7 +421,7 @@ impl Visitor for Tracer<'_> {
         let what = match &stmt.op {
             // What depends on it is an error where it decides something.
             Op::Load { .. } | Op::TileGet { .. } => return Ok(()),
-            Op::Copy(_) => "copy of more than rows and columns",
+            Op::Copy(_) => return self.no_copy(stmt.span),
             Op::Mma(_) => "matrix product",
             Op::Store { .. } | Op::TileSet { .. } => "way to write a single element",
             Op::Atomic { .. } => "atomic access",

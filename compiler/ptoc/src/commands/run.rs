@@ -134,7 +134,7 @@ impl Runner<'_, '_> {
             time: args.stats || args.json || args.trace.is_some(),
         };
         let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
-        let options = RunOptions { threads: args.threads, schedule, keep };
+        let options = RunOptions { threads: args.threads, schedule, keep, rules: false };
         let outcome = match (args.step, &args.print_tile[..]) {
             (false, []) => {
                 let io = &mut *self.io;

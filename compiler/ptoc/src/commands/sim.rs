@@ -8,14 +8,14 @@ use crate::args::SimArgs;
 use crate::files::{Outputs, read_array, read_bytes};
 use crate::io::{Io, list, plural};
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes, suggest};
+use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, suggest};
 use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::{Config, Issued};
 use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
 use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::Parsed;
-use ptoc_pim_stream::{Fault, FaultKind, Site, Stream};
+use ptoc_pim_stream::{Fault, FaultKind, Site, Stream, Unordered, Unwritten};
 use ptoc_tensor::{Tensor, npy};
 use std::ops::Range;
 
@@ -61,6 +61,14 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         let message = format!("`{name}` is `out`, and no step reads it: the host would get zeros");
         let help = format!("add `read {name} at ..` behind the step that makes its values, or declare it `temp`");
         let d = source.at(codes::STREAM_ARRAY, Some(Site::Tensor(n)), message).with_help(help);
+        inputs.found.push(d);
+    }
+    for u in source.stream.unordered(&device::geometry(&config)) {
+        let d = source.unordered(&u);
+        inputs.found.push(d);
+    }
+    for u in source.stream.unwritten(&device::geometry(&config)) {
+        let d = source.unwritten(&u);
         inputs.found.push(d);
     }
     if inputs.found.has_errors() {
@@ -212,8 +220,13 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
 
 /// The timeline; its commands are held to the rules once more.
 pub(crate) fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
-    let report = &outcome.report;
-    let channels: Vec<&[Issued]> = report.trace.iter().flatten().map(|c| &c[..]).collect();
+    rules_kept(stream, config, outcome)?;
+    Ok(outcome.report.timeline(config))
+}
+
+/// The independent checker finds nothing in the commands of a run, which were recorded.
+pub(crate) fn rules_kept(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<(), Diagnostic> {
+    let channels: Vec<&[Issued]> = outcome.report.trace.iter().flatten().map(|c| &c[..]).collect();
     let options = rules::Options { refresh: stream.device.refresh != Refresh::Off, ..Default::default() };
     // Units with sequencers of their own use no buses of the pseudo-channel.
     let broken = match stream.unit.is_autonomous() {
@@ -227,7 +240,7 @@ pub(crate) fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> R
                 .with_help("this is an error in ptoc; please report it with the stream and the configuration"));
         }
     }
-    Ok(report.timeline(config))
+    Ok(())
 }
 
 impl Source {
@@ -276,6 +289,34 @@ impl Source {
             d = d.with_note(format!("it is launched in {}:{line}", self.stream.files[file]));
         }
         Some(d.with_help(help))
+    }
+
+    /// Commands without a fence between them whose order counts.
+    fn unordered(&self, u: &Unordered) -> Diagnostic {
+        let message = "a controller may exchange this command and those before it: there is no fence between them";
+        let mut d = self.at(codes::COMMAND_ORDER, Some(Site::Op(u.step, u.op)), message.into());
+        d.severity = Severity::Warning;
+        if u.count > 1 {
+            d = d.with_note(format!("{} of this exec lack a fence", plural(u.count, "command")));
+        }
+        d.with_note(
+            "between two fences the order is kept of reads, or of writes, of one row of one bank, and of writes to reserved rows; \
+             the simulator issues all commands as they stand",
+        )
+        .with_help("put `fence` before it")
+    }
+
+    /// A step that reads rows which no step wrote.
+    fn unwritten(&self, u: &Unwritten) -> Diagnostic {
+        let rows = match u.rows.end - u.rows.start {
+            1 => format!("row {}", u.rows.start),
+            _ => format!("rows {} to {}", u.rows.start, u.rows.end - 1),
+        };
+        let message =
+            format!("this step reads {} in {rows}, and no step before it writes there: it reads zeros", u.what);
+        let mut d = self.at(codes::UNWRITTEN_ROWS, Some(Site::Step(u.step)), message);
+        d.severity = Severity::Warning;
+        d.with_help("write it before, or name the rows where it is")
     }
 
     fn fault(&self, fault: &Fault) -> Diagnostic {

@@ -264,7 +264,8 @@ fn run_line(
             return Err(errors(session, &what("does not compile")));
         };
         let mut after = before.clone();
-        let options = RunOptions { threads: args.threads, ..RunOptions::default() };
+        // Where units in memory ran, their DRAM's commands keep the rules too.
+        let options = RunOptions { threads: args.threads, rules: true, ..RunOptions::default() };
         if compiled.run(session, &mut after, &options, &mut |line| io.note(line), None).is_err() {
             return Err(errors(session, &what("stopped")));
         }

@@ -31,5 +31,12 @@ pub fn wrong_backend(target: &Target, asked: &str) -> Diagnostic {
     };
     Diagnostic::global(codes::BACKEND_TARGET, format!("the backend `{asked}` does not run kernels for {}", target.name))
         .with_note(why)
-        .with_help(format!("use `--backend {first}` or `--backend {second}`"))
+        .with_help(match (target.is_pim(), asked) {
+            (false, "pim") => {
+                let pim = Target::all().iter().filter(|t| t.is_pim()).map(|t| format!("`--target {}`", t.name));
+                let pim = pim.collect::<Vec<_>>().join(" or ");
+                format!("give {pim}, where `pim` is the default; or use `--backend {first}` or `--backend {second}`")
+            }
+            _ => format!("use `--backend {first}` or `--backend {second}`"),
+        })
 }

@@ -227,17 +227,20 @@ pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
 pub type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
-/// Runs a program on its arguments, which hold the results afterwards.
+/// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held to the rules
+/// by the independent checker.
 pub fn run(
     plan: &Plan,
     compiled: &Compiled,
     tensors: &mut [Tensor],
-    options: Options,
+    keep: Options,
+    rules: bool,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
     let Compiled { stream, config, hosted } = compiled;
     let given = stream.tensors.iter().zip(tensors.iter());
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
+    let options = Options { trace: keep.trace || rules, ..keep };
     let mut hosted = hosted.iter();
     let mut failed = None;
     let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {
@@ -253,7 +256,10 @@ pub fn run(
         (Err(_), Some(d)) => return Err(d),
         (Err(stop), None) => return Err(stopped(plan, &stop)),
     };
-    let timeline = if options.trace { sim::timeline(stream, config, &outcome) } else { Ok(String::new()) };
+    if rules && !keep.trace {
+        sim::rules_kept(stream, config, &outcome)?;
+    }
+    let timeline = if keep.trace { sim::timeline(stream, config, &outcome) } else { Ok(String::new()) };
     for (tensor, output) in tensors.iter_mut().zip(outcome.outputs) {
         if let Some(output) = output {
             *tensor = output;
@@ -271,7 +277,8 @@ fn stopped(plan: &Plan, stop: &Stop) -> Box<Diagnostic> {
 /// The counts of a run, and the whole report.
 pub fn stats(simulated: &Simulated, stats: &mut Map<String, Value>) {
     let r = &simulated.report;
-    stats.insert("cycles".into(), json!(r.ticks));
+    let report = r.json();
+    stats.insert("cycles".into(), report["cycles"].clone());
     stats.insert("ns".into(), json!(r.ns()));
     stats.insert("unit_cycles".into(), json!(r.unit_cycles().unwrap_or(0.0)));
     let commands: Map<String, Value> = Command::ALL
@@ -284,10 +291,11 @@ pub fn stats(simulated: &Simulated, stats: &mut Map<String, Value>) {
     for (n, name) in ["row_hits", "row_misses", "row_conflicts"].into_iter().enumerate() {
         stats.insert(name.into(), json!(r.rows[n]));
     }
-    stats.insert("bytes_moved".into(), json!(r.bytes.host_moved + r.bytes.unit_moved));
+    // Both of the host's path; what units move in their banks is no part of it.
+    stats.insert("bytes_moved".into(), json!(r.bytes.host_moved));
     stats.insert("bytes_useful".into(), json!(r.bytes.host_useful));
+    stats.insert("unit_bytes_moved".into(), json!(r.bytes.unit_moved));
     stats.insert("energy_pj".into(), json!(r.picojoules()));
-    let report = r.json();
     for name in ["per_bank", "launches"] {
         stats.insert(name.into(), report[name].clone());
     }

@@ -48,6 +48,8 @@ pub struct RunOptions {
     pub schedule: Schedule,
     /// What is kept of runs on units in memory, for timelines and pages.
     pub keep: Keep,
+    /// Hold the commands of such runs to the DRAM's rules.
+    pub rules: bool,
 }
 
 /// A plan with machine code, if the backend wants some.
@@ -260,7 +262,7 @@ impl<'p> CompiledPlan<'p> {
         total: &mut Total,
     ) -> Result<pim::Simulated, Box<Diagnostic>> {
         let args = tensors.len();
-        pim::run(self.plan, compiled, tensors, options.keep, &mut |launch, arrays| {
+        pim::run(self.plan, compiled, tensors, options.keep, options.rules, &mut |launch, arrays| {
             let step = &self.plan.steps[launch];
             let mut used = Used { slots: arrays.iter_mut().map(Option::as_mut).collect(), args };
             let mut buffers = step.buffers(&mut used)?;

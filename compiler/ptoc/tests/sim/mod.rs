@@ -334,3 +334,46 @@ fn refused_before_arrays_are_made() {
     let said = s.run("run double.tile --target hbm-pim -D N=1099511627776 --random 1");
     assert!(said.contains("exit 1") && said.contains("E1319"), "{said}");
 }
+
+/// Cycles are clocks of the DRAM, also where commands can begin at half of one.
+#[test]
+fn cycles_are_clocks() {
+    let s = sandbox();
+    for (preset, clock_ns, ticks_of_clock) in [("hbm2_2000", 1.0, 1.0), ("hbm3_6400", 0.625, 2.0)] {
+        let said = s.run(&format!("sim add.pim {ARRAYS} --json --config {preset}"));
+        let json: Value = serde_json::from_str(said.split("stdout\n").nth(1).unwrap()).unwrap();
+        let [cycles, ticks, ns] = ["cycles", "ticks", "ns"].map(|name| json[name].as_f64().unwrap());
+        assert!((cycles * clock_ns - ns).abs() < 1e-6, "{preset}: {cycles} cycles, {ns} ns");
+        assert_eq!(cycles * ticks_of_clock, ticks, "{preset}");
+        let kinds: f64 = json["kinds"].as_object().unwrap().values().map(|k| k["cycles"].as_f64().unwrap()).sum();
+        assert_eq!(kinds, cycles, "{preset}: {said}");
+        let host = &json["host_baseline"]["streaming"];
+        assert_eq!(host["cycles"].as_f64().unwrap() * ticks_of_clock, host["ticks"].as_f64().unwrap(), "{preset}");
+        let text = s.run(&format!("sim add.pim {ARRAYS} --stats --config {preset}"));
+        assert!(text.contains(&format!("{cycles} cycles")) && text.contains("commands step them every"), "{text}");
+    }
+}
+
+/// Streams that run and do not mean what they say: rows that nobody wrote, and commands that a controller may exchange.
+#[test]
+fn warnings() {
+    let s = sandbox();
+    let text = fs::read_to_string(s.path().join("add.pim.txt")).unwrap();
+    let without = |prefix: &str| -> String {
+        text.lines().filter(|l| !l.trim_start().starts_with(prefix)).map(|l| format!("{l}\n")).collect()
+    };
+    s.file("fences.txt", without("fence"));
+    s.file(
+        "elsewhere.txt",
+        text.lines()
+            .map(|l| match l.strip_prefix("read z") {
+                Some(_) => format!("{}\n", l.replace("row=48", "row=49")),
+                None => format!("{l}\n"),
+            })
+            .collect::<String>(),
+    );
+    let said = s.run(&format!("sim fences.txt {ARRAYS}"));
+    assert!(said.contains("exit 0") && said.matches("warning[W1209]").count() == 1, "{said}");
+    let said = s.run(&format!("sim elsewhere.txt {ARRAYS}"));
+    assert!(said.contains("exit 0") && said.contains("warning[W1210]: this step reads `z` in row 49"), "{said}");
+}

@@ -30,13 +30,13 @@ impl LaunchTime {
         self.kinds.contains_key("host")
     }
 
-    pub(super) fn json(&self, file: String) -> Value {
+    pub(super) fn json(&self, file: String, cycles: &dyn Fn(u64) -> Value) -> Value {
         let kinds: Map<String, Value> = self
             .kinds
             .iter()
-            .map(|(name, (steps, ticks))| ((*name).to_owned(), json!({"steps": steps, "cycles": ticks})))
+            .map(|(name, (steps, ticks))| ((*name).to_owned(), json!({"steps": steps, "cycles": cycles(*ticks)})))
             .collect();
-        json!({"kernel": self.kernel, "place": file, "cycles": self.ticks(), "host": self.is_host(), "kinds": kinds})
+        json!({"kernel": self.kernel, "place": file, "cycles": cycles(self.ticks()), "host": self.is_host(), "kinds": kinds})
     }
 }
 

@@ -31,6 +31,10 @@ pub struct Report {
     pub ticks: u64,
     /// Picoseconds of a tick.
     pub tick_ps: f64,
+    /// Ticks of a clock of the DRAM: 2 where commands can begin at half of one.
+    pub clock_ticks: u64,
+    /// Nanoseconds from one step of units to the next, where column commands step them.
+    pub step_ns: Option<f64>,
     /// Begin and end of each step.
     pub steps: Vec<(u64, u64)>,
     /// The kernels of a program; none in a stream of one kernel.
@@ -168,6 +172,9 @@ impl Report {
             unit_mhz: stream.unit.clock_mhz(),
             ticks: steps.last().map_or(0, |(_, end)| *end),
             tick_ps: config.tick_ps(),
+            clock_ticks: config.ticks(1).max(1),
+            step_ns: matches!(stream.unit, UnitConfig::HbmPim(_))
+                .then(|| config.ticks(t.ccd_l) as f64 * config.tick_ps() / 1000.0),
             launches: launches::of(stream, &steps),
             steps,
             pchs: (0..pchs).map(|n| *log.account.buckets(n)).collect(),
@@ -192,6 +199,26 @@ impl Report {
             lengths: [t.bl, t.rcd_rd, t.rp, t.rfc, t.rfc_pb].map(|n| config.ticks(n)),
             names: stream.steps.iter().map(|s| (s.action.name(), s.place)).collect(),
         }
+    }
+
+    /// Clocks of the DRAM in so many ticks.
+    pub fn clocks(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.clock_ticks as f64
+    }
+
+    /// Shares of what the data buses, and the banks towards their units, could have moved in the time of the run.
+    pub fn utilisation(&self) -> [f64; 2] {
+        let pairs = [(self.bytes.host_moved, self.peaks.host_bytes), (self.bytes.unit_moved, self.peaks.unit_bytes)];
+        pairs.map(|(bytes, peak)| match peak * self.ns() {
+            most if most > 0.0 => bytes as f64 / most,
+            _ => 0.0,
+        })
+    }
+
+    /// Pseudo-channels that did anything.
+    pub fn busy(&self) -> u64 {
+        let idle = |b: &&Buckets| b.iter().sum::<u64>() == b[Bucket::Idle as usize];
+        (self.pchs.len() - self.pchs.iter().filter(idle).count()) as u64
     }
 
     /// Nanoseconds of all steps.

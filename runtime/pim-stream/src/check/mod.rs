@@ -5,6 +5,8 @@
 
 mod geopim;
 mod hbm;
+mod order;
+mod unwritten;
 
 use crate::driver;
 use crate::mode::Machine;
@@ -13,6 +15,9 @@ use crate::stream::*;
 use crate::unit::UnitConfig;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+
+pub use order::Unordered;
+pub use unwritten::Unwritten;
 
 /// What kind of mistake it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +121,8 @@ impl Stream {
             pending: false,
             lost: false,
             file: false,
+            unit: false,
+            bounds: HashSet::new(),
         };
         c.tensors();
         if c.faults.is_empty() {
@@ -148,6 +155,10 @@ struct Checker<'s> {
     lost: bool,
     /// A file that there is not was told.
     file: bool,
+    /// The units, or what they cannot hold, were told: what is wrong with steps for them may follow from that.
+    unit: bool,
+    /// Coordinates and bounds that were told: other commands beyond the same bound are the same mistake.
+    bounds: HashSet<String>,
 }
 
 impl Checker<'_> {
@@ -165,6 +176,15 @@ impl Checker<'_> {
             Site::Tensor(_) | Site::Unit => false,
         };
         self.lost |= commands || kind == FaultKind::Order;
+        let of_units = kind == FaultKind::Unit;
+        if of_units && std::mem::replace(&mut self.unit, true) && site != Site::Unit {
+            return;
+        }
+        if let Some(bound) = beyond(&message)
+            && !self.bounds.insert(bound)
+        {
+            return;
+        }
         let help = help(kind, &message).to_owned();
         self.faults.push(Fault { site, kind, message, help });
     }
@@ -415,6 +435,13 @@ impl Checker<'_> {
             ),
         }
     }
+}
+
+/// The coordinate and the bound of a place that the device does not have: `row 4096`.
+fn beyond(message: &str) -> Option<String> {
+    let (before, bound) = message.split_once(" is not below ")?;
+    let what = before.rsplit(' ').nth(1)?;
+    Some(format!("{what} {bound}"))
 }
 
 /// What mends a mistake, where its kind says enough.

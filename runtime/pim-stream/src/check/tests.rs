@@ -191,3 +191,48 @@ fn arrays_that_nobody_reads() {
                 read d at (16):(2@byte)\n";
     assert_eq!(Stream::parse(text).unwrap().stream.unread(), [1]);
 }
+
+/// Steps in another row, bank or direction, and registers behind steps: each wants a fence before it.
+#[test]
+fn commands_that_may_be_exchanged() {
+    let missing = |body: &str| {
+        let text = format!("{HBM}exec 0.0 {{\n{ENTER}{COMPUTE}fence\n{body}\n}}\n");
+        let stream = Stream::parse(&text).unwrap_or_else(|e| panic!("{e}")).stream;
+        stream.unordered(&G).first().map(|u| (u.op, u.count))
+    };
+    // Four writes to modes, one to the configuration, a fence.
+    assert_eq!(missing("rd 0 0 5 0 x8\nrd 0 0 5 8 x24\nline 1:2\nrd 0 0 5 0"), None);
+    assert_eq!(
+        missing("rd 0 0 5 0\nfence\nwr 0 0 5 0 unit\nfence\nwr 0 0 0x3fff 8 x8 a+0\nwr 0 0 0x3fff 1 0x00"),
+        None
+    );
+    assert_eq!(missing("rd 0 0 5 0\nrd 0 0 6 0\nrd 0 1 6 0"), Some((7, 2)));
+    assert_eq!(missing("rd 0 0 5 0\nline 1:2\nwr 0 0 5 0 unit"), Some((8, 1)));
+    assert_eq!(missing("rd 0 0 5 0\nwr 0 0 0x3fff 1 0x00\nrd 0 0 5 0"), Some((7, 2)));
+    // Before units compute, the order of data is of no account.
+    let data = format!("{HBM}exec 0.0 {{\nrd 0 0 5 0\nwr 0 0 6 0 0x01\n}}\n");
+    assert_eq!(Stream::parse(&data).unwrap().stream.unordered(&G), []);
+}
+
+/// One mistake of a stream is told once, however many steps follow from it.
+#[test]
+fn one_fault_a_mistake() {
+    let other = format!("{HBM}tensor geo f16[2, 6, 4] in\n");
+    one(
+        &other,
+        &format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}driver read output=0x120000"),
+        "a descriptor is for units of kind geopim",
+    );
+    let weak = GEO.replace("unit geopim", "unit geopim acc_regs=0");
+    one(&weak, &format!("{DESCRIPTOR}{PARAMS}{LOAD}"), "acc_regs is 0");
+    // Commands beyond one bound, and arrays too; another bound is another mistake.
+    let exec = |body: &str| format!("exec 0.0 {{\n{body}\n}}\n");
+    let rows = "rd 0 0 16384 0\nrd 0 0 20000 0\n";
+    one(
+        HBM,
+        &format!("write a at ((16,4)):((2@byte,1@col)) row=16384\n{}", exec(rows)),
+        "row 16384 is not below 16384",
+    );
+    let found = faults(HBM, &exec(&format!("{rows}rd 0 4 0 0\nrd 0 5 0 0")));
+    assert_eq!(found.len(), 2, "{found:#?}");
+}

@@ -107,6 +107,11 @@ impl Tracer<'_> {
         let t = &self.kernel.tensors[v.tensor];
         let (name, home) = (&t.name, self.home);
         let message = match how {
+            // Nobody wrote who runs the block.
+            Where::Other(there) if t.place.is_some() && self.kernel.on.is_none() => format!(
+                "`at` puts element {at} of `{name}` in the banks of unit {there}, and the compiler gives the block to unit {home}: \
+                 the grid has no `on`"
+            ),
             Where::Other(there) => {
                 format!("element {at} of `{name}` is in the banks of unit {there}, and the block runs on unit {home}")
             }
@@ -123,6 +128,10 @@ impl Tracer<'_> {
             }
             (Where::Lanes, false) => {
                 "begin windows at multiples of 16 columns, or say where the tensor is: `at LAYOUT`, 16 successive elements in a burst"
+            }
+            (Where::Other(_), true) if !blocks && input => {
+                "say with `on` of the grid which unit runs a block: the one that `at` gives its elements to; what all blocks read can \
+                 have a copy with every unit: `at LAYOUT over unit`"
             }
             (Where::Other(_), true) if input => {
                 "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements; what all blocks read can \

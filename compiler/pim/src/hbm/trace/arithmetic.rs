@@ -1,7 +1,7 @@
 //! Operations on bursts as expressions, with what the unit has in place of those that it lacks.
 
 use super::super::node::{MINUS_ONE, Node, NodeId, Nodes};
-use super::{Res, Tracer};
+use super::{Number, Res, Tracer};
 use crate::advice;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::BinOp;
@@ -42,7 +42,7 @@ impl Tracer<'_> {
 
     /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by a MAC.
     pub(in crate::hbm) fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
-        let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..));
+        let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..) | Node::MulElement { .. });
         let node = match (self.nodes.get(a), self.nodes.get(b)) {
             (_, Node::Const(c)) if !product(a) => Node::AddScalar(a, c),
             (Node::Const(c), _) if !product(b) => Node::AddScalar(b, c),
@@ -55,11 +55,19 @@ impl Tracer<'_> {
         &mut self,
         op: BinOp,
         a: NodeId,
-        s: u16,
+        s: Number,
         reversed: bool,
         name: &str,
         span: Span,
     ) -> Res<NodeId> {
+        let s = match s {
+            Number::Known(bits) => bits,
+            // SRF_M has the next eight elements; those of SRF_A would be eight further on, which the first ones of an array are not.
+            Number::Element { tensor, offset, .. } if op == BinOp::Mul => {
+                return Ok(self.nodes.intern(Node::MulElement { a, tensor, offset }, span));
+            }
+            Number::Element { read, .. } => return self.no_scalar(read, span),
+        };
         let node = match op {
             BinOp::Add => Node::AddScalar(a, s),
             BinOp::Mul => Node::MulScalar(a, s),

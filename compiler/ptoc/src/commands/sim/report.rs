@@ -13,7 +13,7 @@ const SHOWN: usize = 16;
 /// One line.
 pub(crate) fn summary(name: &str, r: &Report) -> String {
     let steps = plural(r.steps.len(), "step");
-    format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.ticks, r.ns() / 1000.0)
+    format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.clocks(r.ticks), r.ns() / 1000.0)
 }
 
 pub(crate) fn percent(part: f64, whole: f64) -> f64 {
@@ -33,12 +33,12 @@ fn shares(buckets: &Buckets) -> String {
 }
 
 /// What the host would move.
-fn host(t: &Traffic) -> String {
+fn host(r: &Report, t: &Traffic) -> String {
     let [hits, misses, conflicts] = t.rows;
     let all = (hits + misses + conflicts) as f64;
     let mut out = format!(
         "{} cycles, {} bytes moved, {} useful ({:.1} %), data buses used {:.1} %, row hits {:.1} %",
-        t.ticks,
+        r.clocks(t.ticks),
         t.moved,
         t.useful,
         percent(t.useful as f64, t.moved as f64),
@@ -60,7 +60,12 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
         let _ = writeln!(out, "{name:<16} {text}");
     };
     if let (Some(mhz), Some(cycles)) = (r.unit_mhz, r.unit_cycles()) {
-        line("units", format!("{}, {mhz} MHz: {cycles:.0} cycles in that time", r.unit));
+        let stepped = r.step_ns.map(|ns| match ns * f64::from(mhz) < 999.0 {
+            true => format!("; commands step them every {ns} ns, which is less than a cycle of their clock"),
+            false => format!("; commands step them every {ns} ns at most"),
+        });
+        let stepped = stepped.unwrap_or_default();
+        line("units", format!("{}, {mhz} MHz: {cycles:.0} cycles in that time{stepped}", r.unit));
         let [steps, ops] = r.unit_work;
         line("", format!("{steps} unit steps, {ops} lane operations"));
     }
@@ -74,6 +79,14 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
             percent(b.host_useful as f64, b.host_moved as f64),
             b.unit_moved
         ),
+    );
+    let [buses, unit_banks] = r.utilisation().map(|share| 100.0 * share);
+    line(
+        "bandwidth",
+        match r.unit_mhz {
+            Some(_) => format!("data buses used {buses:.1} %, banks towards their units {unit_banks:.1} %"),
+            None => format!("data buses used {buses:.1} %"),
+        },
     );
     let [hits, misses, conflicts] = r.rows;
     let all = (hits + misses + conflicts) as f64;
@@ -107,24 +120,37 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
     ];
     let mut title = "host baseline";
     for (what, traffic) in baselines.into_iter().filter_map(|(what, t)| Some((what, t.as_ref()?))) {
-        line(std::mem::take(&mut title), format!("{what}: {}", host(traffic)));
+        line(std::mem::take(&mut title), format!("{what}: {}", host(r, traffic)));
     }
     for l in &r.launches {
         let kinds = l.kinds.iter().filter(|(_, (_, ticks))| *ticks > 0);
-        let mut kinds: Vec<String> = kinds.map(|(name, (_, ticks))| format!("{name} {ticks}")).collect();
+        let mut kinds: Vec<String> = kinds.map(|(name, (_, ticks))| format!("{name} {}", r.clocks(*ticks))).collect();
         if l.is_host() {
             kinds.push("computed by the host, whose time is not modelled".to_owned());
         }
         let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
         let share = percent(l.ticks() as f64, r.ticks as f64);
-        line(&format!("  {}", l.kernel), format!("{}: {} cycles ({share:.1} %): {kinds}", r.place(l.place), l.ticks()));
+        line(
+            &format!("  {}", l.kernel),
+            format!("{}: {} cycles ({share:.1} %): {kinds}", r.place(l.place), r.clocks(l.ticks())),
+        );
     }
-    line("time", shares(&r.total()));
+    // Pseudo-channels that do nothing in the whole run would be most of every share.
+    let (busy, all) = (r.busy(), r.pchs.len() as u64);
+    let idle = all - busy;
+    let at_work = |buckets: &Buckets| {
+        let mut own = *buckets;
+        let still = &mut own[Bucket::Idle as usize];
+        *still = still.saturating_sub(buckets.iter().sum::<u64>() / all.max(1) * idle);
+        shares(&own)
+    };
+    let of = if idle > 0 { format!("of {busy} of {all} pseudo-channels, the others idle: ") } else { String::new() };
+    line("time", format!("{of}{}", at_work(&r.total())));
     for (kind, k) in &r.kinds {
         let steps = plural(k.steps as usize, "step");
         let text = match *kind {
             "host" => format!("{steps}: ran on the host, not timed"),
-            _ => format!("{steps}, {} cycles: {}", k.ticks, shares(&k.buckets)),
+            _ => format!("{steps}, {} cycles: {}", r.clocks(k.ticks), at_work(&k.buckets)),
         };
         line(&format!("  {kind}"), text);
     }
@@ -132,7 +158,10 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
     lines.sort_by_key(|(p, b)| (std::cmp::Reverse(b.iter().sum::<u64>()), **p));
     for (place, buckets) in lines.iter().take(SHOWN) {
         let ticks: u64 = buckets.iter().sum();
-        line(&format!("  {}", r.place(**place)), format!("{ticks} pseudo-channel cycles: {}", shares(buckets)));
+        line(
+            &format!("  {}", r.place(**place)),
+            format!("{} pseudo-channel cycles: {}", r.clocks(ticks), shares(buckets)),
+        );
     }
     if lines.len() > SHOWN {
         line("", format!("and {} more", plural(lines.len() - SHOWN, "line")));

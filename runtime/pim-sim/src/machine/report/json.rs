@@ -12,7 +12,7 @@ fn buckets(b: &Buckets) -> Value {
 }
 
 fn traffic(t: &Traffic) -> Value {
-    json!({"cycles": t.ticks, "bytes_moved": t.moved, "bytes_useful": t.useful, "utilisation": t.utilisation,
+    json!({"ticks": t.ticks, "bytes_moved": t.moved, "bytes_useful": t.useful, "utilisation": t.utilisation,
            "row_hits": t.rows[0], "row_misses": t.rows[1], "row_conflicts": t.rows[2],
            "simulated_bursts": t.simulated[0], "bursts": t.simulated[1]})
 }
@@ -24,11 +24,13 @@ impl Report {
         json!({
             "device": self.device,
             "unit": self.unit,
-            "cycles": self.ticks,
+            "cycles": self.cycles_json(self.ticks),
+            "ticks": self.ticks,
             "tick_ps": self.tick_ps,
             "ns": self.ns(),
             "unit_clock_mhz": self.unit_mhz,
             "unit_cycles": self.unit_cycles(),
+            "unit_step_ns": self.step_ns,
             "steps": self.steps.len(),
             "commands": self.commands_json(),
             "row_hits": self.rows[0],
@@ -39,11 +41,13 @@ impl Report {
                 "host_useful": self.bytes.host_useful,
                 "unit_moved": self.bytes.unit_moved,
             },
+            "utilisation": {"data_buses": self.utilisation()[0], "unit_banks": self.utilisation()[1]},
+            "busy_pseudochannels": self.busy(),
             "unit_steps": self.unit_work[0],
             "lane_operations": self.unit_work[1],
             "attribution": buckets(&self.total()),
             "kinds": self.kinds_json(),
-            "launches": self.launches.iter().map(|l| l.json(self.place(l.place))).collect::<Vec<_>>(),
+            "launches": self.launches.iter().map(|l| l.json(self.place(l.place), &|ticks| self.cycles_json(ticks))).collect::<Vec<_>>(),
             "lines": self.lines_json(),
             "per_pseudochannel": self.pchs_json(),
             "per_unit": self.units.iter().map(|u| self.unit_json(u)).collect::<Vec<_>>(),
@@ -54,10 +58,21 @@ impl Report {
                 "total": self.picojoules(),
             },
             "host_baseline": {
-                "streaming": self.baseline.streaming.as_ref().map(traffic),
-                "gathering": self.baseline.gathering.as_ref().map(traffic),
+                "streaming": self.baseline.streaming.as_ref().map(|t| self.traffic(t)),
+                "gathering": self.baseline.gathering.as_ref().map(|t| self.traffic(t)),
             },
         })
+    }
+
+    /// Clocks, as a whole number where they are.
+    pub(super) fn cycles_json(&self, ticks: u64) -> Value {
+        if ticks.is_multiple_of(self.clock_ticks) { json!(ticks / self.clock_ticks) } else { json!(self.clocks(ticks)) }
+    }
+
+    fn traffic(&self, t: &Traffic) -> Value {
+        let mut out = traffic(t);
+        out["cycles"] = self.cycles_json(t.ticks);
+        out
     }
 
     fn commands_json(&self) -> Value {
@@ -67,7 +82,8 @@ impl Report {
 
     fn kinds_json(&self) -> Value {
         let kinds = self.kinds.iter().map(|(name, k)| {
-            let value = json!({"steps": k.steps, "cycles": k.ticks, "attribution": buckets(&k.buckets)});
+            let value =
+                json!({"steps": k.steps, "cycles": self.cycles_json(k.ticks), "attribution": buckets(&k.buckets)});
             ((*name).to_owned(), value)
         });
         kinds.collect::<Map<_, _>>().into()
