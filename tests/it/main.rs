@@ -17,6 +17,8 @@ mod limits;
 mod memory;
 mod minimal;
 mod mutation;
+mod numpy;
+mod one_entry;
 mod orders;
 mod pages;
 mod physical;

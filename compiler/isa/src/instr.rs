@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Loc, Reduce, Target, UnOp};
+use crate::{BinOp, Expr, Loc, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -15,6 +15,9 @@ pub enum Sem {
     Store,
     /// Tile to tile, same elements, between the locations that the target allows.
     Move,
+    /// Element by element, what the expression says. `Binary` to `ColExpandBinary` below are such expressions that other
+    /// parts of the compiler ask for by name; all of them have [`Sem::expr`].
+    Map(&'static Expr),
     /// d = a op b
     Binary(BinOp),
     /// d = a op s, s a scalar of the tile's dtype; with `reversed`, s op a.
@@ -56,6 +59,34 @@ pub enum Sem {
     Sample,
 }
 
+impl Sem {
+    /// What an element-wise instruction makes of one element of each operand; `None` for all others.
+    pub const fn expr(self) -> Option<Expr> {
+        Some(match self {
+            Sem::Map(expr) => *expr,
+            Sem::Binary(op) | Sem::BinaryScalar(op) | Sem::RowExpandBinary(op) | Sem::ColExpandBinary(op) => {
+                Expr::Bin(op, &Expr::Arg(1), &Expr::Arg(2))
+            }
+            Sem::Unary(op) => Expr::Un(op, &Expr::Arg(1)),
+            Sem::Expand | Sem::RowExpand | Sem::ColExpand | Sem::Transpose => Expr::Arg(1),
+            Sem::Convert => Expr::Convert(&Expr::Arg(1), To::Mode),
+            Sem::Compare => Expr::CmpMode(&Expr::Arg(1), &Expr::Arg(2)),
+            Sem::Select => Expr::Select(&Expr::Arg(1), &Expr::Arg(2), &Expr::Arg(3)),
+            _ => return None,
+        })
+    }
+
+    /// Does the instruction have a comparison as a mode?
+    pub fn compares(self) -> bool {
+        self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
+    }
+
+    /// Do modes say how it converts?
+    pub fn converts(self) -> bool {
+        self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::Convert(_, To::Mode))))
+    }
+}
+
 /// The part an operand plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -72,8 +103,8 @@ pub enum OperandKind {
     Tile(&'static [Loc]),
     /// A window of a global tensor.
     View,
-    /// A scalar of the destination's dtype.
-    Scalar,
+    /// A scalar of this dtype; `None`: of the last tile's.
+    Scalar(Option<DType>),
     /// A byte address, `index`.
     Address,
 }
@@ -90,6 +121,11 @@ pub struct OperandSpec {
 }
 
 impl OperandSpec {
+    /// Is it a tile?
+    pub fn is_tile(&self) -> bool {
+        matches!(self.kind, OperandKind::Tile(_))
+    }
+
     /// May a tile in `loc` stand here on some target? Where PTO takes a tile in Vec, a unit in memory takes one in any of
     /// its stores; what it reads may lie in the bank.
     pub fn takes(&self, loc: Loc) -> bool {
@@ -164,6 +200,13 @@ pub enum DTypeRule {
     Matmul,
     /// Pairs of source and destination locations and dtypes from the target's file.
     Move,
+    /// Lists of the dtypes of all tile operands that the author writes, in order.
+    Tuples {
+        /// A2A3.
+        a2a3: &'static [&'static [DType]],
+        /// A5 and, less those with bf16, the Kirins.
+        a5: &'static [&'static [DType]],
+    },
     /// Data of any dtype; index tile i32 or u32.
     Gather,
     /// d is f32, the views are f16.
@@ -196,6 +239,10 @@ pub enum Scratch {
     None,
     /// A2A3 only: a Vec tile of the source's type.
     LikeSource,
+    /// A2A3 only: the bits of a mask as u8, a row for each row of the source.
+    Mask,
+    /// A2A3 only: one row of the source's dtype, as long as the source's and two more for each 64 columns.
+    Remainder,
     /// A2A3 only: TTRANS's, `cols * ceil(rows / s) * s` elements, s = 32 for 8-bit types, else 16.
     Transpose,
 }
@@ -236,10 +283,13 @@ pub struct Instr {
     pub scratch: Scratch,
     /// May the destination be the same bytes as a source that dies here?
     pub in_place: bool,
+    /// The last operand is the destination as it was before. The author does not write it; in IR it stands there, so that
+    /// everything that asks what is read sees it.
+    pub updates: bool,
     /// One line: what it does.
     pub doc: &'static str,
-    /// The meaning as a formula.
-    pub formula: &'static str,
+    /// The meaning in words where it is no expression (see [`Instr::formula`]).
+    pub meaning: &'static str,
     /// Where the facts come from (a section of PTO's documentation).
     pub source: &'static str,
 }
@@ -249,11 +299,32 @@ pub struct Instr {
 pub struct InstrId(pub u16);
 
 impl Instr {
+    /// The operands that the author writes.
+    pub fn written(&self) -> &'static [OperandSpec] {
+        &self.operands[..self.operands.len() - usize::from(self.updates)]
+    }
+
+    /// How many tiles the author writes.
+    pub fn tiles_written(&self) -> usize {
+        self.written().iter().filter(|o| o.is_tile()).count()
+    }
+
+    /// Which element of operand `k` an element-wise instruction reads.
+    pub fn read(&self, k: usize) -> Read {
+        let last = k + 1 == self.operands.len();
+        match self.shape {
+            ShapeRule::RowExpand if last => Read::Column,
+            ShapeRule::ColExpand if last => Read::Row,
+            ShapeRule::Transpose if last => Read::Turned,
+            _ => Read::Whole,
+        }
+    }
+
     /// How it is written, as in `TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)`; what may be left out is in brackets.
     pub fn usage(&self) -> String {
-        let must = self.operands.len() - self.optional;
+        let must = self.written().len() - self.optional;
         let name = |(k, o): (usize, &OperandSpec)| if k < must { o.name.to_owned() } else { format!("[{}]", o.name) };
-        let mut parts: Vec<String> = self.operands.iter().enumerate().map(name).collect();
+        let mut parts: Vec<String> = self.written().iter().enumerate().map(name).collect();
         parts.extend(self.modes.iter().map(|m| {
             let words = m.words.join(" | ");
             if m.optional { format!("[{words}]") } else { words }

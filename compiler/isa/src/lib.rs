@@ -1,6 +1,7 @@
 //! The instruction table and the targets: the single description that type rules, IR, both backends, hover text and
 //! the reference pages are driven by.
 
+mod expr;
 mod instr;
 mod legal;
 pub mod math;
@@ -12,6 +13,7 @@ mod target;
 mod text;
 mod tile_type;
 
+pub use expr::{Expr, Read, To};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};

@@ -24,12 +24,12 @@ pub fn reference_markdown() -> String {
                 row.name,
                 anchor(row),
                 operands(row),
-                in_table(row.formula)
+                in_table(&row.formula())
             ),
         );
     }
     for row in TABLE {
-        put(&mut out, format_args!("\n## {}\n\n{}\n\n```\n{}\n```\n\n", row.name, row.doc, row.formula));
+        put(&mut out, format_args!("\n## {}\n\n{}\n\n```\n{}\n```\n\n", row.name, row.doc, row.formula()));
         put(&mut out, format_args!("* Operands: {}.\n", operand_list(row)));
         if !row.modes.is_empty() || row.scalar_first {
             put(&mut out, format_args!("* Usage: `{}`.\n", row.usage()));
@@ -44,6 +44,12 @@ pub fn reference_markdown() -> String {
             Scratch::LikeSource => {
                 out.push_str("* Scratch: a2a3 wants a tile like the source; the compiler adds it.\n")
             }
+            Scratch::Mask => {
+                out.push_str("* Scratch: a2a3 wants a tile for the bits of a mask; the compiler adds it.\n")
+            }
+            Scratch::Remainder => out.push_str(
+                "* Scratch: a2a3 wants a row of a little more than the source's columns; the compiler adds it.\n",
+            ),
             Scratch::Transpose => {
                 out.push_str("* Scratch: a2a3 wants a tile as large as the result; the compiler adds it.\n")
             }
@@ -209,7 +215,7 @@ fn anchor(row: &Instr) -> String {
 }
 
 fn operands(row: &Instr) -> String {
-    row.operands.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
+    row.written().iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
 }
 
 fn operand_list(row: &Instr) -> String {
@@ -218,12 +224,17 @@ fn operand_list(row: &Instr) -> String {
             OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
             OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
             OperandKind::View => "a window of a tensor".to_string(),
-            OperandKind::Scalar => "a scalar of the same dtype".to_string(),
+            OperandKind::Scalar(None) => "a scalar of the same dtype".to_string(),
+            OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
             OperandKind::Address => "a byte address".to_string(),
         };
         format!("`{}` {what}", o.name)
     };
-    row.operands.iter().map(one).collect::<Vec<_>>().join(", ")
+    let mut list: Vec<String> = row.written().iter().map(one).collect();
+    if row.updates {
+        list[0].push_str(", read too");
+    }
+    list.join(", ")
 }
 
 fn shape(rule: ShapeRule) -> &'static str {
@@ -246,9 +257,9 @@ fn dtypes(out: &mut String, row: &Instr) {
     match row.dtypes {
         DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
             let what = match row.sem {
-                Sem::Compare => "Dtypes of `a` and `b` (the mask is bool)",
-                Sem::Select => "Dtypes of `dst`, `a` and `b` (the mask is bool)",
-                _ => "Dtypes, one for all",
+                _ if !matches!(row.dtypes, DTypeRule::Mask { .. }) => "Dtypes, one for all",
+                sem if sem.compares() => "Dtypes of what is compared (the mask is bool)",
+                _ => "Dtypes of all but the mask, which is bool",
             };
             put(out, format_args!("* {what}:\n"));
             for (names, list) in grouped(columns()) {
@@ -271,6 +282,17 @@ fn dtypes(out: &mut String, row: &Instr) {
                 }
             }
         }
+        DTypeRule::Tuples { .. } => {
+            let names = text::joined(row.written().iter().filter(|o| o.is_tile()).map(|o| format!("`{}`", o.name)));
+            put(out, format_args!("* Dtypes, as ({names}):\n"));
+            let each = Target::all().iter().map(|t| {
+                let tuples = crate::allowed_tuples(t, row).unwrap_or_default();
+                (t, tuples.iter().map(|t| format!("({})", text::joined(t.iter()))).collect::<Vec<_>>())
+            });
+            for (names, list) in grouped(each) {
+                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+            }
+        }
         DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
         DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
         DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
@@ -280,8 +302,8 @@ fn dtypes(out: &mut String, row: &Instr) {
 }
 
 /// Targets with equal lists together.
-fn grouped<'a>(columns: impl Iterator<Item = (&'a Target, Vec<DType>)>) -> Vec<(String, Vec<DType>)> {
-    let mut groups: Vec<(Vec<&str>, Vec<DType>)> = Vec::new();
+fn grouped<'a, T: PartialEq>(columns: impl Iterator<Item = (&'a Target, Vec<T>)>) -> Vec<(String, Vec<T>)> {
+    let mut groups: Vec<(Vec<&str>, Vec<T>)> = Vec::new();
     for (t, list) in columns {
         match groups.iter_mut().find(|(_, l)| *l == list) {
             Some((names, _)) => names.push(&t.name),

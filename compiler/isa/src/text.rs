@@ -12,6 +12,12 @@ pub(crate) fn either<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     join(items, "or")
 }
 
+/// `a, b, c`.
+pub(crate) fn joined<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|t| t.to_string()).collect();
+    items.join(", ")
+}
+
 fn join<T: Display>(items: impl IntoIterator<Item = T>, last: &str) -> String {
     let items: Vec<String> = items.into_iter().map(|t| t.to_string()).collect();
     match items.as_slice() {

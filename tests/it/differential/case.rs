@@ -3,7 +3,8 @@
 use super::model::{self, Model};
 use crate::engine::{Content, Noise, noise};
 use ptoc_isa::{
-    BinOp, CmpOp, Instr, InstrId, Loc, MoveRule, OperandKind, Place, RoundMode, Sem, Target, allowed_dtypes,
+    BinOp, CmpOp, DTypeRule, Instr, InstrId, Loc, MoveRule, OperandKind, Place, Read, RoundMode, Sem, ShapeRule,
+    Target, allowed_dtypes, allowed_tuples, check_dtypes,
 };
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt::Write as _;
@@ -267,6 +268,17 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         Sem::Move => moves(target, id, |rule| rule.from != Place::Gm && rule.to != Place::Gm),
         Sem::Gather => gathers(target, &label),
         Sem::Sample => Vec::new(),
+        Sem::Map(_) => {
+            let modes = if instr.sem.compares() { CmpOp::ALL.iter().map(|c| Some(*c)).collect() } else { vec![None] };
+            let mut all = Vec::new();
+            for tiles in tiles_of(target, instr) {
+                for cmp in modes.iter().filter(|c| check_dtypes(target, id, &tiles, **c).is_none()) {
+                    let names: Vec<&str> = tiles.iter().map(|d| d.name()).chain(cmp.map(|c| c.name())).collect();
+                    all.push(mapped(instr, &tiles, *cmp, label(&names.join(" "))));
+                }
+            }
+            all
+        }
         Sem::Binary(_)
         | Sem::Unary(_)
         | Sem::RowReduce(_)
@@ -320,13 +332,82 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
     }
 }
 
+/// The dtypes of the tiles that the author writes, in every form that the target takes.
+pub fn tiles_of(target: &Target, instr: &Instr) -> Vec<Vec<DType>> {
+    let dtypes = allowed_dtypes(target, instr).unwrap_or_default();
+    match instr.dtypes {
+        DTypeRule::Pairs { a2a3, a5 } => {
+            let list = if target.family == ptoc_isa::Family::A2A3 { a2a3 } else { a5 };
+            let known = |d: &DType| target.has_dtype(*d);
+            list.iter().filter(|(a, b)| known(a) && known(b)).map(|(a, b)| vec![*b, *a]).collect()
+        }
+        DTypeRule::Tuples { .. } => {
+            allowed_tuples(target, instr).unwrap_or_default().iter().map(|t| t.to_vec()).collect()
+        }
+        DTypeRule::Mask { .. } => dtypes
+            .iter()
+            .map(|d| {
+                let mut list = vec![*d; instr.tiles_written()];
+                list[usize::from(!instr.sem.compares())] = DType::Bool;
+                list
+            })
+            .collect(),
+        _ => dtypes.iter().map(|d| vec![*d; instr.tiles_written()]).collect(),
+    }
+}
+
+/// An instruction whose meaning is an expression of its row. What it gives is compared with numbers of numpy elsewhere.
+fn mapped(instr: &'static Instr, tiles: &[DType], cmp: Option<CmpOp>, label: String) -> Case {
+    let words = cmp.map_or(String::new(), |c| format!(", {}", c.name().to_uppercase()));
+    single(instr, tiles, &words, true, label)
+}
+
+/// One instruction on tiles of these dtypes (those that the author writes), with `words` after its operands, and, if `again`,
+/// once more over its first source where it may be.
+pub fn single(instr: &'static Instr, tiles: &[DType], words: &str, again: bool, label: String) -> Case {
+    let mut w = Writer::default();
+    let mut next = tiles.iter();
+    let mut names = Vec::new();
+    let to = match instr.shape {
+        ShapeRule::RowReduce => Form::ColumnOfBlock,
+        ShapeRule::ColReduce => Form::RowOfBlock,
+        ShapeRule::Transpose => Form::Turned,
+        _ => Form::Full,
+    };
+    for (k, spec) in instr.written().iter().enumerate() {
+        let form = match instr.read(k) {
+            _ if k == 0 => to,
+            Read::Column => Form::Column,
+            Read::Row => Form::Row,
+            Read::Whole | Read::Turned => Form::Full,
+        };
+        let name = match spec.kind {
+            OperandKind::Scalar(d) => w.scalar(d.unwrap_or(tiles[tiles.len() - 1])),
+            _ if k == 0 && !instr.updates => w.tile(*next.next().expect("a dtype for each tile"), form),
+            _ => w.input(*next.next().expect("a dtype for each tile"), form),
+        };
+        names.push(name);
+    }
+    w.line(format!("{}({}{words});", instr.name, names.join(", ")));
+    w.output(tiles[0], to, &names[0]);
+    // Once more, over the first source.
+    let over = instr.written().iter().zip(&names).skip(1).find(|(s, _)| s.is_tile());
+    if let Some((_, first)) = over.filter(|_| again && instr.in_place && tiles.iter().all(|d| *d == tiles[0])) {
+        let first = first.clone();
+        names[0] = first;
+        w.line(format!("{}({}{words});", instr.name, names.join(", ")));
+        w.output(tiles[0], Form::Full, &names[0]);
+    }
+    w.case(label, GRID, None)
+}
+
 /// An instruction on Vec tiles (and at most one scalar) whose operands all have one dtype, or are masks.
 fn plain(instr: &'static Instr, dtype: DType, label: String) -> Case {
     let mut w = Writer::default();
     let last = instr.operands.len() - 1;
     let mut sources = Vec::new();
     for (k, spec) in instr.operands.iter().enumerate().skip(1) {
-        if spec.kind == OperandKind::Scalar {
+        if matches!(spec.kind, OperandKind::Scalar(_)) {
             sources.push(w.scalar(dtype));
             continue;
         }

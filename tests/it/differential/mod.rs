@@ -1,7 +1,7 @@
 //! Every instruction on every dtype that a target takes, written as a kernel: machine code gives the interpreter's bits,
 //! and both are what a second, simple model says.
 
-mod case;
+pub mod case;
 mod model;
 
 use crate::engine::{Content, agree, build};
@@ -65,7 +65,9 @@ fn all(target: &str, mine: impl Fn(usize, &Instr) -> bool) {
     let pto = |id: &InstrId| id.get().sem != ptoc_isa::Sem::Sample;
     for (_, id) in InstrId::all().filter(pto).enumerate().filter(|(n, id)| mine(*n, id.get())) {
         let cases = cases(target, id);
-        if cases.is_empty() {
+        // Some are of one family only.
+        let absent = ptoc_isa::allowed_dtypes(target, id.get()).is_some_and(|d| d.is_empty());
+        if cases.is_empty() && !absent {
             writeln!(wrong, "{}: no kernel could be written for it on {}", id.get().name, target.name).expect("fits");
         }
         count += cases.len();

@@ -10,7 +10,7 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    BinOp, Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType, UnitKind,
+    Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, Ident};
 use ptoc_tensor::DType;
@@ -79,21 +79,22 @@ impl Elab<'_> {
         for (w, at) in words {
             self.mode_word(id, w, at, &mut attrs)?;
         }
-        if operands.len() > instr.operands.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+        let wanted = instr.written();
+        if operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             // A mode that was not understood stands among the operands.
             return Err(Reported);
         }
-        if operands.len() != instr.operands.len() {
+        if operands.len() != wanted.len() {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
                 span,
-                format!("`{}` takes {} operands, {} given", instr.name, instr.operands.len(), operands.len()),
+                format!("`{}` takes {} operands, {} given", instr.name, wanted.len(), operands.len()),
             )
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
             // The habit of functions that return their result.
             let first = &instr.operands[0];
-            let d = match operands.len() + 1 == instr.operands.len() && first.role == Role::Dst {
+            let d = match operands.len() + 1 == wanted.len() && first.role == Role::Dst {
                 true => {
                     d.with_help(format!("the destination `{}` stands first; an instruction gives no value", first.name))
                 }
@@ -101,10 +102,11 @@ impl Elab<'_> {
             };
             return self.report(d);
         }
-        if instr.sem == Sem::Compare && attrs.cmp.is_none() {
-            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`TCMP` needs a comparison")
+        if instr.sem.compares() && attrs.cmp.is_none() {
+            let names: Vec<&str> = wanted.iter().map(|o| o.name).collect();
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` needs a comparison", instr.name))
                 .with_label("compares how?")
-                .with_help("add EQ, NE, LT, LE, GT or GE: `TCMP(m, a, b, LT)`");
+                .with_help(format!("add EQ, NE, LT, LE, GT or GE: `{}({}, LT)`", instr.name, names.join(", ")));
             return self.report(d);
         }
         if let [(first, e), (second, _)] = &operands[..]
@@ -140,6 +142,9 @@ impl Elab<'_> {
             }
             return Err(Reported);
         }
+        if instr.updates {
+            ops.extend(ops.first().cloned());
+        }
         self.apply(id, ops, attrs, span)?;
         Ok(Val::Unit)
     }
@@ -161,23 +166,23 @@ impl Elab<'_> {
                 let view = if instr.sem == Sem::Gather { (*view).clone() } else { self.matrix(&view, e.span)? };
                 Ok(Opnd::View(view, e.span))
             }
-            (OperandKind::Scalar, v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
+            (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
                 Ok(Opnd::Scalar(v, e.span))
             }
-            (OperandKind::Scalar, Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
+            (OperandKind::Scalar(_), Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
             // PTO's TDIVS takes its scalar on either side.
             (OperandKind::Tile(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_)))
-                if instr.sem == Sem::BinaryScalar(BinOp::Div) && k == 1 =>
+                if instr.scalar_first && k == 1 =>
             {
                 attrs.reversed = true;
                 Ok(Opnd::Scalar(v, e.span))
             }
-            (OperandKind::Scalar, Val::Tile(t)) if attrs.reversed => Ok(Opnd::Tile(t, e.span)),
+            (OperandKind::Scalar(_), Val::Tile(t)) if attrs.reversed => Ok(Opnd::Tile(t, e.span)),
             (kind, other) => {
                 let want = match kind {
                     OperandKind::Tile(_) => "a tile",
                     OperandKind::View => "a window of a tensor",
-                    OperandKind::Scalar => "a scalar",
+                    OperandKind::Scalar(_) => "a scalar",
                     OperandKind::Address => "an address",
                 };
                 let message =
@@ -185,10 +190,10 @@ impl Elab<'_> {
                 let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message)
                     .with_label(other.describe())
                     .with_note(format!("usage: `{}`", usage(id)));
-                let twin = match instr.sem {
-                    Sem::Binary(op) => instr_for(Sem::BinaryScalar(op)),
-                    Sem::BinaryScalar(op) => instr_for(Sem::Binary(op)),
-                    _ => None,
+                // PTO's names of a pair differ by an S: TADD takes two tiles, TADDS a scalar.
+                let twin = match kind {
+                    OperandKind::Scalar(_) => instr.name.strip_suffix('S').and_then(ptoc_isa::lookup),
+                    _ => ptoc_isa::lookup(&format!("{}S", instr.name)),
                 };
                 d = match (kind, &other, twin) {
                     (OperandKind::Tile(legal), Val::View(_), _) if spec.role == Role::Src => {
@@ -196,10 +201,12 @@ impl Elab<'_> {
                         d.with_edits("load it", edits)
                     }
                     (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
-                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some(twin)) if k == 2 => {
+                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some(twin))
+                        if k + 1 == instr.written().len() =>
+                    {
                         d.with_fix(format!("`{}` takes a scalar", twin.get().name), name_span, twin.get().name)
                     }
-                    (OperandKind::Scalar, Val::Tile(_), Some(twin)) => {
+                    (OperandKind::Scalar(_), Val::Tile(_), Some(twin)) => {
                         d.with_fix(format!("`{}` takes two tiles", twin.get().name), name_span, twin.get().name)
                     }
                     _ => d,
@@ -230,8 +237,8 @@ impl Elab<'_> {
 
     fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
         match (id.get().sem, w) {
-            (Sem::Compare, Word::Cmp(c)) => attrs.cmp = Some(c),
-            (Sem::Convert, Word::Round(r)) => attrs.round = Some(r),
+            (sem, Word::Cmp(c)) if sem.compares() => attrs.cmp = Some(c),
+            (sem, Word::Round(r)) if sem.converts() => attrs.round = Some(r),
             (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
             // `Round`-like words double as nothing else; what is left is misplaced.
             _ => {
@@ -278,7 +285,7 @@ impl Elab<'_> {
         self.locations(id, &ops)?;
         self.dtypes(id, &ops, &attrs, span)?;
         self.overlap(id, &ops)?;
-        if instr.sem == Sem::Convert {
+        if instr.sem.converts() {
             let to_int = ops[0].dtype().is_some_and(DType::is_int);
             let from_float = ops[1].dtype().is_some_and(DType::is_float);
             attrs.round.get_or_insert(if to_int && from_float {
@@ -301,7 +308,11 @@ impl Elab<'_> {
             return self.nest(id, &ops, &shapes, &attrs, span);
         }
         let mut out = Vec::new();
-        let scalar_ty = ops.iter().find_map(|o| o.tile().map(|t| Ty::D(t.ty.dtype)));
+        // The last tile that the author writes has the scalar's dtype, unless the table says another.
+        let tiles = ops[..instr.written().len()].iter().rev();
+        let scalar_ty = tiles.clone().find_map(|o| o.tile().map(|t| Ty::D(t.ty.dtype)));
+        let fixed = instr.operands.iter().find_map(|o| if let OperandKind::Scalar(d) = o.kind { d } else { None });
+        let scalar_ty = fixed.map(Ty::D).or(scalar_ty);
         for (op, shape) in ops.iter().zip(&shapes) {
             out.push(match op {
                 Opnd::Tile(t, _) => Operand::Tile(self.tile_ref(t, shape.expect("tiles have shapes"))),
@@ -720,16 +731,11 @@ impl Elab<'_> {
             return Ok(Vec::new());
         }
         let Some(src) = ops.get(1).and_then(Opnd::tile) else { return Ok(Vec::new()) };
-        let (rows, cols) = match instr.scratch {
-            Scratch::None => return Ok(Vec::new()),
-            Scratch::LikeSource => (src.rows, src.cols),
-            Scratch::Transpose => {
-                let step = if src.ty.dtype.size() == 1 { 32 } else { 16 };
-                (src.cols, src.rows.div_ceil(step) * step)
-            }
-        };
+        let like = TileType { rows: src.rows, cols: src.cols, ..src.ty };
+        let Some(wanted) = ptoc_isa::scratch_type(self.target, id, like) else { return Ok(Vec::new()) };
+        let (rows, cols) = (wanted.rows, wanted.cols);
         let valid = (self.idx(i64::from(rows)), self.idx(i64::from(cols)));
-        let ty = self.hidden_type(Loc::Vec, src.ty.dtype, rows, cols);
+        let ty = self.hidden_type(Loc::Vec, wanted.dtype, rows, cols);
         let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
         Ok(vec![self.tile_ref(&t, valid)])
     }

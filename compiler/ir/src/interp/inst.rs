@@ -4,10 +4,10 @@ use super::exec::Window;
 use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
 use super::trap::Trap;
-use crate::scalar;
 use crate::tile::{Inst, Operand, TileRef, Ty, Update, Value, ViewRef};
+use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{BinOp, Oob, RoundMode, Sem};
+use ptoc_isa::{Expr, Oob, Read, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
@@ -66,13 +66,12 @@ impl<'k> Machine<'k, '_> {
                 };
                 self.sample(d, [map, line, weights], offsets, &inst.attrs)
             }
-            (Sem::Expand, [Operand::Tile(d), Operand::Scalar(s)]) => {
-                let (w, bits) = (self.window(d)?, self.get(*s));
-                self.put(&w, |_, _| bits)
-            }
             (_, [Operand::Tile(d), sources @ ..]) => {
                 let dtype = self.k.tiles[d.tile].ty.dtype;
-                let result = self.compute(row.sem, inst, dtype, sources)?;
+                let result = match row.sem.expr() {
+                    Some(expr) => self.formula(&expr, inst, dtype)?,
+                    None => self.compute(row.sem, inst, dtype, sources)?,
+                };
                 let w = self.window(d)?;
                 if (result.rows, result.cols) != (w.rows, w.cols) {
                     return self.trap(
@@ -105,57 +104,17 @@ impl<'k> Machine<'k, '_> {
     fn compute(&mut self, sem: Sem, inst: &'k Inst, dtype: DType, sources: &'k [Operand]) -> Step<Matrix> {
         let name = inst.instr.get().name;
         let mut tiles = Vec::new();
-        let mut scalars: Vec<Value> = Vec::new();
         for source in sources {
             match source {
                 Operand::Tile(t) => tiles.push(self.take(t)?),
-                Operand::Scalar(v) => scalars.push(*v),
-                Operand::View(_) => return self.malformed(name),
+                Operand::Scalar(_) | Operand::View(_) => return self.malformed(name),
             }
         }
         let missing = |m: &Self| m.malformed(name);
         let result = match (sem, &tiles[..]) {
             (Sem::Move, [a]) => Some(self.converted(a, dtype, RoundMode::Rint, true)),
-            (Sem::Convert, [a]) => {
-                let saturate = inst.attrs.saturate.unwrap_or(a.dtype.is_float());
-                Some(self.converted(a, dtype, inst.attrs.round.unwrap_or(RoundMode::Rint), saturate))
-            }
-            (Sem::Unary(op), [a]) => each(a.dtype, a.rows, a.cols, |i, j| scalar::unary(op, a.ty(), a.at(i, j))),
-            (Sem::Binary(op), [a, b]) if (a.rows, a.cols) == (b.rows, b.cols) => zip(op, a, |i, j| b.at(i, j)),
-            (Sem::RowExpandBinary(op), [a, b]) if b.rows == a.rows && b.cols == 1 => zip(op, a, |i, _| b.at(i, 0)),
-            (Sem::ColExpandBinary(op), [a, b]) if b.cols == a.cols && b.rows == 1 => zip(op, a, |_, j| b.at(0, j)),
-            (Sem::BinaryScalar(op), [a]) => {
-                let Some(&s) = scalars.first() else { return missing(self) };
-                let s = self.get(s);
-                if inst.attrs.reversed {
-                    each(a.dtype, a.rows, a.cols, |i, j| scalar::binary(op, a.ty(), s, a.at(i, j)))
-                } else {
-                    zip(op, a, |_, _| s)
-                }
-            }
-            (Sem::Compare, [a, b]) if (a.rows, a.cols) == (b.rows, b.cols) => inst.attrs.cmp.map(|cmp| {
-                Matrix::new(DType::Bool, a.rows, a.cols, |i, j| {
-                    u64::from(scalar::compare(cmp, a.ty(), a.at(i, j), b.at(i, j)))
-                })
-            }),
-            (Sem::Select, [mask, a, b])
-                if (a.rows, a.cols) == (b.rows, b.cols) && (a.rows, a.cols) == (mask.rows, mask.cols) =>
-            {
-                let pick = |i, j| if mask.at(i, j) & 1 == 1 { a.at(i, j) } else { b.at(i, j) };
-                Some(Matrix::new(a.dtype, a.rows, a.cols, pick))
-            }
             (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, inst.attrs.stepwise, a)),
             (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, inst.attrs.stepwise, a)),
-            // The destination's width is known from its own valid shape only.
-            (Sem::RowExpand, [a]) => {
-                let cols = self.dst_valid(inst).1;
-                (a.cols == 1).then(|| Matrix::new(a.dtype, a.rows, cols, |i, _| a.at(i, 0)))
-            }
-            (Sem::ColExpand, [a]) => {
-                let rows = self.dst_valid(inst).0;
-                (a.rows == 1).then(|| Matrix::new(a.dtype, rows, a.cols, |_, j| a.at(0, j)))
-            }
-            (Sem::Transpose, [a]) => Some(Matrix::new(a.dtype, a.cols, a.rows, |i, j| a.at(j, i))),
             (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b)?,
             (Sem::MatmulAcc, [c, a, b]) if (c.rows, c.cols) == (a.rows, b.cols) => {
                 self.product(dtype, &Start::Matrix(c), a, b)?
@@ -169,6 +128,67 @@ impl<'k> Machine<'k, '_> {
             Some(result) => Ok(result),
             None => missing(self),
         }
+    }
+
+    /// An element-wise instruction: its expression for every element of the destination's valid shape.
+    fn formula(&mut self, expr: &Expr, inst: &'k Inst, dtype: DType) -> Step<Matrix> {
+        enum Source {
+            Tile(Matrix, Read),
+            Scalar(DType, u64),
+        }
+        let row = inst.instr.get();
+        let (rows, cols) = self.dst_valid(inst);
+        let mut sources = Vec::new();
+        for (k, operand) in inst.operands.iter().enumerate().skip(1) {
+            sources.push(match operand {
+                Operand::Tile(t) => {
+                    let (m, read) = (self.take(t)?, row.read(k));
+                    let wanted = match read {
+                        Read::Whole => (rows, cols),
+                        Read::Column => (rows, 1),
+                        Read::Row => (1, cols),
+                        Read::Turned => (cols, rows),
+                    };
+                    if (m.rows, m.cols) != wanted {
+                        return self.malformed(row.name);
+                    }
+                    Source::Tile(m, read)
+                }
+                Operand::Scalar(v) => match self.k.values[*v].ty {
+                    Ty::D(d) => Source::Scalar(d, self.get(*v)),
+                    Ty::Index => return self.malformed(row.name),
+                },
+                Operand::View(_) => return self.malformed(row.name),
+            });
+        }
+        if inst.attrs.reversed && sources.len() == 2 {
+            sources.swap(0, 1);
+        }
+        let mut operands = vec![(dtype, 0); sources.len() + 1];
+        let mut bits = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            for j in 0..cols {
+                for (at, source) in operands[1..].iter_mut().zip(&sources) {
+                    *at = match source {
+                        Source::Scalar(d, bits) => (*d, *bits),
+                        Source::Tile(m, read) => {
+                            let bits = match read {
+                                Read::Whole => m.at(i, j),
+                                Read::Column => m.at(i, 0),
+                                Read::Row => m.at(0, j),
+                                Read::Turned => m.at(j, i),
+                            };
+                            (m.dtype, bits)
+                        }
+                    };
+                }
+                match formula::eval(expr, dtype, &operands, &inst.attrs) {
+                    Some(x) => bits.push(x),
+                    None => return self.malformed(row.name),
+                }
+            }
+        }
+        Ok(Matrix { dtype, rows, cols, bits })
     }
 
     fn dst_valid(&self, inst: &Inst) -> (usize, usize) {
@@ -302,20 +322,4 @@ impl<'k> Machine<'k, '_> {
         }
         Ok(())
     }
-}
-
-/// A matrix of elements that may not exist.
-fn each(dtype: DType, rows: usize, cols: usize, f: impl Fn(usize, usize) -> Option<u64>) -> Option<Matrix> {
-    let mut bits = Vec::with_capacity(rows * cols);
-    for i in 0..rows {
-        for j in 0..cols {
-            bits.push(f(i, j)?);
-        }
-    }
-    Some(Matrix { dtype, rows, cols, bits })
-}
-
-/// `a op b`, element by element.
-fn zip(op: BinOp, a: &Matrix, b: impl Fn(usize, usize) -> u64) -> Option<Matrix> {
-    each(a.dtype, a.rows, a.cols, |i, j| scalar::binary(op, a.ty(), a.at(i, j), b(i, j)))
 }

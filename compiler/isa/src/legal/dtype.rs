@@ -42,6 +42,11 @@ pub enum DTypeProblem {
     },
     /// The index of a gather is no 32-bit integer.
     Index,
+    /// The instruction takes certain lists of dtypes.
+    NoTuple {
+        /// The lists that it takes, in table order.
+        allowed: Vec<&'static [DType]>,
+    },
 }
 
 /// Dtypes that an instruction does not take on a target.
@@ -74,6 +79,17 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
     Some(list.into_iter().filter(|d| target.has_dtype(*d)).collect())
 }
 
+/// The lists of dtypes, one for each tile operand that the author writes, that an instruction takes on `target`; `None`
+/// where the rule is another.
+pub fn allowed_tuples(target: &Target, instr: &Instr) -> Option<Vec<&'static [DType]>> {
+    let DTypeRule::Tuples { a2a3, a5 } = instr.dtypes else { return None };
+    let list = match target.family {
+        Family::A2A3 => a2a3,
+        Family::A5 | Family::Pim => a5,
+    };
+    Some(list.iter().copied().filter(|t| t.iter().all(|d| target.has_dtype(*d))).collect())
+}
+
 /// Checks the dtypes of the operands that have one (tiles, views and scalars; not addresses), in table order. Moves,
 /// loads and stores are checked by [`super::check_move`], because their rule depends on locations.
 pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Option<CmpOp>) -> Option<DTypeViolation> {
@@ -92,9 +108,14 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             Some(unsupported(target, target.dtypes.clone(), *bad))
         }
         DTypeRule::Same { .. } => same(target, row, given),
+        DTypeRule::Tuples { .. } => {
+            let allowed = allowed_tuples(target, row)?;
+            let given = &given[..row.tiles_written().min(given.len())];
+            (!allowed.contains(&given)).then_some(DTypeProblem::NoTuple { allowed })
+        }
         DTypeRule::Mask { a2a3_eq_only, .. } => {
             // The mask is operand 0 of a comparison and operand 1 of a selection.
-            let at = usize::from(row.sem == Sem::Select);
+            let at = usize::from(!row.sem.compares());
             let mut data = given.to_vec();
             if at < data.len() && data.remove(at) != DType::Bool {
                 return Some(DTypeProblem::NoMask);
@@ -192,8 +213,11 @@ impl DTypeViolation {
             }
             DTypeProblem::Unsupported { allowed, convert_to } => {
                 let given = self.given.iter().find(|d| !allowed.contains(d)).copied().unwrap_or(self.given[0]);
-                let d = error(format!("{name} does not take {given} on {target}"))
-                    .with_note(format!("it takes {} there", text::list(allowed)));
+                let d =
+                    error(format!("{name} does not take {given} on {target}")).with_note(match allowed.as_slice() {
+                        [] => format!("{target} does not have it"),
+                        allowed => format!("it takes {} there", text::list(allowed)),
+                    });
                 match convert_to {
                     Some(to) => d.with_help(format!("convert with `{to}(...)`, which keeps every value of {given}")),
                     None => d,
@@ -233,6 +257,17 @@ impl DTypeViolation {
                     None => d,
                 }
             }
+            DTypeProblem::NoTuple { allowed } => {
+                let d = error(format!("{name} does not take {} on {target}", self.operands()));
+                match allowed.as_slice() {
+                    [] => d,
+                    all => {
+                        let all = all.iter().map(|t| format!("({})", text::joined(t.iter())));
+                        let names = self.instr.get().written().iter().filter(|o| o.is_tile()).map(|o| o.name);
+                        d.with_note(format!("as ({}) it takes {} there", text::joined(names), text::list(all)))
+                    }
+                }
+            }
             DTypeProblem::Index => {
                 error(format!("the index of {name} is i32 or u32, and operands are {}", self.operands()))
             }
@@ -244,7 +279,12 @@ impl DTypeViolation {
     }
 
     fn operands(&self) -> String {
-        let specs = self.instr.get().operands.iter().filter(|o| o.kind != crate::OperandKind::Address);
+        let specs = self
+            .instr
+            .get()
+            .written()
+            .iter()
+            .filter(|o| !matches!(o.kind, crate::OperandKind::Address | crate::OperandKind::Scalar(_)));
         text::list(specs.zip(&self.given).map(|(o, d)| format!("{} {d}", o.name)))
     }
 }

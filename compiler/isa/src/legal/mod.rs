@@ -18,7 +18,7 @@ mod tile;
 pub use absent::{AbsentLocation, check_there, of_matrix};
 pub use assign::{SaKind, SaViolation, check_address, check_size};
 pub use convert::{ConversionHop, conversion_path};
-pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, check_dtypes};
+pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, check_dtypes};
 pub use layout::{LayoutViolation, check_layout};
 pub use limits::{LimitViolation, check_limits};
 pub use location::{LocationViolation, check_location};

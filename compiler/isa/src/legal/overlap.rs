@@ -30,7 +30,7 @@ fn may_overlap(target: &Target, instr: InstrId) -> bool {
     let row = instr.get();
     match row.sem {
         // A2A3 computes TXOR and TRECIP in steps (pto_isa.md section 5.2).
-        Sem::Binary(_) | Sem::Unary(_) => row.in_place || target.family != Family::A2A3,
+        Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) => row.in_place || target.family != Family::A2A3,
         // The scalar is spread over the destination first (section 5.3).
         Sem::BinaryScalar(_) => row.in_place,
         _ => true,
@@ -68,6 +68,7 @@ mod tests {
         assert_eq!(check("a2a3", "TAND"), None);
         assert_eq!(check("a2a3", "TXOR"), Some(vec!["a5", "kirin9030", "kirinx90"]));
         assert_eq!(check("a5", "TXOR"), None);
+        assert!(check("a2a3", "TPRELU").is_some() && check("a5", "TPRELU").is_none());
         assert_eq!(check("kirinx90", "TRECIP"), None);
         for name in ["TANDS", "TORS", "TXORS", "TSHLS", "TSHRS"] {
             assert_eq!(check("a2a3", name), Some(vec![]), "{name}");

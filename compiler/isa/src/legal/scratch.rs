@@ -1,6 +1,7 @@
 //! Scratch tiles that an instruction wants on a target; the author never writes them.
 
 use crate::{Family, InstrId, Loc, Order, Scratch, Target, TileType};
+use ptoc_tensor::DType;
 
 /// The type of the hidden scratch tile of `instr` on `target`, for a (first) source tile of type `src`.
 pub fn scratch_type(target: &Target, instr: InstrId, src: TileType) -> Option<TileType> {
@@ -11,6 +12,15 @@ pub fn scratch_type(target: &Target, instr: InstrId, src: TileType) -> Option<Ti
     match instr.get().scratch {
         Scratch::None => None,
         Scratch::LikeSource => Some(src),
+        Scratch::Mask => {
+            let cols = src.cols.div_ceil(8).checked_next_multiple_of(32)?;
+            Some(TileType { loc: Loc::Vec, dtype: DType::U8, cols, order: Order::Nd, layout: None, ..src })
+        }
+        Scratch::Remainder => {
+            let whole = 32 / src.dtype.size() as u32;
+            let cols = src.cols.checked_add(2 * src.cols.div_ceil(64))?.checked_next_multiple_of(whole)?;
+            Some(TileType { loc: Loc::Vec, rows: 1, cols, order: Order::Nd, layout: None, ..src })
+        }
         Scratch::Transpose => {
             // One line of the transposed tile a source column, padded to 16 elements (32 of one byte).
             let pad = if src.dtype.size() == 1 { 32 } else { 16 };

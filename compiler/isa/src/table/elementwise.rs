@@ -1,15 +1,13 @@
 //! Element-wise instructions: tile with tile, tile with scalar, unary, conversion, comparison, selection.
 
 use super::dtypes::*;
-use super::{VEC, dst, src};
+use super::{COMPARISON, SCALAR, VEC, dst, src};
 use crate::{
     BinOp::{self, *},
-    DTypeRule, Instr, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
+    DTypeRule, Instr, Mode, OperandSpec, PipeRule, Scratch, Sem, ShapeRule,
     UnOp::{self, *},
 };
 use ptoc_tensor::DType;
-
-const SCALAR: OperandSpec = OperandSpec { name: "scalar", role: Role::Src, kind: OperandKind::Scalar };
 
 const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
 const WITH_SCALAR: &[OperandSpec] = &[dst(VEC), src("a", VEC), SCALAR];
@@ -27,8 +25,9 @@ const BASE: Instr = Instr {
     pipe: PipeRule::V,
     scratch: Scratch::None,
     in_place: true,
+    updates: false,
     doc: "",
-    formula: "",
+    meaning: "",
     source: "",
 };
 
@@ -38,7 +37,6 @@ const fn binary(
     a2a3: &'static [DType],
     a5: &'static [DType],
     doc: &'static str,
-    formula: &'static str,
 ) -> Instr {
     Instr {
         name,
@@ -46,7 +44,6 @@ const fn binary(
         operands: TWO,
         dtypes: DTypeRule::Same { a2a3, a5 },
         doc,
-        formula,
         source: "pto_isa 5.2",
         ..BASE
     }
@@ -58,7 +55,6 @@ const fn scalar(
     a2a3: &'static [DType],
     a5: &'static [DType],
     doc: &'static str,
-    formula: &'static str,
 ) -> Instr {
     Instr {
         name,
@@ -66,103 +62,58 @@ const fn scalar(
         operands: WITH_SCALAR,
         dtypes: DTypeRule::Same { a2a3, a5 },
         doc,
-        formula,
         source: "pto_isa 5.3",
         ..BASE
     }
 }
 
 /// On bits: the scalar is first spread over the destination, which must not be the source for that reason.
-const fn bits_scalar(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
-    Instr { in_place: false, ..scalar(name, op, INTS, INTS, doc, formula) }
+const fn bits_scalar(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
+    Instr { in_place: false, ..scalar(name, op, INTS, INTS, doc) }
 }
 
-const fn unary(
-    name: &'static str,
-    op: UnOp,
-    a2a3: &'static [DType],
-    a5: &'static [DType],
-    doc: &'static str,
-    formula: &'static str,
-) -> Instr {
-    Instr {
-        name,
-        sem: Sem::Unary(op),
-        dtypes: DTypeRule::Same { a2a3, a5 },
-        doc,
-        formula,
-        source: "pto_isa 5.2",
-        ..BASE
-    }
+const fn unary(name: &'static str, op: UnOp, a2a3: &'static [DType], a5: &'static [DType], doc: &'static str) -> Instr {
+    Instr { name, sem: Sem::Unary(op), dtypes: DTypeRule::Same { a2a3, a5 }, doc, source: "pto_isa 5.2", ..BASE }
 }
 
 pub(super) const ROWS: &[Instr] = &[
-    binary("TADD", Add, A2, A5, "Adds two tiles.", "dst[i, j] = a[i, j] + b[i, j]"),
-    binary("TSUB", Sub, A2, A5, "Subtracts one tile from another.", "dst[i, j] = a[i, j] - b[i, j]"),
-    binary("TMUL", Mul, A2, A5_16, "Multiplies two tiles element by element.", "dst[i, j] = a[i, j] * b[i, j]"),
-    binary("TDIV", Div, F, A5_DIV, "Divides; an integer x / 0 is all ones.", "dst[i, j] = a[i, j] / b[i, j]"),
-    binary("TMAX", Max, A2, A5, "Larger of two; NaN if either is NaN.", "dst[i, j] = max(a[i, j], b[i, j])"),
-    binary("TMIN", Min, A2, A5, "Smaller of two; NaN if either is NaN.", "dst[i, j] = min(a[i, j], b[i, j])"),
-    binary("TAND", And, BITS, BITS, "Bitwise and; on masks, logical and.", "dst[i, j] = a[i, j] & b[i, j]"),
-    binary("TOR", Or, BITS, BITS, "Bitwise or; on masks, logical or.", "dst[i, j] = a[i, j] | b[i, j]"),
+    binary("TADD", Add, A2, A5, "Adds two tiles."),
+    binary("TSUB", Sub, A2, A5, "Subtracts one tile from another."),
+    binary("TMUL", Mul, A2, A5_16, "Multiplies two tiles element by element."),
+    binary("TDIV", Div, F, A5_DIV, "Divides; an integer x / 0 is all ones."),
+    binary("TMAX", Max, A2, A5, "Larger of two; NaN if either is NaN."),
+    binary("TMIN", Min, A2, A5, "Smaller of two; NaN if either is NaN."),
+    binary("TAND", And, BITS, BITS, "Bitwise and; on masks, logical and."),
+    binary("TOR", Or, BITS, BITS, "Bitwise or; on masks, logical or."),
     // A2A3 builds exclusive or from three operations: it wants a scratch tile and no overlap.
     Instr {
         scratch: Scratch::LikeSource,
         in_place: false,
-        ..binary(
-            "TXOR",
-            Xor,
-            BITS,
-            BITS,
-            "Bitwise exclusive or; on masks, inequality.",
-            "dst[i, j] = a[i, j] ^ b[i, j]",
-        )
+        ..binary("TXOR", Xor, BITS, BITS, "Bitwise exclusive or; on masks, inequality.")
     },
-    binary(
-        "TSHL",
-        Shl,
-        INTS,
-        INTS_64,
-        "Shifts left; by the width or more (the count is taken as unsigned) gives 0.",
-        "dst[i, j] = a[i, j] << b[i, j]",
-    ),
+    binary("TSHL", Shl, INTS, INTS_64, "Shifts left; by the width or more (the count is taken as unsigned) gives 0."),
     binary(
         "TSHR",
         Shr,
         INTS,
         INTS_64,
         "Shifts right, signed types with copies of the sign; by the width or more gives 0 or the sign.",
-        "dst[i, j] = a[i, j] >> b[i, j]",
     ),
-    scalar("TADDS", Add, A2, A5, "Adds a scalar.", "dst[i, j] = a[i, j] + s"),
-    scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar.", "dst[i, j] = a[i, j] - s"),
-    scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar.", "dst[i, j] = a[i, j] * s"),
-    Instr {
-        scalar_first: true,
-        ..scalar(
-            "TDIVS",
-            Div,
-            A2,
-            A5_DIV,
-            "Divides by a scalar, or a scalar by the tile.",
-            "dst[i, j] = a[i, j] / s, or s / a[i, j]",
-        )
-    },
-    scalar("TMAXS", Max, A2, A5, "Larger of element and scalar.", "dst[i, j] = max(a[i, j], s)"),
-    scalar("TMINS", Min, A2, A5, "Smaller of element and scalar.", "dst[i, j] = min(a[i, j], s)"),
-    bits_scalar("TANDS", And, "Bitwise and with a scalar.", "dst[i, j] = a[i, j] & s"),
-    bits_scalar("TORS", Or, "Bitwise or with a scalar.", "dst[i, j] = a[i, j] | s"),
+    scalar("TADDS", Add, A2, A5, "Adds a scalar."),
+    scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar."),
+    scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar."),
+    Instr { scalar_first: true, ..scalar("TDIVS", Div, A2, A5_DIV, "Divides by a scalar, or a scalar by the tile.") },
+    scalar("TMAXS", Max, A2, A5, "Larger of element and scalar."),
+    scalar("TMINS", Min, A2, A5, "Smaller of element and scalar."),
+    bits_scalar("TANDS", And, "Bitwise and with a scalar."),
+    bits_scalar("TORS", Or, "Bitwise or with a scalar."),
     // Exclusive or takes the way of TXOR on A2A3, through a scratch tile.
-    Instr {
-        scratch: Scratch::LikeSource,
-        ..bits_scalar("TXORS", Xor, "Bitwise exclusive or with a scalar.", "dst[i, j] = a[i, j] ^ s")
-    },
-    bits_scalar("TSHLS", Shl, "Shifts left by a scalar; by the width or more gives 0.", "dst[i, j] = a[i, j] << s"),
+    Instr { scratch: Scratch::LikeSource, ..bits_scalar("TXORS", Xor, "Bitwise exclusive or with a scalar.") },
+    bits_scalar("TSHLS", Shl, "Shifts left by a scalar; by the width or more gives 0."),
     bits_scalar(
         "TSHRS",
         Shr,
         "Shifts right by a scalar, signed types with copies of the sign; by the width or more gives 0 or the sign.",
-        "dst[i, j] = a[i, j] >> s",
     ),
     Instr {
         name: "TEXPANDS",
@@ -170,20 +121,19 @@ pub(super) const ROWS: &[Instr] = &[
         operands: &[dst(&[crate::Loc::Vec, crate::Loc::Mat]), SCALAR],
         dtypes: DTypeRule::Same { a2a3: A5, a5: A5 },
         doc: "Fills a tile with a scalar.",
-        formula: "dst[i, j] = s",
         source: "pto_isa 5.3",
         ..BASE
     },
-    unary("TABS", Abs, F, A5_ABS, "Absolute value.", "dst[i, j] = |a[i, j]|"),
-    unary("TNEG", Neg, A2, A5_NEG, "Negates.", "dst[i, j] = -a[i, j]"),
-    unary("TNOT", Not, BITS, BITS, "Bitwise complement; on masks, logical not.", "dst[i, j] = ~a[i, j]"),
-    unary("TRELU", Relu, RELU, RELU, "Replaces what is negative by 0; NaN stays.", "dst[i, j] = max(a[i, j], 0)"),
-    unary("TEXP", Exp, F, F, "Exponential function.", "dst[i, j] = exp(a[i, j])"),
-    unary("TLOG", Log, F, F, "Natural logarithm.", "dst[i, j] = log(a[i, j])"),
-    unary("TSQRT", Sqrt, F, F, "Square root, correctly rounded.", "dst[i, j] = sqrt(a[i, j])"),
-    unary("TRSQRT", Rsqrt, F, F, "Reciprocal square root: two rounded operations.", "dst[i, j] = 1 / sqrt(a[i, j])"),
+    unary("TABS", Abs, F, A5_ABS, "Absolute value."),
+    unary("TNEG", Neg, A2, A5_NEG, "Negates."),
+    unary("TNOT", Not, BITS, BITS, "Bitwise complement; on masks, logical not."),
+    unary("TRELU", Relu, RELU, RELU, "Replaces what is negative by 0; NaN stays."),
+    unary("TEXP", Exp, F, F, "Exponential function."),
+    unary("TLOG", Log, F, F, "Natural logarithm."),
+    unary("TSQRT", Sqrt, F, F, "Square root, correctly rounded."),
+    unary("TRSQRT", Rsqrt, F, F, "Reciprocal square root: two rounded operations."),
     // A2A3 computes it in steps and reads the source again: no overlap.
-    Instr { in_place: false, ..unary("TRECIP", Recip, F, F, "Reciprocal.", "dst[i, j] = 1 / a[i, j]") },
+    Instr { in_place: false, ..unary("TRECIP", Recip, F, F, "Reciprocal.") },
     Instr {
         name: "TCVT",
         sem: Sem::Convert,
@@ -204,23 +154,17 @@ pub(super) const ROWS: &[Instr] = &[
         dtypes: DTypeRule::Pairs { a2a3: CVT_A2A3, a5: CVT_A5 },
         in_place: false,
         doc: "Converts to the destination's dtype, with a rounding mode and optional saturation.",
-        formula: "dst[i, j] = convert(a[i, j])",
         source: "pto_isa 5.2",
         ..BASE
     },
     Instr {
         name: "TCMP",
         sem: Sem::Compare,
-        modes: &[Mode {
-            words: &["EQ", "NE", "LT", "LE", "GT", "GE"],
-            optional: false,
-            doc: "the comparison; all but NE are false if either side is NaN",
-        }],
+        modes: &[COMPARISON],
         operands: &[dst(VEC), src("a", VEC), src("b", VEC)],
         dtypes: DTypeRule::Mask { a2a3: F, a2a3_eq_only: I32_ONLY, a5: A5 },
         in_place: false,
         doc: "Compares two tiles; the result is a mask (packed bits on the device).",
-        formula: "dst[i, j] = a[i, j] cmp b[i, j]",
         source: "pto_isa 5.2",
         ..BASE
     },
@@ -230,7 +174,6 @@ pub(super) const ROWS: &[Instr] = &[
         operands: &[dst(VEC), src("mask", VEC), src("a", VEC), src("b", VEC)],
         dtypes: DTypeRule::Mask { a2a3: WIDTH_16_32, a2a3_eq_only: &[], a5: A5 },
         doc: "Takes each element from one of two tiles, as a mask says.",
-        formula: "dst[i, j] = mask[i, j] ? a[i, j] : b[i, j]",
         source: "pto_isa 5.2",
         ..BASE
     },

@@ -19,8 +19,9 @@ const BASE: Instr = Instr {
     pipe: PipeRule::M,
     scratch: Scratch::None,
     in_place: false,
+    updates: false,
     doc: "",
-    formula: "",
+    meaning: "",
     source: "pto_isa 5.6",
 };
 
@@ -28,7 +29,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TMATMUL",
         doc: "Matrix product: k ascending, one fused multiply-add a step, starting at 0.",
-        formula: "dst[i, j] = sum over k of a[i, k] * b[k, j]",
+        meaning: "dst[i, j] = sum over k of a[i, k] * b[k, j]",
         ..BASE
     },
     Instr {
@@ -37,7 +38,7 @@ pub(super) const ROWS: &[Instr] = &[
         operands: &[D, src("c", &[Loc::Acc]), A, B],
         in_place: true,
         doc: "Adds a matrix product to an accumulator.",
-        formula: "dst[i, j] = c[i, j] + sum over k of a[i, k] * b[k, j]",
+        meaning: "dst[i, j] = c[i, j] + sum over k of a[i, k] * b[k, j]",
         ..BASE
     },
     Instr {
@@ -45,7 +46,7 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::MatmulBias,
         operands: &[D, A, B, src("bias", &[Loc::Bias])],
         doc: "Matrix product that starts at a bias row.",
-        formula: "dst[i, j] = bias[0, j] + sum over k of a[i, k] * b[k, j]",
+        meaning: "dst[i, j] = bias[0, j] + sum over k of a[i, k] * b[k, j]",
         ..BASE
     },
 ];

@@ -19,8 +19,9 @@ const BASE: Instr = Instr {
     pipe: PipeRule::Move,
     scratch: Scratch::None,
     in_place: false,
+    updates: false,
     doc: "",
-    formula: "",
+    meaning: "",
     source: "pto_isa 5.5",
 };
 
@@ -37,7 +38,7 @@ pub(super) const ROWS: &[Instr] = &[
         dtypes: DTypeRule::Any,
         pipe: PipeRule::S,
         doc: "Binds a tile to a byte address of its memory; no data moves. Constant addresses are proved (SA-0351 to SA-0354).",
-        formula: "address(tile) = addr",
+        meaning: "address(tile) = addr",
         source: "pto_tassign 1-5",
         ..BASE
     },
@@ -47,7 +48,7 @@ pub(super) const ROWS: &[Instr] = &[
         operands: &[dst(&[Loc::Vec, Loc::Mat, Loc::Bank]), view("view", Role::Src)],
         pipe: PipeRule::Mte2,
         doc: "Loads a window of a tensor into a tile; the tile takes the window's shape as valid shape.",
-        formula: "dst[i, j] = view[i, j]",
+        meaning: "dst[i, j] = view[i, j]",
         ..BASE
     },
     Instr {
@@ -61,7 +62,7 @@ pub(super) const ROWS: &[Instr] = &[
         operands: &[view("view", Role::Dst), src("a", &[Loc::Vec, Loc::Mat, Loc::Acc])],
         pipe: PipeRule::Store,
         doc: "Stores the valid part of a tile; from Acc it converts to the tensor's dtype. Optionally adds atomically.",
-        formula: "view[i, j] = a[i, j]",
+        meaning: "view[i, j] = a[i, j]",
         ..BASE
     },
     Instr {
@@ -69,7 +70,7 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::Move,
         operands: &[dst(ANYWHERE), src("a", ANYWHERE)],
         doc: "Moves a tile to another location; which moves exist is the target's business.",
-        formula: "dst[i, j] = a[i, j]",
+        meaning: "dst[i, j] = a[i, j]",
         source: "pto_isa 5.7",
         ..BASE
     },
@@ -87,7 +88,7 @@ pub(super) const ROWS: &[Instr] = &[
         dtypes: DTypeRule::Gather,
         pipe: PipeRule::Mte2,
         doc: "Loads elements of a tensor by index; an index outside is an error unless a mode is named.",
-        formula: "dst[i, j] = table[idx[i, j]]",
+        meaning: "dst[i, j] = table[idx[i, j]]",
         ..BASE
     },
 ];

@@ -2,6 +2,7 @@
 
 mod dtypes;
 mod elementwise;
+mod formulas;
 mod matrix;
 mod memory;
 mod names;
@@ -10,12 +11,12 @@ mod unit;
 
 pub use names::{Lookup, NOT_YET, find};
 
-use crate::{Instr, InstrId, Loc, OperandKind, OperandSpec, Role};
+use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
 
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 5] = [memory::ROWS, elementwise::ROWS, reduce::ROWS, matrix::ROWS, unit::ROWS];
+const GROUPS: [&[Instr]; 6] = [memory::ROWS, elementwise::ROWS, formulas::ROWS, reduce::ROWS, matrix::ROWS, unit::ROWS];
 
 const ROWS: [Instr; row_count()] = {
     let mut rows = [memory::ROWS[0]; row_count()];
@@ -63,6 +64,14 @@ impl InstrId {
 
 const VEC: &[Loc] = &[Loc::Vec];
 const ANYWHERE: &[Loc] = &Loc::ALL;
+
+const SCALAR: OperandSpec = OperandSpec { name: "scalar", role: Role::Src, kind: OperandKind::Scalar(None) };
+
+const COMPARISON: Mode = Mode {
+    words: &["EQ", "NE", "LT", "LE", "GT", "GE"],
+    optional: false,
+    doc: "the comparison; all but NE are false if either side is NaN",
+};
 
 const fn tile(name: &'static str, role: Role, at: &'static [Loc]) -> OperandSpec {
     OperandSpec { name, role, kind: OperandKind::Tile(at) }

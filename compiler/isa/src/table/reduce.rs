@@ -19,12 +19,13 @@ const BASE: Instr = Instr {
     pipe: PipeRule::V,
     scratch: Scratch::None,
     in_place: false,
+    updates: false,
     doc: "",
-    formula: "",
+    meaning: "",
     source: "pto_isa 5.4",
 };
 
-const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static str, formula: &'static str) -> Instr {
+const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static str, meaning: &'static str) -> Instr {
     Instr {
         name,
         sem: Sem::RowReduce(op),
@@ -32,25 +33,25 @@ const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static
         dtypes: DTypeRule::Same { a2a3: A2, a5 },
         scratch: Scratch::LikeSource,
         doc,
-        formula,
+        meaning,
         ..BASE
     }
 }
 
-const fn col(name: &'static str, op: Reduce, doc: &'static str, formula: &'static str) -> Instr {
+const fn col(name: &'static str, op: Reduce, doc: &'static str, meaning: &'static str) -> Instr {
     Instr {
         name,
         sem: Sem::ColReduce(op),
         shape: ShapeRule::ColReduce,
         dtypes: DTypeRule::Same { a2a3: A2, a5: A5 },
         doc,
-        formula,
+        meaning,
         ..BASE
     }
 }
 
 /// `a` is as large as the result, `b` one column: `[R, 1]`, column-major on the device.
-const fn row_expand(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
+const fn row_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
     Instr {
         name,
         sem: Sem::RowExpandBinary(op),
@@ -59,14 +60,13 @@ const fn row_expand(name: &'static str, op: BinOp, doc: &'static str, formula: &
         dtypes: DTypeRule::Same { a2a3: F, a5: F },
         in_place: true,
         doc,
-        formula,
         ..BASE
     }
 }
 
 /// `a` is as large as the result, `b` one row: `[1, C]`.
-const fn col_expand(name: &'static str, op: BinOp, doc: &'static str, formula: &'static str) -> Instr {
-    Instr { sem: Sem::ColExpandBinary(op), shape: ShapeRule::ColExpand, ..row_expand(name, op, doc, formula) }
+const fn col_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
+    Instr { sem: Sem::ColExpandBinary(op), shape: ShapeRule::ColExpand, ..row_expand(name, op, doc) }
 }
 
 pub(super) const ROWS: &[Instr] = &[
@@ -100,50 +100,28 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::RowExpand,
         dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
         doc: "Repeats a column along the rows.",
-        formula: "dst[i, j] = a[i, 0]",
         ..BASE
     },
-    row_expand("TROWEXPANDADD", BinOp::Add, "Adds a column to every column.", "dst[i, j] = a[i, j] + b[i, 0]"),
-    row_expand("TROWEXPANDSUB", BinOp::Sub, "Subtracts a column from every column.", "dst[i, j] = a[i, j] - b[i, 0]"),
-    row_expand("TROWEXPANDMUL", BinOp::Mul, "Scales each row.", "dst[i, j] = a[i, j] * b[i, 0]"),
-    row_expand("TROWEXPANDDIV", BinOp::Div, "Divides each row by its number.", "dst[i, j] = a[i, j] / b[i, 0]"),
-    row_expand(
-        "TROWEXPANDMAX",
-        BinOp::Max,
-        "Larger of element and its row's number.",
-        "dst[i, j] = max(a[i, j], b[i, 0])",
-    ),
-    row_expand(
-        "TROWEXPANDMIN",
-        BinOp::Min,
-        "Smaller of element and its row's number.",
-        "dst[i, j] = min(a[i, j], b[i, 0])",
-    ),
+    row_expand("TROWEXPANDADD", BinOp::Add, "Adds a column to every column."),
+    row_expand("TROWEXPANDSUB", BinOp::Sub, "Subtracts a column from every column."),
+    row_expand("TROWEXPANDMUL", BinOp::Mul, "Scales each row."),
+    row_expand("TROWEXPANDDIV", BinOp::Div, "Divides each row by its number."),
+    row_expand("TROWEXPANDMAX", BinOp::Max, "Larger of element and its row's number."),
+    row_expand("TROWEXPANDMIN", BinOp::Min, "Smaller of element and its row's number."),
     Instr {
         name: "TCOLEXPAND",
         sem: Sem::ColExpand,
         shape: ShapeRule::ColExpand,
         dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
         doc: "Repeats a row down the columns.",
-        formula: "dst[i, j] = a[0, j]",
         ..BASE
     },
-    col_expand("TCOLEXPANDADD", BinOp::Add, "Adds a row to every row.", "dst[i, j] = a[i, j] + b[0, j]"),
-    col_expand("TCOLEXPANDSUB", BinOp::Sub, "Subtracts a row from every row.", "dst[i, j] = a[i, j] - b[0, j]"),
-    col_expand("TCOLEXPANDMUL", BinOp::Mul, "Scales each column.", "dst[i, j] = a[i, j] * b[0, j]"),
-    col_expand("TCOLEXPANDDIV", BinOp::Div, "Divides each column by its number.", "dst[i, j] = a[i, j] / b[0, j]"),
-    col_expand(
-        "TCOLEXPANDMAX",
-        BinOp::Max,
-        "Larger of element and its column's number.",
-        "dst[i, j] = max(a[i, j], b[0, j])",
-    ),
-    col_expand(
-        "TCOLEXPANDMIN",
-        BinOp::Min,
-        "Smaller of element and its column's number.",
-        "dst[i, j] = min(a[i, j], b[0, j])",
-    ),
+    col_expand("TCOLEXPANDADD", BinOp::Add, "Adds a row to every row."),
+    col_expand("TCOLEXPANDSUB", BinOp::Sub, "Subtracts a row from every row."),
+    col_expand("TCOLEXPANDMUL", BinOp::Mul, "Scales each column."),
+    col_expand("TCOLEXPANDDIV", BinOp::Div, "Divides each column by its number."),
+    col_expand("TCOLEXPANDMAX", BinOp::Max, "Larger of element and its column's number."),
+    col_expand("TCOLEXPANDMIN", BinOp::Min, "Smaller of element and its column's number."),
     Instr {
         name: "TTRANS",
         sem: Sem::Transpose,
@@ -151,7 +129,6 @@ pub(super) const ROWS: &[Instr] = &[
         dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
         scratch: Scratch::Transpose,
         doc: "Transposes.",
-        formula: "dst[j, i] = a[i, j]",
         source: "pto_isa 5.7",
         ..BASE
     },

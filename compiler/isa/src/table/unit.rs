@@ -37,8 +37,9 @@ pub(super) const ROWS: &[Instr] = &[Instr {
     pipe: PipeRule::V,
     scratch: Scratch::None,
     in_place: false,
+    updates: false,
     doc: "Samples a feature map along a line of points, between its pixels, and sums the samples weighted by attention. \
           Offsets move the points; without them `offs` is left out, `none` or an absent argument.",
-    formula: "dst[0, c] = sum over s of attn[s] * bilinear(map, x, y)[c], (x, y) = geo[0..2] + s * geo[2..4] + offs[s]",
+    meaning: "dst[0, c] = sum over s of attn[s] * bilinear(map, x, y)[c], (x, y) = geo[0..2] + s * geo[2..4] + offs[s]",
     source: "geopim 2.2 to 2.5; rounding by rounding numerics.md; geopim alone has it",
 }];

@@ -25,7 +25,8 @@ pub(super) struct OwnSource {
 impl Walk<'_> {
     /// Notes the sources of an instruction that share bytes with its destination, wherever both may be.
     pub(super) fn sources(&mut self, stmt: &Stmt, inst: &Inst, state: &State) {
-        let stepwise = matches!(inst.instr.get().sem, Sem::Binary(_) | Sem::Unary(_) | Sem::BinaryScalar(_));
+        let stepwise =
+            matches!(inst.instr.get().sem, Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) | Sem::BinaryScalar(_));
         let tile = |(n, o): (usize, &'_ Operand)| match o {
             Operand::Tile(t) => Some((n, *t)),
             _ => None,

@@ -13,6 +13,7 @@ mod control;
 mod convert;
 mod copy;
 mod elementwise;
+mod formula;
 mod gather;
 mod inst;
 mod math;

@@ -3,24 +3,12 @@
 
 use super::code::Code;
 use super::inst::Operands;
-use super::{Lower, convert, ops};
+use super::{Lower, convert, formula};
 use ptoc_ir::loops::Reg;
-use ptoc_ir::tile::{Inst, TileRef, Ty, Value, ViewRef};
-use ptoc_isa::{CmpOp, Reduce, RoundMode, Sem};
+use ptoc_ir::tile::{Inst, Operand, TileRef, Ty, Value, ViewRef};
+pub(super) use ptoc_isa::Read;
+use ptoc_isa::{Expr, Reduce, RoundMode, Sem};
 use ptoc_tensor::DType;
-
-/// How an operand is read under the result's indices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Read {
-    /// Element (i, j).
-    Whole,
-    /// Element (i, 0).
-    Column,
-    /// Element (0, j).
-    Row,
-    /// Element (j, i).
-    Turned,
-}
 
 /// A window of a tile or of a tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,19 +50,22 @@ impl<'i> Pattern<'i> {
             Sem::Load => (tile(0)?, vec![(view(1)?, Read::Whole)]),
             Sem::Store if inst.attrs.atomic_add => return None,
             Sem::Store => (view(0)?, vec![(tile(1)?, Read::Whole)]),
-            Sem::Move | Sem::Unary(_) | Sem::BinaryScalar(_) | Sem::Convert => {
-                (tile(0)?, vec![(tile(1)?, Read::Whole)])
+            Sem::Move => (tile(0)?, vec![(tile(1)?, Read::Whole)]),
+            // What the table has an expression for: its sources that are tiles.
+            sem if sem.expr().is_some() => {
+                let row = inst.instr.get();
+                if row.operands.len() != inst.operands.len() {
+                    return None;
+                }
+                let mut srcs = Vec::new();
+                for (k, spec) in row.operands.iter().enumerate().skip(1) {
+                    match spec.is_tile() {
+                        true => srcs.push((tile(k)?, row.read(k))),
+                        false => o.scalar(k).map(|_| ())?,
+                    }
+                }
+                (tile(0)?, srcs)
             }
-            Sem::Binary(_) | Sem::Compare => (tile(0)?, vec![(tile(1)?, Read::Whole), (tile(2)?, Read::Whole)]),
-            Sem::Expand => (tile(0)?, Vec::new()),
-            Sem::Select => {
-                (tile(0)?, [1, 2, 3].into_iter().map(|n| Some((tile(n)?, Read::Whole))).collect::<Option<_>>()?)
-            }
-            Sem::RowExpand => (tile(0)?, vec![(tile(1)?, Read::Column)]),
-            Sem::RowExpandBinary(_) => (tile(0)?, vec![(tile(1)?, Read::Whole), (tile(2)?, Read::Column)]),
-            Sem::ColExpand => (tile(0)?, vec![(tile(1)?, Read::Row)]),
-            Sem::ColExpandBinary(_) => (tile(0)?, vec![(tile(1)?, Read::Whole), (tile(2)?, Read::Row)]),
-            Sem::Transpose => (tile(0)?, vec![(tile(1)?, Read::Turned)]),
             _ => return None,
         };
         Some(Pattern { inst, dst, srcs, fold: None })
@@ -120,32 +111,8 @@ impl Lower<'_> {
         let inst = p.inst;
         let ty = Ty::D(self.dtype(&p.dst));
         let from = p.srcs.first().map_or(ty, |(src, _)| Ty::D(self.dtype(src)));
-        let scalar = |this: &mut Self, n| Operands::new(inst).scalar(n).map(|v| this.value(v));
         match inst.instr.get().sem {
-            Sem::Binary(op) | Sem::RowExpandBinary(op) | Sem::ColExpandBinary(op) => {
-                Box::new(move |code, v| ops::binary(code, ty, op, v[0], v[1]))
-            }
-            Sem::BinaryScalar(op) => match scalar(self, 2) {
-                Some(s) if inst.attrs.reversed => Box::new(move |code, v| ops::binary(code, ty, op, s, v[0])),
-                Some(s) => Box::new(move |code, v| ops::binary(code, ty, op, v[0], s)),
-                None => Box::new(|_, v| v[0]),
-            },
-            Sem::Unary(op) => Box::new(move |code, v| ops::unary(code, ty, op, v[0])),
-            Sem::Expand => {
-                let s = scalar(self, 1).unwrap_or_else(|| ops::number(&mut self.code, ty, 0));
-                Box::new(move |_, _| s)
-            }
-            Sem::Convert => {
-                let round = inst.attrs.round.unwrap_or(RoundMode::Rint);
-                let float = matches!(from, Ty::D(d) if d.is_float());
-                let saturate = inst.attrs.saturate.unwrap_or(float);
-                Box::new(move |code, v| convert::convert(code, from, ty, v[0], round, saturate))
-            }
-            Sem::Compare => {
-                let op = inst.attrs.cmp.unwrap_or(CmpOp::Eq);
-                Box::new(move |code, v| ops::compare(code, from, op, v[0], v[1]))
-            }
-            Sem::Select => Box::new(|code, v| code.select(v[0], v[1], v[2])),
+            sem if let Some(expr) = sem.expr() => self.expression(p, expr),
             Sem::Load | Sem::Store | Sem::Move if from != ty => {
                 Box::new(move |code, v| convert::convert(code, from, ty, v[0], RoundMode::Rint, true))
             }
@@ -153,4 +120,40 @@ impl Lower<'_> {
             _ => Box::new(|_, v| v[0]),
         }
     }
+    /// The expression of an element-wise instruction.
+    fn expression(&mut self, p: &Pattern<'_>, expr: Expr) -> Function {
+        let (dst, attrs) = (self.dtype(&p.dst), p.inst.attrs);
+        let mut tiles = p.srcs.iter().enumerate();
+        let mut sources: Vec<(DType, Source)> = Vec::new();
+        for operand in &p.inst.operands[1..] {
+            sources.push(match operand {
+                Operand::Scalar(v) => {
+                    let dtype = if let Ty::D(d) = self.kernel.values[*v].ty { d } else { dst };
+                    (dtype, Source::Scalar(self.value(*v)))
+                }
+                _ => match tiles.next() {
+                    Some((n, (place, _))) => (self.dtype(place), Source::Tile(n)),
+                    None => continue,
+                },
+            });
+        }
+        if attrs.reversed && sources.len() == 2 {
+            sources.swap(0, 1);
+        }
+        Box::new(move |code, v| {
+            let register = |s: &Source| match s {
+                Source::Scalar(r) => *r,
+                Source::Tile(n) => v[*n],
+            };
+            let registers: Vec<(DType, Reg)> = sources.iter().map(|(d, s)| (*d, register(s))).collect();
+            formula::emit(code, &expr, dst, &registers, &attrs)
+        })
+    }
+}
+
+/// A source of an expression.
+enum Source {
+    Scalar(Reg),
+    /// The tile source with this number.
+    Tile(usize),
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use ptoc_ir::tile::{InstAttrs, Operand, TensorDir, Ty, Value};
-use ptoc_isa::{CmpOp, InstrId, Loc, Order, RoundMode, Sem};
+use ptoc_isa::{CmpOp, DTypeRule, InstrId, Loc, OperandKind, Order, Read, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 const TILES: [DType; 11] = [
@@ -76,7 +76,7 @@ fn run_case(case: &Case, (rows, cols, known): (i64, i64, bool), order: Order, se
     let capacity = |s: Shape| s.of((8, 96), 1);
     let order_of = |s: Shape| if s == Shape::Column { Order::Dn } else { order };
     let mut sources = Vec::new();
-    for ((dtype, shape), t) in case.inputs.iter().zip(tensors) {
+    for ((dtype, shape), &t) in case.inputs.iter().zip(&tensors) {
         let tile = k.tile("x", Loc::Vec, *dtype, capacity(*shape), order_of(*shape));
         let valid = shape.of((r, c), one);
         let (tile, view) = (k.r(tile, valid), k.view(t, valid.0, valid.1));
@@ -85,9 +85,22 @@ fn run_case(case: &Case, (rows, cols, known): (i64, i64, bool), order: Order, se
     }
     let d = k.tile("d", Loc::Vec, case.out.0, capacity(case.out.1), order_of(case.out.1));
     let d = k.r(d, out_shape);
+    // Tiles and the scalar, each where the row has it; an update finds the last input in its destination.
+    let row = ptoc_isa::lookup(case.name).unwrap().get();
+    let mut next = sources.iter().copied();
     let mut operands = vec![Operand::Tile(d)];
-    operands.extend(sources.iter().map(|t| Operand::Tile(*t)));
-    operands.extend(scalar.map(Operand::Scalar));
+    for spec in &row.written()[1..] {
+        operands.push(match spec.kind {
+            OperandKind::Scalar(_) => Operand::Scalar(scalar.unwrap()),
+            _ => Operand::Tile(next.next().unwrap()),
+        });
+    }
+    if row.updates {
+        operands.push(Operand::Tile(d));
+        let (old, full) = (tensors[tensors.len() - 1], (r, c));
+        let view = k.view(old, full.0, full.1);
+        k.load(d, view);
+    }
     k.inst(case.name, operands, case.attrs);
     let view = k.view(out, out_shape.0, out_shape.1);
     k.store(view, d);
@@ -96,6 +109,43 @@ fn run_case(case: &Case, (rows, cols, known): (i64, i64, bool), order: Order, se
 
 fn exists(op: ptoc_isa::BinOp, d: DType) -> bool {
     ptoc_ir::scalar::binary_exists(op, Ty::D(d))
+}
+
+/// The dtypes of the tiles that the author of an element-wise row may write, and of its scalar; on `d`, or, where the row
+/// lists them, those that begin with it.
+fn forms(row: &ptoc_isa::Instr, d: DType) -> Vec<(Vec<DType>, DType)> {
+    let tiles = row.tiles_written();
+    let lists: Vec<Vec<DType>> = match row.dtypes {
+        DTypeRule::Tuples { a2a3, a5 } => {
+            let mut all: Vec<Vec<DType>> = a2a3.iter().chain(a5).filter(|t| t[0] == d).map(|t| t.to_vec()).collect();
+            all.sort();
+            all.dedup();
+            all
+        }
+        DTypeRule::Mask { .. } => {
+            let mut list = vec![d; tiles];
+            list[usize::from(!row.sem.compares())] = DType::Bool;
+            vec![list]
+        }
+        _ => vec![vec![d; tiles]],
+    };
+    let with_scalar = lists.into_iter().map(|list| {
+        let fixed = row.operands.iter().find_map(|o| if let OperandKind::Scalar(d) = o.kind { d } else { None });
+        let scalar = fixed.unwrap_or(list[list.len() - 1]);
+        (list, scalar)
+    });
+    let fits = |(list, scalar): &(Vec<DType>, DType)| {
+        let mut next = list.iter();
+        let mut all: Vec<DType> = Vec::new();
+        for spec in row.written() {
+            all.push(if spec.is_tile() { *next.next().unwrap() } else { *scalar });
+        }
+        if row.updates {
+            all.push(all[0]);
+        }
+        d != DType::Bool && row.sem.expr().is_some_and(|e| ptoc_ir::formula::fits(&e, &all))
+    };
+    with_scalar.filter(fits).collect()
 }
 
 /// Runs an instruction wherever it exists; dtypes are not restricted to a target's.
@@ -109,6 +159,33 @@ fn everywhere(id: InstrId) {
             cases.push(Case { name: row.name, inputs, out, scalar: None, attrs });
         };
         match row.sem {
+            Sem::Map(_) => {
+                for (tiles, scalar) in forms(row, d) {
+                    let modes =
+                        if row.sem.compares() { CmpOp::ALL.iter().copied().map(Some).collect() } else { vec![None] };
+                    for cmp in modes {
+                        for bits in
+                            noise(scalar, 77).take(if row.tiles_written() < row.written().len() { 3 } else { 1 })
+                        {
+                            let shape = |k: usize| match row.read(k) {
+                                Read::Column => Shape::Column,
+                                Read::Row => Shape::Row,
+                                _ => Shape::Full,
+                            };
+                            let positions = row.operands.iter().enumerate().filter(|(_, o)| o.is_tile()).skip(1);
+                            let inputs = tiles[1..].iter().chain(row.updates.then_some(&tiles[0]));
+                            let inputs = inputs.zip(positions).map(|(d, (k, _))| (*d, shape(k))).collect();
+                            cases.push(Case {
+                                name: row.name,
+                                inputs,
+                                out: (tiles[0], Shape::Full),
+                                scalar: Some((scalar, bits)),
+                                attrs: InstAttrs { cmp, ..plain },
+                            });
+                        }
+                    }
+                }
+            }
             Sem::Binary(op) if exists(op, d) => case(vec![full, full], full, plain),
             Sem::Unary(op) if ptoc_ir::scalar::unary_exists(op, Ty::D(d)) => case(vec![full], full, plain),
             Sem::Compare if d != DType::Bool => {

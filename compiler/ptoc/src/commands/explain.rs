@@ -64,8 +64,8 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
 
 /// The reference entry of an instruction, from the table.
 fn instruction(i: &Instr) -> String {
-    let mut out = format!("# {}\n\n{}\n\n    {}\n\n", i.usage(), i.doc, i.formula);
-    for o in i.operands {
+    let mut out = format!("# {}\n\n{}\n\n    {}\n\n", i.usage(), i.doc, i.formula());
+    for o in i.written() {
         let kind = match o.kind {
             OperandKind::Tile(at) if at.len() == ptoc_isa::Loc::ALL.len() => "tile in any location".to_owned(),
             OperandKind::Tile(at) => {
@@ -73,7 +73,8 @@ fn instruction(i: &Instr) -> String {
                 format!("tile in {}", at.join(" or "))
             }
             OperandKind::View => "window of a tensor".to_owned(),
-            OperandKind::Scalar => "scalar".to_owned(),
+            OperandKind::Scalar(None) => "scalar".to_owned(),
+            OperandKind::Scalar(Some(d)) => format!("scalar of {d}"),
             OperandKind::Address => "byte address".to_owned(),
         };
         let role = match o.role {

@@ -1,8 +1,8 @@
 //! Checks of instructions against the table.
 
 use super::Verifier;
-use crate::scalar;
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
+use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, BinOp, Instr, InstrId, Loc, OperandKind, Reduce, Role, Sem, ShapeRule};
 use ptoc_tensor::DType;
@@ -45,9 +45,9 @@ impl Verifier<'_> {
 
     fn modes(&mut self, row: &Instr, a: &InstAttrs) {
         let rules = [
-            ("a comparison", a.cmp.is_some(), row.sem == Sem::Compare, true),
-            ("a rounding mode", a.round.is_some(), row.sem == Sem::Convert, true),
-            ("saturation", a.saturate.is_some(), row.sem == Sem::Convert, false),
+            ("a comparison", a.cmp.is_some(), row.sem.compares(), true),
+            ("a rounding mode", a.round.is_some(), row.sem.converts(), true),
+            ("saturation", a.saturate.is_some(), row.sem.converts(), false),
             ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
             ("an out-of-bounds mode", a.oob.is_some(), matches!(row.sem, Sem::Gather | Sem::Sample), true),
             ("folding", a.fold.is_some(), row.sem == Sem::Sample, true),
@@ -100,7 +100,7 @@ impl Verifier<'_> {
                         self.error(codes::IR_WINDOW, message);
                     }
                 }
-                (OperandKind::Scalar, Operand::Scalar(v)) => {
+                (OperandKind::Scalar(_), Operand::Scalar(v)) => {
                     self.used(*v);
                 }
                 (OperandKind::Address, Operand::Scalar(v)) => self.expect(*v, Ty::Index, "an address"),
@@ -108,11 +108,15 @@ impl Verifier<'_> {
                     let kind = match kind {
                         OperandKind::Tile(_) => "a tile",
                         OperandKind::View => "a view",
-                        OperandKind::Scalar | OperandKind::Address => "a scalar",
+                        OperandKind::Scalar(_) | OperandKind::Address => "a scalar",
                     };
                     self.error(codes::IR_OPERANDS, format!("`{}` of {} is {kind}", spec.name, row.name));
                 }
             }
+        }
+        if row.updates && operands.first() != operands.last() {
+            let message = format!("the last operand of {} is its destination", row.name);
+            self.error(codes::IR_OPERANDS, message);
         }
         self.errors.len() == errors
     }
@@ -133,9 +137,7 @@ impl Verifier<'_> {
         let at = |o: &Operand, loc| matches!(o, Operand::Tile(t) if self.k.tiles[t.tile].ty.loc == loc);
         let ok = match row.sem {
             Sem::Assign => true,
-            Sem::Convert => d != DType::Bool && rest[0] != Ty::BOOL,
-            Sem::Compare => d == DType::Bool && rest[0] == rest[1],
-            Sem::Select => rest[0] == Ty::BOOL && all(&rest[1..], d),
+            sem if sem.expr().is_some() => true,
             Sem::Sample => d == DType::F32 && all(rest, DType::F16),
             Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
@@ -159,15 +161,23 @@ impl Verifier<'_> {
             return;
         }
         let exists = match row.sem {
-            Sem::Binary(op) | Sem::BinaryScalar(op) | Sem::RowExpandBinary(op) | Sem::ColExpandBinary(op) => {
-                scalar::binary_exists(op, Ty::D(d))
+            // The expression says which types it takes.
+            sem if sem.expr().is_some() => {
+                let list: Option<Vec<DType>> =
+                    types.iter().map(|t| if let Ty::D(d) = t { Some(*d) } else { None }).collect();
+                let scalars = row.operands.iter().zip(&types).all(|(spec, t)| match spec.kind {
+                    OperandKind::Scalar(Some(d)) => *t == Ty::D(d),
+                    _ => true,
+                });
+                scalars && sem.expr().zip(list).is_some_and(|(e, list)| formula::fits(&e, &list))
             }
-            Sem::Unary(op) => scalar::unary_exists(op, Ty::D(d)),
             Sem::RowReduce(_) | Sem::ColReduce(_) => d != DType::Bool,
             _ => true,
         };
         if !exists {
-            self.error(codes::IR_DTYPE, format!("{} does not exist on {d}", row.name));
+            let list: Vec<_> = types.iter().map(|t| t.to_string()).collect();
+            let on = if all(rest, d) { d.to_string() } else { list.join(", ") };
+            self.error(codes::IR_DTYPE, format!("{} does not exist on {on}", row.name));
         }
     }
 

@@ -1,0 +1,232 @@
+//! The committed table of inputs and results (`tests/golden/instructions.txt`, written with numpy by
+//! `tests/scripts/instruction_vectors.py`): each line runs on the first target that takes it, on the interpreter and as machine
+//! code of every width. The table has a line for every element-wise instruction and reduction, on every dtype and in every mode
+//! that some target takes.
+
+use crate::differential::case::{Sizes, single, tiles_of};
+use crate::engine::{Content, agree, build};
+use ptoc_isa::{CmpOp, Instr, InstrId, OperandKind, RoundMode, Sem, Target, check_dtypes, lookup};
+use ptoc_tensor::{DType, Tensor, scalar};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const VECTORS: &str = include_str!("../golden/instructions.txt");
+
+/// An array of a line.
+struct Array {
+    dtype: DType,
+    shape: (usize, usize),
+    bits: Vec<u64>,
+}
+
+struct Line {
+    id: InstrId,
+    /// As written: `, LT`, `, Rint, saturate = true`.
+    words: String,
+    cmp: Option<CmpOp>,
+    inputs: Vec<Array>,
+    out: Array,
+    ulp: u64,
+}
+
+fn array(text: &str) -> Array {
+    let [dtype, shape, digits] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let dtype = DType::from_name(dtype).expect("a dtype");
+    let (rows, cols) = shape.split_once('x').expect("a shape");
+    let number = |d: &[u8]| u64::from_str_radix(std::str::from_utf8(d).expect("digits"), 16).expect("digits");
+    let bits: Vec<u64> = digits.as_bytes().chunks(2 * dtype.size()).map(number).collect();
+    let shape = (rows.parse().expect("rows"), cols.parse().expect("columns"));
+    assert_eq!(bits.len(), shape.0 * shape.1, "{text}");
+    Array { dtype, shape, bits }
+}
+
+fn line(text: &str) -> Line {
+    let mut parts = text.split('|');
+    let head = parts.next().expect("a name");
+    let (name, modes) = head.split_once(' ').unwrap_or((head, ""));
+    let words =
+        if modes.is_empty() { String::new() } else { format!(", {}", modes.replace(" saturate", ", saturate")) };
+    let mut line = Line {
+        id: lookup(name).unwrap_or_else(|| panic!("{name} is no instruction")),
+        words,
+        cmp: CmpOp::from_name(&modes.to_lowercase()),
+        inputs: Vec::new(),
+        out: Array { dtype: DType::F32, shape: (0, 0), bits: Vec::new() },
+        ulp: 0,
+    };
+    for part in parts {
+        match part.split_once(' ').expect("a part") {
+            ("in", rest) => line.inputs.push(array(rest)),
+            ("out", rest) => line.out = array(rest),
+            ("ulp", n) => line.ulp = n.parse().expect("a number"),
+            (what, _) => panic!("{what}"),
+        }
+    }
+    line
+}
+
+fn lines() -> Vec<Line> {
+    VECTORS.lines().filter(|l| !l.starts_with('#')).map(line).collect()
+}
+
+impl Line {
+    fn row(&self) -> &'static Instr {
+        self.id.get()
+    }
+
+    /// The sources that the author writes, each with its array.
+    fn sources(&self) -> impl Iterator<Item = (&'static ptoc_isa::OperandSpec, &Array)> {
+        self.row().written()[1..].iter().zip(&self.inputs[usize::from(self.row().updates)..])
+    }
+
+    /// The dtypes of the tiles that the author writes.
+    fn tiles(&self) -> Vec<DType> {
+        let sources = self.sources().filter(|(s, _)| s.is_tile()).map(|(_, a)| a.dtype);
+        std::iter::once(self.out.dtype).chain(sources).collect()
+    }
+
+    fn label(&self) -> String {
+        let tiles: Vec<&str> = self.tiles().iter().map(|d| d.name()).collect();
+        format!("{} {}{}", self.row().name, tiles.join(" "), self.words)
+    }
+}
+
+/// As an argument of a kernel: a mask is made of ones and zeros.
+fn tensor(a: &Array, shape: &[usize]) -> Tensor {
+    let (dtype, bits): (DType, Vec<u64>) = match a.dtype {
+        DType::Bool => (DType::F32, a.bits.iter().map(|b| if *b == 1 { 0x3f80_0000 } else { 0 }).collect()),
+        d => (d, a.bits.clone()),
+    };
+    Tensor::from_fn(dtype, shape, |i| bits[i]).expect("small")
+}
+
+/// How many numbers lie between two; `None` if one is NaN and the other not.
+fn distance(d: DType, a: u64, b: u64) -> Option<u64> {
+    let nan = |bits| d.is_float() && scalar::is_nan(d, bits);
+    if nan(a) || nan(b) {
+        return (nan(a) && nan(b)).then_some(0);
+    }
+    let half = 1i128 << (8 * d.size() - 1);
+    let ordered = |bits: u64| match i128::from(bits) {
+        n if d.is_float() && n >= half => half - n,
+        n => n,
+    };
+    // Zeros of either sign are one number and not the same bits.
+    let apart = ordered(a).abs_diff(ordered(b)) as u64;
+    Some(if apart == 0 { u64::from(a != b) } else { apart })
+}
+
+fn run(line: &Line) -> Result<(), String> {
+    let (row, tiles, label) = (line.row(), line.tiles(), line.label());
+    let taken = |t: &&Target| check_dtypes(t, line.id, &tiles, line.cmp).is_none();
+    let target = Target::pto().iter().find(taken).ok_or(format!("{label}: no target takes it"))?;
+    let case = single(row, &tiles, &line.words, false, label.clone());
+    let built = build(&case.text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{}", case.text))?;
+    // The block is as large as the largest operand.
+    let shapes = line.inputs.iter().chain([&line.out]).map(|a| a.shape);
+    let largest = shapes.max_by_key(|s| s.0 * s.1).expect("operands");
+    let (rows, cols) = if row.sem == Sem::Transpose { line.inputs[0].shape } else { largest };
+    let sizes = Sizes { rows, cols, depth: 1 };
+    let mut given = line.inputs.iter();
+    let mut argument = |a: &crate::differential::case::Arg| {
+        let blank = a.tensor(sizes, Content::Tame, 0);
+        given.next().map_or(blank.clone(), |array| tensor(array, blank.shape()))
+    };
+    let arguments: Vec<Tensor> = case.args.iter().map(&mut argument).collect();
+    let stopped = |(code, message)| format!("{label}: {code}: {message}");
+    let got = agree(&built, &sizes.dims(), &arguments, &[1]).map_err(|e| format!("{label}: {e}"))?.map_err(stopped)?;
+    let at = case.args.iter().position(|a| a.out).expect("an output");
+    let want = tensor(&line.out, got[at].shape());
+    let d = want.dtype();
+    for i in 0..want.len() {
+        let (got, want) = (got[at].get_bits(i), want.get_bits(i));
+        if distance(d, got, want).is_none_or(|n| n > line.ulp) {
+            let same = line.inputs.iter().filter(|a| a.bits.len() == line.out.bits.len());
+            let inputs: Vec<String> = same.map(|a| scalar::format_bits(a.dtype, a.bits[i])).collect();
+            let (got, want) = (scalar::format_bits(d, got), scalar::format_bits(d, want));
+            return Err(format!("{label} on {}: element {i} {inputs:?} is {got}, numpy has {want}", target.name));
+        }
+    }
+    Ok(())
+}
+
+fn part(k: usize) {
+    let mut wrong = String::new();
+    for line in lines().iter().skip(k).step_by(4) {
+        if let Err(why) = run(line) {
+            writeln!(wrong, "{why}").expect("fits");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn vectors_of_numpy_0() {
+    part(0);
+}
+
+#[test]
+fn vectors_of_numpy_1() {
+    part(1);
+}
+
+#[test]
+fn vectors_of_numpy_2() {
+    part(2);
+}
+
+#[test]
+fn vectors_of_numpy_3() {
+    part(3);
+}
+
+/// Every form that could be written: dtypes of the tiles, modes.
+fn forms(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
+    let row = id.get();
+    if row.sem.expr().is_none() && !matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_)) {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for tiles in tiles_of(target, row) {
+        if row.sem.compares() {
+            let legal = CmpOp::ALL.iter().filter(|c| check_dtypes(target, id, &tiles, Some(**c)).is_none());
+            all.extend(legal.map(|c| (tiles.clone(), format!(", {}", c.name().to_uppercase()))));
+        } else if row.sem.converts() {
+            all.push((tiles.clone(), String::new()));
+            let words = RoundMode::ALL.iter().flat_map(|r| [true, false].map(|s| format!(", {r:?}, saturate = {s}")));
+            all.extend(words.map(|w| (tiles.clone(), w)));
+        } else {
+            all.push((tiles, String::new()));
+        }
+    }
+    all
+}
+
+#[test]
+fn every_form_of_an_instruction_has_a_vector() {
+    let lines = lines();
+    let have: BTreeSet<(u16, Vec<DType>, String)> =
+        lines.iter().map(|l| (l.id.0, l.tiles(), l.words.clone())).collect();
+    let mut missing = BTreeSet::new();
+    let mut count = 0;
+    for target in Target::pto() {
+        for id in InstrId::all() {
+            for (tiles, words) in forms(target, id) {
+                count += 1;
+                if !have.contains(&(id.0, tiles.clone(), words.clone())) {
+                    missing.insert(format!("{} {tiles:?}{words}", id.get().name));
+                }
+            }
+        }
+    }
+    assert!(count > 2000, "{count}");
+    assert!(missing.is_empty(), "{missing:#?}");
+    // Scalars have the dtype that the row says.
+    for line in &lines {
+        for (spec, a) in line.sources() {
+            if let OperandKind::Scalar(d) = spec.kind {
+                assert_eq!(a.dtype, d.unwrap_or(line.tiles()[line.tiles().len() - 1]), "{}", line.label());
+            }
+        }
+    }
+}
