@@ -183,7 +183,9 @@ fn vectors_of_numpy_3() {
 /// Every form that could be written: dtypes of the tiles, modes.
 fn forms(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
     let row = id.get();
-    if row.sem.expr().is_none() && !matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_)) {
+    let more =
+        matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_) | Sem::RowArg(_) | Sem::ColArg(_) | Sem::PairSum);
+    if row.sem.expr().is_none() && !more {
         return Vec::new();
     }
     let mut all = Vec::new();

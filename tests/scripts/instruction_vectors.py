@@ -392,17 +392,21 @@ def broadcasts():
         for name, f in ops.items():
             line(f"TROWEXPAND{name}", [(d, FULL), (d, COLUMN)], d, lambda a, b: f(d, a, b))
             line(f"TCOLEXPAND{name}", [(d, FULL), (d, ROW)], d, lambda a, b: f(d, a, b))
+        for name, small in (("TROWEXPANDEXPDIF", COLUMN), ("TCOLEXPANDEXPDIF", ROW)):
+            # The difference is rounded to f32 before the exponential.
+            line(name, [(d, FULL), (d, small)], d, lambda a, b: F32(np.exp(np.float64(F32(a - b)))), ulp=2 if d == "f32" else 1)
 
 
 def reductions():
     """Floats are small whole numbers, so that no order of additions can be seen."""
     rows = either(A2, "i16 i32 i64 u64 f16 f32".split())
     cases = [("TROWSUM", ADD, rows), ("TROWMIN", MIN, rows), ("TROWMAX", MAX, either(rows, ["i8", "u8"])),
-             ("TCOLSUM", ADD, A5), ("TCOLMAX", MAX, A5), ("TCOLMIN", MIN, A5)]
+             ("TCOLSUM", ADD, A5), ("TCOLMAX", MAX, A5), ("TCOLMIN", MIN, A5),
+             ("TROWPROD", MUL, rows), ("TCOLPROD", MUL, A5)]
     for name, f, dtypes in cases:
         down = name.startswith("TCOL")
         for d in dtypes:
-            given = Operand(d, FULL, name + d, tame=is_float(d) and f is ADD)
+            given = Operand(d, FULL, name + d, tame=is_float(d) and f in (ADD, MUL))
 
             def fold(items):
                 total = items[0]
@@ -416,9 +420,54 @@ def reductions():
                 emit(name, [given], d, lambda i, _: fold([given.at(i, j) for j in range(COLS)]), COLUMN, 0)
 
 
+def places():
+    """Where the largest or smallest is: the first NaN, else the first of the best."""
+    rows, cols = ["f16", "f32", "i16", "i32"], I + ["f16", "f32"]
+    for name, down, dtypes, better in (
+        ("TROWARGMAX", False, rows, lambda a, b: a > b), ("TROWARGMIN", False, rows, lambda a, b: a < b),
+        ("TCOLARGMAX", True, cols, lambda a, b: a > b), ("TCOLARGMIN", True, cols, lambda a, b: a < b),
+    ):
+        for d in dtypes:
+            for index in ("i32", "u32"):
+                for tame in (False, True):
+                    # Enough rows to choose from, and equal elements.
+                    shape = (6, COLS) if down else (ROWS, 16)
+                    given = Operand(d, shape, f"{name} {d} {index} {tame}", tame=tame and d != "u8")
+
+                    def first(items):
+                        for n, x in enumerate(items):
+                            if is_float(d) and np.isnan(x):
+                                return n
+                        best = 0
+                        for n, x in enumerate(items):
+                            if better(x, items[best]):
+                                best = n
+                        return best
+
+                    if down:
+                        emit(name, [given], index, lambda _, j: first([given.at(i, j) for i in range(shape[0])]), (1, shape[1]), 0)
+                    else:
+                        emit(name, [given], index, lambda i, _: first([given.at(i, j) for j in range(shape[1])]), (shape[0], 1), 0)
+
+
+def pairs():
+    for d in F:
+        for cols in (COLS, 7):
+            given = Operand(d, (ROWS, cols), f"pairs {cols}")
+
+            def result(i, k):
+                if 2 * k + 1 < cols:
+                    return ADD(d, given.at(i, 2 * k), given.at(i, 2 * k + 1))
+                return given.at(i, 2 * k) if 2 * k < cols else F32(0)
+
+            emit("TPAIRREDUCESUM", [given], d, result, (ROWS, cols), 0)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
     modes()
     broadcasts()
     reductions()
+    places()
+    pairs()

@@ -44,6 +44,12 @@ pub enum Sem {
     ColExpand,
     /// d[i, j] = a[i, j] op b[0, j]
     ColExpandBinary(BinOp),
+    /// d[i, 0] = the first j for which a[i, j] is the largest (Max) or smallest (Min); the first NaN if there is one
+    RowArg(Reduce),
+    /// d[0, j] = the first i for which a[i, j] is, likewise
+    ColArg(Reduce),
+    /// d[i, k] = a[i, 2k] + a[i, 2k + 1], then zeros
+    PairSum,
     /// d[j, i] = a[i, j]
     Transpose,
     /// d = a b over k ascending, one f32 FMA (or wrapping i32 multiply-add) a step; starts at 0.

@@ -107,6 +107,8 @@ named_enum! {
         Max = "max",
         /// Smallest; NaN if any is NaN.
         Min = "min",
+        /// From 1, ascending.
+        Prod = "prod",
     }
 }
 

@@ -279,6 +279,10 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
             }
             all
         }
+        Sem::RowArg(_) | Sem::ColArg(_) | Sem::PairSum => tiles_of(target, instr)
+            .iter()
+            .map(|t| single(instr, t, "", true, label(&format!("{} {}", t[0], t[1]))))
+            .collect(),
         Sem::Binary(_)
         | Sem::Unary(_)
         | Sem::RowReduce(_)

@@ -239,7 +239,8 @@ fn reduce(op: Reduce, dtype: DType, content: Content, list: impl Iterator<Item =
         };
         return match op {
             Reduce::Sum if content == Content::Tame => Want::Near(list.iter().map(float).sum(), 0),
-            Reduce::Sum => Want::Any,
+            // A long product of these is infinite or not exact.
+            Reduce::Sum | Reduce::Prod => Want::Any,
             _ if nan => Want::Near(f64::NAN, 0),
             Reduce::Max => fold(BinOp::Max).map_or(Want::Any, |x| Want::Near(float(&x), 0)),
             Reduce::Min => fold(BinOp::Min).map_or(Want::Any, |x| Want::Near(float(&x), 0)),
@@ -247,6 +248,7 @@ fn reduce(op: Reduce, dtype: DType, content: Content, list: impl Iterator<Item =
     }
     match op {
         Reduce::Sum => wrap(dtype, list.iter().map(int).sum()),
+        Reduce::Prod => wrap(dtype, list.iter().fold(1, |p: i128, x| p.wrapping_mul(int(x)))),
         Reduce::Max => list.iter().map(int).max().map_or(Want::Any, |n| wrap(dtype, n)),
         Reduce::Min => list.iter().map(int).min().map_or(Want::Any, |n| wrap(dtype, n)),
     }

@@ -371,8 +371,10 @@ impl<'g> Grower<'g> {
             8 if form != Form::Full => {
                 let rows = form == Form::Column;
                 let of = |op| if rows { Sem::RowReduce(op) } else { Sem::ColReduce(op) };
-                let ops: Vec<Reduce> =
-                    Reduce::ALL.iter().copied().filter(|op| self.takes(of(*op), &[dtype, dtype], None)).collect();
+                let ops: Vec<Reduce> = [Reduce::Sum, Reduce::Max, Reduce::Min]
+                    .into_iter()
+                    .filter(|op| self.takes(of(*op), &[dtype, dtype], None))
+                    .collect();
                 if ops.is_empty() {
                     return self.leaf(gene, dtype, form, blocks);
                 }

@@ -113,6 +113,9 @@ impl<'k> Machine<'k, '_> {
         let missing = |m: &Self| m.malformed(name);
         let result = match (sem, &tiles[..]) {
             (Sem::Move, [a]) => Some(self.converted(a, dtype, RoundMode::Rint, true)),
+            (Sem::RowArg(op), [a]) => Some(matrix::row_arg(op, dtype, a)),
+            (Sem::ColArg(op), [a]) => Some(matrix::col_arg(op, dtype, a)),
+            (Sem::PairSum, [a]) => Some(matrix::pair_sum(a)),
             (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, inst.attrs.stepwise, a)),
             (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, inst.attrs.stepwise, a)),
             (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b)?,
@@ -137,29 +140,31 @@ impl<'k> Machine<'k, '_> {
             Scalar(DType, u64),
         }
         let row = inst.instr.get();
-        let (rows, cols) = self.dst_valid(inst);
         let mut sources = Vec::new();
         for (k, operand) in inst.operands.iter().enumerate().skip(1) {
             sources.push(match operand {
-                Operand::Tile(t) => {
-                    let (m, read) = (self.take(t)?, row.read(k));
-                    let wanted = match read {
-                        Read::Whole => (rows, cols),
-                        Read::Column => (rows, 1),
-                        Read::Row => (1, cols),
-                        Read::Turned => (cols, rows),
-                    };
-                    if (m.rows, m.cols) != wanted {
-                        return self.malformed(row.name);
-                    }
-                    Source::Tile(m, read)
-                }
+                Operand::Tile(t) => Source::Tile(self.take(t)?, row.read(k)),
                 Operand::Scalar(v) => match self.k.values[*v].ty {
                     Ty::D(d) => Source::Scalar(d, self.get(*v)),
                     Ty::Index => return self.malformed(row.name),
                 },
                 Operand::View(_) => return self.malformed(row.name),
             });
+        }
+        let Some(Operand::Tile(d)) = inst.operands.first() else { return self.malformed(row.name) };
+        let w = self.window(d)?;
+        let (rows, cols) = (w.rows, w.cols);
+        for source in &sources {
+            let Source::Tile(m, read) = source else { continue };
+            let wanted = match read {
+                Read::Whole => (rows, cols),
+                Read::Column => (rows, 1),
+                Read::Row => (1, cols),
+                Read::Turned => (cols, rows),
+            };
+            if (m.rows, m.cols) != wanted {
+                return self.malformed(row.name);
+            }
         }
         if inst.attrs.reversed && sources.len() == 2 {
             sources.swap(0, 1);
@@ -189,17 +194,6 @@ impl<'k> Machine<'k, '_> {
             }
         }
         Ok(Matrix { dtype, rows, cols, bits })
-    }
-
-    fn dst_valid(&self, inst: &Inst) -> (usize, usize) {
-        match inst.operands.first() {
-            Some(Operand::Tile(d)) => {
-                // Bounded by the window's capacity when the destination is resolved; clamp against nonsense here.
-                let clamp = |v: Value, capacity: u32| self.index(v).clamp(0, i64::from(capacity)) as usize;
-                (clamp(d.valid.0, d.rows), clamp(d.valid.1, d.cols))
-            }
-            _ => (0, 0),
-        }
     }
 
     fn product(&mut self, acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Step<Option<Matrix>> {

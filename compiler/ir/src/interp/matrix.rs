@@ -2,7 +2,7 @@
 
 use crate::scalar;
 use crate::tile::{SUM_LANES, Ty};
-use ptoc_isa::{BinOp, Reduce};
+use ptoc_isa::{BinOp, CmpOp, Reduce};
 use ptoc_tensor::DType;
 
 /// `rows x cols` elements as bits, row-major.
@@ -83,6 +83,7 @@ pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
             }
             scalar::from_f32(a.dtype, p[0])
         }
+        Reduce::Prod if a.dtype.is_float() => product(a.dtype, row(i).iter().copied()),
         _ => fold(op, a.dtype, row(i).iter().copied()),
     })
 }
@@ -103,18 +104,57 @@ pub(super) fn col_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
                 let sum = column.fold(0f32, |s, x| s + scalar::to_f32(a.dtype, x));
                 scalar::from_f32(a.dtype, sum)
             }
+            Reduce::Prod if a.dtype.is_float() => product(a.dtype, column),
             _ => fold(op, a.dtype, column),
         }
     })
 }
 
-/// Integer sums, and maxima and minima of every dtype: no order matters.
+/// A product of floats: in f32, from 1, rounded once.
+fn product(dtype: DType, items: impl Iterator<Item = u64>) -> u64 {
+    scalar::from_f32(dtype, items.fold(1f32, |p, x| p * scalar::to_f32(dtype, x)))
+}
+
+/// For each row the column of its largest or smallest element, as `index`.
+pub(super) fn row_arg(op: Reduce, index: DType, a: &Matrix) -> Matrix {
+    Matrix::new(index, a.rows, 1, |i, _| first_best(op, a.ty(), (0..a.cols).map(|j| a.at(i, j))))
+}
+
+/// For each column the row of its largest or smallest element, as `index`.
+pub(super) fn col_arg(op: Reduce, index: DType, a: &Matrix) -> Matrix {
+    Matrix::new(index, 1, a.cols, |_, j| first_best(op, a.ty(), (0..a.rows).map(|i| a.at(i, j))))
+}
+
+/// The number of the first NaN, or else of the first of the largest (smallest) items; 0 of none.
+fn first_best(op: Reduce, ty: Ty, items: impl Iterator<Item = u64>) -> u64 {
+    let cmp = if op == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
+    let nan = |x: u64| scalar::compare(CmpOp::Ne, ty, x, x);
+    let mut best: Option<(u64, u64)> = None;
+    for (n, x) in (0..).zip(items) {
+        if best.is_none_or(|(_, y)| !nan(y) && (nan(x) || scalar::compare(cmp, ty, x, y))) {
+            best = Some((n, x));
+        }
+    }
+    best.map_or(0, |(n, _)| n)
+}
+
+/// Sums of neighbouring columns, rounded once, then zeros; an odd last column stands alone.
+pub(super) fn pair_sum(a: &Matrix) -> Matrix {
+    Matrix::new(a.dtype, a.rows, a.cols, |i, k| match a.cols {
+        c if 2 * k + 1 < c => add(a.dtype, a.at(i, 2 * k), a.at(i, 2 * k + 1)),
+        c if 2 * k < c => a.at(i, 2 * k),
+        _ => 0,
+    })
+}
+
+/// Integer sums and products, and maxima and minima of every dtype: no order matters.
 fn fold(op: Reduce, dtype: DType, items: impl Iterator<Item = u64>) -> u64 {
     let ty = Ty::D(dtype);
     let op = match op {
         Reduce::Sum => BinOp::Add,
         Reduce::Max => BinOp::Max,
         Reduce::Min => BinOp::Min,
+        Reduce::Prod => BinOp::Mul,
     };
     // The verifier admits no reduction of masks, for which these operations do not exist.
     items.fold(identity(op, dtype), |s, x| scalar::binary(op, ty, s, x).unwrap_or(s))
@@ -129,6 +169,7 @@ fn identity(op: BinOp, dtype: DType) -> u64 {
         BinOp::Max if dtype.is_signed_int() => sign,
         BinOp::Min if dtype.is_signed_int() => mask ^ sign,
         BinOp::Min => mask,
+        BinOp::Mul => 1,
         _ => 0,
     }
 }

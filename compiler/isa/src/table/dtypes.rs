@@ -99,3 +99,29 @@ pub(super) const CVT_A5: &[(DType, DType)] = &[
     (I64, F32),
     (I64, I32),
 ];
+
+/// TROWARGMAX and TROWARGMIN: index, source.
+pub(super) const ROW_ARGS: &[&[DType]] =
+    &[&[I32, F16], &[U32, F16], &[I32, F32], &[U32, F32], &[I32, I16], &[U32, I16], &[I32, I32], &[U32, I32]];
+/// TCOLARGMAX and TCOLARGMIN on A2A3: index, source.
+pub(super) const COL_ARGS: &[&[DType]] =
+    &[&[I32, F16], &[U32, F16], &[I32, F32], &[U32, F32], &[I32, U16], &[U32, U16], &[I32, U32], &[U32, U32]];
+/// TCOLARGMAX and TCOLARGMIN on A5.
+pub(super) const COL_ARGS_A5: &[&[DType]] = &[
+    &[I32, I8],
+    &[U32, I8],
+    &[I32, U8],
+    &[U32, U8],
+    &[I32, I16],
+    &[U32, I16],
+    &[I32, U16],
+    &[U32, U16],
+    &[I32, I32],
+    &[U32, I32],
+    &[I32, U32],
+    &[U32, U32],
+    &[I32, F16],
+    &[U32, F16],
+    &[I32, F32],
+    &[U32, F32],
+];

@@ -2,7 +2,7 @@
 
 use super::dtypes::*;
 use super::{VEC, dst, src};
-use crate::{BinOp, DTypeRule, Instr, OperandSpec, PipeRule, Reduce, Scratch, Sem, ShapeRule};
+use crate::{BinOp, DTypeRule, Expr, Instr, OperandSpec, PipeRule, Reduce, Scratch, Sem, ShapeRule, UnOp};
 use ptoc_tensor::DType;
 
 const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
@@ -69,6 +69,17 @@ const fn col_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
     Instr { sem: Sem::ColExpandBinary(op), shape: ShapeRule::ColExpand, ..row_expand(name, op, doc) }
 }
 
+/// An index of 32 bits, of what PTO's tables list.
+const fn arg(name: &'static str, sem: Sem, doc: &'static str, meaning: &'static str) -> Instr {
+    let (shape, dtypes) = match sem {
+        Sem::RowArg(_) => (ShapeRule::RowReduce, DTypeRule::Tuples { a2a3: ROW_ARGS, a5: ROW_ARGS }),
+        _ => (ShapeRule::ColReduce, DTypeRule::Tuples { a2a3: COL_ARGS, a5: COL_ARGS_A5 }),
+    };
+    Instr { name, sem, shape, dtypes, scratch: Scratch::LikeSource, doc, meaning, ..BASE }
+}
+
+const EXPDIF: &Expr = &Expr::Un(UnOp::Exp, &Expr::Bin(BinOp::Sub, &Expr::Arg(1), &Expr::Arg(2)));
+
 pub(super) const ROWS: &[Instr] = &[
     row(
         "TROWSUM",
@@ -94,6 +105,47 @@ pub(super) const ROWS: &[Instr] = &[
     col("TCOLSUM", Reduce::Sum, "Sums each column, rows ascending.", "dst[0, j] = sum over i of a[i, j]"),
     col("TCOLMAX", Reduce::Max, "Largest of each column; NaN if any is NaN.", "dst[0, j] = max over i of a[i, j]"),
     col("TCOLMIN", Reduce::Min, "Smallest of each column; NaN if any is NaN.", "dst[0, j] = min over i of a[i, j]"),
+    row(
+        "TROWPROD",
+        Reduce::Prod,
+        A5_ROW,
+        "Multiplies each row, columns ascending.",
+        "dst[i, 0] = product over j of a[i, j]",
+    ),
+    col("TCOLPROD", Reduce::Prod, "Multiplies each column, rows ascending.", "dst[0, j] = product over i of a[i, j]"),
+    arg(
+        "TROWARGMAX",
+        Sem::RowArg(Reduce::Max),
+        "Column of the largest of each row: the first of equal ones, the first NaN if there is one.",
+        "dst[i, 0] = argmax over j of a[i, j]",
+    ),
+    arg(
+        "TROWARGMIN",
+        Sem::RowArg(Reduce::Min),
+        "Column of the smallest of each row: the first of equal ones, the first NaN if there is one.",
+        "dst[i, 0] = argmin over j of a[i, j]",
+    ),
+    arg(
+        "TCOLARGMAX",
+        Sem::ColArg(Reduce::Max),
+        "Row of the largest of each column: the first of equal ones, the first NaN if there is one.",
+        "dst[0, j] = argmax over i of a[i, j]",
+    ),
+    arg(
+        "TCOLARGMIN",
+        Sem::ColArg(Reduce::Min),
+        "Row of the smallest of each column: the first of equal ones, the first NaN if there is one.",
+        "dst[0, j] = argmin over i of a[i, j]",
+    ),
+    Instr {
+        name: "TPAIRREDUCESUM",
+        sem: Sem::PairSum,
+        dtypes: DTypeRule::Same { a2a3: F, a5: F },
+        doc: "Sums of neighbouring columns, two and two, then zeros; an odd last column stands alone.",
+        meaning: "dst[i, k] = a[i, 2 * k] + a[i, 2 * k + 1], dst[i, (c + 1) / 2 ..] = 0",
+        source: "pto_isa 5.2",
+        ..BASE
+    },
     Instr {
         name: "TROWEXPAND",
         sem: Sem::RowExpand,
@@ -109,6 +161,10 @@ pub(super) const ROWS: &[Instr] = &[
     row_expand("TROWEXPANDMAX", BinOp::Max, "Larger of element and its row's number."),
     row_expand("TROWEXPANDMIN", BinOp::Min, "Smaller of element and its row's number."),
     Instr {
+        sem: Sem::Map(EXPDIF),
+        ..row_expand("TROWEXPANDEXPDIF", BinOp::Sub, "Exponential of the difference from the row's number.")
+    },
+    Instr {
         name: "TCOLEXPAND",
         sem: Sem::ColExpand,
         shape: ShapeRule::ColExpand,
@@ -122,6 +178,10 @@ pub(super) const ROWS: &[Instr] = &[
     col_expand("TCOLEXPANDDIV", BinOp::Div, "Divides each column by its number."),
     col_expand("TCOLEXPANDMAX", BinOp::Max, "Larger of element and its column's number."),
     col_expand("TCOLEXPANDMIN", BinOp::Min, "Smaller of element and its column's number."),
+    Instr {
+        sem: Sem::Map(EXPDIF),
+        ..col_expand("TCOLEXPANDEXPDIF", BinOp::Sub, "Exponential of the difference from the column's number.")
+    },
     Instr {
         name: "TTRANS",
         sem: Sem::Transpose,

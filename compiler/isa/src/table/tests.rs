@@ -11,7 +11,7 @@ fn names_are_unique_and_lookup_finds_each() {
         assert_eq!(lookup(row.name), Some(id));
         assert!(!NOT_YET.contains(&row.name), "{} is there", row.name);
     }
-    assert_eq!(lookup("TROWPROD"), None);
+    assert_eq!(lookup("TSORT32"), None);
     assert!(NOT_YET.is_sorted());
 }
 
@@ -37,8 +37,9 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         // `ir::formula` checks that the expression fits the operands.
         Sem::Map(_) => (row.operands.len(), row.shape),
         Sem::Select => (4, ShapeRule::Same),
-        Sem::RowReduce(_) => (2, ShapeRule::RowReduce),
-        Sem::ColReduce(_) => (2, ShapeRule::ColReduce),
+        Sem::RowReduce(_) | Sem::RowArg(_) => (2, ShapeRule::RowReduce),
+        Sem::ColReduce(_) | Sem::ColArg(_) => (2, ShapeRule::ColReduce),
+        Sem::PairSum => (2, ShapeRule::Same),
         Sem::RowExpand => (2, ShapeRule::RowExpand),
         Sem::RowExpandBinary(_) => (3, ShapeRule::RowExpand),
         Sem::ColExpand => (2, ShapeRule::ColExpand),
@@ -132,6 +133,7 @@ fn every_meaning_is_an_instruction_once() {
         Sem::RowExpand,
         Sem::ColExpand,
         Sem::Transpose,
+        Sem::PairSum,
         Sem::Matmul,
         Sem::MatmulAcc,
         Sem::MatmulBias,
@@ -145,6 +147,8 @@ fn every_meaning_is_an_instruction_once() {
     all.extend([Add, Sub, Mul, Div, Max, Min].map(Sem::ColExpandBinary));
     all.extend(Reduce::ALL.iter().map(|r| Sem::RowReduce(*r)));
     all.extend(Reduce::ALL.iter().map(|r| Sem::ColReduce(*r)));
+    all.extend([Reduce::Max, Reduce::Min].map(Sem::RowArg));
+    all.extend([Reduce::Max, Reduce::Min].map(Sem::ColArg));
     use UnOp::*;
     all.extend([Abs, Neg, Not, Relu, Exp, Log, Sqrt, Rsqrt, Recip].map(Sem::Unary));
     for sem in &all {
@@ -157,10 +161,34 @@ fn every_meaning_is_an_instruction_once() {
 #[test]
 fn names_that_are_not_there() {
     assert_eq!(find("TADD"), Lookup::Found(lookup("TADD").unwrap()));
-    assert_eq!(find("TROWPROD"), Lookup::NotYet("TROWPROD"));
-    assert_eq!(find("trowprod"), Lookup::NotYet("TROWPROD"));
+    assert_eq!(find("TSORT32"), Lookup::NotYet("TSORT32"));
+    assert_eq!(find("tsort32"), Lookup::NotYet("TSORT32"));
     assert_eq!(find("TMATMULL"), Lookup::Unknown { nearest: vec!["TMATMUL"] });
     let Lookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
     assert_eq!(nearest[0], "TADD");
     assert_eq!(find("QQQQQQQQ"), Lookup::Unknown { nearest: vec![] });
+}
+
+#[test]
+fn scratch_and_overlap_of_single_rows() {
+    use crate::{Target, TileType, check_overlap, scratch_type};
+    let on = |t: &str| Target::builtin(t).unwrap();
+    let leaky = lookup("TPRELU").unwrap();
+    assert_eq!(check_overlap(on("a2a3"), leaky, 1).map(|v| v.legal_on), Some(vec!["a5", "kirin9030", "kirinx90"]));
+    assert!(check_overlap(on("a5"), leaky, 1).is_none());
+    let src = TileType {
+        loc: Loc::Vec,
+        dtype: ptoc_tensor::DType::F32,
+        rows: 16,
+        cols: 100,
+        order: crate::Order::Nd,
+        layout: None,
+    };
+    let scratch = |name: &str, target: &str| {
+        scratch_type(on(target), lookup(name).unwrap(), src).map(|t| (t.dtype, t.rows, t.cols))
+    };
+    use ptoc_tensor::DType::{F32, U8};
+    assert_eq!(scratch("TPRELU", "a2a3"), Some((U8, 16, 32)));
+    assert_eq!(scratch("TREM", "a2a3"), Some((F32, 1, 104)));
+    assert_eq!(scratch("TREM", "a5"), None);
 }

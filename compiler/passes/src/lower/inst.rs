@@ -4,7 +4,7 @@ use super::Lower;
 use super::pattern::Pattern;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Inst, Operand, TileRef, Value, ViewRef};
-use ptoc_isa::Sem;
+use ptoc_isa::{Reduce, Sem};
 
 /// The operands of one instruction by kind. A row of the table fixes what stands where; the verifier has checked it.
 pub(super) struct Operands<'i> {
@@ -59,8 +59,12 @@ impl Lower<'_> {
             Sem::Store => self.add_to(o.view(0)?, &o.tile(1)?),
             // Sums of units in memory, which are not lowered to loops.
             Sem::RowReduce(_) | Sem::ColReduce(_) if inst.attrs.stepwise => return None,
+            Sem::RowReduce(Reduce::Prod) => self.fold(Reduce::Prod, &o.tile(0)?, &o.tile(1)?, true),
             Sem::RowReduce(op) => self.row_reduce(op, &o.tile(0)?, &o.tile(1)?),
-            Sem::ColReduce(op) => self.col_reduce(op, &o.tile(0)?, &o.tile(1)?),
+            Sem::ColReduce(op) => self.fold(op, &o.tile(0)?, &o.tile(1)?, false),
+            Sem::RowArg(op) => self.arg(op, &o.tile(0)?, &o.tile(1)?, true),
+            Sem::ColArg(op) => self.arg(op, &o.tile(0)?, &o.tile(1)?, false),
+            Sem::PairSum => self.pair_sum(&o.tile(0)?, &o.tile(1)?),
             Sem::Matmul => self.matmul(&o.tile(0)?, None, None, &o.tile(1)?, &o.tile(2)?),
             Sem::MatmulAcc => self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, &o.tile(2)?, &o.tile(3)?),
             Sem::MatmulBias => self.matmul(&o.tile(0)?, None, Some(&o.tile(3)?), &o.tile(1)?, &o.tile(2)?),

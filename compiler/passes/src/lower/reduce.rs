@@ -10,7 +10,7 @@ use super::memory::Clash;
 use super::{Lower, ops};
 use ptoc_ir::loops::{self, Base, BinOp as L, LTy, MemTy, Op, Reg, Stride};
 use ptoc_ir::tile::{TileRef, Ty};
-use ptoc_isa::{BinOp, Reduce};
+use ptoc_isa::{BinOp, CmpOp, Reduce};
 use ptoc_tensor::DType;
 
 fn op_of(reduce: Reduce) -> BinOp {
@@ -18,6 +18,7 @@ fn op_of(reduce: Reduce) -> BinOp {
         Reduce::Sum => BinOp::Add,
         Reduce::Max => BinOp::Max,
         Reduce::Min => BinOp::Min,
+        Reduce::Prod => BinOp::Mul,
     }
 }
 
@@ -29,6 +30,7 @@ pub(super) fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
             Reduce::Sum => code.f32(0.0),
             Reduce::Max => code.f32(f32::NEG_INFINITY),
             Reduce::Min => code.f32(f32::INFINITY),
+            Reduce::Prod => code.f32(1.0),
         };
     }
     let (low, high) = ptoc_tensor::scalar::integer_range(dtype).unwrap_or((0, 0));
@@ -36,6 +38,7 @@ pub(super) fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
         Reduce::Sum => 0,
         Reduce::Max => low,
         Reduce::Min => high,
+        Reduce::Prod => 1,
     };
     match super::reg_ty(ty) {
         LTy::I64 => code.int(value as i64),
@@ -48,6 +51,8 @@ pub(super) fn loop_op(reduce: Reduce, dtype: DType) -> L {
     let unsigned = matches!(dtype, DType::U32 | DType::U64);
     match reduce {
         Reduce::Sum => L::Add,
+        // Rows too are multiplied in ascending order (`fold`).
+        Reduce::Prod => L::Mul,
         Reduce::Max if unsigned => L::MaxU,
         Reduce::Max => L::Max,
         Reduce::Min if unsigned => L::MinU,
@@ -94,32 +99,105 @@ impl Lower<'_> {
         });
     }
 
-    pub(super) fn col_reduce(&mut self, reduce: Reduce, dst: &TileRef, src: &TileRef) {
+    /// Source and destination of a reduction as a fold over rows: lanes are columns, or, `by_row`, rows. With the numbers of
+    /// steps and of lanes, and the most lanes that there can be.
+    fn lying(&mut self, dst: &TileRef, src: &TileRef, by_row: bool) -> (Matrix, Matrix, Reg, Reg, u64) {
         let (rows, cols) = (self.value(src.valid.0), self.value(src.valid.1));
         let (d, a) = (self.tile(dst), self.tile(src));
+        match by_row {
+            true => (d.transposed(), a.transposed(), cols, rows, src.rows.into()),
+            false => (d, a, rows, cols, src.cols.into()),
+        }
+    }
+
+    /// A row of running results, one a lane, stored as wide as the registers.
+    fn running(&mut self, lanes: u64, dtype: DType) -> Matrix {
+        let size = i64::from(wide(dtype).size());
+        let space = self.temp_space(lanes * size as u64);
+        let (base, offset) = (Base::Space(space), self.code.int(0));
+        let (rows, cols) = (Stride::Const(0), Stride::Const(size));
+        Matrix { base, offset, rows, cols, ty: wide(dtype), dtype }
+    }
+
+    /// Columns, or, `by_row`, rows, element after element.
+    pub(super) fn fold(&mut self, reduce: Reduce, dst: &TileRef, src: &TileRef, by_row: bool) {
+        let (d, a, steps, lanes, most) = self.lying(dst, src, by_row);
         let one = self.code.int(1);
         let ty = Ty::D(a.dtype);
         // Narrow floats add up in f32. Everything else may accumulate in place: wrapping does not mind, extremes are
         // elements.
-        let exact = reduce != Reduce::Sum || !a.dtype.is_float() || a.dtype == DType::F32;
-        let running = if exact && matches!(self.clash(dst, &[(src, true)]), Clash::No) {
-            d
-        } else {
-            let size = i64::from(wide(a.dtype).size());
-            let space = self.temp_space(u64::from(src.cols) * size as u64);
-            let (base, offset) = (Base::Space(space), self.code.int(0));
-            let (rows, cols) = (Stride::Const(0), Stride::Const(size));
-            Matrix { base, offset, rows, cols, ty: wide(a.dtype), dtype: a.dtype }
-        };
-        map(&mut self.code, (one, cols), &running, &[], &mut |code, _| identity(code, ty, reduce));
-        self.code.for_count(rows, |code, i| {
+        let rounds = matches!(reduce, Reduce::Sum | Reduce::Prod);
+        let exact = !rounds || !a.dtype.is_float() || a.dtype == DType::F32;
+        let running =
+            if exact && matches!(self.clash(dst, &[(src, true)]), Clash::No) { d } else { self.running(most, a.dtype) };
+        map(&mut self.code, (one, lanes), &running, &[], &mut |code, _| identity(code, ty, reduce));
+        self.code.for_count(steps, |code, i| {
             let row = a.at_row(code, i);
-            map(code, (one, cols), &running, &[running, row], &mut |code, v| {
+            map(code, (one, lanes), &running, &[running, row], &mut |code, v| {
                 ops::binary(code, ty, op_of(reduce), v[0], v[1])
             });
         });
         if running.base != d.base || running.ty != d.ty {
-            map(&mut self.code, (one, cols), &d, &[running], &mut |_, v| v[0]);
+            map(&mut self.code, (one, lanes), &d, &[running], &mut |_, v| v[0]);
         }
+    }
+
+    /// Where the largest or smallest is: a running extreme and its place, which start at what every element replaces and 0.
+    /// So the first of equal ones stays; a NaN replaces what is none.
+    pub(super) fn arg(&mut self, reduce: Reduce, dst: &TileRef, src: &TileRef, by_row: bool) {
+        let (d, a, steps, lanes, most) = self.lying(dst, src, by_row);
+        let one = self.code.int(1);
+        let ty = Ty::D(a.dtype);
+        let (best, place) = (self.running(most, a.dtype), self.running(most, DType::I32));
+        let better = |code: &mut Code, x: Reg, best: Reg| {
+            let cmp = if reduce == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
+            let beats = ops::compare(code, ty, cmp, x, best);
+            if !a.dtype.is_float() {
+                return beats;
+            }
+            let nan = code.cmp(loops::CmpOp::Ne, x, x);
+            let number = code.cmp(loops::CmpOp::Eq, best, best);
+            let first_nan = code.bin(L::And, nan, number);
+            code.bin(L::Or, beats, first_nan)
+        };
+        map(&mut self.code, (one, lanes), &best, &[], &mut |code, _| identity(code, ty, reduce));
+        map(&mut self.code, (one, lanes), &place, &[], &mut |code, _| code.i32(0));
+        self.code.for_count(steps, |code, i| {
+            let row = a.at_row(code, i);
+            let here = code.cast(loops::Cast::Wrap, i, LTy::I32);
+            map(code, (one, lanes), &place, &[place, best, row], &mut |code, v| {
+                let moves = better(code, v[2], v[1]);
+                code.select(moves, here, v[0])
+            });
+            map(code, (one, lanes), &best, &[best, row], &mut |code, v| {
+                let moves = better(code, v[1], v[0]);
+                code.select(moves, v[1], v[0])
+            });
+        });
+        map(&mut self.code, (one, lanes), &d, &[place], &mut |_, v| v[0]);
+    }
+
+    /// Neighbouring columns, two and two; an odd last one alone; zeros.
+    pub(super) fn pair_sum(&mut self, dst: &TileRef, src: &TileRef) {
+        let (rows, cols) = (self.value(src.valid.0), self.value(src.valid.1));
+        let (d, a) = (self.tile(dst), self.tile(src));
+        let ty = Ty::D(a.dtype);
+        let one = self.code.int(1);
+        let pairs = self.code.bin(L::Shr, cols, one);
+        let alone = self.code.bin(L::And, cols, one);
+        let two_steps = Stride::Const(2 * fixed(a.cols));
+        let left = Matrix { cols: two_steps, ..a };
+        let right = Matrix { cols: two_steps, ..a.at_col(&mut self.code, one) };
+        let last = self.code.times(pairs, 2);
+        let single = a.at_col(&mut self.code, last);
+        let clash = self.clash(dst, &[(src, true)]);
+        self.write_apart(clash, dst, &d, (rows, cols), &mut |code, target| {
+            map(code, (rows, cols), target, &[], &mut |code, _| ops::number(code, ty, 0));
+            map(code, (rows, pairs), target, &[left, right], &mut |code, v| {
+                ops::binary(code, ty, BinOp::Add, v[0], v[1])
+            });
+            let end = target.at_col(code, pairs);
+            map(code, (rows, alone), &end, &[single], &mut |_, v| v[0]);
+        });
     }
 }

@@ -197,6 +197,9 @@ fn everywhere(id: InstrId) {
             Sem::Select if d != DType::Bool => case(vec![(DType::Bool, Shape::Full), full, full], full, plain),
             Sem::RowReduce(_) if d != DType::Bool => case(vec![full], (d, Shape::Column), plain),
             Sem::ColReduce(_) if d != DType::Bool => case(vec![full], (d, Shape::Row), plain),
+            Sem::RowArg(_) if d != DType::Bool => case(vec![full], (DType::I32, Shape::Column), plain),
+            Sem::ColArg(_) if d != DType::Bool => case(vec![full], (DType::U32, Shape::Row), plain),
+            Sem::PairSum if d.is_float() => case(vec![full], full, plain),
             Sem::RowExpand if d != DType::Bool => case(vec![(d, Shape::Column)], full, plain),
             Sem::ColExpand if d != DType::Bool => case(vec![(d, Shape::Row)], full, plain),
             Sem::RowExpandBinary(op) if exists(op, d) && d != DType::Bool => {

@@ -138,6 +138,7 @@ impl Verifier<'_> {
         let ok = match row.sem {
             Sem::Assign => true,
             sem if sem.expr().is_some() => true,
+            Sem::RowArg(_) | Sem::ColArg(_) => matches!(d, DType::I32 | DType::U32) && rest[0] != Ty::BOOL,
             Sem::Sample => d == DType::F32 && all(rest, DType::F16),
             Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
@@ -172,6 +173,7 @@ impl Verifier<'_> {
                 scalars && sem.expr().zip(list).is_some_and(|(e, list)| formula::fits(&e, &list))
             }
             Sem::RowReduce(_) | Sem::ColReduce(_) => d != DType::Bool,
+            Sem::PairSum => d.is_float(),
             _ => true,
         };
         if !exists {
