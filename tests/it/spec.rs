@@ -1,6 +1,8 @@
 //! Every `tile` example in the pages of `spec/` does what its fence says.
 
+use crate::engine::{Content, agree, build, noise};
 use ptoc_diagnostics::{Diagnostic, examples};
+use ptoc_tensor::DType;
 use ptoc_tests::front::{Flags, check};
 use std::path::Path;
 
@@ -53,4 +55,60 @@ fn examples_of_tile_ir_verify_and_print_as_they_stand() {
         ptoc_ir::tile::verify::verify(&kernel).expect("it verifies");
         assert_eq!(ptoc_ir::tile::text::print(&kernel, ptoc_ir::tile::text::Spans::Omit), text);
     }
+}
+
+/// The arguments of a page's kernel: `a: in f32[M, N]` each.
+fn arguments(text: &str) -> Vec<ptoc_tensor::Tensor> {
+    let (open, close) = (text.find('(').expect("parameters"), text.find(") {").expect("a body"));
+    let size = |extent: &str| match extent.trim() {
+        "M" => 40,
+        "N" => 70,
+        "K" => 50,
+        // Blocks of 32 rows, of 64 columns.
+        "RB" | "CB" => 2,
+        n => n.parse().expect("a number"),
+    };
+    let one = |(k, param): (usize, &str)| {
+        let (dtype, extents) = param.split_once('[').expect("extents");
+        let dtype = DType::from_name(dtype.rsplit(' ').next().expect("a dtype")).expect("a dtype");
+        let shape: Vec<usize> = extents.split(',').map(size).collect();
+        noise(dtype, &shape, Content::Tame, k as u64)
+    };
+    text[open + 1..close].trim_end_matches(']').split("], ").enumerate().map(one).collect()
+}
+
+#[test]
+fn examples_of_instructions_run() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/instructions");
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for row in ptoc_isa::TABLE {
+        let page = std::fs::read_to_string(dir.join(format!("{}.md", row.name))).expect("a page");
+        for example in examples(&page) {
+            seen += 1;
+            let [_, target] = example.flags[..] else { panic!("{}: which target?", row.name) };
+            let outcome = build(example.text, target, &[], &[]).map_err(|r| format!("{r:?}")).and_then(|built| {
+                let dims = [("M", 40), ("N", 70), ("K", 50), ("RB", 2), ("CB", 2)];
+                match agree(&built, &dims, &arguments(example.text), &[1]) {
+                    Ok(Ok(_)) => Ok(()),
+                    Ok(Err((code, message))) => Err(format!("{code}: {message}")),
+                    Err(why) => Err(why),
+                }
+            });
+            if let Err(why) = outcome {
+                wrong.push(format!("{}: {why}\n{}", row.name, example.text));
+            }
+            let call = format!("{}(", row.name);
+            if !example.text.contains(&call) {
+                wrong.push(format!("{}: its example is without it", row.name));
+            }
+        }
+        // Links lead somewhere.
+        for link in page.split("](").skip(1).filter_map(|l| l.split_once(')')).map(|l| l.0) {
+            if !dir.join(link).is_file() {
+                wrong.push(format!("{}: {link} is no page", row.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen + 1 >= ptoc_isa::TABLE.len(), "only {seen} examples");
 }

@@ -18,7 +18,7 @@ pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeR
 pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
-pub use reference::{reference_markdown, targets_markdown};
+pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
 pub use table::{Lookup, NOT_YET, TABLE, find, lookup};
 pub use target::{
     Allowed, Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset, Setting,

@@ -171,7 +171,6 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         modes: &[super::COMPARISON],
-        in_place: false,
         doc: "Compares a tile with a scalar; the result is a mask (packed bits on the device).",
         source: "pto_isa 5.3",
         ..row("TCMPS", WITH_SCALAR, &CmpMode(A, B), DTypeRule::Mask { a2a3: F, a2a3_eq_only: I32_ONLY, a5: A5 })

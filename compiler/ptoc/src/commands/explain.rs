@@ -5,8 +5,7 @@ use crate::args::{ExplainArgs, MessageFormat};
 use crate::io::{Io, list};
 use crate::{DONE, WRONG_CALL};
 use ptoc_diagnostics::{Code, Diagnostic, codes};
-use ptoc_isa::{Instr, Lookup, OperandKind, Role, Target};
-use std::fmt::Write as _;
+use ptoc_isa::Lookup;
 
 /// Prints the page of a code, the entry of an instruction, or the list of codes.
 pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
@@ -47,7 +46,7 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
     match ptoc_isa::find(&upper) {
-        Lookup::Found(id) => return Ok(instruction(id.get())),
+        Lookup::Found(id) => return Ok(ptoc_isa::instruction_text(id.get())),
         Lookup::NotYet(name) => {
             return Ok(format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
         }
@@ -60,40 +59,4 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
         }
     }
     Err(Box::new(d.with_help("`ptoc explain --list` lists the codes")))
-}
-
-/// The reference entry of an instruction, from the table.
-fn instruction(i: &Instr) -> String {
-    let mut out = format!("# {}\n\n{}\n\n    {}\n\n", i.usage(), i.doc, i.formula());
-    for o in i.written() {
-        let kind = match o.kind {
-            OperandKind::Tile(at) if at.len() == ptoc_isa::Loc::ALL.len() => "tile in any location".to_owned(),
-            OperandKind::Tile(at) => {
-                let at: Vec<&str> = at.iter().map(|l| l.name()).collect();
-                format!("tile in {}", at.join(" or "))
-            }
-            OperandKind::View => "window of a tensor".to_owned(),
-            OperandKind::Scalar(None) => "scalar".to_owned(),
-            OperandKind::Scalar(Some(d)) => format!("scalar of {d}"),
-            OperandKind::Address => "byte address".to_owned(),
-        };
-        let role = match o.role {
-            Role::Dst => "written",
-            Role::Src => "read",
-        };
-        let _ = writeln!(out, "* `{}`: {kind}, {role}", o.name);
-    }
-    for m in i.modes {
-        let words: Vec<String> = m.words.iter().map(|w| format!("`{w}`")).collect();
-        let _ = writeln!(out, "* {}: {}", words.join(" "), m.doc);
-    }
-    out.push('\n');
-    for target in Target::all() {
-        let Some(dtypes) = ptoc_isa::allowed_dtypes(target, i) else { continue };
-        let names: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
-        let names = if names.is_empty() { "not there".to_owned() } else { names.join(" ") };
-        let _ = writeln!(out, "    {:<10} {names}", target.name);
-    }
-    let _ = writeln!(out, "\nSource: {}", i.source);
-    out
 }

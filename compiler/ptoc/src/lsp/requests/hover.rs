@@ -10,7 +10,7 @@ use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
-use ptoc_isa::{Instr, Loc, OperandKind, Target};
+use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
 use ptoc_syntax::ast::ItemKind;
@@ -81,7 +81,7 @@ pub fn about_known(target: &Target, what: Known, word: &str) -> Option<String> {
 /// What the target admits.
 fn constraints(target: &Target, instr: &Instr) -> String {
     let mut out = format!("On {}:\n\n", target.name);
-    for o in instr.operands.iter().filter(|o| matches!(o.kind, OperandKind::Tile(_))) {
+    for o in instr.written().iter().filter(|o| o.is_tile()) {
         let there = o.locations(target);
         let names = list(there.iter().map(|l| l.name()));
         let _ = match there.is_empty() {
@@ -94,7 +94,14 @@ fn constraints(target: &Target, instr: &Instr) -> String {
         Some(d) => {
             let _ = writeln!(out, "* dtypes: {}", list(d.iter().map(|d| d.name())));
         }
-        None => out.push_str("* dtypes: by location, see `ptoc targets`\n"),
+        None => match ptoc_isa::allowed_tuples(target, instr) {
+            Some(lists) => {
+                let one = |l: &&[DType]| format!("({})", l.iter().map(|d| d.name()).collect::<Vec<_>>().join(", "));
+                let all: Vec<String> = lists.iter().map(one).collect();
+                let _ = writeln!(out, "* dtypes of its tiles: {}", list(all.iter().map(String::as_str)));
+            }
+            None => out.push_str("* dtypes: by location, see `ptoc targets`\n"),
+        },
     }
     out
 }

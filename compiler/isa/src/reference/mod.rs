@@ -1,9 +1,11 @@
-//! The reference pages `spec/instructions.md` and `spec/targets.md`, generated from the table and the target files.
+//! The reference pages: `spec/instructions.md` with a page for each instruction, and `spec/targets.md`, generated from the table and the target files.
 
-use crate::{
-    DTypeRule, Family, Instr, Loc, NOT_YET, OperandKind, Pipe, PipeTimes, Place, Scratch, Sem, ShapeRule, TABLE,
-    Target, UnitKind, allowed_dtypes, math, text,
-};
+mod example;
+mod page;
+
+pub use page::{instruction_page, instruction_text};
+
+use crate::{Family, Instr, Loc, NOT_YET, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, text};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -13,61 +15,18 @@ pub fn reference_markdown() -> String {
         "# Instructions\n\n\
          Generated from `compiler/isa` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
          An instruction is written as a statement, destination first: `TADD(z, x, y);`. Tiles have one valid shape \
-         unless the shape rule says otherwise. Modes stand after the operands, those in brackets may be left out. `source` names the section of PTO's documentation that the facts come \
-         from.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
+         unless the shape rule says otherwise. Modes stand after the operands, those in brackets may be left out. Each has a page, which `ptoc explain` prints too.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
     );
     for row in TABLE {
         put(
             &mut out,
             format_args!(
-                "| [{0}](#{1}) | {2} | `{3}` |\n",
+                "| [{0}](instructions/{0}.md) | {1} | `{2}` |\n",
                 row.name,
-                anchor(row),
                 operands(row),
                 in_table(&row.formula())
             ),
         );
-    }
-    for row in TABLE {
-        put(&mut out, format_args!("\n## {}\n\n{}\n\n```\n{}\n```\n\n", row.name, row.doc, row.formula()));
-        put(&mut out, format_args!("* Operands: {}.\n", operand_list(row)));
-        if !row.modes.is_empty() || row.scalar_first {
-            put(&mut out, format_args!("* Usage: `{}`.\n", row.usage()));
-        }
-        for m in row.modes {
-            put(&mut out, format_args!("* {}: {}.\n", text::either(m.words.iter().map(|w| format!("`{w}`"))), m.doc));
-        }
-        put(&mut out, format_args!("* Shapes: {}.\n", shape(row.shape)));
-        dtypes(&mut out, row);
-        match row.scratch {
-            Scratch::None => {}
-            Scratch::LikeSource => {
-                out.push_str("* Scratch: a2a3 wants a tile like the source; the compiler adds it.\n")
-            }
-            Scratch::Mask => {
-                out.push_str("* Scratch: a2a3 wants a tile for the bits of a mask; the compiler adds it.\n")
-            }
-            Scratch::Remainder => out.push_str(
-                "* Scratch: a2a3 wants a row of a little more than the source's columns; the compiler adds it.\n",
-            ),
-            Scratch::Transpose => {
-                out.push_str("* Scratch: a2a3 wants a tile as large as the result; the compiler adds it.\n")
-            }
-        }
-        if let Some(id) = crate::lookup(row.name) {
-            let apart: Vec<&str> = Target::all()
-                .iter()
-                .filter(|t| crate::check_overlap(t, id, 1).is_some())
-                .map(|t| t.name.as_str())
-                .collect();
-            if !apart.is_empty() {
-                put(&mut out, format_args!("* The destination must not be a source on {}.\n", text::list(apart)));
-            }
-        }
-        if let Some(p) = unary_program(row) {
-            put(&mut out, format_args!("* Error: {}\n", error_bound(p)));
-        }
-        put(&mut out, format_args!("* Source: {}.\n", row.source));
     }
     out.push_str("\n## Math programs\n\nFunctions that are not one rounded operation are published straight-line programs in f32 (`compiler/isa/src/math`); f16 is computed in f32 and rounded.\n\n");
     for (_, p) in math::programs() {
@@ -210,114 +169,8 @@ fn in_table(code: &str) -> String {
     code.replace('|', "\\|")
 }
 
-fn anchor(row: &Instr) -> String {
-    row.name.to_ascii_lowercase()
-}
-
 fn operands(row: &Instr) -> String {
     row.written().iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
-}
-
-fn operand_list(row: &Instr) -> String {
-    let one = |o: &crate::OperandSpec| {
-        let what = match o.kind {
-            OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
-            OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
-            OperandKind::View => "a window of a tensor".to_string(),
-            OperandKind::Scalar(None) => "a scalar of the same dtype".to_string(),
-            OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
-            OperandKind::Address => "a byte address".to_string(),
-        };
-        format!("`{}` {what}", o.name)
-    };
-    let mut list: Vec<String> = row.written().iter().map(one).collect();
-    if row.updates {
-        list[0].push_str(", read too");
-    }
-    list.join(", ")
-}
-
-fn shape(rule: ShapeRule) -> &'static str {
-    match rule {
-        ShapeRule::Free => "none",
-        ShapeRule::Same => "one valid shape for all",
-        ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",
-        ShapeRule::ColReduce => "`a` is r x c, `dst` 1 x c",
-        ShapeRule::RowExpand => "`dst` is r x c, the last operand r x 1",
-        ShapeRule::ColExpand => "`dst` is r x c, the last operand 1 x c",
-        ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
-        ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
-        ShapeRule::Gather => "`dst` and `idx` have one valid shape",
-        ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
-    }
-}
-
-fn dtypes(out: &mut String, row: &Instr) {
-    let columns = || Target::all().iter().map(|t| (t, allowed_dtypes(t, row).unwrap_or_default()));
-    match row.dtypes {
-        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
-            let what = match row.sem {
-                _ if !matches!(row.dtypes, DTypeRule::Mask { .. }) => "Dtypes, one for all",
-                sem if sem.compares() => "Dtypes of what is compared (the mask is bool)",
-                _ => "Dtypes of all but the mask, which is bool",
-            };
-            put(out, format_args!("* {what}:\n"));
-            for (names, list) in grouped(columns()) {
-                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
-            }
-            if let DTypeRule::Mask { a2a3_eq_only, .. } = row.dtypes
-                && !a2a3_eq_only.is_empty()
-            {
-                put(out, format_args!("  * a2a3 compares {} with `eq` only.\n", text::list(a2a3_eq_only)));
-            }
-        }
-        DTypeRule::Pairs { a2a3, a5 } => {
-            for (family, pairs) in [("a2a3", a2a3), ("a5; also the Kirins, less bf16", a5)] {
-                put(out, format_args!("* Conversions on {family}:\n"));
-                for from in DType::ALL {
-                    let to: Vec<DType> = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
-                    if !to.is_empty() {
-                        put(out, format_args!("  * {from} to {}.\n", text::list(to)));
-                    }
-                }
-            }
-        }
-        DTypeRule::Tuples { .. } => {
-            let names = text::joined(row.written().iter().filter(|o| o.is_tile()).map(|o| format!("`{}`", o.name)));
-            put(out, format_args!("* Dtypes, as ({names}):\n"));
-            let each = Target::all().iter().map(|t| {
-                let tuples = crate::allowed_tuples(t, row).unwrap_or_default();
-                (t, tuples.iter().map(|t| format!("({})", text::joined(t.iter()))).collect::<Vec<_>>())
-            });
-            for (names, list) in grouped(each) {
-                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
-            }
-        }
-        DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
-        DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
-        DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
-        DTypeRule::Sample => out.push_str("* Dtypes: `dst` is f32, all windows are f16.\n"),
-        DTypeRule::Any => out.push_str("* Dtypes: any.\n"),
-    }
-}
-
-/// Targets with equal lists together.
-fn grouped<'a, T: PartialEq>(columns: impl Iterator<Item = (&'a Target, Vec<T>)>) -> Vec<(String, Vec<T>)> {
-    let mut groups: Vec<(Vec<&str>, Vec<T>)> = Vec::new();
-    for (t, list) in columns {
-        match groups.iter_mut().find(|(_, l)| *l == list) {
-            Some((names, _)) => names.push(&t.name),
-            None => groups.push((vec![&t.name], list)),
-        }
-    }
-    groups.into_iter().map(|(names, list)| (text::list(names), list)).collect()
-}
-
-fn unary_program(row: &Instr) -> Option<&'static math::Program> {
-    match row.sem {
-        Sem::Unary(op) => math::program(op),
-        _ => None,
-    }
 }
 
 fn error_bound(p: &math::Program) -> String {
@@ -421,6 +274,15 @@ mod tests {
     #[test]
     fn spec_pages_are_up_to_date() {
         spec_file("instructions.md", &reference_markdown());
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/instructions");
+        for row in TABLE {
+            spec_file(&format!("instructions/{}.md", row.name), &instruction_page(row));
+        }
+        // No page of an instruction that is gone.
+        for entry in std::fs::read_dir(dir).expect("spec/instructions/") {
+            let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
+            assert!(TABLE.iter().any(|r| format!("{}.md", r.name) == name), "spec/instructions/{name} is of nothing");
+        }
         spec_file("targets.md", &targets_markdown());
     }
 }

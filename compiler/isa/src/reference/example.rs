@@ -1,0 +1,132 @@
+//! A kernel that uses an instruction, for its page. Instructions on Vec tiles get one from their row; the few others have one
+//! written here by their meaning.
+
+use crate::{DTypeRule, Instr, OperandKind, Read, Sem, ShapeRule, Target, allowed_dtypes, allowed_tuples};
+use ptoc_tensor::DType;
+use std::fmt::Write as _;
+
+/// The name of a target that takes it, and the text; `None` for what needs more than a kernel (units in memory).
+pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
+    let body = match row.sem {
+        Sem::Sample => return None,
+        Sem::Assign => {
+            "a: in f32[M, N], out: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(out.tile(i, j), t);"
+        }
+        Sem::Load | Sem::Store => {
+            "a: in f32[M, N], out: out f32[M, N]|let t = tile Vec<f32, i, j>;|TLOAD(t, a.tile(i, j));|TSTORE(out.tile(i, j), t);"
+        }
+        Sem::Move => {
+            "a: in f32[M, N], out: out f32[M, N]|let t = Vec(a.tile(i, j));|let d = tile Vec<f32, i, j>;|TMOV(d, t);|TSTORE(out.tile(i, j), d);"
+        }
+        Sem::Gather => {
+            "table: in f32[K], idx: in i32[M, N], out: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(out.tile(i, j), d);"
+        }
+        Sem::Matmul => {
+            "a: in f16[M, 32], b: in f16[32, N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(out.tile(i, j), acc);"
+        }
+        Sem::MatmulBias => {
+            "a: in f16[M, 32], b: in f16[32, N], bias: in f32[N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL_BIAS(acc, Left(a.tile(i, _)), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(out.tile(i, j), acc);"
+        }
+        Sem::MatmulAcc => {
+            "a: in f16[M, K], b: in f16[K, N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|TSTORE(out.tile(i, j), acc);"
+        }
+        _ => return of_vec_tiles(row),
+    };
+    let mut parts = body.split('|');
+    let params = parts.next()?;
+    let lines: Vec<&str> = parts.collect();
+    Some(("a5", kernel(params, &lines)))
+}
+
+fn kernel<S: AsRef<str>>(params: &str, lines: &[S]) -> String {
+    let mut out = format!("kernel example({params}) {{\n    grid (i in tiles(M, 32), j in tiles(N, 64));\n");
+    for line in lines {
+        writeln!(out, "    {}", line.as_ref()).expect("a string takes it");
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// The dtypes of the tiles of an example: f32 where it can be.
+fn tiles(target: &Target, row: &Instr) -> Option<Vec<DType>> {
+    let count = row.tiles_written();
+    match row.dtypes {
+        DTypeRule::Tuples { .. } => {
+            let list = allowed_tuples(target, row)?;
+            list.iter().find(|t| t.contains(&DType::F32)).or(list.first()).map(|t| t.to_vec())
+        }
+        DTypeRule::Pairs { .. } => Some(vec![DType::F16, DType::F32]),
+        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
+            let list = allowed_dtypes(target, row)?;
+            let best = [DType::F32, DType::I32].into_iter().find(|d| list.contains(d));
+            let d = best.or(list.first().copied())?;
+            let mut all = vec![d; count];
+            if matches!(row.dtypes, DTypeRule::Mask { .. }) {
+                all[usize::from(!row.sem.compares())] = DType::Bool;
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
+    let (target, dtypes) = Target::pto().iter().find_map(|t| Some((t.name.as_str(), tiles(t, row)?)))?;
+    let (mut params, mut lines, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut next = dtypes.iter().copied();
+    let (mut dst, mut store) = (String::new(), String::new());
+    for (k, spec) in row.written().iter().enumerate() {
+        if let OperandKind::Scalar(d) = spec.kind {
+            let float = d.unwrap_or(*dtypes.last()?).is_float();
+            names.push(if float { "2.0" } else { "2" }.to_owned());
+            continue;
+        }
+        let d = next.next()?;
+        let name = spec.name;
+        names.push(name.to_owned());
+        if k == 0 {
+            let (extents, form, window) = match row.shape {
+                ShapeRule::RowReduce => ("CB, M", "i, 1", "col(out[j.index, _]).tile(i, _)"),
+                ShapeRule::ColReduce => ("RB, N", "1, j", "out[i.index, _].tile(j)"),
+                ShapeRule::Transpose => ("N, M", "j, i", "out.tile(j, i)"),
+                _ => ("M, N", "i, j", "out.tile(i, j)"),
+            };
+            if row.updates {
+                params.push(format!("x: in {d}[{extents}]"));
+                lines.push(format!("let {name} = Vec(x.tile(i, j));"));
+            } else {
+                lines.push(format!("let {name} = tile Vec<{d}, {form}>;"));
+            }
+            let stored = if d == DType::Bool { *dtypes.last()? } else { d };
+            dst = format!("out: out {stored}[{extents}]");
+            store = format!("TSTORE({window}, {name});");
+            continue;
+        }
+        if d == DType::Bool {
+            // A mask comes of a comparison.
+            let data = *dtypes.last()?;
+            params.push(format!("{name}: in {data}[M, N]"));
+            lines.push(format!("let {name} = Vec({name}.tile(i, j)) > 0.0;"));
+            continue;
+        }
+        let (extents, window) = match row.read(k) {
+            Read::Column => ("M", format!("col({name}).tile(i, _)")),
+            Read::Row => ("N", format!("{name}.tile(j)")),
+            _ => ("M, N", format!("{name}.tile(i, j)")),
+        };
+        params.push(format!("{name}: in {d}[{extents}]"));
+        lines.push(format!("let {name} = Vec({window});"));
+    }
+    let mode = if row.sem.compares() { ", LT" } else { "" };
+    lines.push(format!("{}({}{mode});", row.name, names.join(", ")));
+    if dtypes[0] == DType::Bool {
+        // What a mask is for.
+        let data = *dtypes.last()?;
+        lines.push(format!("let chosen = tile Vec<{data}, i, j>;"));
+        lines.push(format!("TSEL(chosen, dst, a, {});", if names.len() > 2 && names[2] == "b" { "b" } else { "a" }));
+        store = store.replace(", dst)", ", chosen)");
+    }
+    lines.push(store);
+    params.push(dst);
+    Some((target, kernel(&params.join(", "), &lines)))
+}

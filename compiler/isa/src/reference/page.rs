@@ -1,0 +1,193 @@
+//! The page of an instruction, from its row of the table.
+
+use super::example::example;
+use super::{error_bound, put};
+use crate::{
+    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
+    math, pipe_of, text,
+};
+use ptoc_tensor::DType;
+
+/// `spec/instructions/NAME.md`.
+pub fn instruction_page(row: &Instr) -> String {
+    page(row, &|name| format!("[{name}]({name}.md)"))
+}
+
+/// The same without links: what `ptoc explain NAME` prints.
+pub fn instruction_text(row: &Instr) -> String {
+    page(row, &|name| name.to_owned())
+}
+
+fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
+    let mut out = format!("# {}\n\n{}\n\n```\n{}\n```\n\n", row.usage(), row.doc, row.formula());
+    put(&mut out, format_args!("* Operands: {}.\n", operand_list(row)));
+    for m in row.modes {
+        put(&mut out, format_args!("* {}: {}.\n", text::either(m.words.iter().map(|w| format!("`{w}`"))), m.doc));
+    }
+    put(&mut out, format_args!("* Shapes: {}.\n", shape(row.shape)));
+    dtypes(&mut out, row);
+    put(&mut out, format_args!("* Pipe: {}.\n", pipe(row)));
+    if let Some(wanted) = scratch(row.scratch) {
+        put(&mut out, format_args!("* Scratch: a2a3 wants {wanted}; the compiler adds it.\n"));
+    }
+    if let Some(id) = lookup(row.name) {
+        let apart = Target::all().iter().filter(|t| crate::check_overlap(t, id, 1).is_some());
+        let apart: Vec<&str> = apart.map(|t| t.name.as_str()).collect();
+        if !apart.is_empty() {
+            put(&mut out, format_args!("* The destination must not be a source on {}.\n", text::list(apart)));
+        }
+    }
+    for p in programs(row) {
+        put(&mut out, format_args!("* Error of {}: {}\n", p.name, error_bound(p)));
+    }
+    put(&mut out, format_args!("* Source: {}.\n", row.source));
+    if let Some((target, text)) = example(row) {
+        put(&mut out, format_args!("\n```tile target={target}\n{text}```\n"));
+    }
+    let related = related(row);
+    if !related.is_empty() {
+        let links = text::joined(related.iter().map(|r| link(r.name)));
+        put(&mut out, format_args!("\nSee also: {links}.\n"));
+    }
+    out
+}
+
+/// Instructions of the same beginning: TADDS and TADDC beside TADD; or, of those without, of the same meaning.
+fn related(row: &Instr) -> Vec<&'static Instr> {
+    let stem = |name: &'static str| name.trim_end_matches("_ACC").trim_end_matches("_BIAS").trim_end_matches('S');
+    let own = TABLE.iter().find(|r| r.name == row.name).map_or("", |r| stem(r.name));
+    let near = |r: &&Instr| r.name != row.name && (r.name.starts_with(own) || own.starts_with(stem(r.name)));
+    let all: Vec<&Instr> = TABLE.iter().filter(near).collect();
+    let same = |r: &&Instr| r.name != row.name && std::mem::discriminant(&r.sem) == std::mem::discriminant(&row.sem);
+    match all.is_empty() {
+        true => TABLE.iter().filter(same).filter(|r| r.source == row.source).take(8).collect(),
+        false => all,
+    }
+}
+
+fn pipe(row: &Instr) -> String {
+    match row.pipe {
+        PipeRule::Store => format!("{} from Vec and Mat, {} from Acc", Pipe::Mte3, Pipe::Fix),
+        PipeRule::Move => "by the locations, as pipes.md lists them".to_owned(),
+        _ => {
+            let Some(id) = lookup(row.name) else { return String::new() };
+            let plain = pipe_of(id, None, None);
+            match pipe_of(id, None, Some(Loc::Mat)) {
+                other if other != plain && row.operands[0].takes(Loc::Mat) => format!("{plain}, {other} in Mat"),
+                _ => plain.to_string(),
+            }
+        }
+    }
+}
+
+fn scratch(kind: Scratch) -> Option<&'static str> {
+    Some(match kind {
+        Scratch::None => return None,
+        Scratch::LikeSource => "a tile like the source",
+        Scratch::Mask => "a tile for the bits of a mask",
+        Scratch::Remainder => "a row of a little more than the source's columns",
+        Scratch::Transpose => "a tile as large as the result",
+    })
+}
+
+fn operand_list(row: &Instr) -> String {
+    let one = |o: &crate::OperandSpec| {
+        let what = match o.kind {
+            OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
+            OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
+            OperandKind::View => "a window of a tensor".to_string(),
+            OperandKind::Scalar(None) => "a scalar of the same dtype".to_string(),
+            OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
+            OperandKind::Address => "a byte address".to_string(),
+        };
+        format!("`{}` {what}", o.name)
+    };
+    let mut list: Vec<String> = row.written().iter().map(one).collect();
+    if row.updates {
+        list[0].push_str(", read too");
+    }
+    list.join(", ")
+}
+
+fn shape(rule: ShapeRule) -> &'static str {
+    match rule {
+        ShapeRule::Free => "none",
+        ShapeRule::Same => "one valid shape for all",
+        ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",
+        ShapeRule::ColReduce => "`a` is r x c, `dst` 1 x c",
+        ShapeRule::RowExpand => "`dst` is r x c, the last operand r x 1",
+        ShapeRule::ColExpand => "`dst` is r x c, the last operand 1 x c",
+        ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
+        ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
+        ShapeRule::Gather => "`dst` and `idx` have one valid shape",
+        ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
+    }
+}
+
+fn dtypes(out: &mut String, row: &Instr) {
+    let columns = || Target::all().iter().map(|t| (t, allowed_dtypes(t, row).unwrap_or_default()));
+    match row.dtypes {
+        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
+            let what = match row.sem {
+                _ if !matches!(row.dtypes, DTypeRule::Mask { .. }) => "Dtypes, one for all",
+                sem if sem.compares() => "Dtypes of what is compared (the mask is bool)",
+                _ => "Dtypes of all but the mask, which is bool",
+            };
+            put(out, format_args!("* {what}:\n"));
+            for (names, list) in grouped(columns()) {
+                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+            }
+            if let DTypeRule::Mask { a2a3_eq_only, .. } = row.dtypes
+                && !a2a3_eq_only.is_empty()
+            {
+                put(out, format_args!("  * a2a3 compares {} with `eq` only.\n", text::list(a2a3_eq_only)));
+            }
+        }
+        DTypeRule::Pairs { a2a3, a5 } => {
+            for (family, pairs) in [("a2a3", a2a3), ("a5; also the Kirins, less bf16", a5)] {
+                put(out, format_args!("* Conversions on {family}:\n"));
+                for from in DType::ALL {
+                    let to: Vec<DType> = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
+                    if !to.is_empty() {
+                        put(out, format_args!("  * {from} to {}.\n", text::list(to)));
+                    }
+                }
+            }
+        }
+        DTypeRule::Tuples { .. } => {
+            let names = text::joined(row.written().iter().filter(|o| o.is_tile()).map(|o| format!("`{}`", o.name)));
+            put(out, format_args!("* Dtypes, as ({names}):\n"));
+            let each = Target::all().iter().map(|t| {
+                let tuples = crate::allowed_tuples(t, row).unwrap_or_default();
+                (t, tuples.iter().map(|t| format!("({})", text::joined(t.iter()))).collect::<Vec<_>>())
+            });
+            for (names, list) in grouped(each) {
+                put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+            }
+        }
+        DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
+        DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
+        DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
+        DTypeRule::Sample => out.push_str("* Dtypes: `dst` is f32, all windows are f16.\n"),
+        DTypeRule::Any => out.push_str("* Dtypes: any.\n"),
+    }
+}
+
+/// Targets with equal lists together.
+fn grouped<'a, T: PartialEq>(columns: impl Iterator<Item = (&'a Target, Vec<T>)>) -> Vec<(String, Vec<T>)> {
+    let mut groups: Vec<(Vec<&str>, Vec<T>)> = Vec::new();
+    for (t, list) in columns {
+        match groups.iter_mut().find(|(_, l)| *l == list) {
+            Some((names, _)) => names.push(&t.name),
+            None => groups.push((vec![&t.name], list)),
+        }
+    }
+    groups.into_iter().map(|(names, list)| (text::list(names), list)).collect()
+}
+
+/// The published programs that the expression calls.
+fn programs(row: &Instr) -> Vec<&'static math::Program> {
+    let Some(expr) = row.sem.expr() else { return Vec::new() };
+    let calls = |op| expr.any(&|e| matches!(e, crate::Expr::Un(o, _) if *o == op));
+    math::programs().iter().filter(|(op, _)| calls(*op)).map(|(_, p)| p).collect()
+}
