@@ -110,13 +110,18 @@ impl Lower<'_> {
         }
     }
 
-    /// A row of running results, one a lane, stored as wide as the registers.
-    fn running(&mut self, lanes: u64, dtype: DType) -> Matrix {
-        let size = i64::from(wide(dtype).size());
-        let space = self.temp_space(lanes * size as u64);
-        let (base, offset) = (Base::Space(space), self.code.int(0));
-        let (rows, cols) = (Stride::Const(0), Stride::Const(size));
-        Matrix { base, offset, rows, cols, ty: wide(dtype), dtype }
+    /// A row of running results for each of these dtypes, one a lane, stored as wide as the registers.
+    fn running<const N: usize>(&mut self, lanes: u64, dtypes: [DType; N]) -> [Matrix; N] {
+        let bytes = |d: DType| lanes * u64::from(wide(d).size());
+        // There is one space for what is temporary: the rows lie in it one after the other.
+        let space = self.temp_space(dtypes.iter().map(|d| bytes(*d)).sum());
+        let mut at = 0;
+        dtypes.map(|dtype| {
+            let (base, offset) = (Base::Space(space), self.code.int(at as i64));
+            at += bytes(dtype);
+            let (rows, cols) = (Stride::Const(0), Stride::Const(i64::from(wide(dtype).size())));
+            Matrix { base, offset, rows, cols, ty: wide(dtype), dtype }
+        })
     }
 
     /// Columns, or, `by_row`, rows, element after element.
@@ -128,8 +133,11 @@ impl Lower<'_> {
         // elements.
         let rounds = matches!(reduce, Reduce::Sum | Reduce::Prod);
         let exact = !rounds || !a.dtype.is_float() || a.dtype == DType::F32;
-        let running =
-            if exact && matches!(self.clash(dst, &[(src, true)]), Clash::No) { d } else { self.running(most, a.dtype) };
+        let running = if exact && matches!(self.clash(dst, &[(src, true)]), Clash::No) {
+            d
+        } else {
+            self.running(most, [a.dtype])[0]
+        };
         map(&mut self.code, (one, lanes), &running, &[], &mut |code, _| identity(code, ty, reduce));
         self.code.for_count(steps, |code, i| {
             let row = a.at_row(code, i);
@@ -148,7 +156,8 @@ impl Lower<'_> {
         let (d, a, steps, lanes, most) = self.lying(dst, src, by_row);
         let one = self.code.int(1);
         let ty = Ty::D(a.dtype);
-        let (best, place) = (self.running(most, a.dtype), self.running(most, DType::I32));
+        // The wider one first, so that both are aligned.
+        let [best, place] = self.running(most, [a.dtype, DType::I32]);
         let better = |code: &mut Code, x: Reg, best: Reg| {
             let cmp = if reduce == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
             let beats = ops::compare(code, ty, cmp, x, best);
