@@ -10,25 +10,25 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
     let body = match row.sem {
         Sem::Sample => return None,
         Sem::Assign => {
-            "a: in f32[M, N], out: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(out.tile(i, j), t);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
         Sem::Load | Sem::Store => {
-            "a: in f32[M, N], out: out f32[M, N]|let t = tile Vec<f32, i, j>;|TLOAD(t, a.tile(i, j));|TSTORE(out.tile(i, j), t);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
         Sem::Move => {
-            "a: in f32[M, N], out: out f32[M, N]|let t = Vec(a.tile(i, j));|let d = tile Vec<f32, i, j>;|TMOV(d, t);|TSTORE(out.tile(i, j), d);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = Vec(a.tile(i, j));|let d = tile Vec<f32, i, j>;|TMOV(d, t);|TSTORE(result.tile(i, j), d);"
         }
         Sem::Gather => {
-            "table: in f32[K], idx: in i32[M, N], out: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(out.tile(i, j), d);"
+            "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
         }
         Sem::Matmul => {
-            "a: in f16[M, 32], b: in f16[32, N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(out.tile(i, j), acc);"
+            "a: in f16[M, 32], b: in f16[32, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);"
         }
         Sem::MatmulBias => {
-            "a: in f16[M, 32], b: in f16[32, N], bias: in f32[N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL_BIAS(acc, Left(a.tile(i, _)), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(out.tile(i, j), acc);"
+            "a: in f16[M, 32], b: in f16[32, N], bias: in f32[N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL_BIAS(acc, Left(a.tile(i, _)), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(result.tile(i, j), acc);"
         }
         Sem::MatmulAcc => {
-            "a: in f16[M, K], b: in f16[K, N], out: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|TSTORE(out.tile(i, j), acc);"
+            "a: in f16[M, K], b: in f16[K, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|TSTORE(result.tile(i, j), acc);"
         }
         _ => return of_vec_tiles(row),
     };
@@ -86,10 +86,10 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
         names.push(name.to_owned());
         if k == 0 {
             let (extents, form, window) = match row.shape {
-                ShapeRule::RowReduce => ("CB, M", "i, 1", "col(out[j.index, _]).tile(i, _)"),
-                ShapeRule::ColReduce => ("RB, N", "1, j", "out[i.index, _].tile(j)"),
-                ShapeRule::Transpose => ("N, M", "j, i", "out.tile(j, i)"),
-                _ => ("M, N", "i, j", "out.tile(i, j)"),
+                ShapeRule::RowReduce => ("CB, M", "i, 1", "col(result[j.index, _]).tile(i, _)"),
+                ShapeRule::ColReduce => ("RB, N", "1, j", "result[i.index, _].tile(j)"),
+                ShapeRule::Transpose => ("N, M", "j, i", "result.tile(j, i)"),
+                _ => ("M, N", "i, j", "result.tile(i, j)"),
             };
             if row.updates {
                 params.push(format!("x: in {d}[{extents}]"));
@@ -98,7 +98,7 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
                 lines.push(format!("let {name} = tile Vec<{d}, {form}>;"));
             }
             let stored = if d == DType::Bool { *dtypes.last()? } else { d };
-            dst = format!("out: out {stored}[{extents}]");
+            dst = format!("result: out {stored}[{extents}]");
             store = format!("TSTORE({window}, {name});");
             continue;
         }

@@ -52,7 +52,7 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
     out
 }
 
-/// Instructions of the same beginning: TADDS and TADDC beside TADD; or, of those without, of the same meaning.
+/// Instructions of the same beginning: TADDS beside TADD; or, of those without, of the same meaning.
 fn related(row: &Instr) -> Vec<&'static Instr> {
     let stem = |name: &'static str| name.trim_end_matches("_ACC").trim_end_matches("_BIAS").trim_end_matches('S');
     let own = TABLE.iter().find(|r| r.name == row.name).map_or("", |r| stem(r.name));

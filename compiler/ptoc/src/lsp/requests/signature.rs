@@ -104,17 +104,22 @@ fn written(usage: &str, doc: &str) -> Signature {
 fn instruction(context: Context<'_>, i: &Instr) -> Signature {
     let target = context.world.target();
     let mut params: Vec<(String, String)> = Vec::new();
-    for o in i.operands {
+    for o in i.written() {
         let what = match o.kind {
             OperandKind::Tile(_) => {
                 let there: Vec<&str> = o.locations(target).iter().map(|l| l.name()).collect();
                 format!("a tile in {} on {}", there.join(" or "), target.name)
             }
             OperandKind::View => "a window of a tensor".to_owned(),
-            OperandKind::Scalar => "a scalar".to_owned(),
+            OperandKind::Scalar(None) => "a scalar".to_owned(),
+            OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
             OperandKind::Address => "a byte address".to_owned(),
         };
-        let role = if o.role == Role::Dst { "written" } else { "read" };
+        let role = match o.role {
+            Role::Dst if i.updates => "read and written",
+            Role::Dst => "written",
+            Role::Src => "read",
+        };
         params.push((o.name.to_owned(), format!("{what}, {role}")));
     }
     params.extend(i.modes.iter().map(|m| (m.words.join(" | "), m.doc.to_owned())));
@@ -122,7 +127,7 @@ fn instruction(context: Context<'_>, i: &Instr) -> Signature {
     let dtypes = ptoc_isa::allowed_dtypes(target, i).unwrap_or_default();
     let dtypes: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
     let dtypes = if dtypes.is_empty() { String::new() } else { format!("\n\n{}: {}", target.name, dtypes.join(" ")) };
-    Signature { label: i.usage(), doc: format!("{}\n\n`{}`{dtypes}", i.doc, i.formula), params, names }
+    Signature { label: i.usage(), doc: format!("{}\n\n`{}`{dtypes}", i.doc, i.formula()), params, names }
 }
 
 /// A function, kernel or program of a text.

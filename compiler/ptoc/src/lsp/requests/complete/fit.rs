@@ -23,7 +23,7 @@ pub fn arguments(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<
     let Some(instr) = ptoc_isa::lookup(&call.name).map(|id| id.get()).filter(|_| !call.method && !call.statics) else {
         return Vec::new();
     };
-    let Some(operand) = instr.operands.get(call.index) else { return modes(instr) };
+    let Some(operand) = instr.written().get(call.index) else { return modes(instr) };
     let mut found = Vec::new();
     let wanted = dtypes(context, &visible, instr, call);
     for d in &visible {
@@ -35,7 +35,7 @@ pub fn arguments(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<
         };
         found.push(p);
     }
-    if call.index >= instr.operands.len() - instr.optional {
+    if call.index >= instr.written().len() - instr.optional {
         found.extend(modes(instr));
     }
     found
@@ -109,7 +109,7 @@ fn fits(
             let written = operand.role == Role::Dst;
             direction(context, d).is_none_or(|dir| if written { dir != Dir::In } else { dir != Dir::Out })
         }
-        (OperandKind::Scalar | OperandKind::Address, Fact::Scalar(_) | Fact::Constant(_)) => true,
+        (OperandKind::Scalar(_) | OperandKind::Address, Fact::Scalar(_) | Fact::Constant(_)) => true,
         (_, Fact::Tile(_) | Fact::Tensor(..)) => false,
         _ => return None,
     })

@@ -65,7 +65,7 @@ fn there(target: &Target, i: &Instr) -> bool {
 }
 
 fn instruction(i: &'static Instr) -> Proposal {
-    let must = i.operands.len() - i.optional;
+    let must = i.written().len() - i.optional;
     let mut places: Vec<String> =
         i.operands[..must].iter().enumerate().map(|(k, o)| format!("${{{}:{}}}", k + 1, o.name)).collect();
     // A mode that must be said: one of its words.
