@@ -71,12 +71,18 @@ impl<'i> Pattern<'i> {
         Some(Pattern { inst, dst, srcs, fold: None })
     }
 
-    /// As [`Pattern::of`], and reductions of rows.
+    /// As [`Pattern::of`], and reductions of rows by partial results.
     pub(super) fn with_folds(inst: &'i Inst) -> Option<Pattern<'i>> {
         let Sem::RowReduce(op) = inst.instr.get().sem else { return Pattern::of(inst) };
         let o = Operands::new(inst);
         let (dst, src) = (Place::Tile(o.tile(0)?), Place::Tile(o.tile(1)?));
-        (!inst.attrs.stepwise).then(|| Pattern { inst, dst, srcs: vec![(src, Read::Whole)], fold: Some(op) })
+        // Products of rows are in another order.
+        (!inst.attrs.stepwise && op != Reduce::Prod).then(|| Pattern {
+            inst,
+            dst,
+            srcs: vec![(src, Read::Whole)],
+            fold: Some(op),
+        })
     }
 
     /// Rows and columns; `None` for a view of rank 1, which is a row.
