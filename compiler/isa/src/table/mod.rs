@@ -18,7 +18,7 @@ pub static TABLE: &[Instr] = &ROWS;
 
 const GROUPS: [&[Instr]; 6] = [memory::ROWS, elementwise::ROWS, formulas::ROWS, reduce::ROWS, matrix::ROWS, unit::ROWS];
 
-const ROWS: [Instr; row_count()] = {
+static ROWS: [Instr; row_count()] = {
     let mut rows = [memory::ROWS[0]; row_count()];
     let (mut at, mut g) = (0, 0);
     while g < GROUPS.len() {
