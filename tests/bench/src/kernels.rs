@@ -22,6 +22,8 @@ pub struct Ready {
     pub code: CompiledKernel,
     pub params: Vec<i64>,
     pub buffers: Vec<Vec<u8>>,
+    /// Of the arrays.
+    pub names: Vec<String>,
 }
 
 /// Definitions for a kernel: dimensions, and static parameters as text.
@@ -115,10 +117,17 @@ pub fn ready(text: &str, case: &Case<'_>) -> Ready {
             tensor.bytes().to_vec()
         })
         .collect();
-    Ready { code, params, buffers }
+    let names = instance.tensors.iter().map(|t| t.name.to_string()).collect();
+    Ready { code, params, buffers, names }
 }
 
 impl Ready {
+    /// The bytes of the array with that name.
+    pub fn array(&mut self, name: &str) -> Result<&mut Vec<u8>, String> {
+        let at = self.names.iter().position(|n| n == name);
+        at.map(|at| &mut self.buffers[at]).ok_or_else(|| format!("there is no array `{name}`"))
+    }
+
     /// One launch.
     pub fn run(&mut self, threads: usize) {
         let tensors: Vec<TensorArg> = self.buffers.iter_mut().map(|b| TensorArg::new(b)).collect();

@@ -4,12 +4,14 @@
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
 //!
-//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size.
+//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- serve [DIRECTORY/]`: measurements on
+//! demand, for `peers/peers.py`, which sets kernels beside what else an author could use.
 
 mod kernels;
 mod pim;
 mod products;
 mod runtime;
+mod serve;
 
 use kernels::{Case, build, front};
 use std::hint::black_box;
@@ -127,9 +129,13 @@ fn compile_times(gemm: &str, attention: &str) {
 fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let pim = words.next_if(|w| w == "pim").is_some();
+    let serve = words.next_if(|w| w == "serve").is_some();
     let dir = words.next().unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").into());
     if pim {
         return pim::table(&dir, 3);
+    }
+    if serve {
+        return serve::serve(&dir);
     }
     let read = |n: &str| std::fs::read_to_string(format!("{dir}{n}")).unwrap_or_else(|e| panic!("examples/{n}: {e}"));
     let (gemm, attention) = (read("gemm.tile"), read("attention.tile"));

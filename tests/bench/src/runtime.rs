@@ -1,10 +1,12 @@
 //! Run times of the examples on one thread, as ratios to limits of the machine that are measured in the same run: the
-//! rate of fused multiply-adds, and `memcpy` on as many bytes. Times are of the thread's own clock where there is one:
-//! the machine may be shared.
+//! rate of fused multiply-adds, and `memcpy` on as many bytes. Times are of the processor: the machine may be shared.
 
 use crate::kernels::{Case, Ready, ready};
 use std::hint::black_box;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use cpu_time::ProcessTime;
+use ptoc_exec::machine::{self, Operation};
 
 /// What bounds a kernel.
 enum Work {
@@ -129,131 +131,21 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// f32 operations a second of one core: fused multiply-adds of the widest vectors, in registers.
-fn peak() -> f64 {
-    const TURNS: usize = 200_000;
-    /// Twelve chains of one vector each.
-    #[inline(always)]
-    fn chains<const WIDTH: usize>() -> f32 {
-        let (mut sums, factor, term) = ([[1f32; WIDTH]; 12], black_box([0.9f32; WIDTH]), black_box([0.1f32; WIDTH]));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                for lane in 0..WIDTH {
-                    sum[lane] = sum[lane].mul_add(factor[lane], term[lane]);
-                }
-            }
-        }
-        sums.iter().flatten().sum()
-    }
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,fma")]
-    fn avx512() -> f32 {
-        use std::arch::x86_64::*;
-        let mut sums = [_mm512_set1_ps(1.0); 12];
-        let (factor, term) = (_mm512_set1_ps(black_box(0.9)), _mm512_set1_ps(black_box(0.1)));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(*sum, factor, term);
-            }
-        }
-        sums.into_iter().map(|sum| _mm512_reduce_add_ps(sum)).sum()
-    }
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    fn avx2() -> f32 {
-        chains::<8>()
-    }
-    let mut best = 0f64;
-    for _ in 0..9 {
-        let mut lanes = 4.0;
-        let t = time(|| {
-            #[cfg(target_arch = "x86_64")]
-            {
-                if std::is_x86_feature_detected!("avx512f") {
-                    lanes = 16.0;
-                    // SAFETY: just detected.
-                    black_box(unsafe { avx512() });
-                    return;
-                }
-                if std::is_x86_feature_detected!("fma") {
-                    lanes = 8.0;
-                    // SAFETY: just detected.
-                    black_box(unsafe { avx2() });
-                    return;
-                }
-            }
-            black_box(chains::<4>());
-        });
-        best = best.max(2.0 * 12.0 * lanes * TURNS as f64 / t.as_secs_f64());
-    }
-    best
-}
-
-/// The thread's time so far.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-fn clock() -> Duration {
-    #[repr(C)]
-    struct Timespec {
-        seconds: i64,
-        nanoseconds: i64,
-    }
-    unsafe extern "C" {
-        fn clock_gettime(clock: i32, now: *mut Timespec) -> i32;
-    }
-    const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
-    let mut now = Timespec { seconds: 0, nanoseconds: 0 };
-    // SAFETY: the record is that of a 64-bit Linux.
-    unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut now) };
-    Duration::new(now.seconds as u64, now.nanoseconds as u32)
-}
-
-/// The time so far.
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-fn clock() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn time(f: impl FnOnce()) -> Duration {
-    let start = clock();
-    f();
-    clock().saturating_sub(start)
-}
-
 /// The least of a few times: other work only ever slows it down.
 fn least(times: &[Duration]) -> f64 {
     times.iter().min().map_or(f64::MAX, Duration::as_secs_f64)
 }
 
-/// Today's date.
-fn date() -> String {
-    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() / 86400) as i64;
-    // Days from March 1st of year 0 on; H. Hinnant, chrono-compatible low-level date algorithms.
-    let z = days + 719_468;
-    let (era, day) = (z.div_euclid(146_097), z.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    format!("{}-{month:02}-{date:02}", era * 400 + year + i64::from(month <= 2))
-}
-
-/// The processor's name.
-fn machine() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|x| x.1.trim().to_owned()));
-    let mut name = name.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("avx512f") {
-        name += ", AVX-512";
-    }
-    name
+fn time(f: impl FnOnce()) -> Duration {
+    let start = ProcessTime::now();
+    f();
+    start.elapsed()
 }
 
 /// The table.
 pub fn table(read: &dyn Fn(&str) -> Option<String>) {
-    let peak = peak();
-    println!("\n{}, {}, one thread", machine(), date());
+    let peak = machine::peak(Operation::FmaF32, 1).unwrap_or(f64::NAN);
+    println!("\n{}, one thread", machine::name());
     println!("\n| kernel | shape | ms | speed | limit | ratio |\n|---|---|--:|--:|--:|--:|");
     for row in rows() {
         // Another directory's programs may lack some.
