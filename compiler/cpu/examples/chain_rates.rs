@@ -1,6 +1,6 @@
 //! What the emitted code reaches on one thread: matrix products of one resident tile, and element-wise chains.
 //!
-//! `cargo run --release -p ptoc-cpu --example throughput [--asm]`
+//! `cargo run --release -p ptoc-cpu --example chain_rates [--asm]`
 
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::FileId;
