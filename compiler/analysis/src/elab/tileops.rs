@@ -12,6 +12,10 @@ use ptoc_isa::{BinOp, InstrId, Loc, Order, Reduce, Sem, UnOp};
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
 
+/// Where `%` would be.
+const REMAINDERS: &str = "remainders of tiles are instructions: one has the sign of the dividend, one that of the divisor; \
+                          completion and spec/instructions.md list them";
+
 /// How two tile operands relate.
 pub(super) enum Fit {
     /// Equal shapes.
@@ -87,7 +91,11 @@ impl Elab<'_> {
         }
         let message = format!("`{}` is not defined on tiles of `{dtype}`", symbol(op.name()));
         let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message);
-        let d = if dtype.is_float() { d.with_note("bits, shifts and remainders belong to integers") } else { d };
+        let d = match op {
+            BinOp::Rem => d.with_help(REMAINDERS),
+            _ if dtype.is_float() => d.with_note("bits and shifts belong to integers"),
+            _ => d,
+        };
         self.report(d)
     }
 
@@ -344,13 +352,18 @@ impl Elab<'_> {
     }
 
     fn no_instruction<T>(&mut self, what: &str, span: Span) -> R<T> {
+        let remainder = what == BinOp::Rem.name();
+        let what = symbol(what);
         let d = Diagnostic::error(
             codes::UNDEFINED_OPERATION,
             span,
             format!("there is no instruction for `{what}` on tiles"),
-        )
-        .with_help("compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs, & | ^ << >> on integers");
-        self.report(d)
+        );
+        self.report(d.with_help(if remainder {
+            REMAINDERS
+        } else {
+            "compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs, & | ^ << >> on integers"
+        }))
     }
 
     /// `op x`

@@ -198,13 +198,14 @@ fn constant(context: Context<'_>, d: &Definition) -> bool {
     context.facts(d.span).all(|f| matches!(f, Fact::Constant(_) | Fact::Algebra(_)))
 }
 
-/// Capacity and valid shape of a tile.
+/// Capacity and valid shape of a tile; nothing of the latter where it is not one pair of names for all of the tile's life.
 fn shape(t: &TileFact, out: &mut String) {
     let (rows, cols) = t.shape;
     let _ = match &t.valid {
         Some((r, c)) if (r.as_str(), c.as_str()) != (&*rows.to_string(), &*cols.to_string()) => {
             writeln!(out, "\n{rows} x {cols} elements of {}, of which `{r}` x `{c}` are valid", t.ty.dtype)
         }
-        _ => writeln!(out, "\n{rows} x {cols} elements of {}, all valid", t.ty.dtype),
+        Some(_) => writeln!(out, "\n{rows} x {cols} elements of {}, all valid", t.ty.dtype),
+        None => writeln!(out, "\n{rows} x {cols} elements of {}", t.ty.dtype),
     };
 }
