@@ -87,7 +87,7 @@ impl Bounds {
             };
             let (v, op, n) = match (constant(a), constant(b)) {
                 (None, Some(n)) => (a, op, n),
-                (Some(n), None) => (b, turned(op), n),
+                (Some(n), None) => (b, op.mirrored(), n),
                 _ => continue,
             };
             let (low, high) = match op {
@@ -157,16 +157,5 @@ fn binary(op: BinOp, a: Range, b: Range) -> Range {
         BinOp::Min => (both(a.0, b.0, |x, y| Some(x.min(y))), a.1.into_iter().chain(b.1).min()),
         BinOp::Max => (a.0.max(b.0), both(a.1, b.1, |x, y| Some(x.max(y)))),
         _ => (None, None),
-    }
-}
-
-/// The comparison with its sides exchanged.
-fn turned(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Lt => CmpOp::Gt,
-        CmpOp::Le => CmpOp::Ge,
-        CmpOp::Gt => CmpOp::Lt,
-        CmpOp::Ge => CmpOp::Le,
-        same => same,
     }
 }

@@ -75,7 +75,7 @@ impl Elab<'_> {
                 self.learn_at(a, false, depth);
                 self.learn_at(b, false, depth);
             }
-            Some(Test::Compare(op, a, b)) => self.learn_comparison(if holds { op } else { opposite(op) }, a, b),
+            Some(Test::Compare(op, a, b)) => self.learn_comparison(if holds { op } else { op.opposite() }, a, b),
             _ => {}
         }
     }
@@ -125,16 +125,5 @@ impl Elab<'_> {
             },
             _ => (v, 0),
         }
-    }
-}
-
-fn opposite(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq => CmpOp::Ne,
-        CmpOp::Ne => CmpOp::Eq,
-        CmpOp::Lt => CmpOp::Ge,
-        CmpOp::Ge => CmpOp::Lt,
-        CmpOp::Gt => CmpOp::Le,
-        CmpOp::Le => CmpOp::Gt,
     }
 }

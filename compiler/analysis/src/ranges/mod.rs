@@ -11,7 +11,7 @@ mod range;
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{CheckId, For, If, Kernel, Label, Op, Region, Stmt, Ty, Value, Var, While};
 use ptoc_isa::{BinOp, UnOp};
-use range::{Range, mirrored, opposite};
+use range::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Statements that are interpreted; a kernel that takes more keeps its checks.
@@ -262,10 +262,10 @@ impl<'k> Ranges<'k> {
                 self.assume(b, false, depth);
             }
             Some(&Op::Compare { op, a, b, .. }) if self.is_index(a) => {
-                let op = if holds { op } else { opposite(op) };
+                let op = if holds { op } else { op.opposite() };
                 let (x, y) = (self.range(a), self.range(b));
                 self.limit_through(a, x.limited(op, y), depth);
-                self.limit_through(b, y.limited(mirrored(op), x), depth);
+                self.limit_through(b, y.limited(op.mirrored(), x), depth);
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 //! values, too. A way whose assumptions contradict each other is none.
 
 use super::code::{Code, Def};
-use super::domain::{MAX, MIN, Num, opposite};
+use super::domain::{MAX, MIN, Num};
 use super::linear::{Row, System};
 use super::poly::{Poly, constant, poly};
 use super::state::State;
@@ -114,7 +114,7 @@ impl<'a> Relations<'a> {
     pub(super) fn assumption(&mut self, v: Value, n: Num) {
         let known = n.constant().map(|n| n != 0);
         match (self.code.defs[v], known) {
-            (Def::Compare(op, a, b), Some(holds)) => self.compare(if holds { op } else { opposite(op) }, a, b, 0),
+            (Def::Compare(op, a, b), Some(holds)) => self.compare(if holds { op } else { op.opposite() }, a, b, 0),
             (Def::AtMost(a, b, c), Some(holds)) => {
                 self.compare(if holds { CmpOp::Le } else { CmpOp::Gt }, a, b, c);
             }

@@ -1,7 +1,7 @@
 //! Where a walk is, and what it knows of scalars there.
 
 use super::code::{Code, Def};
-use super::domain::{MAX, Num, mirrored, opposite};
+use super::domain::{MAX, Num};
 use super::order::Order;
 use super::relations::{Relations, leaves, related};
 use super::witness::Concrete;
@@ -274,7 +274,7 @@ impl State {
                 None => self.assume(code, cond, Num::bit(holds)),
             };
         };
-        let op = if holds { op } else { opposite(op) };
+        let op = if holds { op } else { op.opposite() };
         let (x, y) = (self.value(code, a), self.value(code, b).plus(more));
         if let Some(is) = Num::compare(op, x, y, &self.periods) {
             return is;
@@ -288,7 +288,7 @@ impl State {
         };
         let said = match (x.offset(), y.offset()) {
             (_, Some(_)) => refine(a, op, y),
-            (Some(_), _) => refine(b, mirrored(op), x.plus(-more)),
+            (Some(_), _) => refine(b, op.mirrored(), x.plus(-more)),
             _ => None,
         };
         said.unwrap_or_else(|| self.assume(code, cond, Num::bit(holds)))
