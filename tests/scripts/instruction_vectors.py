@@ -463,6 +463,11 @@ def pairs():
             emit("TPAIRREDUCESUM", [given], d, result, (ROWS, cols), 0)
 
 
+def reciprocals():
+    for d in ("i16", "i32"):
+        line("TRECIP", [(d, FULL)], d, lambda a: divide(d, 1, a))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -471,3 +476,4 @@ if __name__ == "__main__":
     reductions()
     places()
     pairs()
+    reciprocals()

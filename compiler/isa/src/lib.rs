@@ -1,6 +1,7 @@
 //! The instruction table and the targets: the single description that type rules, IR, both backends, hover text and
 //! the reference pages are driven by.
 
+mod coverage;
 mod expr;
 mod instr;
 mod legal;
@@ -13,13 +14,14 @@ mod target;
 mod text;
 mod tile_type;
 
+pub use coverage::coverage_markdown;
 pub use expr::{Expr, Read, To};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
-pub use table::{Lookup, NOT_YET, TABLE, find, lookup};
+pub use table::{Lookup, NOT_YET, TABLE, find, is_first, lookup, overloads};
 pub use target::{
     Allowed, Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset, Setting,
     Target, Triple, Unit, UnitKind,

@@ -17,6 +17,7 @@ mod tile;
 
 pub use absent::{AbsentLocation, check_there, of_matrix};
 pub use assign::{SaKind, SaViolation, check_address, check_size};
+pub(crate) use convert::tcvt_pairs;
 pub use convert::{ConversionHop, conversion_path};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, check_dtypes};
 pub use layout::{LayoutViolation, check_layout};

@@ -284,5 +284,6 @@ mod tests {
             assert!(TABLE.iter().any(|r| format!("{}.md", r.name) == name), "spec/instructions/{name} is of nothing");
         }
         spec_file("targets.md", &targets_markdown());
+        spec_file("coverage.md", &crate::coverage_markdown());
     }
 }

@@ -30,6 +30,8 @@ pub(super) const A5_ROW_MAX: &[DType] = &[I8, U8, I16, I32, I64, U64, F16, F32];
 pub(super) const A5_ABS: &[DType] = &[I8, I16, I32, F16, F32];
 /// TNEG on A5.
 pub(super) const A5_NEG: &[DType] = &[I16, U16, I32, U32, F16, BF16, F32];
+/// TRECIP.
+pub(super) const RECIP: &[DType] = &[I16, I32, F16, F32];
 /// TRELU.
 pub(super) const RELU: &[DType] = &[I32, F16, F32];
 /// i32 alone.

@@ -133,7 +133,10 @@ pub(super) const ROWS: &[Instr] = &[
     unary("TSQRT", Sqrt, F, F, "Square root, correctly rounded."),
     unary("TRSQRT", Rsqrt, F, F, "Reciprocal square root: two rounded operations."),
     // A2A3 computes it in steps and reads the source again: no overlap.
-    Instr { in_place: false, ..unary("TRECIP", Recip, F, F, "Reciprocal.") },
+    Instr {
+        in_place: false,
+        ..unary("TRECIP", Recip, RECIP, RECIP, "Reciprocal; of integers towards zero, of 0 all ones.")
+    },
     Instr {
         name: "TCVT",
         sem: Sem::Convert,

@@ -48,6 +48,18 @@ pub fn lookup(name: &str) -> Option<InstrId> {
     Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
 }
 
+/// The rows that the author calls by the name of this one: itself and, where PTO has a second form with a destination for
+/// the values too, the row called `NAME_VALUES`.
+pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
+    let with_values = lookup(&format!("{}_VALUES", id.get().name));
+    std::iter::once(id).chain(with_values)
+}
+
+/// Is it a row that an author names, not the second form of another one?
+pub fn is_first(id: InstrId) -> bool {
+    id.get().name.strip_suffix("_VALUES").and_then(lookup).is_none()
+}
+
 impl InstrId {
     /// The row of the table. Ids come from [`lookup`] or from [`InstrId::all`].
     pub fn get(self) -> &'static Instr {

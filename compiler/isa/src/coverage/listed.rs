@@ -1,0 +1,101 @@
+//! PTO's list (`pto.txt`, which says how it is written), read.
+
+/// A form of an instruction: the dtypes of its operands, as the list writes them (`f32`, `f32>f16`, `f16:i32:i32`), or `*`.
+pub(super) type Form = String;
+
+/// An instruction of PTO.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) a2a3: Vec<Form>,
+    pub(super) a5: Vec<Form>,
+    /// Of the Kirins, where it is not a5's.
+    pub(super) kirin: Option<Vec<Form>>,
+    /// How the language has it without an instruction of that name.
+    pub(super) otherwise: Option<&'static str>,
+}
+
+/// What PTO lists.
+pub(super) struct List {
+    pub(super) instructions: Vec<Listed>,
+    /// Names that are left out, and why.
+    pub(super) out: Vec<(&'static str, &'static str)>,
+}
+
+const TEXT: &str = include_str!("pto.txt");
+
+/// The list. It is a file of ours: one that cannot be read is a mistake, which a test finds.
+pub(super) fn list() -> List {
+    let mut list = List { instructions: Vec::new(), out: Vec::new() };
+    let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
+    for line in TEXT.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        if let Some(rest) = line.strip_prefix("set ") {
+            let (name, members) = rest.split_once(" = ").expect("a set has members");
+            sets.push((name, members.split(',').map(str::to_owned).collect()));
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("out ") {
+            list.out.push(rest.split_once(' ').expect("a reason"));
+            continue;
+        }
+        let mut fields = line.split(" | ");
+        let head = fields.next().expect("a head");
+        let (section, name) = head.split_once(' ').expect("section and name");
+        let a2a3 = fields.next().expect("a column for a2a3");
+        let a5 = fields.next().unwrap_or(a2a3);
+        let more: Vec<&str> = fields.collect();
+        let more = |start: &str| more.iter().find_map(|f| f.strip_prefix(start));
+        let entry = match a2a3.strip_prefix("as ") {
+            Some(other) => {
+                let other = list.instructions.iter().find(|l| l.name == other).expect("an instruction above");
+                Listed { section, name, ..other.clone() }
+            }
+            None => Listed {
+                section,
+                name,
+                a2a3: forms(a2a3, &sets),
+                a5: forms(a5, &sets),
+                kirin: more("kirin ").map(|f| forms(f, &sets)),
+                otherwise: more("= "),
+            },
+        };
+        list.instructions.push(entry);
+    }
+    list
+}
+
+/// `A2,u8` with its sets written out.
+fn members(text: &str, sets: &[(&str, Vec<String>)]) -> Vec<String> {
+    let one = |word: &str| match sets.iter().find(|(name, _)| *name == word) {
+        Some((_, list)) => list.clone(),
+        None => vec![word.to_owned()],
+    };
+    text.split(',').flat_map(one).collect()
+}
+
+fn forms(column: &str, sets: &[(&str, Vec<String>)]) -> Vec<Form> {
+    if column == "-" {
+        return Vec::new();
+    }
+    column.split(' ').flat_map(|word| product(word, sets)).collect()
+}
+
+/// `i32,u32:f16:=` as all its lists of dtypes.
+fn product(word: &str, sets: &[(&str, Vec<String>)]) -> Vec<Form> {
+    let separator = if word.contains('>') { '>' } else { ':' };
+    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+    for part in word.split(separator) {
+        let choices = members(part, sets);
+        all = all
+            .iter()
+            .flat_map(|before| {
+                choices.iter().map(move |c| {
+                    let next = if c == "=" { before.last().expect("one before").clone() } else { c.clone() };
+                    before.iter().cloned().chain([next]).collect()
+                })
+            })
+            .collect();
+    }
+    all.iter().map(|f| f.join(&separator.to_string())).collect()
+}

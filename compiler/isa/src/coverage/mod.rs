@@ -1,0 +1,297 @@
+//! Which instructions of PTO work: what PTO lists (`pto.txt`) held against the table and the target files.
+
+mod listed;
+
+use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
+use crate::{DTypeRule, Instr, TABLE, Target, lookup, overloads, text};
+use listed::{Form, List, Listed, list};
+use ptoc_tensor::DType;
+use std::fmt::Write as _;
+
+/// What becomes of a form on a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mark {
+    /// PTO lists it and so does the table.
+    Works,
+    /// Neither does.
+    Illegal,
+    /// PTO lists it, the table does not.
+    Missing,
+    /// The table has more than PTO lists.
+    Own,
+}
+
+impl Mark {
+    fn of(listed: bool, there: bool) -> Mark {
+        match (listed, there) {
+            (true, true) => Mark::Works,
+            (false, false) => Mark::Illegal,
+            (true, false) => Mark::Missing,
+            (false, true) => Mark::Own,
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Mark::Works => '+',
+            Mark::Illegal => '.',
+            Mark::Missing => '?',
+            Mark::Own => 'o',
+        }
+    }
+}
+
+/// The forms that the table admits on a target.
+fn there(target: &Target, row: &Instr) -> Vec<Form> {
+    let names = |list: Vec<DType>| list.into_iter().map(|d| d.name().to_owned()).collect();
+    let joined = |list: &[DType]| text_joined(list, ":");
+    match row.dtypes {
+        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => names(allowed_dtypes(target, row).unwrap_or_default()),
+        DTypeRule::Tuples { .. } => allowed_tuples(target, row).unwrap_or_default().iter().map(|t| joined(t)).collect(),
+        DTypeRule::Pairs { .. } => tcvt_pairs(target).iter().map(|(a, b)| format!("{a}>{b}")).collect(),
+        DTypeRule::Matmul => target.triples.iter().map(|t| joined(&[t.acc, t.left, t.right])).collect(),
+        DTypeRule::Move => {
+            let ways = || target.moves.iter().filter(|m| m.instr.get().name == row.name);
+            let moved = |d: &DType| ways().any(|m| m.pairs.iter().any(|(a, b)| a == d && b == d));
+            names(target.dtypes.iter().copied().filter(moved).collect())
+        }
+        DTypeRule::Any if row.shape == crate::ShapeRule::Free => vec!["*".to_owned()],
+        DTypeRule::Any | DTypeRule::Gather => names(target.dtypes.clone()),
+        DTypeRule::Sample => Vec::new(),
+    }
+}
+
+fn text_joined(list: &[DType], separator: &str) -> String {
+    list.iter().map(|d| d.name()).collect::<Vec<_>>().join(separator)
+}
+
+/// An instruction with the mark of each of its forms, target by target.
+struct Covered {
+    listed: Listed,
+    forms: Vec<(Form, Vec<Mark>)>,
+}
+
+fn cover(listed: &Listed, targets: &[&Target]) -> Covered {
+    let mut forms: Vec<(Form, Vec<Mark>)> = Vec::new();
+    for (k, target) in targets.iter().enumerate() {
+        let kirin = target.name.starts_with("kirin");
+        let column = match &listed.kirin {
+            Some(own) if kirin => own,
+            _ if target.name == "a2a3" => &listed.a2a3,
+            _ => &listed.a5,
+        };
+        // The Kirins have neither bf16 nor 8-bit floats.
+        let gone = |f: &Form| kirin && ["bf16", "f8e4m3", "f8e5m2"].iter().any(|d| f.contains(d));
+        let wanted: Vec<&Form> = column.iter().filter(|f| !gone(f)).collect();
+        let have: Vec<Form> = match (lookup(listed.name), listed.otherwise) {
+            (Some(id), _) => overloads(id).flat_map(|id| there(target, id.get())).collect(),
+            (None, Some(_)) => vec!["*".to_owned()],
+            (None, None) => Vec::new(),
+        };
+        // A listing that is not about dtypes is there if the instruction is.
+        let any = wanted.iter().any(|f| *f == "*");
+        let have = if any && !have.is_empty() { vec!["*".to_owned()] } else { have };
+        for form in wanted.iter().copied().chain(&have) {
+            if !forms.iter().any(|(f, _)| f == form) {
+                forms.push((form.clone(), vec![Mark::Illegal; targets.len()]));
+            }
+        }
+        for (form, marks) in &mut forms {
+            marks[k] = Mark::of(wanted.contains(&&*form), have.contains(form));
+        }
+    }
+    forms.sort_by_key(|(f, _)| f.split([':', '>']).map(rank).collect::<Vec<_>>());
+    Covered { listed: listed.clone(), forms }
+}
+
+/// The place of a dtype among the columns.
+fn rank(dtype: &str) -> usize {
+    COLUMNS.iter().position(|d| *d == dtype).unwrap_or(COLUMNS.len())
+}
+
+const COLUMNS: [&str; 14] =
+    ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f8e4m3", "f8e5m2", "bool"];
+
+const SECTIONS: [(&str, &str); 8] = [
+    ("5.1", "Configuration and binding"),
+    ("5.2", "Element by element, tile with tile"),
+    ("5.3", "Tile with scalar"),
+    ("5.4", "Reductions and broadcasts"),
+    ("5.5", "Memory"),
+    ("5.6", "Matrix products"),
+    ("5.7", "Movement and layout"),
+    ("5.8", "Irregular"),
+];
+
+fn signs(marks: &[Mark]) -> String {
+    marks.iter().map(|m| m.sign()).collect()
+}
+
+/// `spec/coverage.md`.
+pub fn coverage_markdown() -> String {
+    let List { instructions, out: left_out } = list();
+    let targets: Vec<&Target> = Target::pto().iter().collect();
+    let all: Vec<Covered> = instructions.iter().map(|l| cover(l, &targets)).collect();
+    let mut out = String::from(HEAD);
+    let names = text::list(targets.iter().map(|t| &t.name));
+    put(&mut out, format_args!("A cell has a sign for each target, in this order: {names}.\n\n"));
+    out.push_str(SIGNS);
+    out.push_str("\n| group | works | missing | instructions with something missing |\n|---|---|---|---|\n");
+    for (section, title) in SECTIONS {
+        let group = || all.iter().filter(|c| c.listed.section == section);
+        let count = |mark| group().flat_map(|c| &c.forms).flat_map(|(_, m)| m).filter(|m| **m == mark).count();
+        let short = group().filter(|c| c.forms.iter().any(|(_, m)| m.contains(&Mark::Missing)));
+        let short: Vec<&str> = short.map(|c| c.listed.name).collect();
+        let (works, missing) = (count(Mark::Works), count(Mark::Missing));
+        put(&mut out, format_args!("| {section} {title} | {works} | {missing} | {} |\n", text::joined(short)));
+    }
+    for (section, title) in SECTIONS {
+        put(&mut out, format_args!("\n## {section} {title}\n\n"));
+        let group: Vec<&Covered> = all.iter().filter(|c| c.listed.section == section).collect();
+        by_dtype(&mut out, &group);
+        conversions(&mut out, &group);
+        by_tuple(&mut out, &group);
+    }
+    out.push_str("\n## Left out\n\n");
+    for (name, why) in left_out {
+        put(&mut out, format_args!("* {name}: {why}.\n"));
+    }
+    out
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+/// Is it a form of one dtype?
+fn is_dtype(form: &Form) -> bool {
+    !form.contains([':', '>', '*'])
+}
+
+/// The name, with a link where there is a page.
+fn name(c: &Covered) -> String {
+    match TABLE.iter().any(|r| r.name == c.listed.name) {
+        true => format!("[{0}](instructions/{0}.md)", c.listed.name),
+        false => c.listed.name.to_owned(),
+    }
+}
+
+fn by_dtype(out: &mut String, group: &[&Covered]) {
+    let rows: Vec<&&Covered> = group.iter().filter(|c| c.forms.iter().any(|(f, _)| is_dtype(f))).collect();
+    let used = |d: &&str| rows.iter().any(|c| c.forms.iter().any(|(f, _)| f == d));
+    let columns: Vec<&str> = COLUMNS.into_iter().filter(|d| used(d)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    put(out, format_args!("| | {} |\n|---|{}\n", columns.join(" | "), "---|".repeat(columns.len())));
+    for c in rows {
+        let cell = |d: &&str| {
+            let marks = c.forms.iter().find(|(f, _)| f == d).map(|(_, m)| m);
+            marks.map_or(String::new(), |m| format!("`{}`", signs(m)))
+        };
+        put(out, format_args!("| {} | {} |\n", name(c), columns.iter().map(cell).collect::<Vec<_>>().join(" | ")));
+    }
+}
+
+fn conversions(out: &mut String, group: &[&Covered]) {
+    for c in group {
+        let pairs: Vec<(&str, &str, &Vec<Mark>)> =
+            c.forms.iter().filter_map(|(f, m)| f.split_once('>').map(|(a, b)| (a, b, m))).collect();
+        if pairs.is_empty() {
+            continue;
+        }
+        let columns: Vec<&str> = COLUMNS.into_iter().filter(|d| pairs.iter().any(|(_, b, _)| b == d)).collect();
+        put(out, format_args!("\n{} from (rows) to (columns):\n\n| | {} |\n", name(c), columns.join(" | ")));
+        put(out, format_args!("|---|{}\n", "---|".repeat(columns.len())));
+        for from in COLUMNS.into_iter().filter(|d| pairs.iter().any(|(a, _, _)| a == d)) {
+            let cell = |to: &&str| {
+                let found = pairs.iter().find(|(a, b, _)| *a == from && b == to);
+                found.map_or(String::new(), |(_, _, m)| format!("`{}`", signs(m)))
+            };
+            put(out, format_args!("| {from} | {} |\n", columns.iter().map(cell).collect::<Vec<_>>().join(" | ")));
+        }
+    }
+}
+
+/// Forms of several dtypes, those with equal signs together.
+fn by_tuple(out: &mut String, group: &[&Covered]) {
+    let several = |f: &Form| f.contains(':') || f == "*";
+    let rows: Vec<&&Covered> = group.iter().filter(|c| c.forms.iter().any(|(f, _)| several(f))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("\n| | dtypes of the operands |\n|---|---|\n");
+    for c in rows {
+        let mut signed: Vec<(String, Vec<&str>)> = Vec::new();
+        for (form, marks) in c.forms.iter().filter(|(f, _)| several(f)) {
+            let signs = signs(marks);
+            match signed.iter_mut().find(|(s, _)| *s == signs) {
+                Some((_, list)) => list.push(form),
+                None => signed.push((signs, vec![form])),
+            }
+        }
+        let parts: Vec<String> = signed
+            .iter()
+            .map(|(signs, list)| match list[..] {
+                ["*"] => format!("`{signs}`"),
+                _ => format!("`{signs}` {}", list.join(", ")),
+            })
+            .collect();
+        let how = c.listed.otherwise.map_or(String::new(), |how| format!(": {how}"));
+        put(out, format_args!("| {} | {}{how} |\n", name(c), parts.join("; ")));
+    }
+}
+
+const HEAD: &str = "# Coverage\n\n\
+Which of PTO's instructions ptoc has, on which dtypes, on which targets. Generated from PTO's list (`compiler/isa/src/coverage/pto.txt`),\n\
+the instruction table and the target files (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit. What works is run by tests: each form\n\
+of a computing instruction on the results of numpy (`tests/golden/instructions.txt`), the others on both backends (`tests/it`).\n\n";
+
+const SIGNS: &str = "* `+` works\n* `.` illegal by the target's rule: a program that says it is refused; an empty cell is illegal on all of them\n\
+* `?` missing: PTO lists it and ptoc refuses it\n* `o` ptoc's own: legal here, and not in PTO's list\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NOT_YET;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_instruction_of_pto_is_listed_once() {
+        let List { instructions, out } = list();
+        let listed: Vec<&str> = instructions.iter().map(|l| l.name).chain(out.iter().map(|o| o.0)).collect();
+        let once: BTreeSet<&str> = listed.iter().copied().collect();
+        assert_eq!(once.len(), listed.len());
+        let of_pto = |r: &&Instr| r.sem != crate::Sem::Sample && crate::lookup(r.name).is_some_and(crate::is_first);
+        let known: BTreeSet<&str> =
+            TABLE.iter().filter(of_pto).map(|r| r.name).chain(NOT_YET.iter().copied()).collect();
+        let otherwise = instructions.iter().filter(|l| l.otherwise.is_some()).map(|l| l.name);
+        let known: BTreeSet<&str> = known.into_iter().chain(otherwise).collect();
+        assert_eq!(once, known);
+        for l in &instructions {
+            assert!(SECTIONS.iter().any(|(s, _)| *s == l.section), "{}", l.name);
+            for form in l.a2a3.iter().chain(&l.a5) {
+                assert!(form == "*" || form.split([':', '>']).all(|d| COLUMNS.contains(&d)), "{}: {form}", l.name);
+            }
+        }
+    }
+
+    #[test]
+    fn signs_say_what_they_mean() {
+        let a5 = Target::builtin("a5").expect("built in");
+        let a2a3 = Target::builtin("a2a3").expect("built in");
+        let entry =
+            |name: &str| cover(list().instructions.iter().find(|l| l.name == name).expect("listed"), &[a2a3, a5]);
+        let marks = |name: &str, form: &str| {
+            entry(name).forms.iter().find(|(f, _)| f == form).map_or(String::new(), |(_, m)| signs(m))
+        };
+        assert_eq!(marks("TADD", "f32"), "++");
+        assert_eq!(marks("TADD", "u8"), ".+");
+        assert_eq!(marks("TAND", "bool"), "oo");
+        assert_eq!(marks("TAND", "f32"), "");
+        assert_eq!(marks("TCVT", "bf16>f16"), ".+");
+        assert_eq!(marks("TROWARGMAX", "i32:f16"), "++");
+        assert_eq!(marks("SETHF32MODE", "*"), "??");
+        assert_eq!(marks("TSUBVIEW", "*"), "++");
+    }
+}
