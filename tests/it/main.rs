@@ -28,6 +28,7 @@ mod pim_hbm_reference;
 mod pim_language;
 mod pim_messages;
 mod pim_program;
+mod placed;
 mod plan_source;
 mod plans;
 mod products;

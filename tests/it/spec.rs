@@ -97,7 +97,8 @@ fn examples_of_instructions_run() {
             if let Err(why) = outcome {
                 wrong.push(format!("{}: {why}\n{}", row.name, example.text));
             }
-            let call = format!("{}(", row.name);
+            // As its author calls it: second forms have the name of the first.
+            let call = format!("{}(", row.name.trim_end_matches("_MASK").trim_end_matches("_VALUES"));
             if !example.text.contains(&call) {
                 wrong.push(format!("{}: its example is without it", row.name));
             }

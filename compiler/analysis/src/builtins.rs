@@ -361,6 +361,8 @@ pub enum Word {
     Round(RoundMode),
     /// `Clamp`, ... of MGATHER.
     Oob(Oob),
+    /// A choice of an instruction: `Up` of TCI, `P0101` of TGATHER, `Max` of TFILLPAD, ...
+    Choice(&'static str),
     /// `X` in a projection.
     Skip,
     /// `ND`, `DN`: PTO's orders of a tile's elements.
@@ -406,8 +408,17 @@ pub fn word(name: &str) -> Option<Word> {
         "ND" => Word::Order(Order::Nd),
         "DN" => Word::Order(Order::Dn),
         "u4" | "i4" | "f8e4m3" | "f8e5m2" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit and 8-bit float dtypes"),
-        _ => return None,
+        _ => Word::Choice(choice(name)?),
     })
+}
+
+/// The word of that name with which some instruction of the table lets choose.
+fn choice(name: &str) -> Option<&'static str> {
+    let words = ptoc_isa::TABLE.iter().flat_map(|row| row.operands).flat_map(|o| match o.kind {
+        ptoc_isa::OperandKind::Choice(words) => words,
+        _ => &[],
+    });
+    words.map(|(word, _)| *word).chain(["Max", "Min"]).find(|w| *w == name)
 }
 
 /// Words for suggestions.

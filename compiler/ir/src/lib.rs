@@ -1,5 +1,6 @@
 //! Tile IR with its text form, verifier and the reference interpreter; loop IR with its text form and verifier.
 
+pub mod cells;
 pub mod formula;
 pub mod interp;
 pub mod loops;

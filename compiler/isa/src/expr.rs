@@ -5,7 +5,7 @@
 //! Floats are computed in f32 and rounded once, by the destination. Integers are computed in their dtype, and every
 //! operation wraps.
 
-use crate::{BinOp, CmpOp, Instr, OperandKind, UnOp};
+use crate::{BinOp, CmpOp, Instr, OperandKind, Sem, UnOp};
 
 /// A node. Its type is that of its operands; both sides of an operation have one type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,6 +156,9 @@ impl Expr {
 impl Instr {
     /// The meaning as a formula.
     pub fn formula(&self) -> String {
+        if let Sem::Cells(cells) = self.sem {
+            return cells.formula(self);
+        }
         let Some(expr) = self.sem.expr() else { return self.meaning.to_owned() };
         let name = |k: usize| {
             let spec = &self.operands[k];

@@ -1,12 +1,14 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Expr, Loc, Read, Reduce, Target, To, UnOp};
+use crate::{BinOp, Cells, Expr, Loc, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
 /// mnemonic means. `d` is the destination (operand 0), `a`, `b`, `c` the sources in order, `r x c` the valid shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sem {
+    /// Every element of the destination is an element of a source that lies elsewhere, or a number.
+    Cells(&'static Cells),
     /// Binds a tile to a byte address; no data moves.
     Assign,
     /// Tile from view; d takes the view's shape.
@@ -60,6 +62,8 @@ pub enum Sem {
     MatmulBias,
     /// d[i, j] = table[idx[i, j]] element of the view read as one flat row-major list; sources: view, index tile.
     Gather,
+    /// d[idx[i, j], j] = a[i, j], row by row; the others stay; sources: a, idx, and d as it was.
+    Scatter,
     /// Samples of a map between its pixels, weighted and summed (geopim): d is 1 x c; sources are views: the map (h, w, c),
     /// the line (4), the weights (s), and offsets (s, 2), which may be absent.
     Sample,
@@ -113,6 +117,12 @@ pub enum OperandKind {
     Scalar(Option<DType>),
     /// A byte address, `index`.
     Address,
+    /// A whole number, `index`.
+    Index,
+    /// One of these words, each of which is a number; in IR that number, an `index`. Where it may be left out, the first is meant.
+    Choice(&'static [(&'static str, i64)]),
+    /// What fills the rest: a scalar of the destination's dtype, or `Zero`, `Max` or `Min`.
+    Pad,
 }
 
 /// One operand of an instruction, as the author writes it (scratch operands never appear).
@@ -167,6 +177,10 @@ pub enum ShapeRule {
     ColExpand,
     /// d is c x r, a is r x c.
     Transpose,
+    /// d keeps the valid shape that it has; the meaning says what must hold of the others.
+    Own,
+    /// d becomes valid as a whole; the meaning says what must hold of the others.
+    Whole,
     /// d is m x n, a is m x k, b is k x n, bias 1 x n; capacities must agree too.
     Matmul,
     /// d and idx have one valid shape; the view is free.
@@ -329,7 +343,13 @@ impl Instr {
     /// How it is written, as in `TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)`; what may be left out is in brackets.
     pub fn usage(&self) -> String {
         let must = self.written().len() - self.optional;
-        let name = |(k, o): (usize, &OperandSpec)| if k < must { o.name.to_owned() } else { format!("[{}]", o.name) };
+        let name = |(k, o): (usize, &OperandSpec)| {
+            let name = match o.kind {
+                OperandKind::Choice(words) => words.iter().map(|w| w.0).collect::<Vec<_>>().join(" | "),
+                _ => o.name.to_owned(),
+            };
+            if k < must { name } else { format!("[{name}]") }
+        };
         let mut parts: Vec<String> = self.written().iter().enumerate().map(name).collect();
         parts.extend(self.modes.iter().map(|m| {
             let words = m.words.join(" | ");

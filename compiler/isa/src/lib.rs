@@ -1,6 +1,7 @@
 //! The instruction table and the targets: the single description that type rules, IR, both backends, hover text and
 //! the reference pages are driven by.
 
+mod cells;
 mod coverage;
 mod expr;
 mod instr;
@@ -14,6 +15,7 @@ mod target;
 mod text;
 mod tile_type;
 
+pub use cells::{Cell, Cells, Need, Num, Test};
 pub use coverage::coverage_markdown;
 pub use expr::{Expr, Read, To};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};

@@ -1,6 +1,7 @@
 //! One instruction: operands against the table, legality on the target, shapes, emission. Both `TADD(z, x, y)` and
 //! `z = x + y` end in [`Elab::apply`].
 
+use super::cells::pads;
 use super::copies::Side;
 use super::labels::around;
 use super::tiles::Shape;
@@ -54,6 +55,7 @@ pub(crate) fn instr_for(sem: Sem) -> Option<InstrId> {
 impl Elab<'_> {
     /// `TADD(z, x, y);`
     pub fn instruction(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
+        let id = self.form(id, args);
         let instr = id.get();
         if instr.sem == Sem::Assign {
             return self.tassign(args, span);
@@ -68,7 +70,7 @@ impl Elab<'_> {
             // What is wrong with one argument does not hide what is wrong with the next.
             match (&a.name, self.expr(&a.value).unwrap_or(Val::Poison)) {
                 (n, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_))))
-                    if n.as_ref().is_none_or(|n| n.name == mode_name(w)) =>
+                    if n.as_ref().is_none_or(|n| n.name == mode_name(w)) && !pads(instr) =>
                 {
                     words.push((w, a.value.span));
                 }
@@ -84,7 +86,9 @@ impl Elab<'_> {
             // A mode that was not understood stands among the operands.
             return Err(Reported);
         }
-        if operands.len() != wanted.len() {
+        let left_out = wanted.len().saturating_sub(operands.len());
+        let choices = wanted.iter().rev().take(left_out).all(|o| matches!(o.kind, OperandKind::Choice(_)));
+        if operands.len() > wanted.len() || left_out > instr.optional || !choices {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
                 span,
@@ -135,6 +139,12 @@ impl Elab<'_> {
             let op = self.operand(id, k, v, e, &mut attrs, name_span)?;
             ops.push(op);
         }
+        // A choice that is left out is the first.
+        for spec in &wanted[wanted.len() - left_out..] {
+            if let OperandKind::Choice([(_, first), ..]) = spec.kind {
+                ops.push(Opnd::Scalar(Val::Int((*first).into()), span));
+            }
+        }
         if failed {
             if let Some(dst) = ops.first().filter(|_| !first_failed && instr.operands[0].role == Role::Dst) {
                 let dst = dst.clone();
@@ -169,6 +179,16 @@ impl Elab<'_> {
             (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
                 Ok(Opnd::Scalar(v, e.span))
             }
+            (OperandKind::Index, v @ (Val::Scalar(_) | Val::Int(_))) => Ok(Opnd::Scalar(v, e.span)),
+            (OperandKind::Pad, v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_))) => Ok(Opnd::Scalar(v, e.span)),
+            (
+                OperandKind::Pad,
+                Val::Word(w @ (Word::Oob(ptoc_isa::Oob::Zero) | Word::Choice("Max" | "Min") | Word::Inf)),
+            ) => Ok(Opnd::Scalar(Val::Word(w), e.span)),
+            (OperandKind::Choice(words), Val::Word(Word::Choice(w))) if words.iter().any(|(name, _)| *name == w) => {
+                let n = words.iter().find(|(name, _)| *name == w).map_or(0, |(_, n)| *n);
+                Ok(Opnd::Scalar(Val::Int(n.into()), e.span))
+            }
             (OperandKind::Scalar(_), Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
             // PTO's TDIVS takes its scalar on either side.
             (OperandKind::Tile(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_)))
@@ -179,11 +199,20 @@ impl Elab<'_> {
             }
             (OperandKind::Scalar(_), Val::Tile(t)) if attrs.reversed => Ok(Opnd::Tile(t, e.span)),
             (kind, other) => {
+                let choices;
                 let want = match kind {
                     OperandKind::Tile(_) => "a tile",
                     OperandKind::View => "a window of a tensor",
                     OperandKind::Scalar(_) => "a scalar",
                     OperandKind::Address => "an address",
+                    OperandKind::Index => "an index",
+                    OperandKind::Pad => "a scalar, `Zero`, `Max` or `Min`",
+                    OperandKind::Choice(words) => {
+                        let (last, rest) = words.split_last().map_or(("", &[][..]), |(l, r)| (l.0, r));
+                        let rest: Vec<String> = rest.iter().map(|w| format!("`{}`", w.0)).collect();
+                        choices = format!("{} or `{last}`", rest.join(", "));
+                        &choices
+                    }
                 };
                 let message =
                     format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
@@ -313,7 +342,7 @@ impl Elab<'_> {
         let scalar_ty = tiles.clone().find_map(|o| o.tile().map(|t| Ty::D(t.ty.dtype)));
         let fixed = instr.operands.iter().find_map(|o| if let OperandKind::Scalar(d) = o.kind { d } else { None });
         let scalar_ty = fixed.map(Ty::D).or(scalar_ty);
-        for (op, shape) in ops.iter().zip(&shapes) {
+        for (k, (op, shape)) in ops.iter().zip(&shapes).enumerate() {
             out.push(match op {
                 Opnd::Tile(t, _) => Operand::Tile(self.tile_ref(t, shape.expect("tiles have shapes"))),
                 Opnd::View(v, _) => {
@@ -323,11 +352,20 @@ impl Elab<'_> {
                     }
                     Operand::View(r)
                 }
-                Opnd::Scalar(v, at) => {
-                    let ty = scalar_ty.expect("an instruction with a scalar has a tile");
-                    Operand::Scalar(self.scalar_of(v, ty, *at)?)
-                }
+                Opnd::Scalar(v, at) => match instr.operands[k].kind {
+                    OperandKind::Index | OperandKind::Choice(_) => {
+                        Operand::Scalar(self.scalar_of(v, Ty::Index, *at)?)
+                    }
+                    OperandKind::Pad => Operand::Scalar(self.filling(v, ops[0].dtype().ok_or(Reported)?, *at)?),
+                    _ => {
+                        let ty = scalar_ty.expect("an instruction with a scalar has a tile");
+                        Operand::Scalar(self.scalar_of(v, ty, *at)?)
+                    }
+                },
             });
+        }
+        if let Sem::Cells(cells) = instr.sem {
+            self.demands(id, cells, &out, span)?;
         }
         if matches!(instr.sem, Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias) {
             whole_capacities(&ops, &mut out);
@@ -618,6 +656,24 @@ impl Elab<'_> {
             }
             ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
             ShapeRule::Matmul => Some(self.matmul_shapes(instr.sem, ops, &mut shapes, span)?),
+            ShapeRule::Own => match &ops[0] {
+                Opnd::Tile(t, at) => {
+                    let own = self.valid_of(t, *at)?;
+                    if instr.sem == Sem::Scatter {
+                        let (a, b) = (source(1, &shapes)?, source(2, &shapes)?);
+                        self.same_shape(a, b, span, Some((ops[1].span(), ops[2].span())))?;
+                        self.same_length(own.1, a.1, "columns", span, Some((*at, ops[1].span())))?;
+                        shapes[1] = Some((a.0, own.1));
+                        shapes[2] = shapes[1];
+                    }
+                    Some(own)
+                }
+                _ => None,
+            },
+            ShapeRule::Whole => match &ops[0] {
+                Opnd::Tile(t, _) => Some((self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)))),
+                _ => None,
+            },
             // `Elab::sample` has its own way.
             ShapeRule::Sample => return Err(Reported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),

@@ -7,6 +7,7 @@ mod absent;
 mod asserts;
 mod assign;
 mod calls;
+mod cells;
 mod conditions;
 mod consts;
 mod control;

@@ -662,9 +662,9 @@ impl<'a> Elab<'a> {
     }
 }
 
-/// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types.
+/// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types, `Up` in TCI.
 fn is_word(n: &Name) -> bool {
-    crate::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_)))
+    crate::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_) | Word::Choice(_)))
 }
 
 /// The tensors that TSTORE writes in `b`.

@@ -68,9 +68,11 @@ impl<'k> Machine<'k, '_> {
             }
             (_, [Operand::Tile(d), sources @ ..]) => {
                 let dtype = self.k.tiles[d.tile].ty.dtype;
-                let result = match row.sem.expr() {
-                    Some(expr) => self.formula(&expr, inst, dtype)?,
-                    None => self.compute(row.sem, inst, dtype, sources)?,
+                let result = match (row.sem, row.sem.expr()) {
+                    (Sem::Scatter, _) => self.scatter(inst)?,
+                    (Sem::Cells(cells), _) => self.cells(cells, inst, dtype)?,
+                    (_, Some(expr)) => self.formula(&expr, inst, dtype)?,
+                    (sem, None) => self.compute(sem, inst, dtype, sources)?,
                 };
                 let w = self.window(d)?;
                 if (result.rows, result.cols) != (w.rows, w.cols) {
@@ -209,7 +211,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// The valid part of a tile operand.
-    fn take(&mut self, t: &TileRef) -> Step<Matrix> {
+    pub(super) fn take(&mut self, t: &TileRef) -> Step<Matrix> {
         let w = self.window(t)?;
         self.spend((w.rows * w.cols) as u64)?;
         let mut bits = Vec::with_capacity(w.rows * w.cols);

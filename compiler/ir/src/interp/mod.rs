@@ -17,6 +17,7 @@
 //!
 //! *Numbers* are those of [`crate::scalar`] and of the `exec` module; nothing here rounds on its own.
 
+mod cells;
 mod copy;
 mod exec;
 mod inst;

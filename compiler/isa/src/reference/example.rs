@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
     let body = match row.sem {
         Sem::Sample => return None,
+        Sem::Cells(cells) => cells.example,
         Sem::Assign => {
             "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
@@ -20,6 +21,9 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         }
         Sem::Gather => {
             "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
+        }
+        Sem::Scatter => {
+            "a: in f32[M, N], result: out f32[M, N]|let dst = tile Vec<f32, i, j>;|TEXPANDS(dst, 0.0);|let a = Vec(a.tile(i, j));|let rows = tile Vec<i32, i, j>;|TEXPANDS(rows, 0);|TSCATTER(dst, a, rows);|TSTORE(result.tile(i, j), dst);"
         }
         Sem::Matmul => {
             "a: in f16[M, 32], b: in f16[32, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);"

@@ -3,7 +3,7 @@
 use super::example::example;
 use super::{error_bound, put};
 use crate::{
-    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
+    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
     math, pipe_of, text,
 };
 use ptoc_tensor::DType;
@@ -24,7 +24,7 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
     for m in row.modes {
         put(&mut out, format_args!("* {}: {}.\n", text::either(m.words.iter().map(|w| format!("`{w}`"))), m.doc));
     }
-    put(&mut out, format_args!("* Shapes: {}.\n", shape(row.shape)));
+    put(&mut out, format_args!("* Shapes: {}.\n", shape(row)));
     dtypes(&mut out, row);
     put(&mut out, format_args!("* Pipe: {}.\n", pipe(row)));
     if let Some(wanted) = scratch(row.scratch) {
@@ -99,6 +99,9 @@ fn operand_list(row: &Instr) -> String {
             OperandKind::Scalar(None) => "a scalar of the same dtype".to_string(),
             OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
             OperandKind::Address => "a byte address".to_string(),
+            OperandKind::Index => "an index".to_string(),
+            OperandKind::Choice(words) => text::either(words.iter().map(|(w, n)| format!("`{w}` ({n})"))),
+            OperandKind::Pad => "a scalar of the same dtype, `Zero`, `Max` or `Min`".to_string(),
         };
         format!("`{}` {what}", o.name)
     };
@@ -109,8 +112,28 @@ fn operand_list(row: &Instr) -> String {
     list.join(", ")
 }
 
-fn shape(rule: ShapeRule) -> &'static str {
+fn shape(row: &Instr) -> String {
+    let own = match row.shape {
+        ShapeRule::Own => Some("`dst` keeps its valid shape"),
+        ShapeRule::Whole => Some("`dst` becomes valid as a whole"),
+        _ => None,
+    };
+    match own {
+        Some(own) => {
+            let demands = if let Sem::Cells(cells) = row.sem { cells.demands(row) } else { Vec::new() };
+            std::iter::once(own.to_owned())
+                .chain(demands.iter().map(|d| format!("`{d}`")))
+                .collect::<Vec<_>>()
+                .join("; ")
+        }
+        None => fixed_shape(row.shape).to_owned(),
+    }
+}
+
+fn fixed_shape(rule: ShapeRule) -> &'static str {
     match rule {
+        // `shape` has said it.
+        ShapeRule::Own | ShapeRule::Whole => "",
         ShapeRule::Free => "none",
         ShapeRule::Same => "one valid shape for all",
         ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",

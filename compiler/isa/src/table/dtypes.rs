@@ -127,3 +127,66 @@ pub(super) const COL_ARGS_A5: &[&[DType]] = &[
     &[I32, F32],
     &[U32, F32],
 ];
+
+/// TCI.
+pub(super) const RAMPS: &[DType] = &[I16, U16, I32, U32];
+/// TGATHER on A2A3: result, source, index.
+pub(super) const GATHERS: &[&[DType]] = &[
+    &[I16, I16, I32],
+    &[U16, U16, I32],
+    &[I32, I32, I32],
+    &[U32, U32, I32],
+    &[F16, F16, I32],
+    &[BF16, BF16, I32],
+    &[F32, F32, I32],
+];
+/// TGATHER on A5.
+pub(super) const GATHERS_A5: &[&[DType]] = &[
+    &[I16, I16, I32],
+    &[U16, U16, I32],
+    &[I32, I32, I32],
+    &[U32, U32, I32],
+    &[F16, F16, I32],
+    &[BF16, BF16, I32],
+    &[F32, F32, I32],
+    &[I16, I16, U32],
+    &[U16, U16, U32],
+    &[I32, I32, U32],
+    &[U32, U32, U32],
+    &[F16, F16, U32],
+    &[BF16, BF16, U32],
+    &[F32, F32, U32],
+];
+/// TGATHERB: result, source, byte offsets.
+pub(super) const GATHERS_U32: &[&[DType]] = &[
+    &[I8, I8, U32],
+    &[U8, U8, U32],
+    &[I16, I16, U32],
+    &[U16, U16, U32],
+    &[I32, I32, U32],
+    &[U32, U32, U32],
+    &[F16, F16, U32],
+    &[BF16, BF16, U32],
+    &[F32, F32, U32],
+];
+/// TSCATTER: destination, source, rows; those are as wide as the elements, and two bytes at least.
+pub(super) const SCATTERS: &[&[DType]] = &[
+    &[I8, I8, I16],
+    &[I8, I8, U16],
+    &[U8, U8, I16],
+    &[U8, U8, U16],
+    &[I16, I16, I16],
+    &[I16, I16, U16],
+    &[U16, U16, I16],
+    &[U16, U16, U16],
+    &[I32, I32, I32],
+    &[I32, I32, U32],
+    &[U32, U32, I32],
+    &[U32, U32, U32],
+    &[F16, F16, I16],
+    &[F16, F16, U16],
+    &[BF16, BF16, I16],
+    &[BF16, BF16, U16],
+    &[F32, F32, I32],
+    &[F32, F32, U32],
+];

@@ -6,6 +6,7 @@ mod formulas;
 mod matrix;
 mod memory;
 mod names;
+mod places;
 mod reduce;
 mod unit;
 
@@ -16,7 +17,8 @@ use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 6] = [memory::ROWS, elementwise::ROWS, formulas::ROWS, reduce::ROWS, matrix::ROWS, unit::ROWS];
+const GROUPS: [&[Instr]; 7] =
+    [memory::ROWS, elementwise::ROWS, formulas::ROWS, reduce::ROWS, places::ROWS, matrix::ROWS, unit::ROWS];
 
 static ROWS: [Instr; row_count()] = {
     let mut rows = [memory::ROWS[0]; row_count()];
@@ -48,16 +50,18 @@ pub fn lookup(name: &str) -> Option<InstrId> {
     Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
 }
 
-/// The rows that the author calls by the name of this one: itself and, where PTO has a second form with a destination for
-/// the values too, the row called `NAME_VALUES`.
+/// What follows the name of a second form: one with a destination for the values too, one by a pattern of columns.
+const FORMS: [&str; 2] = ["_VALUES", "_MASK"];
+
+/// The rows that the author calls by the name of this one: itself and, where PTO has a second form, that (`NAME_VALUES`,
+/// `NAME_MASK`).
 pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
-    let with_values = lookup(&format!("{}_VALUES", id.get().name));
-    std::iter::once(id).chain(with_values)
+    std::iter::once(id).chain(FORMS.into_iter().filter_map(move |form| lookup(&format!("{}{form}", id.get().name))))
 }
 
 /// Is it a row that an author names, not the second form of another one?
 pub fn is_first(id: InstrId) -> bool {
-    id.get().name.strip_suffix("_VALUES").and_then(lookup).is_none()
+    FORMS.iter().all(|form| id.get().name.strip_suffix(form).and_then(lookup).is_none())
 }
 
 impl InstrId {

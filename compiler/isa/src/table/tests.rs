@@ -11,7 +11,7 @@ fn names_are_unique_and_lookup_finds_each() {
         assert_eq!(lookup(row.name), Some(id));
         assert!(!NOT_YET.contains(&row.name), "{} is there", row.name);
     }
-    assert_eq!(lookup("TSORT32"), None);
+    assert_eq!(lookup("TPREFETCH_ASYNC"), None);
     assert!(NOT_YET.is_sorted());
 }
 
@@ -49,6 +49,9 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         Sem::MatmulAcc | Sem::MatmulBias => (4, ShapeRule::Matmul),
         Sem::Gather => (3, ShapeRule::Gather),
         Sem::Sample => (5, ShapeRule::Sample),
+        // `cells_agree_with_their_operands` looks at these.
+        Sem::Cells(_) => (row.operands.len(), row.shape),
+        Sem::Scatter => (4, ShapeRule::Own),
     }
 }
 
@@ -89,7 +92,11 @@ fn operands_agree_with_meaning() {
         let has = |kind: OperandKind| row.operands.iter().any(|o| o.kind == kind);
         let scalars = row.operands.iter().filter(|o| matches!(o.kind, OperandKind::Scalar(_))).count();
         let named = matches!(row.sem, Sem::BinaryScalar(_) | Sem::Expand);
-        assert!(scalars == usize::from(named) || (scalars <= 1 && matches!(row.sem, Sem::Map(_))), "{}", row.name);
+        assert!(
+            scalars == usize::from(named) || (scalars <= 1 && matches!(row.sem, Sem::Map(_) | Sem::Cells(_))),
+            "{}",
+            row.name
+        );
         assert_eq!(row.updates, row.operands.last().is_some_and(|o| o.name == "old"), "{}", row.name);
         if let Some(expr) = row.sem.expr() {
             // What is an expression is printed from it, and every source takes part.
@@ -138,6 +145,7 @@ fn every_meaning_is_an_instruction_once() {
         Sem::MatmulAcc,
         Sem::MatmulBias,
         Sem::Gather,
+        Sem::Scatter,
         Sem::Sample,
     ];
     use BinOp::*;
@@ -154,15 +162,15 @@ fn every_meaning_is_an_instruction_once() {
     for sem in &all {
         assert_eq!(TABLE.iter().filter(|i| i.sem == *sem).count(), 1, "{sem:?}");
     }
-    let expressions = TABLE.iter().filter(|i| matches!(i.sem, Sem::Map(_)));
+    let expressions = TABLE.iter().filter(|i| matches!(i.sem, Sem::Map(_) | Sem::Cells(_)));
     assert_eq!(TABLE.len(), all.len() + expressions.count());
 }
 
 #[test]
 fn names_that_are_not_there() {
     assert_eq!(find("TADD"), Lookup::Found(lookup("TADD").unwrap()));
-    assert_eq!(find("TSORT32"), Lookup::NotYet("TSORT32"));
-    assert_eq!(find("tsort32"), Lookup::NotYet("TSORT32"));
+    assert_eq!(find("TPREFETCH_ASYNC"), Lookup::NotYet("TPREFETCH_ASYNC"));
+    assert_eq!(find("tprefetch_async"), Lookup::NotYet("TPREFETCH_ASYNC"));
     assert_eq!(find("TMATMULL"), Lookup::Unknown { nearest: vec!["TMATMUL"] });
     let Lookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
     assert_eq!(nearest[0], "TADD");
@@ -191,4 +199,75 @@ fn scratch_and_overlap_of_single_rows() {
     assert_eq!(scratch("TPRELU", "a2a3"), Some((U8, 16, 32)));
     assert_eq!(scratch("TREM", "a2a3"), Some((F32, 1, 104)));
     assert_eq!(scratch("TREM", "a5"), None);
+}
+
+/// Which operands an expression names, and as what.
+fn named_in(cells: &crate::Cells) -> Vec<(usize, &'static str)> {
+    use crate::{Cell, Num, Test};
+    fn num(n: &Num, out: &mut Vec<(usize, &'static str)>) {
+        match n {
+            Num::Rows(k) | Num::Cols(k) | Num::Width(k) | Num::Size(k) => out.push((*k, "shape")),
+            Num::Arg(k) => out.push((*k, "scalar")),
+            Num::At(k, r, c) => {
+                out.push((*k, "tile"));
+                num(r, out);
+                num(c, out);
+            }
+            Num::Bin(_, a, b) => {
+                num(a, out);
+                num(b, out);
+            }
+            Num::Row | Num::Col | Num::Is(_) => {}
+        }
+    }
+    fn test(t: &Test, out: &mut Vec<(usize, &'static str)>) {
+        match t {
+            Test::Cmp(_, a, b) => {
+                num(a, out);
+                num(b, out);
+            }
+            Test::And(a, b) => {
+                test(a, out);
+                test(b, out);
+            }
+        }
+    }
+    fn cell(c: &Cell, out: &mut Vec<(usize, &'static str)>) {
+        match c {
+            Cell::At(k, r, c) => num(&Num::At(*k, r, c), out),
+            Cell::Scalar(k) => out.push((*k, "scalar")),
+            Cell::Of(n) => num(n, out),
+            Cell::Is(_) => {}
+            Cell::If(t, a, b) => {
+                test(t, out);
+                cell(a, out);
+                cell(b, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    cell(&cells.value, &mut out);
+    for need in cells.needs {
+        assert!(!need.left.looks() && !need.right.looks(), "{}", need.what);
+        num(&need.left, &mut out);
+        num(&need.right, &mut out);
+    }
+    out
+}
+
+#[test]
+fn cells_agree_with_their_operands() {
+    for row in TABLE {
+        let Sem::Cells(cells) = row.sem else { continue };
+        let named = named_in(cells);
+        for (k, what) in &named {
+            let kind = row.operands[*k].kind;
+            let tile = matches!(kind, OperandKind::Tile(_));
+            assert_eq!(tile, *what != "scalar", "{}: operand {k}", row.name);
+        }
+        for k in 1..row.operands.len() {
+            assert!(named.iter().any(|(n, _)| *n == k), "{}: {}", row.name, row.operands[k].name);
+        }
+        assert!(matches!(row.shape, ShapeRule::Own | ShapeRule::Whole), "{}", row.name);
+    }
 }

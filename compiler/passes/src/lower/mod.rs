@@ -6,6 +6,7 @@
 //! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become loops
 //! in an order of the lowering's own (`nest`).
 
+mod cells;
 mod chains;
 mod code;
 mod contract;

@@ -4,7 +4,7 @@ use super::Verifier;
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{AtomicOp, BinOp, Instr, InstrId, Loc, OperandKind, Reduce, Role, Sem, ShapeRule};
+use ptoc_isa::{AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Reduce, Role, Sem, ShapeRule};
 use ptoc_tensor::DType;
 
 /// Does the atomic exist on elements of this type?
@@ -103,12 +103,18 @@ impl Verifier<'_> {
                 (OperandKind::Scalar(_), Operand::Scalar(v)) => {
                     self.used(*v);
                 }
+                (OperandKind::Pad, Operand::Scalar(v)) => {
+                    self.used(*v);
+                }
                 (OperandKind::Address, Operand::Scalar(v)) => self.expect(*v, Ty::Index, "an address"),
+                (OperandKind::Index | OperandKind::Choice(_), Operand::Scalar(v)) => {
+                    self.expect(*v, Ty::Index, "an index");
+                }
                 (kind, _) => {
                     let kind = match kind {
                         OperandKind::Tile(_) => "a tile",
                         OperandKind::View => "a view",
-                        OperandKind::Scalar(_) | OperandKind::Address => "a scalar",
+                        _ => "a scalar",
                     };
                     self.error(codes::IR_OPERANDS, format!("`{}` of {} is {kind}", spec.name, row.name));
                 }
@@ -137,9 +143,16 @@ impl Verifier<'_> {
         let at = |o: &Operand, loc| matches!(o, Operand::Tile(t) if self.k.tiles[t.tile].ty.loc == loc);
         let ok = match row.sem {
             Sem::Assign => true,
+            Sem::Cells(cells) => self.cells_fit(&cells.value, d, &types),
             sem if sem.expr().is_some() => true,
             Sem::RowArg(_) | Sem::ColArg(_) => matches!(d, DType::I32 | DType::U32) && rest[0] != Ty::BOOL,
             Sem::Sample => d == DType::F32 && all(rest, DType::F16),
+            Sem::Scatter => {
+                rest[0] == Ty::D(d)
+                    && matches!(rest[1], Ty::D(i) if i.is_int())
+                    && rest[2] == Ty::D(d)
+                    && d != DType::Bool
+            }
             Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
                 rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
@@ -183,6 +196,20 @@ impl Verifier<'_> {
         }
     }
 
+    /// Are elements copied from operands of the destination's dtype, and looked up in operands of integers?
+    fn cells_fit(&self, cell: &Cell, d: DType, types: &[Ty]) -> bool {
+        let integer = |k: usize| matches!(types.get(k), Some(Ty::D(d)) if d.is_int());
+        let looked = |n: &Num| n.first_look().is_none_or(|(k, ..)| integer(k));
+        d != DType::Bool
+            && match cell {
+                Cell::At(k, r, c) => types.get(*k) == Some(&Ty::D(d)) && looked(r) && looked(c),
+                Cell::Scalar(k) => types.get(*k) == Some(&Ty::D(d)),
+                Cell::Is(_) => true,
+                Cell::Of(_) => d.is_int() && types[1..].iter().all(|t| *t == Ty::Index || *t == Ty::D(d)),
+                Cell::If(_, a, b) => self.cells_fit(a, d, types) && self.cells_fit(b, d, types),
+            }
+    }
+
     fn shapes(&mut self, row: &Instr, operands: &[Operand]) {
         // Valid shape of each operand that has one.
         let shape = |o: &Operand| match o {
@@ -197,7 +224,9 @@ impl Verifier<'_> {
         let last = shapes[shapes.len() - 1];
         let middle = &shapes[1..shapes.len().max(2) - 1];
         let ok = match row.shape {
-            ShapeRule::Free => true,
+            // What the meaning demands, elaboration has checked or made into checks; the interpreter holds to it.
+            ShapeRule::Own if row.sem == Sem::Scatter => equal(shapes[1], shapes[2]) && self.same(d.1, shapes[1].1),
+            ShapeRule::Free | ShapeRule::Own | ShapeRule::Whole => true,
             ShapeRule::Same => shapes.iter().all(|&s| equal(d, s)),
             ShapeRule::RowReduce => self.same(d.0, last.0) && one(d.1),
             ShapeRule::ColReduce => self.same(d.1, last.1) && one(d.0),

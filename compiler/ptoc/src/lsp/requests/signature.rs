@@ -114,6 +114,9 @@ fn instruction(context: Context<'_>, i: &Instr) -> Signature {
             OperandKind::Scalar(None) => "a scalar".to_owned(),
             OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
             OperandKind::Address => "a byte address".to_owned(),
+            OperandKind::Index => "an index".to_owned(),
+            OperandKind::Choice(words) => words.iter().map(|w| w.0).collect::<Vec<_>>().join(" or "),
+            OperandKind::Pad => "a scalar, Zero, Max or Min".to_owned(),
         };
         let role = match o.role {
             Role::Dst if i.updates => "read and written",

@@ -1,0 +1,103 @@
+//! Instructions that put elements elsewhere: forms of one name, what fills the rest, and what they demand of shapes and indices.
+
+use super::{Elab, R};
+use crate::builtins::Word;
+use crate::value::Val;
+use ptoc_diagnostics::{Span, codes};
+use ptoc_ir::tile::{Const, Operand, Ty, Value};
+use ptoc_isa::{BinOp, Cells, CmpOp, Instr, InstrId, Num, Oob, OperandKind};
+use ptoc_syntax::ast::{Arg, ExprKind};
+use ptoc_tensor::DType;
+
+/// Does the instruction take a padding value?
+pub(super) fn pads(instr: &Instr) -> bool {
+    instr.operands.iter().any(|o| o.kind == OperandKind::Pad)
+}
+
+impl Elab<'_> {
+    /// TGATHER and TSCATTER have two forms under one name: by a tile of indices, and by a pattern of columns.
+    pub(super) fn form(&self, id: InstrId, args: &[Arg]) -> InstrId {
+        let Some(by_pattern) = ptoc_isa::lookup(&format!("{}_MASK", id.get().name)) else { return id };
+        let choices = by_pattern.get().operands.iter().flat_map(|o| match o.kind {
+            OperandKind::Choice(words) => words,
+            _ => &[],
+        });
+        let words: Vec<&str> = choices.map(|(word, _)| *word).collect();
+        let pattern = |a: &Arg| matches!(&*a.value.kind, ExprKind::Name(n) if words.contains(&n.as_str()));
+        if args.iter().any(pattern) { by_pattern } else { id }
+    }
+
+    /// What fills the rest of a tile of this dtype.
+    pub(super) fn filling(&mut self, v: &Val, dtype: DType, span: Span) -> R<Value> {
+        let ty = Ty::D(dtype);
+        let (low, high) = ptoc_tensor::scalar::integer_range(dtype).unwrap_or((0, 0));
+        let v = match v {
+            Val::Word(Word::Oob(Oob::Zero)) => Val::Int(0),
+            Val::Word(Word::Inf) => Val::Float(f64::INFINITY),
+            Val::Word(Word::Choice(word)) => {
+                // The element that no largest (smallest) one is beyond.
+                let up = *word == "Max";
+                if dtype.is_float() {
+                    Val::Float(if up { f64::INFINITY } else { f64::NEG_INFINITY })
+                } else {
+                    let bits = ptoc_ir::scalar::from_int(ty, if up { high } else { low });
+                    return Ok(self.constant(Const { ty, bits }));
+                }
+            }
+            other => other.clone(),
+        };
+        self.scalar_of(&v, ty, span)
+    }
+
+    /// What the meaning demands: proved, refuted here, or checked at run time.
+    pub(super) fn demands(&mut self, id: InstrId, cells: &Cells, operands: &[Operand], span: Span) -> R<()> {
+        for need in cells.needs {
+            let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
+            // As the author calls it.
+            let message = format!("{}: {}", id.get().name.trim_end_matches("_MASK"), need.what);
+            match need.op {
+                CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
+                CmpOp::Eq => self.check_equal(a, b, message, span)?,
+                _ => self.require_le(a, b, codes::SHAPES_DIFFER, message, span)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn demanded(&mut self, n: &Num, operands: &[Operand], span: Span) -> Value {
+        let shape = |k: usize| match &operands[k] {
+            Operand::Tile(t) => Some(t.valid),
+            _ => None,
+        };
+        match *n {
+            Num::Is(n) => self.idx(n),
+            Num::Rows(k) => shape(k).map_or_else(|| self.idx(1), |s| s.0),
+            Num::Cols(k) => shape(k).map_or_else(|| self.idx(1), |s| s.1),
+            Num::Width(k) => match &operands[k] {
+                Operand::Tile(t) => self.idx(i64::from(t.cols)),
+                _ => self.idx(1),
+            },
+            Num::Arg(k) => match operands[k] {
+                Operand::Scalar(v) => v,
+                _ => self.idx(0),
+            },
+            Num::Bin(op, a, b) => {
+                let (a, b) = (self.demanded(a, operands, span), self.demanded(b, operands, span));
+                self.folded(op, a, b, span)
+            }
+            // What a demand does not speak of (the table's tests).
+            Num::Row | Num::Col | Num::Size(_) | Num::At(..) => self.idx(0),
+        }
+    }
+
+    /// `a op b`; of constants a constant.
+    fn folded(&mut self, op: BinOp, a: Value, b: Value, span: Span) -> Value {
+        match (self.const_index(a), self.const_index(b)) {
+            (Some(x), Some(y)) => {
+                let bits = ptoc_ir::scalar::binary(op, Ty::Index, x as u64, y as u64).unwrap_or(0);
+                self.idx(bits as i64)
+            }
+            _ => self.bin(op, a, b, span),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Instructions that put elements elsewhere: each is a [`Cells`], which is all that there is to say.
+
+use super::dtypes::*;
+use super::{VEC, dst, src};
+use crate::BinOp::{Add, And, Div, Mul, Rem, Shr, Sub};
+use crate::{
+    BinOp, Cell, Cells, CmpOp, DTypeRule, Instr, Need, Num, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem,
+    ShapeRule, Test,
+};
+use ptoc_tensor::DType;
+
+const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
+    OperandSpec { name, role: Role::Src, kind }
+}
+
+const PAD: OperandSpec = operand("pad", OperandKind::Pad);
+const AT_ROW: OperandSpec = operand("row", OperandKind::Index);
+const AT_COL: OperandSpec = operand("col", OperandKind::Index);
+/// Which columns: step and first one, as `first << 3 | step`.
+const PATTERN: OperandSpec = operand(
+    "pattern",
+    OperandKind::Choice(&[
+        ("P0101", 2),
+        ("P1010", 1 << 3 | 2),
+        ("P0001", 4),
+        ("P0010", 1 << 3 | 4),
+        ("P0100", 2 << 3 | 4),
+        ("P1000", 3 << 3 | 4),
+        ("P1111", 1),
+    ]),
+);
+
+const fn row(name: &'static str, operands: &'static [OperandSpec], cells: &'static Cells) -> Instr {
+    Instr {
+        name,
+        sem: Sem::Cells(cells),
+        operands,
+        optional: 0,
+        modes: &[],
+        scalar_first: false,
+        shape: ShapeRule::Own,
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        pipe: PipeRule::V,
+        scratch: Scratch::None,
+        in_place: false,
+        updates: false,
+        doc: "",
+        meaning: "",
+        source: "pto_isa 5.7",
+    }
+}
+
+const fn eq(left: Num, right: Num, what: &'static str) -> Need {
+    Need { left, op: CmpOp::Eq, right, what }
+}
+
+const fn le(left: Num, right: Num, what: &'static str) -> Need {
+    Need { left, op: CmpOp::Le, right, what }
+}
+
+const I: &Num = &Num::Row;
+const J: &Num = &Num::Col;
+const ZERO: Num = Num::Is(0);
+
+const fn num(op: BinOp, a: &'static Num, b: &'static Num) -> Num {
+    Num::Bin(op, a, b)
+}
+
+const fn lt(a: &'static Num, b: &'static Num) -> Test {
+    Test::Cmp(CmpOp::Lt, a, b)
+}
+
+/// The source, and the pad where it ends.
+const PADDED: &Cells = &Cells {
+    value: Cell::If(&Test::And(&lt(I, &Num::Rows(1)), &lt(J, &Num::Cols(1))), &Cell::At(1, I, J), &Cell::Scalar(2)),
+    needs: &[
+        le(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        le(Num::Cols(1), Num::Cols(0), "the source has {0} valid columns, the destination {1}"),
+    ],
+    example: "a: in f32[M, N], result: out f32[CB, M]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, i, 64>;|\
+              TFILLPAD(dst, a, Zero);|let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|\
+              TSTORE(col(result[j.index, _]).tile(i, _), sums);",
+};
+const PADDED_IN_PLACE: &Cells = &Cells {
+    example: "a: in f32[M, N], result: out f32[CB, M]|let dst = Vec(a.tile(i, j));|TFILLPAD_INPLACE(dst, dst, Zero);|\
+              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums.valid(i.len, 1));",
+    ..*PADDED
+};
+const PADDED_LARGER: &Cells = &Cells {
+    example: "a: in f32[M, N], result: out f32[CB, M]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, i, 128>;|\
+              TFILLPAD_EXPAND(dst, a, Zero);|let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|\
+              TSTORE(col(result[j.index, _]).tile(i, _), sums);",
+    ..*PADDED
+};
+const PADDING: &[OperandSpec] = &[dst(VEC), src("a", VEC), PAD];
+
+/// Operands 2 and 3 say where operand 1 has element (0, 0).
+const WINDOW: &Cells = &Cells {
+    value: Cell::At(1, &num(Add, I, &Num::Arg(2)), &num(Add, J, &Num::Arg(3))),
+    needs: &[
+        le(ZERO, Num::Arg(2), "row {1} is before row {0}"),
+        le(ZERO, Num::Arg(3), "column {1} is before column {0}"),
+        le(num(Add, &Num::Arg(2), &Num::Rows(0)), Num::Rows(1), "the window ends at row {0}, the source at row {1}"),
+        le(
+            num(Add, &Num::Arg(3), &Num::Cols(0)),
+            Num::Cols(1),
+            "the window ends at column {0}, the source at column {1}",
+        ),
+    ],
+    example: "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, 1, j>;|\
+              TEXTRACT(dst, a, i.len - 1, 0);|TSTORE(result[i.index, _].tile(j), dst);",
+};
+
+const INSERTED_ROW: &Num = &num(Sub, I, &Num::Arg(2));
+const INSERTED_COL: &Num = &num(Sub, J, &Num::Arg(3));
+/// Operand 4 is the destination as it was.
+const INSERTED: &Cells = &Cells {
+    value: Cell::If(
+        &Test::And(
+            &Test::And(&Test::Cmp(CmpOp::Ge, I, &Num::Arg(2)), &lt(INSERTED_ROW, &Num::Rows(1))),
+            &Test::And(&Test::Cmp(CmpOp::Ge, J, &Num::Arg(3)), &lt(INSERTED_COL, &Num::Cols(1))),
+        ),
+        &Cell::At(1, INSERTED_ROW, INSERTED_COL),
+        &Cell::At(4, I, J),
+    ),
+    needs: &[
+        le(ZERO, Num::Arg(2), "row {1} is before row {0}"),
+        le(ZERO, Num::Arg(3), "column {1} is before column {0}"),
+        le(
+            num(Add, &Num::Arg(2), &Num::Rows(1)),
+            Num::Rows(0),
+            "the source ends at row {0}, the destination at row {1}",
+        ),
+        le(
+            num(Add, &Num::Arg(3), &Num::Cols(1)),
+            Num::Cols(0),
+            "the source ends at column {0}, the destination at column {1}",
+        ),
+    ],
+    example: "x: in f32[M, N], a: in f32[N], result: out f32[M, N]|let dst = Vec(x.tile(i, j));|\
+              let a = Vec(a.tile(j));|TINSERT(dst, a, i.len - 1, 0);|TSTORE(result.tile(i, j), dst);",
+};
+
+const JOINED: &Cells = &Cells {
+    value: Cell::If(&lt(J, &Num::Cols(1)), &Cell::At(1, I, J), &Cell::At(2, I, &num(Sub, J, &Num::Cols(1)))),
+    needs: &[
+        eq(Num::Rows(1), Num::Rows(0), "the left source has {0} valid rows, the destination {1}"),
+        eq(Num::Rows(2), Num::Rows(0), "the right source has {0} valid rows, the destination {1}"),
+        eq(
+            num(Add, &Num::Cols(1), &Num::Cols(2)),
+            Num::Cols(0),
+            "the sources have {0} valid columns together, the destination {1}",
+        ),
+    ],
+    example: "a: in f32[M, N], b: in f32[M, N], result: out f32[CB, M]|\
+              let a = Vec(a.tile(i, j));|let b = Vec(b.tile(i, j));|\
+              let dst = tile Vec<f32, i, 128, valid = (i.len, 2 * j.len)>;|TCONCAT(dst, a, b);|\
+              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
+};
+
+const NUMBER: &Num = &num(Add, &num(Mul, I, &Num::Cols(0)), J);
+const RESHAPED: &Cells = &Cells {
+    value: Cell::At(1, &num(Div, NUMBER, &Num::Cols(1)), &num(Rem, NUMBER, &Num::Cols(1))),
+    needs: &[eq(
+        num(Mul, &Num::Rows(1), &Num::Cols(1)),
+        num(Mul, &Num::Rows(0), &Num::Cols(0)),
+        "the source has {0} valid elements, the destination {1}",
+    )],
+    example: "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|\
+              let flat = tile Vec<f32, 1, 2048, valid = (1, i.len * j.len)>;|TRESHAPE(flat, a);|\
+              let dst = tile Vec<f32, i, j>;|TRESHAPE(dst, flat);|TSTORE(result.tile(i, j), dst);",
+};
+
+const RAMP: &Cells = &Cells {
+    value: Cell::Of(&num(Add, &Num::Arg(1), &num(Mul, J, &Num::Arg(2)))),
+    needs: &[eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}")],
+    example: "a: in i32[M, N], result: out i32[RB, N]|let first = Vec(a[i.start, _].tile(j));|\
+              let dst = tile Vec<i32, 1, j>;|TCI(dst, i32(j.start));|TADD(dst, dst, first);|\
+              TSTORE(result[i.index, _].tile(j), dst);",
+};
+
+/// How far right of the diagonal.
+const RIGHT: &Num = &num(Sub, J, &num(Add, I, &Num::Arg(1)));
+const TRIANGLE: &Cells = &Cells {
+    value: Cell::If(&Test::Cmp(CmpOp::Ge, &num(Mul, RIGHT, &Num::Arg(2)), &ZERO), &Cell::Is(1), &Cell::Is(0)),
+    needs: &[],
+    example: "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, i, j>;|\
+              TTRI(dst, i.start - j.start);|TMUL(dst, dst, a);|TSTORE(result.tile(i, j), dst);",
+};
+
+const INDEX: &Num = &Num::At(2, I, J);
+const WIDTH: &Num = &Num::Width(1);
+const GATHERED: &Cells = &Cells {
+    value: Cell::At(1, &num(Div, INDEX, WIDTH), &num(Rem, INDEX, WIDTH)),
+    needs: SAME_AS_INDEX,
+    example: "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|\
+              let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|let dst = tile Vec<f32, 1, j>;|\
+              TGATHER(dst, a, idx);|TSTORE(result[i.index, _].tile(j), dst);",
+};
+const SAME_AS_INDEX: &[Need] = &[
+    eq(Num::Rows(2), Num::Rows(0), "the index has {0} valid rows, the destination {1}"),
+    eq(Num::Cols(2), Num::Cols(0), "the index has {0} valid columns, the destination {1}"),
+];
+const OFFSET: &Num = &num(Div, INDEX, &Num::Size(1));
+const GATHERED_BYTES: &Cells = &Cells {
+    value: Cell::At(1, &num(Div, OFFSET, WIDTH), &num(Rem, OFFSET, WIDTH)),
+    needs: SAME_AS_INDEX,
+    example: "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|\
+              let numbers, idx = tile Vec<u32, 1, j>;|TCI(numbers, u32(j.len - 1), Down);|TSHLS(idx, numbers, 2);|\
+              let dst = tile Vec<f32, 1, j>;|TGATHERB(dst, a, idx);|TSTORE(result[i.index, _].tile(j), dst);",
+};
+
+const STEP: &Num = &num(And, &Num::Arg(2), &Num::Is(7));
+const FIRST: &Num = &num(Shr, &Num::Arg(2), &Num::Is(3));
+/// Columns of the packed tile that fall on columns of the other one, which has so many.
+const fn packed(wide: &'static Num) -> Num {
+    num(Div, wide, STEP)
+}
+const PICKED: &Cells = &Cells {
+    value: Cell::At(1, I, &num(Add, &num(Mul, J, STEP), FIRST)),
+    needs: &[
+        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(num(Rem, &Num::Cols(1), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
+        eq(packed(&Num::Cols(1)), Num::Cols(0), "the pattern picks {0} columns of the source, the destination has {1}"),
+    ],
+    example: "x: in f32[M, N], result: out f32[CB, M]|let a = tile Vec<f32, i, 64>;|\
+              TFILLPAD(a, Vec(x.tile(i, j)), Zero);|let dst = tile Vec<f32, i, 32>;|TGATHER(dst, a, P0101);|\
+              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
+};
+const SPREAD_COL: &Num = &num(Sub, J, FIRST);
+const SPREAD: &Cells = &Cells {
+    value: Cell::If(
+        &Test::Cmp(CmpOp::Eq, &num(Rem, SPREAD_COL, STEP), &ZERO),
+        &Cell::At(1, I, &num(Div, SPREAD_COL, STEP)),
+        &Cell::Is(0),
+    ),
+    needs: &[
+        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(num(Rem, &Num::Cols(0), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
+        eq(packed(&Num::Cols(0)), Num::Cols(1), "the pattern has room for {0} columns, the source has {1}"),
+    ],
+    example: "x: in f32[M, N], result: out f32[CB, M]|let a = tile Vec<f32, i, 64>;|\
+              TFILLPAD(a, Vec(x.tile(i, j)), Zero);|let dst = tile Vec<f32, i, 128>;|TSCATTER(dst, a, P1010);|\
+              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
+};
+
+/// A tile of elements by a tile of indices.
+const fn by_index(a2a3: &'static [&'static [DType]], a5: &'static [&'static [DType]]) -> DTypeRule {
+    DTypeRule::Tuples { a2a3, a5 }
+}
+const GATHER: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("idx", VEC)];
+
+pub(super) const ROWS: &[Instr] = &[
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        doc: "Copies a tile into one at least as large, whose valid part it fills with the pad.",
+        ..row("TFILLPAD", PADDING, PADDED)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        shape: ShapeRule::Whole,
+        doc: "As TFILLPAD, where the destination is valid as a whole then, and may be the source or be its bytes.",
+        ..row("TFILLPAD_INPLACE", PADDING, PADDED_IN_PLACE)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        doc: "As TFILLPAD; in PTO the one whose destination may have a larger capacity.",
+        ..row("TFILLPAD_EXPAND", PADDING, PADDED_LARGER)
+    },
+    Instr {
+        doc: "Copies the window of a tile that starts in that row and column.",
+        ..row("TEXTRACT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL], WINDOW)
+    },
+    Instr {
+        updates: true,
+        doc: "Overwrites the window of the destination that starts in that row and column.",
+        ..row("TINSERT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL, src("old", VEC)], INSERTED)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        doc: "Puts two tiles side by side.",
+        ..row("TCONCAT", &[dst(VEC), src("a", VEC), src("b", VEC)], JOINED)
+    },
+    Instr {
+        doc: "The same elements in row-major order, in rows of another length.",
+        ..row("TRESHAPE", &[dst(VEC), src("a", VEC)], RESHAPED)
+    },
+    Instr {
+        optional: 1,
+        dtypes: DTypeRule::Same { a2a3: RAMPS, a5: RAMPS },
+        pipe: PipeRule::S,
+        doc: "Counts up from a number, or down; it wraps.",
+        source: "pto_isa 5.8",
+        ..row(
+            "TCI",
+            &[dst(VEC), super::SCALAR, operand("direction", OperandKind::Choice(&[("Up", 1), ("Down", -1)]))],
+            RAMP,
+        )
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        optional: 1,
+        doc: "Ones on the diagonal that is so many columns to the right, and below it (or above), and zeros.",
+        source: "pto_isa 5.8",
+        ..row(
+            "TTRI",
+            &[
+                dst(VEC),
+                operand("diagonal", OperandKind::Index),
+                operand("part", OperandKind::Choice(&[("Lower", -1), ("Upper", 1)])),
+            ],
+            TRIANGLE,
+        )
+    },
+    Instr {
+        dtypes: by_index(GATHERS, GATHERS_A5),
+        doc: "Elements by their number in the source: row times the columns of its capacity, and column.",
+        source: "pto_isa 5.8",
+        ..row("TGATHER", GATHER, GATHERED)
+    },
+    Instr {
+        dtypes: by_index(GATHERS_U32, GATHERS_U32),
+        doc: "Elements by their byte offset in the source; an offset within an element is that element.",
+        source: "pto_isa 5.8",
+        ..row("TGATHERB", GATHER, GATHERED_BYTES)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. `TGATHER(dst, a, P0001)` is this.",
+        source: "pto_isa 5.8",
+        ..row("TGATHER_MASK", &[dst(VEC), src("a", VEC), PATTERN], PICKED)
+    },
+    Instr {
+        sem: Sem::Scatter,
+        dtypes: by_index(SCATTERS, SCATTERS),
+        updates: true,
+        doc: "Puts each element into the row of the destination that its index names, in its own column. Of two that meet, the \
+              one in the lower row of the source stays.",
+        meaning: "dst[idx[i, j], j] = a[i, j], rows i ascending",
+        source: "pto_isa 5.8",
+        ..row("TSCATTER", &[dst(VEC), src("a", VEC), src("idx", VEC), src("old", VEC)], PICKED)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        doc: "Puts columns where the pattern has a one, of every two or four, and zeros elsewhere. `TSCATTER(dst, a, P0001)` is this.",
+        source: "pto_isa 5.8",
+        ..row("TSCATTER_MASK", &[dst(VEC), src("a", VEC), PATTERN], SPREAD)
+    },
+];

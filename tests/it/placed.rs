@@ -1,0 +1,213 @@
+//! Instructions that put elements elsewhere, against numpy (`tests/golden/placements.txt`, written by
+//! `tests/scripts/placement_vectors.py`): each line runs on every target that takes it, on the interpreter and as machine code of
+//! every width. The table has a line for each of them on every list of dtypes that some target takes.
+
+use crate::differential::case::tiles_of;
+use crate::engine::{agree, build};
+use ptoc_isa::{InstrId, OperandKind, Sem, Target, check_dtypes, lookup, overloads};
+use ptoc_tensor::{DType, Tensor, scalar};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const VECTORS: &str = include_str!("../golden/placements.txt");
+
+struct Array {
+    dtype: DType,
+    shape: [usize; 2],
+    bits: Vec<u64>,
+}
+
+enum Part {
+    Old(Array),
+    Tile(Array),
+    Written(String),
+}
+
+struct Line {
+    id: InstrId,
+    name: String,
+    parts: Vec<Part>,
+    out: Array,
+}
+
+fn array(text: &str) -> Array {
+    let [dtype, shape, digits] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let dtype = DType::from_name(dtype).expect("a dtype");
+    let (rows, cols) = shape.split_once('x').expect("a shape");
+    let number = |d: &[u8]| u64::from_str_radix(std::str::from_utf8(d).expect("digits"), 16).expect("digits");
+    let bits: Vec<u64> = digits.as_bytes().chunks(2 * dtype.size()).map(number).collect();
+    let shape = [rows.parse().expect("rows"), cols.parse().expect("columns")];
+    assert_eq!(bits.len(), shape[0] * shape[1], "{text}");
+    Array { dtype, shape, bits }
+}
+
+fn line(text: &str) -> Line {
+    let mut parts = text.split('|');
+    let name = parts.next().expect("a name").to_owned();
+    let (mut list, mut out) = (Vec::new(), None);
+    for part in parts {
+        match part.split_once(' ').expect("a part") {
+            ("old", rest) => list.push(Part::Old(array(rest))),
+            ("in", rest) => list.push(Part::Tile(array(rest))),
+            ("arg", rest) => list.push(Part::Written(rest.to_owned())),
+            ("out", rest) => out = Some(array(rest)),
+            (what, _) => panic!("{what}"),
+        }
+    }
+    let first = lookup(&name).unwrap_or_else(|| panic!("{name} is no instruction"));
+    // The form whose operands are of the kinds that the line has.
+    let tiles = 1 + list.iter().filter(|p| matches!(p, Part::Tile(_))).count();
+    let id = overloads(first).find(|id| id.get().tiles_written() == tiles).expect("a form of these operands");
+    Line { id, name, parts: list, out: out.expect("a result") }
+}
+
+fn lines() -> Vec<Line> {
+    VECTORS.lines().filter(|l| !l.starts_with('#')).map(line).collect()
+}
+
+/// The row's operands that are tiles, as a list of dtypes.
+impl Line {
+    fn tiles(&self) -> Vec<DType> {
+        let sources = self.parts.iter().filter_map(|p| if let Part::Tile(a) = p { Some(a.dtype) } else { None });
+        std::iter::once(self.out.dtype).chain(sources).collect()
+    }
+
+    fn label(&self) -> String {
+        let tiles: Vec<&str> = self.tiles().iter().map(|d| d.name()).collect();
+        let words = self.parts.iter().filter_map(|p| if let Part::Written(w) = p { Some(w.as_str()) } else { None });
+        format!("{} {}", self.name, tiles.into_iter().chain(words).collect::<Vec<_>>().join(" "))
+    }
+
+    /// A kernel without a grid, and its arguments; the result is the last one.
+    fn kernel(&self) -> (String, Vec<Tensor>) {
+        let (mut params, mut body, mut operands) = (Vec::new(), String::new(), vec!["d".to_owned()]);
+        let mut tensors = Vec::new();
+        let tile = |name: &str, a: &Array| {
+            let whole = 32 / a.dtype.size();
+            let [r, c] = a.shape;
+            format!("    let {name} = tile Vec<{}, {r}, {}, valid = ({r}, {c})>;\n", a.dtype, c.next_multiple_of(whole))
+        };
+        let mut given = |name: &str, dir: &str, a: &Array, tensors: &mut Vec<Tensor>| {
+            params.push(format!("{name}: {dir} {}[{}, {}]", a.dtype, a.shape[0], a.shape[1]));
+            let bits = |i: usize| if dir == "out" { 0 } else { a.bits[i] };
+            tensors.push(Tensor::from_fn(a.dtype, &a.shape, bits).expect("small"));
+        };
+        let in_place = self.name.ends_with("_INPLACE");
+        let mut made = in_place;
+        for (k, part) in self.parts.iter().enumerate() {
+            let (name, a) = match part {
+                Part::Written(text) => {
+                    operands.push(text.clone());
+                    continue;
+                }
+                Part::Old(a) => {
+                    made = true;
+                    ("d".to_owned(), a)
+                }
+                Part::Tile(a) if in_place => ("d".to_owned(), a),
+                Part::Tile(a) => (format!("t{k}"), a),
+            };
+            given(&format!("x{k}"), "in", a, &mut tensors);
+            body.push_str(&tile(&name, a));
+            writeln!(body, "    TLOAD({name}, x{k});").expect("fits");
+            if matches!(part, Part::Tile(_)) {
+                operands.push(name);
+            }
+        }
+        if !made {
+            body.push_str(&tile("d", &self.out));
+        }
+        given("result", "out", &self.out, &mut tensors);
+        writeln!(body, "    {}({});", self.name, operands.join(", ")).expect("fits");
+        writeln!(body, "    TSTORE(result, d);").expect("fits");
+        (format!("kernel k({}) {{\n{body}}}\n", params.join(", ")), tensors)
+    }
+}
+
+fn run(line: &Line, target: &Target) -> Result<(), String> {
+    let label = format!("{} on {}", line.label(), target.name);
+    let (text, tensors) = line.kernel();
+    let built = build(&text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{text}"))?;
+    let stopped = |(code, message)| format!("{label}: {code}: {message}");
+    let got = agree(&built, &[], &tensors, &[1]).map_err(|e| format!("{label}: {e}"))?.map_err(stopped)?;
+    let result = got.last().expect("a result");
+    for i in 0..result.len() {
+        let (got, want) = (result.get_bits(i), line.out.bits[i]);
+        // Elements are copied: every bit counts.
+        if got != want {
+            let shown = |b| scalar::format_bits(line.out.dtype, b);
+            return Err(format!(
+                "{label}: element {:?} is {}, numpy has {}",
+                result.unravel(i),
+                shown(got),
+                shown(want)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn part(k: usize) {
+    let (mut wrong, mut count) = (String::new(), 0);
+    for line in lines().iter().skip(k).step_by(4) {
+        let taken = |t: &&Target| check_dtypes(t, line.id, &line.tiles(), None).is_none();
+        let Some(target) = Target::pto().iter().find(taken) else {
+            writeln!(wrong, "{}: no target takes it", line.label()).expect("fits");
+            continue;
+        };
+        count += 1;
+        if let Err(why) = run(line, target) {
+            writeln!(wrong, "{why}").expect("fits");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count > 50, "{count}");
+}
+
+#[test]
+fn placements_of_numpy_0() {
+    part(0);
+}
+
+#[test]
+fn placements_of_numpy_1() {
+    part(1);
+}
+
+#[test]
+fn placements_of_numpy_2() {
+    part(2);
+}
+
+#[test]
+fn placements_of_numpy_3() {
+    part(3);
+}
+
+#[test]
+fn every_form_of_a_placement_has_a_vector() {
+    let lines = lines();
+    let have: BTreeSet<(u16, Vec<DType>)> = lines.iter().map(|l| (l.id.0, l.tiles())).collect();
+    let mut missing = BTreeSet::new();
+    let placed = |id: &InstrId| matches!(id.get().sem, Sem::Cells(_) | Sem::Scatter);
+    for target in Target::pto() {
+        for id in InstrId::all().filter(placed) {
+            for tiles in tiles_of(target, id.get()) {
+                if !have.contains(&(id.0, tiles.clone())) {
+                    missing.insert(format!("{} {tiles:?}", id.get().name));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    // Every word of every choice occurs.
+    for id in InstrId::all().filter(placed) {
+        for spec in id.get().operands {
+            let OperandKind::Choice(words) = spec.kind else { continue };
+            for (word, _) in words {
+                let there = |l: &Line| l.parts.iter().any(|p| matches!(p, Part::Written(w) if w == word));
+                assert!(lines.iter().any(|l| l.id == id && there(l)), "{} {word}", id.get().name);
+            }
+        }
+    }
+}
