@@ -110,6 +110,10 @@ pub enum SyncFn {
 }
 
 impl SyncFn {
+    /// Methods of a ring: those of its producer, then those of its consumer.
+    pub const RING: [(&'static str, SyncFn); 4] =
+        [("acquire", SyncFn::TAlloc), ("commit", SyncFn::TPush), ("wait", SyncFn::TPop), ("release", SyncFn::TFree)];
+
     /// Every one.
     pub const ALL: [SyncFn; 15] = [
         SyncFn::Event,

@@ -4,7 +4,7 @@
 use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
 use crate::modules::{Module, Modules};
-use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
+use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashSet;
@@ -71,8 +71,8 @@ struct Walk<'a> {
     called: bool,
     /// Locals of the item whose block has ended.
     gone: Vec<(Name, Span)>,
-    /// Unknown names of the item, each reported once.
-    reported: Vec<Name>,
+    /// Unknown names of the item, each reported once, with the number of its report if there is one.
+    reported: Vec<(Name, Option<usize>)>,
 }
 
 impl Walk<'_> {
@@ -258,7 +258,7 @@ impl Walk<'_> {
             }
         }
         self.module.scope.contains_key(name)
-            || self.reported.iter().any(|n| n == name)
+            || self.reported.iter().any(|(n, _)| n == name)
             || self.module.broken.iter().any(|n| n == name)
             || builtins::word(name).is_some()
             || builtins::function(name).is_some()
@@ -267,6 +267,7 @@ impl Walk<'_> {
 
     fn name(&mut self, name: &Name, span: Span) {
         if self.known(name) {
+            self.again(name, span);
             return;
         }
         if self.open {
@@ -279,8 +280,39 @@ impl Walk<'_> {
             });
             return;
         }
+        let before = self.out.len();
         self.unknown(name, span);
-        self.reported.push(name.clone());
+        self.reported.push((name.clone(), (self.out.len() > before).then_some(before)));
+    }
+
+    /// A name that was reported where it first stood, or where it is imported: what mends it there mends it here, too.
+    fn again(&mut self, name: &Name, span: Span) {
+        if self.scopes.iter().flatten().any(|l| l.name == *name) {
+            return;
+        }
+        let imported = |d: &Diagnostic| {
+            let uses = self
+                .module
+                .ast
+                .items
+                .iter()
+                .filter_map(|i| if let ItemKind::Use(u) = &i.kind { u.last() } else { None });
+            d.code == codes::UNKNOWN_ITEM && uses.filter(|u| u.name == *name).any(|u| d.span == Some(u.span))
+        };
+        let told = match self.reported.iter().find(|(n, _)| n == name) {
+            Some((_, told)) => *told,
+            None if self.module.broken.contains(name) => self.out.iter().position(imported),
+            None => None,
+        };
+        let Some(d) = told.and_then(|at| self.out.get_mut(at)) else { return };
+        for fix in &mut d.fixes {
+            if let Some(first) = fix.edits.first().filter(|e| Some(e.span) == d.span)
+                && fix.edits.iter().all(|e| e.span != span)
+            {
+                let text = first.text.clone();
+                fix.edits.push(Edit { span, text });
+            }
+        }
     }
 
     fn unknown(&mut self, name: &Name, span: Span) {
@@ -483,7 +515,7 @@ impl Walk<'_> {
                 self.expr(base);
                 self.called = false;
                 // Pipes are known by their position; what an unknown name would take is not.
-                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.contains(n));
+                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.iter().any(|(m, _)| m == n));
                 if unknown || self.not_yet(base) || self.sync_function(base).is_some() {
                     return;
                 }

@@ -1,6 +1,7 @@
 //! Tile IR with its text form, verifier and the reference interpreter; loop IR with its text form and verifier.
 
 pub mod cells;
+pub mod cost;
 pub mod formula;
 pub mod interp;
 pub mod loops;

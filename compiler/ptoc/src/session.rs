@@ -122,16 +122,30 @@ impl Session {
 
     /// [`Session::load`] for a text that is already there; `path` says where imports are looked for.
     pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
-        let begin = self.clock.now();
-        let file = self.sources.add(path.display().to_string(), text.clone());
+        // What mends an import mends the uses of its name, so the two are told together.
         let mut found = Vec::new();
-        let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
-        let modules = Modules::load(file, &text, &mut loader, &mut found);
-        self.clock.phase("parse", begin);
+        let unit = self.parse_into(path, text, &mut found);
         let begin = self.clock.now();
-        ptoc_analysis::check_names(&modules, &mut found);
+        ptoc_analysis::check_names(&unit.modules, &mut found);
         self.clock.phase("names", begin);
         self.diagnostics.extend(found);
+        unit
+    }
+
+    /// The first half of [`Session::load_text`]: trees, and what is wrong with syntax and imports.
+    pub fn parse_text(&mut self, path: &Path, text: String) -> Unit {
+        let mut found = Vec::new();
+        let unit = self.parse_into(path, text, &mut found);
+        self.diagnostics.extend(found);
+        unit
+    }
+
+    fn parse_into(&mut self, path: &Path, text: String, found: &mut Vec<Diagnostic>) -> Unit {
+        let begin = self.clock.now();
+        let file = self.sources.add(path.display().to_string(), text.clone());
+        let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
+        let modules = Modules::load(file, &text, &mut loader, found);
+        self.clock.phase("parse", begin);
         Unit { path: path.to_owned(), file, modules }
     }
 

@@ -14,6 +14,7 @@ mod confusables;
 pub mod directive;
 pub mod format;
 mod lexer;
+mod next;
 mod parse;
 pub mod places;
 pub mod print;
@@ -30,6 +31,7 @@ use source::Source;
 use terminal::Terminal;
 
 pub use directive::Directive;
+pub use next::{Next, next};
 pub use token::Tok;
 
 /// A parsed file.

@@ -77,12 +77,12 @@ impl Elab<'_> {
                 }
                 Val::Poison => return Err(Reported),
                 Val::Int(_) | Val::Scalar(_) => {
-                    let start = Span::new(e.span.file, e.span.start, e.span.start);
+                    // Which of the two is meant says how the body uses it.
                     let d =
                         Diagnostic::error(codes::GRID_MISUSE, e.span, format!("`{}` runs over a number", name.name))
                             .with_label("no range")
-                            .with_fix("write a range", start, "0..")
-                            .with_help("or blocks: `tiles(n, size)`");
+                            .with_help("write `tiles(n, size)` for blocks, which windows take: `a.tile(i)`")
+                            .with_help("or `0..n` for single indices");
                     return self.report(d);
                 }
                 other => {

@@ -5,10 +5,10 @@ use crate::builtins::Word;
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Tile, Ty, Value};
-use ptoc_isa::TileType;
+use ptoc_isa::{Pipe, TileType};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Meanings of one name that are kept: it has several where a function is called or a loop unrolled several times.
 const MOST: usize = 4;
@@ -19,7 +19,7 @@ pub enum Fact {
     /// A constant, as it would be written.
     Constant(String),
     /// A layout, tiler, swizzle, atom or tiled product.
-    Algebra(Rc<ptoc_layout::Value>),
+    Algebra(Arc<ptoc_layout::Value>),
     /// A scalar of this type.
     Scalar(Ty),
     /// A block of a dimension: its size, and how many of that are there.
@@ -28,6 +28,8 @@ pub enum Fact {
     Tile(TileFact),
     /// A tensor or a window of one: dtype and extents.
     Tensor(DType, Vec<String>),
+    /// A ring: the pipes of its two sides, and its slots.
+    Ring(Pipe, Pipe, u32),
     /// Something else, in words.
     Other(&'static str),
 }
@@ -89,7 +91,8 @@ impl Elab<'_> {
             Val::Str(s) => Fact::Constant(format!("{s:?}")),
             Val::Word(Word::DType(d)) => Fact::Constant(d.to_string()),
             Val::Tuple(list) | Val::List(list) if list.iter().all(constant) => Fact::Constant(self.show(val)),
-            Val::Algebra(a) => Fact::Algebra(a.clone()),
+            // An editor may look at it in another thread.
+            Val::Algebra(a) => Fact::Algebra(Arc::new((**a).clone())),
             Val::Scalar(v) => match self.b.const_of(*v) {
                 Some(_) => Fact::Constant(self.show(val)),
                 None => Fact::Scalar(self.ty(*v)),
@@ -105,6 +108,10 @@ impl Elab<'_> {
                 valid: None,
             }),
             Val::View(v) => Fact::Tensor(v.dtype, v.window.modes.iter().map(|m| self.size_shown(m.extent)).collect()),
+            Val::Ring(r) => {
+                let full = &self.b.kernel().events[r.events.0];
+                Fact::Ring(full.from, full.to, r.count)
+            }
             other => Fact::Other(other.describe()),
         })
     }
@@ -143,6 +150,7 @@ impl std::fmt::Display for Fact {
                 t.count.map_or(Ok(()), |n| write!(f, "[{n}]"))
             }
             Fact::Tensor(dtype, extents) => write!(f, "{dtype}[{}]", extents.join(", ")),
+            Fact::Ring(from, to, slots) => write!(f, "ring<{from}, {to}> of {slots}"),
             Fact::Other(words) => f.write_str(words),
         }
     }

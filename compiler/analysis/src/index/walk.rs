@@ -23,8 +23,11 @@ pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
         open: false,
         access: Access::Read,
         item: whole,
+        limit: whole.end,
     };
-    for item in &module.ast.items {
+    for (n, item) in module.ast.items.iter().enumerate() {
+        // What an item that nobody has closed reaches up to.
+        walk.limit = module.ast.items.get(n + 1).map_or(whole.end, |next| next.span.start).max(item.span.end);
         walk.item(item, whole);
     }
     for directive in &module.directives {
@@ -54,6 +57,8 @@ struct Walk<'a> {
     access: Access,
     /// The item around.
     item: Span,
+    /// Where the next item begins.
+    limit: u32,
 }
 
 impl Walk<'_> {
@@ -102,7 +107,10 @@ impl Walk<'_> {
     }
 
     fn item(&mut self, item: &Item, file: Span) {
-        self.item = item.span;
+        self.item = match body(item) {
+            Some(b) if !self.closed(b) => Span { end: self.limit, ..item.span },
+            _ => item.span,
+        };
         if let Some(name) = item_name(item) {
             let kind = match &item.kind {
                 ItemKind::Kernel(_) => Kind::Kernel,
@@ -117,7 +125,7 @@ impl Walk<'_> {
             };
             self.define(name, kind, item.span, file, ty, value);
         }
-        self.enter(item.span.end);
+        self.enter(self.item.end);
         self.attributes(&item.attrs);
         match &item.kind {
             ItemKind::Use(path) => self.import(path),
@@ -272,8 +280,20 @@ impl Walk<'_> {
         }
     }
 
+    /// Has a block its `}`? One that the parser has added is nowhere in the text: the block ends with its last statement.
+    fn closed(&self, b: &Block) -> bool {
+        let last = b.stmts.last().map(|s| s.span).into_iter().chain(b.tail.as_ref().map(|e| e.span));
+        self.text.get(..b.span.end as usize).is_some_and(|t| t.ends_with('}'))
+            && last.into_iter().all(|s| s.end < b.span.end)
+    }
+
+    /// Where names of a block end: before its `}`.
+    fn end(&self, b: &Block) -> u32 {
+        if self.closed(b) { b.span.end - 1 } else { self.limit }
+    }
+
     fn block(&mut self, b: &Block) {
-        self.enter(b.span.end.saturating_sub(1).max(b.span.start));
+        self.enter(self.end(b));
         b.stmts.iter().for_each(|s| self.stmt(s));
         if let Some(e) = &b.tail {
             self.expr(e);
@@ -344,8 +364,10 @@ impl Walk<'_> {
 
     fn looped(&mut self, var: &Ident, range: &Expr, body: &Block) {
         self.expr(range);
-        self.enter(body.span.end.saturating_sub(1).max(body.span.start));
-        self.define(var, Kind::LoopVariable, var.span.to(range.span), body.span, None, Some(range));
+        let end = self.end(body);
+        self.enter(end);
+        let scope = Span { end: end.max(body.span.end), ..body.span };
+        self.define(var, Kind::LoopVariable, var.span.to(range.span), scope, None, Some(range));
         self.block(body);
         self.leave();
     }
@@ -538,6 +560,15 @@ impl Walk<'_> {
                 self.note(binding.value_span, Meaning::Source(at), Access::Mention);
             }
         }
+    }
+}
+
+/// The block of an item.
+fn body(item: &Item) -> Option<&Block> {
+    match &item.kind {
+        ItemKind::Kernel(k) | ItemKind::Program(k) => Some(&k.body),
+        ItemKind::Fn(f) => Some(&f.body),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `ptoc check`
 
 use super::Report;
+use super::mem::calls;
 use super::mem::lines::Lines;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::{Io, plural};
@@ -9,6 +10,7 @@ use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
 use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, Span, codes};
+use ptoc_ir::cost::BlockCost;
 use ptoc_ir::tile::{CheckId, Kernel, Op, Stmt};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
@@ -59,7 +61,7 @@ fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit:
     for entry in &entries {
         match check_entry(session, unit, entry) {
             Checked::Partly => partly += 1,
-            Checked::Whole(maps) => whole.extend(maps),
+            Checked::Whole(found) => whole.extend(found.maps),
         }
     }
     let counts = report.flush(session, io);
@@ -89,10 +91,19 @@ fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit:
 /// How far a check came.
 #[derive(Debug)]
 pub enum Checked {
-    /// To the end, and this is what is in the memories: of a kernel, of each launch of a program.
-    Whole(Vec<MemoryMap>),
+    /// To the end, and this is what was found.
+    Whole(Whole),
     /// It depends on something that is not known.
     Partly,
+}
+
+/// What a kernel takes, or each launch of a program.
+#[derive(Debug, Default)]
+pub struct Whole {
+    /// The memories.
+    pub maps: Vec<MemoryMap>,
+    /// By the target's model of time, if it has one.
+    pub costs: Vec<BlockCost>,
 }
 
 /// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation, and what units
@@ -111,13 +122,13 @@ fn check_alone(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked
     if !session.target.is_pim() || session.diagnostics.has_errors() {
         return checked;
     }
-    let Checked::Whole(maps) = checked else { return checked };
+    let Checked::Whole(found) = checked else { return checked };
     let mut whole = check_units(session, unit, entry, &[]);
     let optional = optional(entry);
     if whole && !optional.is_empty() && !session.diagnostics.has_errors() {
         whole = check_units(session, unit, entry, &optional);
     }
-    if whole { Checked::Whole(maps) } else { Checked::Partly }
+    if whole { Checked::Whole(found) } else { Checked::Partly }
 }
 
 /// Tensor arguments that a launch may leave out.
@@ -175,13 +186,13 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
         let Some(program) = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsNote) else {
             return Checked::Partly;
         };
-        let mut maps = Vec::new();
+        let mut found = Whole::default();
         for step in program.steps {
             unproved(&step.instance.kernel, session);
             let origin = Origin { unit, kernel: step.kernel, bindings: &step.bindings };
-            maps.extend(prepare(session, step.instance, &origin));
+            prepare(session, step.instance, &origin, &mut found);
         }
-        return Checked::Whole(maps);
+        return Checked::Whole(found);
     }
     // What the launch may leave out is absent here; then everything is given, and what is new is said.
     let optional = optional(entry);
@@ -190,25 +201,32 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
         let mut given = bindings.clone();
         given.given = optional;
         if let Some(instance) = session.instantiate(unit, entry.id, &given, Waiting::IsNote) {
-            prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &given });
+            // What it takes is that of the launch without them.
+            let origin = Origin { unit, kernel: entry.id, bindings: &given };
+            prepare(session, instance, &origin, &mut Whole::default());
         }
     }
     match first {
         Some(instance) => {
             unproved(&instance.kernel, session);
-            let map = prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &bindings });
-            Checked::Whole(map.into_iter().collect())
+            let mut found = Whole::default();
+            prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &bindings }, &mut found);
+            Checked::Whole(found)
         }
         None => Checked::Partly,
     }
 }
 
-/// All passes, and the map of what they placed.
-fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>) -> Option<MemoryMap> {
-    let prepared = session.prepare(instance, origin)?;
+/// All passes, the map of what they placed, and what a block of it costs.
+fn prepare(session: &mut Session, mut instance: Instance, origin: &Origin<'_>, found: &mut Whole) {
+    let debug = std::mem::take(&mut instance.debug);
+    let Some(prepared) = session.prepare(instance, origin) else { return };
     let kernel = &prepared.placed.kernel;
     let target = ptoc_passes::memories::seen_by(kernel, &session.target);
-    Some(MemoryMap::new(kernel, &prepared.placed.placement, &target))
+    let mut map = MemoryMap::new(kernel, &prepared.placed.placement, &target);
+    map.calls = calls::of(&map, &debug);
+    found.maps.push(map);
+    found.costs.extend(target.pipes.time.as_ref().map(|times| BlockCost::new(kernel, times)));
 }
 
 /// A line for each memory of each kernel.

@@ -3,14 +3,16 @@
 use super::cache::{Asked, Cache, Found, Round};
 use super::position::LineIndex;
 use super::settings::Settings;
-use crate::commands::check::{Checked, check_entry};
+use super::work::Stop;
+use crate::commands::check::{Checked, Whole, check_entry};
 use crate::files::OpenTexts;
 use crate::session::{Entry, Session, Unit};
 use ptoc_analysis::NameFact;
 use ptoc_analysis::index::Index;
-use ptoc_diagnostics::{Diagnostic, FileId, SourceMap};
+use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span};
+use ptoc_ir::cost::BlockCost;
 use ptoc_passes::MemoryMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A text with what it imports, and the names in all of them.
 #[derive(Debug)]
@@ -36,8 +38,12 @@ pub struct Analysis {
     pub diagnostics: Vec<Diagnostic>,
     /// The memories of its kernels.
     pub maps: Vec<MemoryMap>,
+    /// What blocks of its kernels cost, where the target has a model of time.
+    pub costs: Vec<BlockCost>,
     /// What elaboration has found out about names.
     pub names: Vec<NameFact>,
+    /// Was the text analysed? If not, there is what is known without, and `names` are from a state before.
+    pub whole: bool,
 }
 
 impl Loaded {
@@ -50,6 +56,18 @@ impl Loaded {
     /// The text itself.
     pub fn file(&self) -> FileId {
         self.unit.file
+    }
+
+    /// Is it, or does it import, this file?
+    pub fn reads(&self, file: &Path) -> bool {
+        let own = |f: &FileId| !self.sources.name(*f).starts_with('<');
+        self.sources.files().filter(own).any(|f| self.place(f) == file)
+    }
+
+    /// One name for one file of the unit, whoever imports it.
+    pub fn place(&self, file: FileId) -> PathBuf {
+        let path = if file == self.file() { self.unit.path.clone() } else { PathBuf::from(self.sources.name(file)) };
+        path.canonicalize().unwrap_or(path)
     }
 }
 
@@ -69,8 +87,44 @@ pub fn load(path: &Path, text: &str, open: &OpenTexts) -> Loaded {
     Loaded::new(session.sources, unit, errors)
 }
 
-/// Checks a text as `ptoc check` does; entries in which nothing has changed are taken from the cache.
-pub fn analyse(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, cache: &mut Cache) -> Analysis {
+/// What is known of a text without an analysis: its names, and of those that were there before what they stood for.
+pub fn glance(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, before: Option<&Analysis>) -> Analysis {
+    let mut session = session(settings, open);
+    let unit = session.parse_text(path, text.to_owned());
+    let errors = session.diagnostics.error_count();
+    let loaded = Loaded::new(session.sources, unit, errors);
+    let names = before.map_or(Vec::new(), |before| carried(before, &loaded));
+    Analysis { loaded, diagnostics: Vec::new(), maps: Vec::new(), costs: Vec::new(), names, whole: false }
+}
+
+/// What was known of names before a text was edited, at the places where they are now: those before and behind all edits.
+fn carried(before: &Analysis, now: &Loaded) -> Vec<NameFact> {
+    let text = |l: &Loaded| l.sources.text(l.file()).as_bytes().to_vec();
+    let (old, new) = (text(&before.loaded), text(now));
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old.len().min(new.len()) - head;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let place = |at: u32| match at as usize {
+        at if at <= head => Some(at as u32),
+        at if at >= old.len() - tail => Some((at + new.len() - old.len()) as u32),
+        _ => None,
+    };
+    let moved = |n: &NameFact| {
+        let span = Span::new(now.file(), place(n.span.start)?, place(n.span.end)?);
+        (n.span.file == before.loaded.file()).then(|| NameFact { span, fact: n.fact.clone() })
+    };
+    before.names.iter().filter_map(moved).collect()
+}
+
+/// Checks a text as `ptoc check` does; entries in which nothing has changed are taken from the cache. Nothing if it was stopped.
+pub fn analyse(
+    path: &Path,
+    text: &str,
+    settings: &Settings,
+    open: &OpenTexts,
+    cache: &mut Cache,
+    stop: &Stop,
+) -> Option<Analysis> {
     let mut session = session(settings, open);
     let unit = session.load_text(path, text.to_owned());
     let errors = session.diagnostics.error_count();
@@ -78,10 +132,11 @@ pub fn analyse(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, c
     let loaded: Vec<Diagnostic> = session.diagnostics.iter().cloned().collect();
     let round = Round::new(&unit, &session.sources, settings, &loaded);
     let asked: Vec<Option<Asked>> = unit.entries().iter().map(|entry| round.ask(entry)).collect();
-    let (mut maps, mut names) = (Vec::new(), Vec::new());
+    let (mut maps, mut costs, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, asked) in unit.entries().iter().zip(asked) {
         let found = match asked.as_ref().and_then(|asked| cache.get(asked)) {
             Some(found) => found,
+            None if stop.is_raised() => return None,
             None => {
                 let found = check(&mut session, &unit, entry);
                 if let Some(asked) = asked {
@@ -92,22 +147,24 @@ pub fn analyse(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, c
         };
         session.diagnostics.extend(found.diagnostics);
         maps.extend(found.maps);
+        costs.extend(found.costs);
         names.extend(found.names);
     }
     names.sort_by_key(|n| n.span);
     names.dedup();
     let diagnostics = std::mem::take(&mut session.diagnostics).into_sorted();
-    Analysis { loaded: Loaded::new(session.sources, unit, errors), diagnostics, maps, names }
+    let loaded = Loaded::new(session.sources, unit, errors);
+    Some(Analysis { loaded, diagnostics, maps, costs, names, whole: true })
 }
 
 /// Checks an entry and nothing else.
 fn check(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Found {
     let before = std::mem::take(&mut session.diagnostics);
-    let (maps, whole) = match check_entry(session, unit, entry) {
-        Checked::Whole(maps) => (maps, true),
-        Checked::Partly => (Vec::new(), false),
+    let (Whole { maps, costs }, whole) = match check_entry(session, unit, entry) {
+        Checked::Whole(found) => (found, true),
+        Checked::Partly => (Whole::default(), false),
     };
     let found = std::mem::replace(&mut session.diagnostics, before);
     let names = std::mem::take(&mut session.names);
-    Found { diagnostics: found.iter().cloned().collect(), maps, names, whole }
+    Found { diagnostics: found.iter().cloned().collect(), maps, costs, names, whole }
 }

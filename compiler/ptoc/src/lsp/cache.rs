@@ -10,6 +10,7 @@ use super::settings::Settings;
 use crate::session::{Entry, Unit};
 use ptoc_analysis::{NameFact, item_name};
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span};
+use ptoc_ir::cost::BlockCost;
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::ItemKind;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -24,6 +25,8 @@ pub struct Found {
     pub diagnostics: Vec<Diagnostic>,
     /// The memories.
     pub maps: Vec<MemoryMap>,
+    /// What blocks cost.
+    pub costs: Vec<BlockCost>,
     /// What is known of names.
     pub names: Vec<NameFact>,
     /// Was all of it checked?
@@ -194,6 +197,10 @@ impl Found {
             map.calls.iter_mut().flatten().for_each(&mut *f);
             map.loops.iter_mut().for_each(|l| f(&mut l.span));
             map.memories.iter_mut().flat_map(|m| &mut m.tiles).for_each(|t| f(&mut t.span));
+        }
+        for cost in &mut self.costs {
+            f(&mut cost.span);
+            cost.turns.iter_mut().for_each(|(span, _)| f(span));
         }
         self.names.iter_mut().for_each(|n| f(&mut n.span));
     }

@@ -17,6 +17,8 @@ pub struct Client {
     pub refreshes_lenses: bool,
     /// It watches files for a server that asks for it.
     pub watches: bool,
+    /// Edits may say which version of a text they are for.
+    pub versions: bool,
     /// It shows a link behind the code of a diagnostic.
     pub describes_codes: bool,
 }
@@ -35,6 +37,7 @@ impl Client {
             refreshes_hints: is("workspace/inlayHint/refreshSupport"),
             refreshes_lenses: is("workspace/codeLens/refreshSupport"),
             watches: is("workspace/didChangeWatchedFiles/dynamicRegistration"),
+            versions: is("workspace/workspaceEdit/documentChanges"),
             describes_codes: is("textDocument/publishDiagnostics/codeDescriptionSupport"),
         }
     }

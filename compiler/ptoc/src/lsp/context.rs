@@ -1,13 +1,14 @@
 //! A text that a request is about, with what is known of it.
 
-use super::analysis::{Analysis, Loaded};
+use super::analysis::{Analysis, Loaded, load};
 use super::documents::Document;
 use super::world::World;
 use lsp_types::{Location, Position, Range, Uri};
-use ptoc_analysis::index::{Definition, Meaning, Occurrence};
+use ptoc_analysis::index::{Definition, Kind, Meaning, Occurrence};
 use ptoc_analysis::{Fact, item_name};
 use ptoc_diagnostics::{FileId, Span};
 use ptoc_syntax::ast::Item;
+use std::path::PathBuf;
 
 /// An open text.
 #[derive(Clone, Copy)]
@@ -82,5 +83,27 @@ impl<'a> Context<'a> {
         let all = &self.analysis.names;
         let from = all.partition_point(|n| n.span < name);
         all[from..].iter().take_while(move |n| n.span == name).map(|n| &n.fact)
+    }
+
+    /// The texts in which a definition may be named, loaded: other files name items by importing them, and parameters of these in
+    /// calls; what is defined inside of an item nobody else can name.
+    pub fn reach(self, d: &Definition) -> Vec<(PathBuf, Loaded)> {
+        let home = self.loaded().place(d.span.file);
+        let items = self.loaded().unit.modules.all().flat_map(|(_, m)| &m.ast.items);
+        let around = items.filter(|item| item.span.contains(d.span)).find_map(item_name);
+        let units = match (d.kind, around) {
+            (Kind::ConstParam | Kind::TypeParam | Kind::FnParam | Kind::Tensor | Kind::Parameter, Some(item)) => {
+                self.world.with_words(&[&d.name, &item.name])
+            }
+            (_, Some(item)) if item.span != d.span => {
+                let text = self.loaded().sources.text(d.span.file);
+                let loaded = load(&home, text, &self.world.texts());
+                vec![(home.clone(), loaded)]
+            }
+            _ => self.world.with_words(&[&d.name]),
+        };
+        // Elsewhere the word is somebody else's.
+        let imports = |u: &Loaded| u.sources.files().any(|file| u.place(file) == home);
+        units.into_iter().filter(|(_, u)| imports(u)).collect()
     }
 }

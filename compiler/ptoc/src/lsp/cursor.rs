@@ -35,6 +35,17 @@ pub struct Call {
     pub nested: bool,
 }
 
+/// A place in the parameters of a declaration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Declared {
+    /// Where a parameter begins.
+    Name,
+    /// Where its type begins, or goes on behind `in`, `out`, `inout`.
+    Type,
+    /// In an extent, a default, a place.
+    Else,
+}
+
 /// A bracket that is open.
 struct Open {
     tok: Tok,
@@ -112,6 +123,11 @@ impl<'a> Cursor<'a> {
         open
     }
 
+    /// What can stand here, by the grammar; nothing if what stands before is wrong.
+    pub fn next(&self, file: FileId) -> Option<ptoc_syntax::Next> {
+        ptoc_syntax::next(file, &self.text[..self.word.start])
+    }
+
     /// Is the cursor in a block?
     pub fn in_block(&self) -> bool {
         self.open().iter().any(|o| o.tok == Tok::LBrace)
@@ -152,8 +168,33 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// The name before a bracket, static arguments in between left out.
+    /// Where the cursor is in the parameters of an item that is being declared; nothing elsewhere.
+    pub fn declaration(&self) -> Option<Declared> {
+        let open = self.open();
+        let inner = open.last()?;
+        let place = match (inner.tok, self.previous(1)?) {
+            (Tok::LParen | Tok::StaticOpen, Tok::LParen | Tok::StaticOpen | Tok::Comma) => Declared::Name,
+            (Tok::LParen | Tok::StaticOpen, Tok::Colon | Tok::In | Tok::Out | Tok::InOut) => Declared::Type,
+            _ => Declared::Else,
+        };
+        let declares = |o: &Open| self.name_before(o).is_some_and(|at| self.declares(at));
+        open.iter().any(declares).then_some(if declares(inner) { place } else { Declared::Else })
+    }
+
+    /// Is the name that a declaration gives?
+    fn declares(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map(|b| self.tokens[b].0);
+        // `fn` among static parameters declares no parameters.
+        matches!(before, Some(Tok::Kernel | Tok::Program | Tok::Fn))
+    }
+
+    /// The name of what is called with a bracket.
     fn callee(&self, o: &Open) -> Option<usize> {
+        self.name_before(o).filter(|at| !self.declares(*at))
+    }
+
+    /// The name before a bracket, static arguments in between left out.
+    fn name_before(&self, o: &Open) -> Option<usize> {
         let mut at = o.at.checked_sub(1)?;
         if o.tok == Tok::LParen && self.tokens[at].0 == Tok::AngleClose {
             let mut depth = 0;

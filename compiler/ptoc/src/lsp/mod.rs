@@ -1,7 +1,7 @@
 //! `ptoc lsp`: the language server. Editors speak the Language Server Protocol 3.17 with it over standard input and output.
 //!
 //! [`Server`] is a function from messages to messages and does no I/O but for files that are imported or in the workspace; [`stdio`]
-//! carries the messages. The analysis is that of `ptoc check`, so an editor shows what the command line says. [`requests`] has a
+//! carries the messages, and has analyses made beside the conversation ([`work`]). The analysis is that of `ptoc check`, so an editor shows what the command line says. [`requests`] has a
 //! file for each family of requests, [`server`] their table; what they work on is the [`world::World`], seen from one text as a
 //! [`context::Context`].
 
@@ -20,7 +20,8 @@ mod server;
 mod settings;
 pub mod stdio;
 mod to_proto;
+mod work;
 mod world;
 
 pub use failure::Failure;
-pub use server::{Message, Server};
+pub use server::{Message, Pace, Server};

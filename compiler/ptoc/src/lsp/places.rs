@@ -1,6 +1,7 @@
 //! Where the bytes of a name's tile are, from the memory maps.
 
 use super::context::Context;
+use crate::commands::mem::lines::Lines;
 use ptoc_analysis::index::Definition;
 use ptoc_passes::MemoryMap;
 use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
@@ -37,14 +38,6 @@ impl Place<'_> {
     /// Bytes, address, life, share of the budget.
     pub fn markdown(&self, context: Context<'_>) -> String {
         let Place { map, memory, tile } = self;
-        // What happens in a function happens, for the kernel, where it goes on.
-        let items = context.loaded().unit.modules.all().flat_map(|(_, m)| &m.ast.items);
-        let kernel = items.map(|item| item.span).find(|item| item.contains(map.span)).unwrap_or(map.span);
-        let own = |point: &u32| map.points.get(*point as usize).is_some_and(|s| kernel.contains(*s));
-        let line = |point: u32| {
-            let point = (point..map.points.len() as u32).find(own).or_else(|| (0..point).rev().find(own))?;
-            Some(context.range(map.points[point as usize]).start.line + 1)
-        };
         let copies = if tile.stages > 1 { format!(", {} copies", tile.stages) } else { String::new() };
         let count = if tile.count > 1 { format!(", {} tiles", tile.count) } else { String::new() };
         let share = 100.0 * tile.bytes as f64 / memory.capacity.max(1) as f64;
@@ -59,8 +52,17 @@ impl Place<'_> {
                 let _ = writeln!(out, "\nat `{}`", all.join("`, `"));
             }
         }
-        if let Some((from, to)) = tile.held.as_ref().and_then(|h| Some((line(h.start)?, line(h.end)?))) {
-            let _ = writeln!(out, "\nits bytes are taken in lines {from} to {to}");
+        if tile.held.is_some() {
+            // The lines of `ptoc mem`.
+            let loaded = context.loaded();
+            let lines = Lines::new(&loaded.sources, loaded.file());
+            let life = lines.life(map, tile);
+            let _ = writeln!(out, "\nfrom its first write to its last read: lines {life}");
+            let ends = [tile.first_write, tile.last_read].into_iter().flatten();
+            if let Some((point, call)) = ends.filter_map(|p| Some((p, lines.call(map, p)?))).next() {
+                let (line, call) = (lines.show(lines.at(map, point)), lines.show(call));
+                let _ = writeln!(out, "\n{call} ({line}) is line {line} of a function that line {call} calls");
+            }
         }
         out
     }

@@ -10,7 +10,8 @@ use super::requests::{
     symbols, tokens, views,
 };
 use super::settings::Settings;
-use super::world::{LIBRARY, Opened, World};
+use super::work::{Done, Stop, Work};
+use super::world::{LIBRARY, World, path};
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, InitializeParams, PublishDiagnosticsParams, Uri,
@@ -21,43 +22,54 @@ use std::collections::BTreeSet;
 /// How a request is answered.
 type Answer = fn(&mut World, Value) -> Result<Value, Failure>;
 
+/// What a request needs before it is answered, where analyses run beside the conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// The text, its names, and what was known of it before the last edit.
+    AtOnce,
+    /// The analysis of this very text.
+    Analysed,
+    /// A while: other files are read, or much is computed. Nobody waits for it.
+    Aside,
+}
+
 /// All requests but those that begin and end a session.
-const REQUESTS: &[(&str, Answer)] = &[
-    ("textDocument/hover", hover::hover),
-    ("textDocument/completion", complete::complete),
-    ("completionItem/resolve", complete::resolve),
-    ("textDocument/signatureHelp", signature::help),
-    ("textDocument/inlayHint", hints::hints),
-    ("textDocument/codeLens", lens::lenses),
-    ("codeLens/resolve", lens::resolve),
-    ("textDocument/diagnostic", diagnose::diagnostics),
-    ("textDocument/definition", navigate::definition),
-    ("textDocument/declaration", navigate::definition),
-    ("textDocument/typeDefinition", navigate::type_definition),
-    ("textDocument/references", navigate::references),
-    ("textDocument/documentHighlight", navigate::highlights),
-    ("textDocument/prepareRename", rename::prepare),
-    ("textDocument/rename", rename::rename),
-    ("textDocument/documentSymbol", symbols::document),
-    ("workspace/symbol", symbols::workspace),
-    ("textDocument/documentLink", links::links),
-    ("textDocument/foldingRange", structure::folding),
-    ("textDocument/selectionRange", structure::selection),
-    ("textDocument/prepareCallHierarchy", calls::prepare),
-    ("callHierarchy/incomingCalls", calls::incoming),
-    ("callHierarchy/outgoingCalls", calls::outgoing),
-    ("textDocument/semanticTokens/full", tokens::full),
-    ("textDocument/semanticTokens/full/delta", tokens::delta),
-    ("textDocument/semanticTokens/range", tokens::range),
-    ("textDocument/codeAction", actions::actions),
-    ("textDocument/formatting", formatting::document),
-    ("textDocument/rangeFormatting", formatting::range),
-    ("textDocument/onTypeFormatting", formatting::on_type),
-    ("workspace/textDocumentContent", library),
-    ("ptoc/memoryMap", views::memory_map),
-    ("ptoc/ir", views::ir),
-    ("ptoc/layout", views::layout),
-    ("ptoc/pim", views::pim),
+const REQUESTS: &[(&str, Answer, Pace)] = &[
+    ("textDocument/hover", hover::hover, Pace::Analysed),
+    ("textDocument/completion", complete::complete, Pace::AtOnce),
+    ("completionItem/resolve", complete::resolve, Pace::AtOnce),
+    ("textDocument/signatureHelp", signature::help, Pace::AtOnce),
+    ("textDocument/inlayHint", hints::hints, Pace::Analysed),
+    ("textDocument/codeLens", lens::lenses, Pace::Analysed),
+    ("codeLens/resolve", lens::resolve, Pace::Aside),
+    ("textDocument/diagnostic", diagnose::diagnostics, Pace::Analysed),
+    ("textDocument/definition", navigate::definition, Pace::AtOnce),
+    ("textDocument/declaration", navigate::definition, Pace::AtOnce),
+    ("textDocument/typeDefinition", navigate::type_definition, Pace::AtOnce),
+    ("textDocument/references", navigate::references, Pace::Aside),
+    ("textDocument/documentHighlight", navigate::highlights, Pace::AtOnce),
+    ("textDocument/prepareRename", rename::prepare, Pace::AtOnce),
+    ("textDocument/rename", rename::rename, Pace::Aside),
+    ("textDocument/documentSymbol", symbols::document, Pace::AtOnce),
+    ("workspace/symbol", symbols::workspace, Pace::Aside),
+    ("textDocument/documentLink", links::links, Pace::AtOnce),
+    ("textDocument/foldingRange", structure::folding, Pace::AtOnce),
+    ("textDocument/selectionRange", structure::selection, Pace::AtOnce),
+    ("textDocument/prepareCallHierarchy", calls::prepare, Pace::AtOnce),
+    ("callHierarchy/incomingCalls", calls::incoming, Pace::Aside),
+    ("callHierarchy/outgoingCalls", calls::outgoing, Pace::Aside),
+    ("textDocument/semanticTokens/full", tokens::full, Pace::AtOnce),
+    ("textDocument/semanticTokens/full/delta", tokens::delta, Pace::AtOnce),
+    ("textDocument/semanticTokens/range", tokens::range, Pace::AtOnce),
+    ("textDocument/codeAction", actions::actions, Pace::Analysed),
+    ("textDocument/formatting", formatting::document, Pace::AtOnce),
+    ("textDocument/rangeFormatting", formatting::range, Pace::AtOnce),
+    ("textDocument/onTypeFormatting", formatting::on_type, Pace::AtOnce),
+    ("workspace/textDocumentContent", library, Pace::AtOnce),
+    ("ptoc/memoryMap", views::memory_map, Pace::Aside),
+    ("ptoc/ir", views::ir, Pace::Aside),
+    ("ptoc/layout", views::layout, Pace::Analysed),
+    ("ptoc/pim", views::pim, Pace::Aside),
 ];
 
 /// Where a session with a client stands.
@@ -92,6 +104,10 @@ pub struct Server {
     out: Vec<Message>,
     /// Requests to the client so far.
     asked: u64,
+    /// States of texts so far.
+    states: u64,
+    /// The text that is being analysed elsewhere.
+    running: Option<(Uri, Stop)>,
 }
 
 impl Default for Server {
@@ -103,7 +119,22 @@ impl Default for Server {
 impl Server {
     /// A server that nobody has spoken to yet.
     pub fn new() -> Server {
-        Server { stage: Stage::New, world: World::default(), stale: BTreeSet::new(), out: Vec::new(), asked: 0 }
+        Server {
+            stage: Stage::New,
+            world: World::default(),
+            stale: BTreeSet::new(),
+            out: Vec::new(),
+            asked: 0,
+            states: 0,
+            running: None,
+        }
+    }
+
+    /// A server whose analyses are made elsewhere: see [`Server::work`].
+    pub(super) fn beside() -> Server {
+        let mut server = Server::new();
+        server.world.beside = true;
+        server
     }
 
     /// Has the client asked for the end?
@@ -118,7 +149,7 @@ impl Server {
 
     /// The requests that are answered while a session runs.
     pub fn requests() -> impl Iterator<Item = &'static str> {
-        REQUESTS.iter().map(|(method, _)| *method)
+        REQUESTS.iter().map(|(method, ..)| *method)
     }
 
     /// Answers a request.
@@ -139,10 +170,68 @@ impl Server {
             }
             (Stage::Running, _) => {}
         }
-        match REQUESTS.iter().find(|(name, _)| *name == method) {
-            Some((_, answer)) => answer(&mut self.world, params),
+        match REQUESTS.iter().find(|(name, ..)| *name == method) {
+            Some((_, answer, _)) => answer(&mut self.world, params),
             None => Err(Failure::new(Failure::METHOD_NOT_FOUND, format!("`{method}` is not served"))),
         }
+    }
+
+    /// What a request waits for now.
+    pub(super) fn pace(&self, method: &str, params: &Value) -> Pace {
+        let pace = REQUESTS.iter().find(|(name, ..)| *name == method).map_or(Pace::AtOnce, |(.., pace)| *pace);
+        let open = || self.world.open.iter().find(|(uri, _)| Some(uri.as_str()) == text_of(params));
+        match pace {
+            _ if self.stage != Stage::Running => Pace::AtOnce,
+            // What is not open, or analysed already, is answered at once.
+            Pace::Analysed if open().is_none_or(|(_, opened)| opened.is_analysed()) => Pace::AtOnce,
+            pace => pace,
+        }
+    }
+
+    /// A request that can be answered in another thread, from what is known now.
+    pub(super) fn aside(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Option<impl FnOnce() -> Result<Value, Failure> + Send + 'static> {
+        let (_, answer, _) = REQUESTS.iter().find(|(name, ..)| *name == method)?;
+        let mut world = self.world.snapshot();
+        Some(move || answer(&mut world, params))
+    }
+
+    /// The version of a text that is open.
+    pub(super) fn version(&self, uri: &str) -> Option<i32> {
+        self.world.open.iter().find(|(u, _)| u.as_str() == uri).map(|(_, o)| o.document.version)
+    }
+
+    /// The next text to be analysed elsewhere: the one that was edited last. Nothing while one is being analysed.
+    pub(super) fn work(&mut self) -> Option<Work> {
+        if self.running.is_some() || self.stage != Stage::Running {
+            return None;
+        }
+        let waiting = self.world.open.iter().filter(|(_, opened)| !opened.is_analysed());
+        let (uri, opened) = waiting.max_by_key(|(uri, opened)| (opened.edited, uri.as_str()))?;
+        let (uri, state) = (uri.clone(), opened.state);
+        let stop = Stop::default();
+        self.running = Some((uri.clone(), stop.clone()));
+        let cache = self.world.caches.remove(&uri).unwrap_or_default();
+        let (settings, texts) = (self.world.settings.clone(), self.world.texts());
+        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop })
+    }
+
+    /// Takes what was found. If the text is another one by now, only what was found in its kernels is kept.
+    pub(super) fn done(&mut self, done: Done) {
+        let stopped = self.running.take().is_some_and(|(_, stop)| stop.is_raised());
+        let Done { uri, state, analysis, cache } = done;
+        let Some(opened) = self.world.open.get_mut(&uri) else { return };
+        self.world.caches.insert(uri.clone(), cache);
+        if opened.state != state || stopped {
+            return;
+        }
+        opened.analysis = analysis;
+        // What a bug has ended is not tried again before the next edit.
+        self.world.give_up(&uri);
+        self.tell(&uri);
     }
 
     /// Takes in a notification. What is malformed or unknown is passed over: the protocol has no answer to it.
@@ -178,19 +267,19 @@ impl Server {
                     self.world.caches.remove(&t.uri);
                     self.stale.remove(t.uri.as_str());
                     self.publish(&t.uri, None, Vec::new());
-                    self.forget();
+                    self.forget(Some(&t.uri));
                 }
             }
             // What is imported may have changed on disk.
-            "textDocument/didSave" => self.forget(),
+            "textDocument/didSave" => self.forget(None),
             "workspace/didChangeWatchedFiles" => {
-                self.forget();
+                self.forget(None);
                 self.refresh();
             }
             "workspace/didChangeConfiguration" => {
                 let settings = params.get("settings").cloned().unwrap_or_default();
                 self.configure(&settings);
-                self.forget();
+                self.forget(None);
                 self.refresh();
             }
             "workspace/didChangeWorkspaceFolders" => {
@@ -207,15 +296,21 @@ impl Server {
     /// Messages for the client: diagnostics of all texts that have changed since the last time, and what else waits.
     /// To be called when no message waits to be handled, so that nothing is analysed that is out of date already.
     pub fn settle(&mut self) -> Vec<Message> {
-        let pushed = !self.world.client.pulls;
+        let pushed = !self.world.client.pulls && !self.world.beside;
         for name in std::mem::take(&mut self.stale).into_iter().filter(|_| pushed) {
-            let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() else { continue };
-            let Ok(context) = self.world.known(&uri) else { continue };
-            let found = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();
-            let version = context.document.version;
-            self.publish(&uri, Some(version), found);
+            if let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() {
+                self.tell(&uri);
+            }
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Publishes what is wrong with a text.
+    fn tell(&mut self, uri: &Uri) {
+        let Ok(context) = self.world.known(uri) else { return };
+        let found = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();
+        let version = context.document.version;
+        self.publish(uri, Some(version), found);
     }
 
     fn publish(&mut self, uri: &Uri, version: Option<i32>, diagnostics: Vec<lsp_types::Diagnostic>) {
@@ -283,17 +378,38 @@ impl Server {
     }
 
     fn set(&mut self, uri: Uri, document: Document) {
-        self.world.open.insert(uri, Opened { document, analysis: None });
-        self.forget();
+        self.states += 1;
+        let opened = self.world.open.entry(uri.clone()).or_default();
+        opened.document = document;
+        opened.edited = self.states;
+        self.forget(Some(&uri));
     }
 
-    /// Whatever is known may have changed: any text may import any other.
-    fn forget(&mut self) {
+    /// What is known of texts may have changed: of those that import what has changed, or of all. What could not be loaded may be
+    /// there now.
+    fn forget(&mut self, changed: Option<&Uri>) {
+        let file = changed.map(path);
         for (uri, opened) in &mut self.world.open {
-            opened.analysis = None;
+            let depends = |file| opened.analysis.as_ref().is_none_or(|a| a.loaded.errors > 0 || a.loaded.reads(file));
+            if changed != Some(uri) && !file.as_deref().is_none_or(depends) {
+                continue;
+            }
+            opened.age();
+            self.states += 1;
+            opened.state = self.states;
             self.stale.insert(uri.as_str().to_owned());
+            if let Some((running, stop)) = &self.running
+                && running == uri
+            {
+                stop.raise();
+            }
         }
     }
+}
+
+/// The text that a request is about.
+fn text_of(params: &Value) -> Option<&str> {
+    params.pointer("/textDocument/uri").and_then(Value::as_str)
 }
 
 /// `workspace/textDocumentContent`: a text of the standard library or the page of a code, which are no files.

@@ -4,11 +4,11 @@ use super::context::Context;
 use super::world::LIBRARY;
 use lsp_types::{
     Code, CodeAction, CodeActionKind, CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity,
-    DiagnosticTag, Location, Message, Range, TextEdit, Uri, WorkspaceEdit,
+    DiagnosticTag, Location, Message, Range, TextEdit, Uri,
 };
 use ptoc_analysis::index::Kind;
 use ptoc_diagnostics::{self as core, FileId, Severity, Span, codes};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 impl Context<'_> {
     fn uri_of(&self, file: FileId) -> Option<Uri> {
@@ -74,17 +74,17 @@ impl Context<'_> {
     }
 
     fn action(&self, d: &core::Diagnostic, fix: &core::Fix, preferred: bool) -> Option<CodeAction> {
-        let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+        let mut changes: BTreeMap<String, Vec<TextEdit>> = BTreeMap::new();
         for edit in &fix.edits {
             let text = TextEdit { range: self.range(edit.span), new_text: edit.text.clone() };
-            changes.entry(self.uri_of(edit.span.file)?).or_default().push(text);
+            changes.entry(self.uri_of(edit.span.file)?.as_str().to_owned()).or_default().push(text);
         }
         Some(CodeAction {
             title: fix.message.clone(),
             kind: Some(CodeActionKind::QuickFix),
             diagnostics: Some(vec![self.diagnostic(d)]),
             is_preferred: preferred.then_some(true),
-            edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
+            edit: serde_json::from_value(self.world.edit(changes)).ok(),
             ..CodeAction::default()
         })
     }

@@ -1,6 +1,6 @@
 //! What the server knows: open texts with their analyses, the client's settings and folders.
 
-use super::analysis::{Analysis, Loaded, analyse, load};
+use super::analysis::{Analysis, Loaded, analyse, glance, load};
 use super::cache::Cache;
 use super::client::Client;
 use super::context::Context;
@@ -8,11 +8,13 @@ use super::documents::Document;
 use super::failure::Failure;
 use super::position::Encoding;
 use super::settings::Settings;
+use super::work::Stop;
 use crate::files::{self, OpenTexts};
-use lsp_types::{Range, Uri};
+use lsp_types::{Range, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, Span};
 use ptoc_isa::Target;
-use std::collections::HashMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Files of the workspace that are looked at, at most: a folder may be anything.
@@ -28,6 +30,26 @@ pub struct Opened {
     pub document: Document,
     /// Of this very state; none while it is not known.
     pub analysis: Option<Analysis>,
+    /// The last whole analysis, of a state before.
+    pub before: Option<Analysis>,
+    /// A number of the state: of the text, and of all that it may depend on.
+    pub state: u64,
+    /// When it was edited, as such a number.
+    pub edited: u64,
+}
+
+impl Opened {
+    /// Is this very state analysed?
+    pub fn is_analysed(&self) -> bool {
+        self.analysis.as_ref().is_some_and(|a| a.whole)
+    }
+
+    /// Something has changed.
+    pub fn age(&mut self) {
+        if let Some(analysis) = self.analysis.take().filter(|a| a.whole) {
+            self.before = Some(analysis);
+        }
+    }
 }
 
 /// What the server knows.
@@ -47,6 +69,8 @@ pub struct World {
     pub caches: HashMap<Uri, Cache>,
     /// The semantic tokens that a client has last got, with their number.
     pub tokens: HashMap<Uri, (u64, Vec<u32>)>,
+    /// Analyses are made elsewhere, and requests are answered from what there is.
+    pub beside: bool,
 }
 
 impl World {
@@ -56,10 +80,14 @@ impl World {
         self.open.get(uri).ok_or_else(missing)
     }
 
-    /// The text of that name with its analysis, which is made if need be.
+    /// The text of that name with its analysis, which is made if need be; where analyses are made elsewhere, with what is known
+    /// of it without one.
     pub fn known(&mut self, uri: &Uri) -> Result<Context<'_>, Failure> {
         self.opened(uri)?;
-        self.analyse(uri);
+        match self.beside {
+            true => self.glance(uri),
+            false => self.analyse(uri),
+        }
         let (uri, opened) = self.open.get_key_value(uri).expect("it is open");
         let analysis = opened.analysis.as_ref().expect("it was just made");
         Ok(Context { world: self, uri, document: &opened.document, analysis })
@@ -72,8 +100,38 @@ impl World {
         }
         let texts = self.texts();
         let cache = self.caches.entry(uri.clone()).or_default();
-        let analysis = analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache);
-        self.open.get_mut(uri).expect("it is open").analysis = Some(analysis);
+        let analysis =
+            analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache, &Stop::default());
+        self.open.get_mut(uri).expect("it is open").analysis = analysis;
+    }
+
+    /// Makes sure that the names of a text that is open are known, with what was known of them before the last edits.
+    fn glance(&mut self, uri: &Uri) {
+        let Some(opened) = self.open.get(uri).filter(|o| o.analysis.is_none()) else { return };
+        let glanced = glance(&path(uri), &opened.document.text, &self.settings, &self.texts(), opened.before.as_ref());
+        self.open.get_mut(uri).expect("it is open").analysis = Some(glanced);
+    }
+
+    /// There will be no analysis of this state.
+    pub fn give_up(&mut self, uri: &Uri) {
+        self.glance(uri);
+        if let Some(analysis) = self.open.get_mut(uri).and_then(|o| o.analysis.as_mut()) {
+            analysis.whole = true;
+        }
+    }
+
+    /// What there is now, for a request that is answered in another thread.
+    pub fn snapshot(&self) -> World {
+        let document = |o: &Opened| Opened { document: o.document.clone(), ..Opened::default() };
+        World {
+            encoding: self.encoding,
+            client: self.client.clone(),
+            settings: self.settings.clone(),
+            open: self.open.iter().map(|(uri, o)| (uri.clone(), document(o))).collect(),
+            folders: self.folders.clone(),
+            beside: true,
+            ..World::default()
+        }
     }
 
     /// The target that the client has chosen, without the capacities of its definitions.
@@ -104,11 +162,21 @@ impl World {
         all
     }
 
-    /// Those of [`World::everything`] that have the word somewhere, loaded.
-    pub fn with_word(&self, word: &str) -> Vec<(PathBuf, Loaded)> {
+    /// Those of [`World::everything`] that have all of these words somewhere, loaded.
+    pub fn with_words(&self, words: &[&str]) -> Vec<(PathBuf, Loaded)> {
         let open = self.texts();
-        let all = self.everything().into_iter().filter(|(_, text)| text.contains(word));
+        let all = self.everything().into_iter().filter(|(_, text)| words.iter().all(|w| has_word(text, w)));
         all.map(|(path, text)| (path.clone(), load(&path, &text, &open))).collect()
+    }
+
+    /// Edits of texts, with the versions that they are for if the client takes these.
+    pub fn edit(&self, changes: BTreeMap<String, Vec<TextEdit>>) -> Value {
+        if !self.client.versions {
+            return json!({"changes": changes});
+        }
+        let version = |uri: &str| self.open.iter().find(|(u, _)| u.as_str() == uri).map(|(_, o)| o.document.version);
+        let one = |(uri, edits): (String, Vec<TextEdit>)| json!({"textDocument": {"uri": uri, "version": version(&uri)}, "edits": edits});
+        json!({"documentChanges": changes.into_iter().map(one).collect::<Vec<_>>()})
     }
 
     /// The name of a file: what the client calls it, if it is open.
@@ -138,6 +206,12 @@ impl World {
         };
         Range { start: position(span.start), end: position(span.end) }
     }
+}
+
+/// Does the text have it, and not as a part of another word?
+fn has_word(text: &str, word: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| !text[..at].ends_with(name) && !text[at + word.len()..].starts_with(name))
 }
 
 /// The file that a document stands for; one that is not on disk keeps its whole name.

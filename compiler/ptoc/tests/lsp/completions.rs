@@ -138,6 +138,89 @@ fn names_of_broken_texts() {
     }
 }
 
+/// Words of the language stand where the grammar wants them, and nowhere else.
+#[test]
+fn keywords_where_they_may_stand() {
+    let plain = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for (text, there, not) in [
+        ("kernel k<|", "const type fn", "in if BM f32 k"),
+        ("kernel k<const N = 4, |>(x: in f32[M]) {\n}\n", "const type fn", "in N f32"),
+        ("kernel k<const N = 4 |>(x: in f32[M]) {\n}\n", "tune", "const N f32"),
+        ("kernel k(x: |", "in out inout f32 view", "true TADD x"),
+        ("kernel k(x: in |", "f32 f16", "in view"),
+        ("kernel k(x: in f32[M], |", "", "x in"),
+        ("fn f(|", "", "in f32"),
+        ("fn f(x: f32, y: |", "f32 Vec view block ring", "x true TADD"),
+        ("kernel k(x: in f32[M]) |", "where ensures", "f32 kernel x"),
+        ("kernel k(x: in f32[M]) where M >= 1 |", "ensures", "where x"),
+        ("kernel k(x: in f32[M]) where | {\n}\n", "M true", "where let"),
+    ] {
+        let found = proposals(text, 500);
+        let labels: Vec<&str> = found.lines().filter_map(|l| l.split(' ').nth(1)).collect();
+        for word in plain(there).iter().filter(|w| !w.is_empty()) {
+            assert!(labels.contains(&word.as_str()), "{text}: no `{word}` in {labels:?}");
+        }
+        for word in plain(not) {
+            assert!(!labels.contains(&word.as_str()), "{text}: `{word}` in {labels:?}");
+        }
+    }
+    for (statement, there, not) in [
+        ("let v = |", "tile true false if tensor t inf", "let while for else in"),
+        ("TADD(u, t, |", "tile true t", "let for"),
+        ("TADD(u, t |", "", "t u tile let"),
+        ("if true { }\n    |", "else let for", "in"),
+        ("for q |", "in", "t let"),
+        ("for q in |", "tiles i", "let in"),
+        ("let v = tile Vec<f32, i, 64> |", "at", "t let"),
+        ("let v = if true { 1 } |", "else", "let t"),
+        ("|", "let for if tile true t TADD", "else in where"),
+    ] {
+        let found = proposals(&kernel(statement), 900);
+        let labels: Vec<&str> = found.lines().filter_map(|l| l.split(' ').nth(1)).collect();
+        for word in plain(there).iter().filter(|w| !w.is_empty()) {
+            assert!(labels.contains(&word.as_str()), "{statement}: no `{word}` in {labels:?}");
+        }
+        for word in plain(not) {
+            assert!(!labels.contains(&word.as_str()), "{statement}: `{word}` in {labels:?}");
+        }
+    }
+}
+
+/// While the last `}` is missing, everything that the kernel has defined is there, with its type.
+#[test]
+fn names_of_an_item_that_is_not_closed() {
+    let whole = kernel("|");
+    let (head, tail) = whole.split_once("    |\n").unwrap();
+    for (text, fits) in [
+        (format!("{head}    |"), false),
+        (format!("{head}\n\n    |\n\n"), false),
+        (format!("{head}    TADD(u, |"), true),
+        (format!("{head}    for q in 0..4 {{ |\n"), false),
+        (format!("{head}    |\n\nkernel next(x: in f32[M]) {{\n    grid (i in tiles(M, 4));\n}}\n"), false),
+        (format!("{head}    |\n{}", tail.replace("}\n", "")), false),
+    ] {
+        let found = proposals(&text, 900);
+        let has = |line: &str| found.lines().any(|l| l.split_once(' ').is_some_and(|(_, l)| l == line));
+        assert!(has("t (Vec<f32, 64, 64>)") && has("a (f32[M, 64])") && has("BM (64)"), "{text}\n{found}");
+        if fits {
+            assert!(found.lines().next().is_some_and(|l| l.contains(" t (Vec<f32")), "{found}");
+        }
+        assert_eq!(text.contains("for q"), has("q (index)") || found.contains(" q ("), "{text}\n{found}");
+    }
+}
+
+#[test]
+fn members_of_rings() {
+    let text = "#[sync(manual)]\nkernel s(x: in f32[M, N], y: out f32[M, N])\n{\n    grid (i in tiles(M, 64));\n\
+                \x20   let loads = ring<MTE2, V>(tile Vec<f32, i, 128>[2]);\n    |\n}\n";
+    let labels = |statement: &str| {
+        let found = proposals(&text.replace('|', statement), 20);
+        found.lines().filter_map(|l| l.split(' ').nth(1)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(labels("loads.|"), ["acquire", "commit", "release", "wait"]);
+    assert_eq!(labels("loads.acquire().|"), ["T", "cols", "rows", "tile", "valid"]);
+}
+
 #[test]
 fn signatures() {
     let mut out = String::new();

@@ -80,3 +80,66 @@ fn of_kernels_with_mistakes() {
     assert!(c.published().contains(" 1 E"));
     insta::assert_snapshot!(["t = Vec", "u = tile", "TMULS", "M], y"].map(|n| hover(&mut c, &text, n)).concat());
 }
+
+/// The name of a kernel says what a block costs: once, and for each turn of a loop that only the launch counts.
+#[test]
+fn costs_of_blocks() {
+    let text = "kernel sums<const BM = 16>(x: in f32[M, N], y: out f32[M, 64]) {\n    grid (i in tiles(M, BM));\n    \
+                let sum = tile Vec<f32, i, 64>;\n    sum = 0.0;\n    for k in tiles(N, 64) {\n        \
+                for q in 0..3 {\n            TADDS(sum, sum, 1.0);\n        }\n        \
+                TADD(sum, sum, Vec(x.tile(i, k)));\n    }\n    TSTORE(y.tile(i, _), sum);\n}\n";
+    let mut c = Client::new(Value::Null);
+    c.open(URI, text);
+    c.published();
+    insta::assert_snapshot!(hover(&mut c, text, "sums<"));
+}
+
+/// Lines of a tile's life are those of `ptoc mem`, also in loops whose iterations overlap.
+#[test]
+fn lives_are_those_of_the_memory_map() {
+    let mut seen = 0;
+    for (name, text) in [
+        ("gemm", include_str!("../../../../examples/gemm.tile")),
+        ("softmax", include_str!("../../../../examples/softmax.tile")),
+        ("double_buffer", include_str!("../../../../examples/double_buffer.tile")),
+    ] {
+        let mut c = Client::new(Value::Null);
+        c.open(URI, text);
+        c.published();
+        let symbols = c.ask("textDocument/documentSymbol", super::document(URI));
+        for kernel in symbols.as_array().unwrap().iter().filter(|s| s["detail"] == "kernel") {
+            let mut params = json!({"textDocument": {"uri": URI}, "position": kernel["selectionRange"]["start"]});
+            params["format"] = json!("json");
+            let Ok(map) = c.server.request("ptoc/memoryMap", params) else { continue };
+            let memories = map["map"]["memories"].as_array().unwrap();
+            for tile in memories.iter().flat_map(|m| m["tiles"].as_array().unwrap()) {
+                let number = |end: &str| tile[end]["line"].as_u64();
+                let (Some(first), Some(last), false) =
+                    (number("first_write"), number("last_read"), tile["expression"].is_string())
+                else {
+                    continue;
+                };
+                let line = tile["line"].as_u64().unwrap() as u32 - 1;
+                let called = tile["name"].as_str().unwrap();
+                let Some(column) = text.lines().nth(line as usize).unwrap().find(&format!("{called} =")) else {
+                    continue;
+                };
+                let hover = c.ask("textDocument/hover", super::at(URI, line, column as u32));
+                let said = match first.cmp(&last) {
+                    std::cmp::Ordering::Less => format!("lines {first}-{last}\n"),
+                    std::cmp::Ordering::Equal => format!("lines {first}\n"),
+                    std::cmp::Ordering::Greater => format!("lines {first}, {last}\n"),
+                };
+                let hover = hover["contents"]["value"].as_str().unwrap_or_default();
+                // Lines of a function come with the line that calls it.
+                if hover.contains("of a function that") {
+                    assert!(hover.contains(&format!("({first})")) || hover.contains(&format!("({last})")), "{hover}");
+                    continue;
+                }
+                assert!(hover.contains(&said), "{name} {kernel} {called}: {said} in {hover}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10, "{seen} tiles");
+}

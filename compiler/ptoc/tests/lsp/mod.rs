@@ -1,6 +1,8 @@
 //! The language server: in process, message by message, and the real binary over its streams.
 
+mod beside;
 mod completions;
+mod fixes;
 mod hovers;
 mod names;
 mod protocol;

@@ -166,6 +166,31 @@ fn renaming_keeps_the_meaning_or_is_refused() {
     insta::assert_snapshot!(said);
 }
 
+/// Clients that can are told which state of a text an edit is for.
+#[test]
+fn edits_have_versions_where_the_client_takes_them() {
+    let mut c = Client::able(Value::Null, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}}));
+    c.open(URI, TEXT);
+    c.edit(URI, [(0, 0), (0, 0)], " ");
+    c.published();
+    let text = format!(" {TEXT}");
+    let mut params = there(URI, &text, "t = tile");
+    params["newName"] = json!("inside");
+    let edit = c.ask("textDocument/rename", params);
+    assert_eq!((&edit["changes"], edit["documentChanges"].as_array().unwrap().len()), (&Value::Null, 1), "{edit}");
+    let change = &edit["documentChanges"][0];
+    assert_eq!(change["textDocument"], json!({"uri": URI, "version": 2}));
+    assert_eq!(applied(&text, &change["edits"]).matches("inside").count(), 4);
+    c.edit(URI, [(0, 0), (0, 1)], "");
+    let line = place(TEXT, "TLOAD")["line"].as_u64().unwrap() as u32;
+    c.edit(URI, [(line, 4), (line, 9)], "TLOAF");
+    c.published();
+    let whole = json!({"start": {"line": line, "character": 0}, "end": {"line": line, "character": 9}});
+    let params = json!({"textDocument": {"uri": URI}, "range": whole, "context": {"diagnostics": []}});
+    let actions = c.ask("textDocument/codeAction", params);
+    assert_eq!(actions[0]["edit"]["documentChanges"][0]["textDocument"]["version"], 4, "{actions}");
+}
+
 /// A function is renamed in the file that defines it, in one that imports it and is open, and in one that is not.
 #[test]
 fn names_go_across_files() {

@@ -72,3 +72,44 @@ fn every_request_on_every_example() {
         }
     }
 }
+
+/// Who writes a client reads what is wrong with its parameters, and no names of types of the server's.
+#[test]
+fn wrong_parameters_are_said_in_words_of_the_protocol() {
+    let mut c = Client::new(Value::Null);
+    c.open(URI, KERNEL);
+    c.published();
+    let mut said = std::collections::BTreeSet::new();
+    for params in [
+        json!({"textDocument": 7, "position": {"line": 0, "character": 0}}),
+        json!({"textDocument": {"uri": URI}, "position": {"line": -1, "character": 0}}),
+        json!({"textDocument": {"uri": URI}, "position": {"line": "x", "character": 0}, "range": 4, "positions": {}}),
+        json!({"textDocument": {"uri": "no uri at all"}}),
+        json!({"textDocument": {"uri": URI}, "position": [], "context": "c", "newName": 4, "stage": 4, "query": 4}),
+        json!({"textDocument": {"uri": URI}, "positions": 4, "options": {"tabSize": [1]}, "item": 4, "data": 4}),
+        json!([]),
+        json!("text"),
+        Value::Null,
+    ] {
+        for method in Server::requests() {
+            if let Err(failure) = c.server.request(method, params.clone()) {
+                let ours = |w: &str| {
+                    w.chars().filter(|c| c.is_uppercase()).count() > 1
+                        && !w.contains("URI")
+                        && w.chars().any(char::is_lowercase)
+                };
+                let words = failure.message.split(|c: char| !c.is_alphanumeric());
+                let named: Vec<&str> =
+                    words.filter(|w| ours(w)).filter(|w| w.starts_with(char::is_uppercase)).collect();
+                let types = ["struct", "enum", "variant", "untagged", "u32", "i32", "usize"];
+                assert!(
+                    named.is_empty() && !types.iter().any(|t| failure.message.contains(t)),
+                    "{method}: {failure:?}"
+                );
+                said.insert(failure.message);
+            }
+        }
+    }
+    let all: Vec<String> = said.into_iter().collect();
+    insta::assert_snapshot!(all.join("\n"));
+}

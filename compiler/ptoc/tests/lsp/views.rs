@@ -149,6 +149,13 @@ fn pictures_and_streams() {
     let found = c.ask("ptoc/pim", there(URI, text, "grid"));
     assert!(found["text"].as_str().unwrap().contains("tensor"), "{found}");
     insta::assert_snapshot!(found["cost"].as_str().unwrap());
+    // The lens says the same, when it is to be seen.
+    let lenses = c.ask("textDocument/codeLens", document(URI));
+    let lenses = lenses.as_array().unwrap().iter().filter(|l| l["command"].is_null()).cloned().collect::<Vec<_>>();
+    let titles: Vec<Value> =
+        lenses.into_iter().map(|l| c.ask("codeLens/resolve", l)["command"]["title"].clone()).collect();
+    assert_eq!(titles[0], "show stream: 1166 cycles, 1.166 us");
+    assert!(titles[1].as_str().unwrap().starts_with("geopim: "), "{titles:?}");
     let settings = json!({"settings": {"ptoc": {"target": "hbm-pim"}}});
     c.server.notify("workspace/didChangeConfiguration", settings);
     c.published();

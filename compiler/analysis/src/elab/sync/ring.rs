@@ -142,12 +142,10 @@ impl Elab<'_> {
 
     /// `r.acquire()`, ..
     pub fn ring_method(&mut self, ring: &Ring, method: &Ident, args: &[Arg], span: Span) -> R<Val> {
-        let what = match method.name.as_str() {
-            "acquire" => SyncFn::TAlloc,
-            "commit" => SyncFn::TPush,
-            "wait" => SyncFn::TPop,
-            "release" => SyncFn::TFree,
-            other => {
+        let what = match SyncFn::RING.iter().find(|(name, _)| *name == method.name.as_str()) {
+            Some((_, what)) => *what,
+            None => {
+                let other = method.name.as_str();
                 let d =
                     Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, format!("a ring has no method `{other}`"))
                         .with_label("no such method")

@@ -1,14 +1,14 @@
 //! A model of time: every pipe takes what is queued on it in order, as soon as it is free, the issuer has come to it, and what it
-//! waits for is there. What an instruction takes is its pipe's startup and its work over the pipe's rate
-//! ([`PipeTimes`]). This is no measurement: there are no bank conflicts, no caches, and no other core uses the memory.
+//! waits for is there. What an instruction takes says [`crate::cost`]. This is no measurement: there are no bank conflicts, no
+//! caches, and no other core uses the memory.
 
 use super::clocks::{Stamp, place};
 use super::report::word;
+use crate::cost::{self, Work};
 use crate::interp::machine::Machine;
-use crate::tile::{Access, Op, Operand, TileRef, Value};
+use crate::tile::Op;
 use ptoc_diagnostics::Span;
-use ptoc_isa::{Pipe, PipeTimes, Sem};
-use ptoc_tensor::DType;
+use ptoc_isa::{Pipe, PipeTimes};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -95,14 +95,6 @@ pub struct Timing {
 /// Slices that are kept.
 pub const MOST_SLICES: usize = 100_000;
 
-/// What an instruction has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work {
-    Bytes(u64),
-    /// Multiply-adds of operands of so many bytes.
-    Products(u64, usize),
-}
-
 pub(super) struct Timeline {
     times: PipeTimes,
     loose: Vec<Pipe>,
@@ -156,15 +148,6 @@ impl Timeline {
         }
     }
 
-    fn cycles(&self, pipe: Pipe, work: Work) -> u64 {
-        let rate = match work {
-            Work::Bytes(_) => self.times.bytes[pipe as usize],
-            Work::Products(_, size) => self.times.macs.iter().find(|(s, _)| *s >= size).map_or(1, |&(_, n)| n),
-        };
-        let (Work::Bytes(n) | Work::Products(n, _)) = work;
-        n.div_ceil(u64::from(rate.max(1)))
-    }
-
     /// S does something by itself.
     pub fn scalar(&mut self, stamp: Stamp) {
         let begin = self.issue(stamp.stream);
@@ -194,7 +177,7 @@ impl Timeline {
         if idle > 0 {
             self.stall(span, stamp.stream, Cause::Issue, begin - idle);
         }
-        let cycles = self.cycles(pipe, work).max(1);
+        let cycles = work.cycles(&self.times, pipe);
         let end = begin + u64::from(self.times.startup[pipe as usize]) + cycles;
         // A loose pipe starts the next while this one is on its way.
         let free = if self.loose.contains(&pipe) { begin + cycles } else { end };
@@ -295,53 +278,7 @@ pub(super) fn name_of(op: &Op) -> &'static str {
     word(op)
 }
 
-fn count(m: &Machine<'_, '_>, values: &[Value]) -> u64 {
-    values.iter().fold(1u64, |n, &v| n.saturating_mul(m.index(v).max(0) as u64))
-}
-
-/// Bytes of the valid part; a mask packs its bits.
-fn bytes_of(m: &Machine<'_, '_>, t: &TileRef) -> u64 {
-    let n = count(m, &[t.valid.0, t.valid.1]);
-    match m.k.tiles[t.tile].ty.dtype {
-        DType::Bool => n.div_ceil(8),
-        dtype => n.saturating_mul(dtype.size() as u64),
-    }
-}
-
-fn width(m: &Machine<'_, '_>, side: &Access) -> usize {
-    match side {
-        Access::Tile { tile, .. } => m.k.tiles[tile.tile].ty.dtype.size(),
-        Access::Tensor { elem, .. } => elem.dtype().size(),
-    }
-}
-
-/// What an instruction has to do: the bytes of its largest operand, or its products.
+/// What an instruction has to do now.
 pub(super) fn work_of(m: &Machine<'_, '_>, op: &Op) -> Work {
-    match op {
-        Op::Inst(inst) => {
-            let tiles: Vec<&TileRef> = (inst.operands.iter())
-                .filter_map(|o| match o {
-                    Operand::Tile(t) => Some(t),
-                    _ => None,
-                })
-                .collect();
-            let factors = match (inst.instr.get().sem, &tiles[..]) {
-                (Sem::Matmul | Sem::MatmulBias, [_, a, b, ..]) | (Sem::MatmulAcc, [_, _, a, b, ..]) => Some((a, b)),
-                _ => None,
-            };
-            match factors {
-                Some((a, b)) => {
-                    let size = m.k.tiles[a.tile].ty.dtype.size();
-                    Work::Products(count(m, &[a.valid.0, a.valid.1, b.valid.1]), size)
-                }
-                None => Work::Bytes(tiles.iter().map(|t| bytes_of(m, t)).max().unwrap_or(0)),
-            }
-        }
-        Op::Copy(copy) => Work::Bytes(count(m, &copy.extents).saturating_mul(width(m, &copy.dst) as u64)),
-        Op::Mma(mma) => {
-            let n = [&mma.m, &mma.n, &mma.k].into_iter().fold(1u64, |n, axes| n.saturating_mul(count(m, axes)));
-            Work::Products(n, width(m, &mma.a))
-        }
-        _ => Work::Bytes(0),
-    }
+    cost::work_of(m.k, op, &|v, _| m.index(v).max(0) as u64)
 }

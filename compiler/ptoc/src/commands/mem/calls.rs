@@ -7,7 +7,7 @@ use ptoc_passes::map::Origin;
 use std::collections::{HashMap, VecDeque};
 
 /// For each point the call that stands in the kernel itself, of a point in a function.
-pub(super) fn of(map: &MemoryMap, debug: &DebugInfo) -> Vec<Option<Span>> {
+pub(crate) fn of(map: &MemoryMap, debug: &DebugInfo) -> Vec<Option<Span>> {
     // Statements of one span are in the trail in the order in which they stand in the kernel.
     let mut queues: HashMap<Span, VecDeque<u32>> = HashMap::new();
     for &(span, scope) in &debug.trail.statements {

@@ -1,6 +1,6 @@
 //! `ptoc mem`
 
-mod calls;
+pub(crate) mod calls;
 mod html;
 mod json;
 pub(crate) mod lines;

@@ -13,7 +13,12 @@ const SHOWN: usize = 16;
 /// One line.
 pub(crate) fn summary(name: &str, r: &Report) -> String {
     let steps = plural(r.steps.len(), "step");
-    format!("{name} on {}: {steps}, {} cycles, {:.3} us\n", r.device, r.clocks(r.ticks), r.ns() / 1000.0)
+    format!("{name} on {}: {steps}, {}\n", r.device, time(r))
+}
+
+/// `1166 cycles, 1.166 us`
+pub(crate) fn time(r: &Report) -> String {
+    format!("{} cycles, {:.3} us", r.clocks(r.ticks), r.ns() / 1000.0)
 }
 
 pub(crate) fn percent(part: f64, whole: f64) -> f64 {

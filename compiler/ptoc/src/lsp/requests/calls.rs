@@ -47,7 +47,7 @@ struct Item {
 pub fn incoming(world: &mut World, params: Value) -> Result<Value, Failure> {
     let Params { item } = read(params)?;
     let mut found = Vec::new();
-    for (file, loaded) in world.with_word(&item.name) {
+    for (file, loaded) in world.with_words(&[&item.name]) {
         let Some(uri) = world.uri(&file) else { continue };
         let same = |d: &&Definition| {
             d.name == item.name.as_str()
@@ -77,7 +77,8 @@ pub fn incoming(world: &mut World, params: Value) -> Result<Value, Failure> {
 /// `callHierarchy/outgoingCalls`: what it calls. The item may be in a file that is not open.
 pub fn outgoing(world: &mut World, params: Value) -> Result<Value, Failure> {
     let Params { item: asked } = read(params)?;
-    let Some((file, loaded)) = world.with_word(&asked.name).into_iter().find(|(p, _)| *p == path(&asked.uri)) else {
+    let Some((file, loaded)) = world.with_words(&[&asked.name]).into_iter().find(|(p, _)| *p == path(&asked.uri))
+    else {
         return Ok(json!([]));
     };
     let here = loaded.index.file(loaded.file());

@@ -10,6 +10,7 @@ use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
+use ptoc_ir::cost::{BlockCost, Lanes};
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
@@ -139,6 +140,14 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
         Kind::BoundIndex => out.push_str("\nan index: it runs over all elements\n"),
         _ => {}
     }
+    if !context.analysis.whole {
+        // What was known before the last edit may be wrong by now.
+        out.push_str("\nbeing analysed: more is known in a moment\n");
+        return out;
+    }
+    if let Some(cost) = context.analysis.costs.iter().find(|c| c.span == d.span && !c.is_empty()) {
+        costs(context, cost, &mut out);
+    }
     let facts: Vec<&Fact> = context.facts(d.span).collect();
     for fact in &facts {
         match fact {
@@ -160,6 +169,25 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
     out
 }
 
+/// What a block keeps each pipe busy for, in a table: once, and for each turn of loops whose turns only the launch knows.
+fn costs(context: Context<'_>, cost: &BlockCost, out: &mut String) {
+    let target = &context.world.target().name;
+    let _ = writeln!(
+        out,
+        "\nbusy pipes of a whole block, by the model of time of {target} (not measured):\n\n| | cycles |\n|---|---|"
+    );
+    let mut rows = |what: &str, lanes: &Lanes| {
+        for ((role, pipe), cycles) in lanes {
+            let role = role.map_or(String::new(), |r| format!(" of role {}", r.as_u32() + 1));
+            let _ = writeln!(out, "| {pipe}{role}{what} | {cycles} |");
+        }
+    };
+    rows("", &cost.once);
+    for (span, lanes) in &cost.turns {
+        rows(&format!(", a turn of the loop of line {}", context.range(*span).start.line + 1), lanes);
+    }
+}
+
 /// How a definition would be written, with what is known of it.
 fn head(context: Context<'_>, d: &Definition) -> String {
     if let Some(item) = context.item(d.span) {
@@ -172,7 +200,8 @@ fn head(context: Context<'_>, d: &Definition) -> String {
         let from = text[..d.span.start as usize].rfind('\n').map_or(0, |n| n + 1).max(d.whole.start as usize);
         return text.get(from..body as usize).unwrap_or(&d.name).trim_end().to_owned();
     }
-    let known: Vec<String> = context.facts(d.span).map(Fact::to_string).collect();
+    let known = context.facts(d.span).filter(|_| context.analysis.whole);
+    let known: Vec<String> = known.map(Fact::to_string).collect();
     let written = d.ty.map(|ty| context.loaded().sources.slice(ty).to_owned());
     let value = d.value.filter(|_| matches!(d.kind, Kind::ConstParam | Kind::TypeParam));
     let value = value.map(|v| context.loaded().sources.slice(v).to_owned());

@@ -1,6 +1,8 @@
-//! Code lenses above kernels and programs: what they take of the memories of each target, and commands of the editor.
+//! Code lenses above kernels and programs: what they take of the memories of each target, what a block costs there by the model of
+//! time, and commands of the editor.
 
-use crate::commands::check::{Checked, check_entry};
+use super::views;
+use crate::commands::check::{Checked, Whole, check_entry};
 use crate::lsp::analysis::session;
 use crate::lsp::context::Context;
 use crate::lsp::failure::{Failure, read, result};
@@ -8,6 +10,7 @@ use crate::lsp::settings::Settings;
 use crate::lsp::world::{World, path};
 use lsp_types::{DocumentSymbolParams, Uri};
 use ptoc_diagnostics::Diagnostic;
+use ptoc_ir::cost::{BlockCost, Lanes, busiest};
 use ptoc_isa::Target;
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Ident, ItemKind};
@@ -36,11 +39,15 @@ pub fn lenses(world: &mut World, params: Value) -> Result<Value, Failure> {
             .diagnostics
             .iter()
             .filter(|d| d.is_error() && d.span.is_some_and(|s| item.span.contains(s)));
-        let state = state(own(context, &k.name), errors, matches!(item.kind, ItemKind::Program(_)));
+        let cost = context.analysis.costs.iter().find(|c| c.span == k.name.span);
+        let state = state(own(context, &k.name), cost, errors, matches!(item.kind, ItemKind::Program(_)));
         lens(&format!("{}: {state}", target.name), "ptoc.showMemoryMap", None);
         lens("show IR", "ptoc.showIr", None);
         if target.is_pim() {
-            lens("show stream", "ptoc.showPim", None);
+            // What it costs is known when it has run on the simulator.
+            let data =
+                json!({"uri": context.uri, "kernel": name.as_str(), "target": target.name, "at": at, "stream": true});
+            found.push(json!({"range": range, "data": data}));
         }
         // A program's memories are those of its kernels, which have lenses of their own.
         if matches!(item.kind, ItemKind::Program(_)) {
@@ -60,13 +67,21 @@ fn own<'a>(context: Context<'a>, name: &Ident) -> Option<&'a MemoryMap> {
 }
 
 /// What a kernel takes, or why nothing is known.
-fn state<'d>(map: Option<&MemoryMap>, errors: impl Iterator<Item = &'d Diagnostic>, program: bool) -> String {
+fn state<'d>(
+    map: Option<&MemoryMap>,
+    cost: Option<&BlockCost>,
+    errors: impl Iterator<Item = &'d Diagnostic>,
+    program: bool,
+) -> String {
     let errors: Vec<&Diagnostic> = errors.collect();
     let space = |d: &&Diagnostic| ["E04", "SA-035"].iter().any(|of| d.code.as_str().starts_with(of));
     match map {
         _ if errors.iter().any(space) => "does not fit".into(),
         _ if !errors.is_empty() => "has errors".into(),
-        Some(map) => summary(map),
+        Some(map) => {
+            let cost = cost.filter(|c| !c.is_empty()).map(|c| format!("; {}", cycles(c)));
+            summary(map) + &cost.unwrap_or_default()
+        }
         // A program's memories are those of its launches.
         None if program => "memory map".into(),
         None => "not placed".into(),
@@ -81,12 +96,25 @@ fn summary(map: &MemoryMap) -> String {
     if all.is_empty() { "no tiles".into() } else { all.join(", ") }
 }
 
+/// `V 512 cycles a block, MTE2 310 cycles a turn of its loop`: the pipes that are at work longest. Of several loops whose turns only the launch
+/// knows the one is named that costs most.
+fn cycles(cost: &BlockCost) -> String {
+    let share = |lanes: &Lanes| busiest(lanes).map(|(_, pipe, cycles)| (cycles, format!("{pipe} {cycles} cycles")));
+    let once = share(&cost.once).map(|(_, text)| format!("{text} a block"));
+    let turns = cost.turns.iter().filter_map(|(_, lanes)| share(lanes)).max();
+    let turns = turns.map(|(_, text)| format!("{text} a turn of its loop"));
+    once.into_iter().chain(turns).collect::<Vec<_>>().join(", ")
+}
+
 #[derive(Deserialize)]
 struct Data {
     uri: Uri,
     kernel: String,
     target: String,
     at: Value,
+    /// The command stream and its cost, and not the memories.
+    #[serde(default)]
+    stream: bool,
 }
 
 /// `codeLens/resolve`: the memories on another target, when the lens is to be seen.
@@ -100,10 +128,16 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
     let unit = session.load_text(&path(&data.uri), text);
     let entries = unit.entries();
     let entry = entries.iter().find(|e| e.item.name.name == data.kernel.as_str());
+    if data.stream {
+        let cost = entry.and_then(|entry| views::simulated(&mut session, &unit, entry));
+        let title = cost.map_or("show stream".to_owned(), |cost| format!("show stream: {cost}"));
+        lens["command"] = json!({"title": title, "command": "ptoc.showPim", "arguments": [data.at]});
+        return Ok(lens);
+    }
     let checked = entry.map(|e| check_entry(&mut session, &unit, e));
-    let maps = if let Some(Checked::Whole(maps)) = checked { maps } else { Vec::new() };
+    let found = if let Some(Checked::Whole(found)) = checked { found } else { Whole::default() };
     let errors = session.diagnostics.iter().filter(|d| d.is_error());
-    let title = state(maps.first(), errors, entry.is_some_and(|e| e.program));
+    let title = state(found.maps.first(), found.costs.first(), errors, entry.is_some_and(|e| e.program));
     let title = format!("{}: {title}", target.name);
     lens["command"] = json!({"title": title, "command": "ptoc.showMemoryMap", "arguments": [data.at]});
     Ok(lens)

@@ -74,7 +74,8 @@ fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, A
     let world = context.world;
     let Some(home) = context.location(definition.span) else { return Vec::new() };
     let mut found: Vec<(Location, Access)> = Vec::new();
-    for (_, loaded) in world.with_word(&definition.name) {
+    let mut seen = std::collections::HashSet::new();
+    for (_, loaded) in context.reach(definition) {
         // The definition is another span in every unit, and the same place.
         let same = |d: &&Definition| {
             d.name == definition.name
@@ -86,8 +87,9 @@ fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, A
         };
         for o in loaded.index.occurrences(name) {
             let Some(uri) = world.uri_of(&loaded, o.span.file) else { continue };
+            let uri_text = uri.as_str().to_owned();
             let location = Location { uri, range: world.range(&loaded, o.span) };
-            if !found.iter().any(|(l, _)| *l == location) {
+            if seen.insert((uri_text, location.range.start.line, location.range.start.character)) {
                 found.push((location, o.access));
             }
         }

@@ -61,11 +61,11 @@ pub fn rename(world: &mut World, params: Value) -> Result<Value, Failure> {
     let (_, definition) = renamable(context, &params.at)?;
     allowed(&params.new_name)?;
     if params.new_name == definition.name.as_str() {
-        return result(json!({"changes": {}}));
+        return result(context.world.edit(BTreeMap::new()));
     }
     let world = context.world;
     let home = context.location(definition.span).ok_or_else(|| Failure::refused("its file has no place"))?;
-    let units = world.with_word(&definition.name);
+    let units = context.reach(definition);
     let mut places: BTreeMap<PathBuf, Vec<std::ops::Range<usize>>> = BTreeMap::new();
     for (_, loaded) in &units {
         let same = |d: &&Definition| {
@@ -75,7 +75,7 @@ pub fn rename(world: &mut World, params: Value) -> Result<Value, Failure> {
         };
         let Some(d) = loaded.index.files().flat_map(|(_, f)| &f.definitions).find(same) else { continue };
         for o in loaded.index.occurrences(d.span) {
-            let all = places.entry(place(loaded, o.span.file)).or_default();
+            let all = places.entry(loaded.place(o.span.file)).or_default();
             if !all.contains(&o.span.range()) {
                 all.push(o.span.range());
             }
@@ -96,13 +96,7 @@ pub fn rename(world: &mut World, params: Value) -> Result<Value, Failure> {
         });
         changes.insert(uri.as_str().to_owned(), edits.collect());
     }
-    result(json!({"changes": changes}))
-}
-
-/// One name for one file of a unit.
-fn place(loaded: &Loaded, file: FileId) -> PathBuf {
-    let path = if file == loaded.file() { loaded.unit.path.clone() } else { PathBuf::from(loaded.sources.name(file)) };
-    path.canonicalize().unwrap_or(path)
+    result(world.edit(changes))
 }
 
 /// Is this a name that an author may give?
@@ -155,12 +149,13 @@ fn unchanged(
         if renamed.errors > old.errors {
             return Err(clash());
         }
-        let edits: Vec<_> = old.sources.files().map(|file| places.get(&place(old, file))).collect();
-        // The place of a byte after the edits.
+        let edits: Vec<_> = old.sources.files().map(|file| places.get(&old.place(file))).collect();
+        // The place of a byte after the edits, all of which replace the same name.
         let moved = |file: FileId, offset: u32| {
             let here = edits.get(file.0 as usize).copied().flatten();
-            let before = here.into_iter().flatten().filter(|r| r.start < offset as usize);
-            before.fold(offset as i64, |at, r| at + new.len() as i64 - r.len() as i64) as u32
+            let before = here.map_or(0, |all| all.partition_point(|r| r.start < offset as usize));
+            let longer = here.and_then(|all| all.first()).map_or(0, |r| new.len() as i64 - r.len() as i64);
+            (i64::from(offset) + before as i64 * longer) as u32
         };
         let meaning = |m: Meaning| match m {
             Meaning::Source(s) => Meaning::Source(Span::new(s.file, moved(s.file, s.start), moved(s.file, s.end))),

@@ -69,7 +69,7 @@ pub fn workspace(world: &mut World, params: Value) -> Result<Value, Failure> {
     let params: WorkspaceSymbolParams = read(params)?;
     let query = params.query.to_lowercase();
     let mut found = Vec::new();
-    for (path, loaded) in world.with_word("") {
+    for (path, loaded) in world.with_words(&[]) {
         let (Some(uri), Some(file)) = (world.uri(&path), loaded.index.file(loaded.file())) else { continue };
         // Items are what is defined nowhere inside of another item.
         let mut end = 0;

@@ -7,7 +7,7 @@ mod words;
 
 use super::hover;
 use crate::lsp::context::Context;
-use crate::lsp::cursor::Cursor;
+use crate::lsp::cursor::{Cursor, Declared};
 use crate::lsp::failure::{Failure, read, result};
 use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
@@ -128,12 +128,7 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         (Some(Tok::Let | Tok::Var | Tok::Kernel | Tok::Program | Tok::For | Tok::Const | Tok::Atom | Tok::Type), _) => {
             return Vec::new();
         }
-        (Some(Tok::In | Tok::Out | Tok::InOut), _) if cursor.bracket() == Some(Tok::LParen) && !cursor.in_block() => {
-            return words::dtypes(context, Rank::Fits)
-                .into_iter()
-                .chain(named(context, cursor, &[Kind::TypeParam]))
-                .collect();
-        }
+        (Some(Tok::Fn), _) => return Vec::new(),
         (Some(Tok::Tile), _) => return words::locations(context, Rank::Fits, true),
         (Some(Tok::Tensor), _) => return words::dtypes(context, Rank::Fits),
         (Some(Tok::LParen), Some(Tok::Name))
@@ -144,14 +139,32 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         _ => {}
     }
     let start = matches!(cursor.previous(1), None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace));
+    // What the grammar wants here; where what is being written has a mistake before, the tokens alone say what may come.
+    let next = cursor.next(context.file());
+    let keywords = |rank| next.iter().flat_map(move |n| words::keywords(&n.words, rank)).collect::<Vec<_>>();
+    match cursor.declaration() {
+        // A new name, or what begins a static parameter.
+        Some(Declared::Name) => return keywords(Rank::Fits),
+        Some(Declared::Type) => {
+            let directions = keywords(Rank::Fits).into_iter().filter(|p| !words::is_value(&p.label));
+            let directed = cursor.previous(1) != Some(Tok::Colon);
+            let own = named(context, cursor, &[Kind::TypeParam]);
+            return directions.chain(words::types(context, directed)).chain(own).collect();
+        }
+        _ => {}
+    }
     if !cursor.in_block() && (start || cursor.previous(1) == Some(Tok::RBracket)) && cursor.bracket().is_none() {
         return words::items();
+    }
+    if next.as_ref().is_some_and(|n| !n.name) {
+        return keywords(Rank::Fits);
     }
     let mut found = Vec::new();
     if start {
         found.extend(words::statements());
         found.extend(words::instructions(context));
     }
+    found.extend(keywords(Rank::Keyword));
     if let Some(call) = cursor.call().filter(|c| !c.nested) {
         if call.statics && words::is_location(&call.name) {
             let at = if call.index == 0 { Rank::Fits } else { Rank::Unfit };
@@ -163,6 +176,7 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     found.extend(named(context, cursor, &[]));
     found.extend(cursor.locals().into_iter().map(|n| Proposal::new(n, kinds::VARIABLE, Rank::Local, "")));
     found.extend(words::functions(context));
+    found.extend(words::values());
     found.extend(words::locations(context, Rank::Location, false));
     found.extend(words::dtypes(context, Rank::DType));
     found.extend(library::items(context));

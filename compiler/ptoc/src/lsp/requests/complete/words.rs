@@ -6,6 +6,7 @@ use crate::lsp::cursor::{Call, Cursor};
 use ptoc_analysis::{ATTRIBUTES, FUNCTIONS, Fact, SyncFn};
 use ptoc_isa::{Instr, Loc, TABLE, Target};
 use ptoc_layout::ops;
+use ptoc_syntax::Tok;
 use ptoc_tensor::DType;
 
 /// What begins an item.
@@ -51,6 +52,66 @@ pub fn statements() -> Vec<Proposal> {
         ("continue", "continue;", ""),
     ];
     STATEMENTS.iter().map(|(word, text, detail)| keyword(word, text, detail)).collect()
+}
+
+/// Words that the grammar wants, but for those that begin a statement: these have more text, see [`statements`].
+pub fn keywords(words: &[Tok], rank: Rank) -> Vec<Proposal> {
+    let whole = |w: &&str| ["break", "continue", "return", "grid", "pipeline", "let", "var", "while"].contains(w);
+    let statement = words.contains(&Tok::Let);
+    let own = |w: &&str| statement && ["const", "for", "if"].contains(w);
+    let words = words.iter().filter_map(|tok| tok.word()).filter(|w| !whole(w) && !own(w));
+    let one = |word: &'static str| {
+        let (insert, detail) = match word {
+            "if" => (Some("if ${1:c} { $2 } else { $0 }".to_owned()), "one of two values"),
+            "else" => (Some("else {\n    $0\n}".to_owned()), "otherwise"),
+            "tune" => (Some("tune [$0]".to_owned()), "values that are tried"),
+            "const" => (None, "a number or a layout"),
+            "type" => (None, "a dtype"),
+            "fn" => (None, "a function"),
+            "in" => (None, "read"),
+            "out" => (None, "written"),
+            "inout" => (None, "read and written"),
+            "where" => (None, "what must hold of sizes"),
+            "ensures" => (None, "what the results are"),
+            "at" => (None, "an address or a place"),
+            "over" => (None, "units that share a place"),
+            "on" => (None, "units that have the blocks"),
+            "fill" => (None, "what all elements are"),
+            "tile" => (None, "a tile"),
+            "tensor" => (None, "an array between kernels"),
+            _ => (None, ""),
+        };
+        let snippet = insert.is_some();
+        Proposal { insert, snippet, ..Proposal::new(word, kinds::KEYWORD, rank, detail) }
+    };
+    words.map(one).collect()
+}
+
+/// `true`, `false`: words that are values.
+pub fn is_value(word: &str) -> bool {
+    matches!(word, "true" | "false")
+}
+
+/// Words that are values beside those of the grammar.
+pub fn values() -> Vec<Proposal> {
+    const VALUES: [(&str, &str); 3] =
+        [("inf", "infinity"), ("nan", "no number"), ("none", "what an argument is that was left out")];
+    VALUES.iter().map(|(word, doc)| Proposal::new(*word, kinds::CONSTANT, Rank::Function, *doc)).collect()
+}
+
+/// Types of parameters; behind `in`, `out`, `inout` those of arrays.
+pub fn types(context: Context<'_>, directed: bool) -> Vec<Proposal> {
+    const TYPES: [(&str, &str); 6] = [
+        ("view", "a window of a tensor or of a tile"),
+        ("block", "a block of a dimension"),
+        ("layout", "a layout"),
+        ("event", "a flag from one pipe to another"),
+        ("mbarrier", "a transaction barrier"),
+        ("ring", "slots that one pipe fills and another empties"),
+    ];
+    let own = TYPES.iter().map(|(word, doc)| Proposal::new(*word, kinds::CLASS, Rank::Layout, *doc));
+    let more = own.chain(locations(context, Rank::Location, false)).filter(|_| !directed);
+    dtypes(context, Rank::DType).into_iter().chain(more).collect()
 }
 
 /// All instructions that the target has, with places for their operands.
@@ -179,9 +240,20 @@ const ALGEBRA: &[(&str, &str)] = &[
     ("atom", "the atom"),
 ];
 
+/// Methods of a ring.
+fn ring() -> Vec<(&'static str, &'static str)> {
+    SyncFn::RING.iter().map(|(name, what)| (*name, what.reference().1)).collect()
+}
+
 /// Members of what stands before the dot.
 pub fn members(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     let base = cursor.previous_text(2);
+    let ring = ring();
+    // What a ring gives is a slot, a tile: `r.acquire().`
+    if base == ")" && cursor.previous(3) == Some(Tok::LParen) && ["acquire", "wait"].contains(&cursor.previous_text(4))
+    {
+        return proposed(&[TILE]);
+    }
     let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
     let facts: Vec<&Fact> =
         visible.iter().find(|d| d.name == base).into_iter().flat_map(|d| context.facts(d.span)).collect();
@@ -190,10 +262,15 @@ pub fn members(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         Some(Fact::Tensor(..)) => vec![WINDOW],
         Some(Fact::Block(..)) => vec![BLOCK],
         Some(Fact::Algebra(_)) => vec![ALGEBRA],
+        Some(Fact::Ring(..)) => vec![&ring],
         Some(Fact::Scalar(_) | Fact::Constant(_)) => vec![],
         // Nothing is known of it: all that there is.
-        _ => vec![TILE, WINDOW, BLOCK, ALGEBRA],
+        _ => vec![TILE, WINDOW, BLOCK, ALGEBRA, &ring],
     };
-    let all = lists.into_iter().flatten();
+    proposed(&lists)
+}
+
+fn proposed(lists: &[&[(&str, &str)]]) -> Vec<Proposal> {
+    let all = lists.iter().copied().flatten();
     all.map(|(name, detail)| Proposal::new(*name, kinds::PROPERTY, Rank::Fits, *detail)).collect()
 }

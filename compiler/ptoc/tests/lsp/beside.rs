@@ -1,0 +1,197 @@
+//! The binary while it analyses: the conversation goes on, and what is out of date is not published.
+
+use super::super::Sandbox;
+use super::names::place;
+use super::{URI, document};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// A client of the binary, which sees the order of the messages.
+struct Streams {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Streams {
+    fn new(s: &Sandbox) -> Streams {
+        let mut child = s.command("lsp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut c = Streams { child, input, output, id: 0 };
+        let capabilities = json!({"general": {"positionEncodings": ["utf-8"]}});
+        c.ask("initialize", json!({"processId": null, "rootUri": null, "capabilities": capabilities}));
+        assert_eq!(c.read()["id"], 1);
+        c.tell("initialized", json!({}));
+        c
+    }
+
+    fn send(&mut self, message: &Value) {
+        let text = message.to_string();
+        write!(self.input, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
+    }
+
+    fn tell(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Asks, and does not wait.
+    fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.id += 1;
+        let id = self.id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    fn read(&mut self) -> Value {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server is gone");
+            match line.trim().strip_prefix("Content-Length: ") {
+                Some(n) => length = n.parse().unwrap(),
+                None if line.trim().is_empty() => break,
+                None => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.output.read_exact(&mut body).unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    fn open(&mut self, version: i32, text: &str) {
+        let document = json!({"uri": URI, "languageId": "tile", "version": version, "text": text});
+        self.tell("textDocument/didOpen", json!({"textDocument": document}));
+    }
+
+    /// Puts text at the beginning.
+    fn edit(&mut self, version: i32, text: &str) {
+        let start = json!({"line": 0, "character": 0});
+        let change = json!({"range": {"start": start, "end": start}, "text": text});
+        let params = json!({"textDocument": {"uri": URI, "version": version}, "contentChanges": [change]});
+        self.tell("textDocument/didChange", params);
+    }
+
+    /// Messages up to the diagnostics of a version: for each the id, the error, or what was published.
+    fn until(&mut self, version: i32) -> Vec<(Option<u64>, Value)> {
+        let mut all = Vec::new();
+        loop {
+            let m = self.read();
+            if m["method"] == "textDocument/publishDiagnostics" {
+                let params = m["params"].clone();
+                let last = params["version"] == version;
+                all.push((None, params));
+                if last {
+                    return all;
+                }
+                continue;
+            }
+            let answer = if m["error"].is_null() { m["result"].clone() } else { m["error"].clone() };
+            all.push((m["id"].as_u64(), answer));
+        }
+    }
+
+    fn end(mut self) {
+        let id = self.ask("shutdown", Value::Null);
+        assert_eq!(self.read()["id"], id);
+        self.tell("exit", Value::Null);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// So many kernels that their analysis takes a while.
+fn long() -> String {
+    let kernel = |n: usize| {
+        let steps: String = (0..30)
+            .map(|k| format!("    let t{} = tile Vec<f32, i, 64>;\n    TADDS(t{}, t{k}, {n}.5);\n", k + 1, k + 1))
+            .collect();
+        format!(
+            "kernel k{n}(x: in f32[M, 64], y: out f32[M, 64]) {{\n    grid (i in tiles(M, 8));\n    \
+             let t0 = Vec(x.tile(i, _));\n{steps}    TSTORE(y.tile(i, _), t30);\n}}\n"
+        )
+    };
+    (0..60).map(kernel).collect()
+}
+
+#[test]
+fn requests_are_answered_while_a_text_is_analysed() {
+    let s = Sandbox::new();
+    let mut c = Streams::new(&s);
+    let text = long();
+    c.open(1, &text);
+    let at = |needle: &str| json!({"textDocument": {"uri": URI}, "position": place(&text, needle)});
+    let symbols = c.ask("textDocument/documentSymbol", document(URI));
+    let proposals = c.ask("textDocument/completion", at("TSTORE"));
+    let definition = c.ask("textDocument/definition", at("t3, "));
+    let lenses = c.ask("textDocument/codeLens", document(URI));
+    let dropped = c.ask("textDocument/codeLens", document(URI));
+    let renamed = c.ask("textDocument/rename", {
+        let mut params = at("t0 =");
+        params["newName"] = json!("first");
+        params
+    });
+    c.tell("$/cancelRequest", json!({"id": dropped}));
+    let all = c.until(1);
+    let order: Vec<Option<u64>> = all.iter().map(|m| m.0).collect();
+    let place_of = |id: u64| order.iter().position(|o| *o == Some(id));
+    // What needs no analysis is answered before there is one; what the client does not want any more is ended at once.
+    for id in [symbols, proposals, definition, dropped] {
+        assert!(place_of(id).is_some(), "{id}: {order:?}");
+    }
+    assert_eq!(all[place_of(dropped).unwrap()].1["code"], -32800);
+    assert_eq!(all.last().unwrap().1["diagnostics"], json!([]));
+    // What is computed aside comes when it is done, what waits for the analysis after that.
+    let mut answers: std::collections::HashMap<u64, Value> =
+        all.iter().filter_map(|(id, answer)| Some(((*id)?, answer.clone()))).collect();
+    while !(answers.contains_key(&renamed) && answers.contains_key(&lenses)) {
+        let m = c.read();
+        answers.insert(m["id"].as_u64().unwrap(), m["result"].clone());
+    }
+    assert!(place_of(lenses).is_none());
+    assert!(answers[&renamed]["changes"][URI].as_array().unwrap().len() >= 2);
+    assert!(answers[&lenses][1]["command"]["title"].as_str().unwrap().contains("cycles"));
+    c.end();
+}
+
+#[test]
+fn what_is_out_of_date_is_not_published() {
+    let s = Sandbox::new();
+    let mut c = Streams::new(&s);
+    let text = long();
+    c.open(1, &text);
+    let old = c.ask("textDocument/inlayHint", {
+        json!({"textDocument": {"uri": URI}, "range": {"start": place(&text, "let t0"), "end": place(&text, "let t2")}})
+    });
+    c.edit(2, "// an edit\n");
+    c.edit(3, "fn f(x: f32) -> f32 { y }\n");
+    let hints = c.ask("textDocument/codeLens", document(URI));
+    let all = c.until(3);
+    let published: Vec<&Value> = all.iter().filter(|m| m.0.is_none()).map(|m| &m.1["version"]).collect();
+    assert_eq!(published, [&json!(3)]);
+    assert_eq!(all.last().unwrap().1["diagnostics"][0]["code"], "E0101");
+    // The client is told to ask anew, as the places in its question are those of another text.
+    let overtaken = all.iter().find(|m| m.0 == Some(old)).unwrap();
+    assert_eq!(overtaken.1["code"], -32801);
+    assert_eq!(c.read()["id"], hints);
+    // A text that was analysed keeps what was found in its kernels: the next edit costs little, and questions in between are answered.
+    c.edit(4, " ");
+    c.edit(5, " ");
+    c.until(5);
+    c.end();
+}
+
+/// A client that has said all it wants is answered before the server ends.
+#[test]
+fn the_end_of_the_input_is_no_end_of_the_work() {
+    let s = Sandbox::new();
+    let mut c = Streams::new(&s);
+    c.open(1, &long());
+    let lenses = c.ask("textDocument/codeLens", document(URI));
+    let Streams { mut child, input, mut output, .. } = c;
+    drop(input);
+    let mut all = String::new();
+    output.read_to_string(&mut all).unwrap();
+    assert!(all.contains("publishDiagnostics") && all.contains(&format!("\"id\":{lenses}")), "{all}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
