@@ -189,7 +189,7 @@ fn every_form_of_a_placement_has_a_vector() {
     let lines = lines();
     let have: BTreeSet<(u16, Vec<DType>)> = lines.iter().map(|l| (l.id.0, l.tiles())).collect();
     let mut missing = BTreeSet::new();
-    let placed = |id: &InstrId| matches!(id.get().sem, Sem::Cells(_) | Sem::Scatter);
+    let placed = |id: &InstrId| matches!(id.get().sem, Sem::Cells(_) | Sem::Named(_) | Sem::Scatter);
     for target in Target::pto() {
         for id in InstrId::all().filter(placed) {
             for tiles in tiles_of(target, id.get()) {
@@ -207,6 +207,72 @@ fn every_form_of_a_placement_has_a_vector() {
             for (word, _) in words {
                 let there = |l: &Line| l.parts.iter().any(|p| matches!(p, Part::Written(w) if w == word));
                 assert!(lines.iter().any(|l| l.id == id && there(l)), "{} {word}", id.get().name);
+            }
+        }
+    }
+}
+
+/// A product of one row has the bits of TMATMUL, on every triple of every target.
+#[test]
+fn products_of_a_vector_are_products_of_one_row() {
+    for target in Target::pto() {
+        for t in &target.triples {
+            let forms = [
+                ("TGEMV", "TMATMUL", "", "{}(acc, a, b);"),
+                ("TGEMV_ACC", "TMATMUL_ACC", "", "TMATMUL(acc, a, b); {}(acc, acc, a, b);"),
+                ("TGEMV_BIAS", "TMATMUL_BIAS", "z: in ACC[40], ", "{}(acc, a, b, Bias(z));"),
+            ];
+            for (vector, matrix, bias, body) in forms {
+                let text = |name: &str| {
+                    format!(
+                        "kernel k(x: in {0}[50], y: in {0}[50, 40], {1}o: out {2}[40]) {{\n    \
+                         let acc = tile Acc<{2}, 16, 48, valid = (1, 40)>;\n    let a = Left(x);\n    let b = Right(y);\n    \
+                         {3}\n    TSTORE(o, acc);\n}}\n",
+                        t.left,
+                        bias.replace("ACC", t.acc.name()),
+                        t.acc,
+                        body.replace("{}", name)
+                    )
+                };
+                let noise = |d: DType, shape: &[usize], seed| {
+                    crate::engine::noise(d, shape, crate::engine::Content::Tame, seed)
+                };
+                let mut arguments = vec![noise(t.left, &[50], 1), noise(t.left, &[50, 40], 2)];
+                if !bias.is_empty() {
+                    arguments.push(noise(t.acc, &[40], 3));
+                }
+                arguments.push(Tensor::zeros(t.acc, &[40]).expect("small"));
+                let result = |name: &str| {
+                    let built =
+                        build(&text(name), &target.name, &[], &[]).unwrap_or_else(|r| panic!("{r:?}{}", text(name)));
+                    let got = agree(&built, &[], &arguments, &[1]).expect("one result").expect("it ends");
+                    let last = got.last().expect("a result");
+                    (0..40).map(|i| last.get_bits(i)).collect::<Vec<_>>()
+                };
+                assert_eq!(result(vector), result(matrix), "{vector} on {}", target.name);
+            }
+        }
+    }
+}
+
+/// An index that leads out of a tile ends the launch, with one code on both backends.
+#[test]
+fn indices_outside_end_the_launch() {
+    let kernel = |body: &str| {
+        format!(
+            "kernel k(x: in f32[1, 16], n: in i32[1, 16], o: out f32[1, 16]) {{\n    let d = tile Vec<f32, 1, 16>;\n    \
+             let x = Vec(x);\n    let n = Vec(n);\n    {body}\n    TSTORE(o, d);\n}}\n"
+        )
+    };
+    for body in ["TGATHER(d, x, n);", "TEXPANDS(d, 0.0); TSCATTER(d, x, n);"] {
+        let built = build(&kernel(body), "a5", &[], &[]).expect("it compiles");
+        for (index, ends) in [(0u32, false), (16, true), (u32::MAX, true)] {
+            let x = Tensor::zeros(DType::F32, &[1, 16]).expect("small");
+            let n = Tensor::from_fn(DType::I32, &[1, 16], |i| if i == 5 { index.into() } else { 0 }).expect("small");
+            let got = agree(&built, &[], &[x.clone(), n, x], &[1]).expect("both say the same");
+            match got {
+                Ok(_) => assert!(!ends, "{body} {index}"),
+                Err((code, _)) => assert_eq!((code.as_str(), ends), ("PA-1042", true), "{body} {index}"),
             }
         }
     }

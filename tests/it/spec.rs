@@ -98,7 +98,7 @@ fn examples_of_instructions_run() {
                 wrong.push(format!("{}: {why}\n{}", row.name, example.text));
             }
             // As its author calls it: second forms have the name of the first.
-            let call = format!("{}(", row.name.trim_end_matches("_MASK").trim_end_matches("_VALUES"));
+            let call = format!("{}(", ptoc_isa::called(row));
             if !example.text.contains(&call) {
                 wrong.push(format!("{}: its example is without it", row.name));
             }

@@ -192,9 +192,63 @@ def gather():
     put("gather_zero_y", np.where(holes[:, None] >= 0, table[np.maximum(holes, 0)], 0.0))
 
 
+def topk():
+    r = rng("topk")
+    x = r.integers(-50, 50, (5, 700)).astype(np.float64)  # many are equal
+    x[2] = r.normal(size=700)
+    x = put("topk_x", x)
+    places = np.argsort(-x, axis=1, kind="stable")[:, :16]
+    put("topk_values", np.take_along_axis(x, places, 1))
+    put("topk_places", places, np.uint32)
+
+
+def rope():
+    r = rng("rope")
+    x = put("rope_x", r.normal(size=(21, 64)))
+    angle = np.arange(21)[:, None] / 10000.0 ** (np.arange(32) / 32)[None, :]
+    c, s = put("rope_c", np.cos(angle)), put("rope_s", np.sin(angle))
+    pairs = np.empty_like(x)
+    pairs[:, ::2] = x[:, ::2] * c - x[:, 1::2] * s
+    pairs[:, 1::2] = x[:, ::2] * s + x[:, 1::2] * c
+    put("rope_pairs", pairs)
+    low, high = x[:, :32], x[:, 32:]
+    put("rope_halves", np.concatenate([low * c - high * s, low * s + high * c], axis=1))
+
+
+def int8_gemm():
+    r = rng("int8")
+    a, b = put("int8_a", r.integers(-128, 128, (70, 130)), np.int8), put("int8_b", r.integers(-128, 128, (130, 40)), np.int8)
+    rows, cols = put("int8_rows", r.uniform(0.001, 0.1, 70)), put("int8_cols", r.uniform(0.001, 0.1, 40))
+    put("int8_c", (a @ b) * rows[:, None] * cols[None, :])
+
+
+def hadamard():
+    r = rng("hadamard")
+    # Whole numbers, so that every order of additions is exact.
+    x = put("hadamard_x", r.integers(-1000, 1000, (19, 64)))
+    h = np.ones((1, 1))
+    for _ in range(6):
+        h = np.block([[h, h], [h, -h]])
+    put("hadamard_y", x @ h)
+
+
+def radix_sort():
+    r = rng("radix")
+    x = put("radix_x", r.integers(0, 2**32, (4, 500)), np.uint32)
+    put("radix_y", np.sort(x, axis=1), np.uint32)
+
+
+def ffn():
+    r = rng("ffn")
+    x = put("ffn_x", r.normal(size=(37, 90)), np.float16)
+    w, v = put("ffn_w", r.normal(size=(90, 70)) / 9, np.float16), put("ffn_v", r.normal(size=(90, 70)) / 9, np.float16)
+    gate = x @ w
+    put("ffn_y", gate / (1 + np.exp(-gate)) * (x @ v))
+
+
 def main():
     for example in (add, elementwise, pingpong, softmax, layernorm, rmsnorm, gemm, gemv, transpose, reduce, attention,
-                    bilinear, gather):
+                    bilinear, gather, topk, rope, int8_gemm, hadamard, radix_sort, ffn):
         example()
     wrong = []
     if "--check" in sys.argv[1:]:

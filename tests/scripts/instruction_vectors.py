@@ -450,6 +450,17 @@ def places():
                         emit(name, [given], index, lambda i, _: first([given.at(i, j) for j in range(shape[1])]), (shape[0], 1), 0)
 
 
+def quantised():
+    """Scale and offset of a row."""
+    for frm in ("i8", "i16"):
+        line("TDEQUANT", [(frm, FULL), ("f32", COLUMN), ("f32", COLUMN)], "f32",
+             lambda a, s, o: F32(F32(F32(a) - o) * s))
+    for _ in range(3):
+        line("TQUANT", [("f32", FULL), ("f32", COLUMN)], "i8", lambda a, s: narrow("f32", "i8", F32(a * s)))
+        line("TQUANT_OFFSET", [("f32", FULL), ("f32", COLUMN), ("f32", COLUMN)], "u8",
+             lambda a, s, o: narrow("f32", "u8", F32(F32(a * s) + o)))
+
+
 def pairs():
     for d in F:
         for cols in (COLS, 7):
@@ -477,3 +488,4 @@ if __name__ == "__main__":
     places()
     pairs()
     reciprocals()
+    quantised()

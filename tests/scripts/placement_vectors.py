@@ -8,6 +8,7 @@ A line is one launch: `NAME|PART|..|out DTYPE ROWSxCOLS HEX`, where parts are th
 writes them after the destination: `in DTYPE ROWSxCOLS HEX` a tile, `arg TEXT` what is written there. First of them is `old`
 with the destination as it was, where the instruction reads it.
 """
+import math
 import random
 
 import numpy as np
@@ -134,9 +135,116 @@ def gathers():
             line("TSCATTER", [a, numbers(index, rows)], d, result, old=old)
 
 
+def picks_of_other_dtypes():
+    for group in (["i8", "u8"], ["i16", "u16", "f16", "bf16"], ["i32", "u32", "f32"]):
+        for to in group:
+            for d in group:
+                if to != d:
+                    a = tile(d, (2, 12), f"bits of {to}")
+                    line("TGATHER", [a, "P1010"], to, a[1][:, 1::2])
+
+
+def order(d, values):
+    """Places in descending order: NaN first, equal ones as they come."""
+    keys = [float(float_of(d, int(b))) for b in values]
+    keys = [math.inf if math.isnan(k) else k for k in keys]
+    nan = [math.isnan(float(float_of(d, int(b)))) for b in values]
+    # numpy sorts ascending; stable.
+    by_value = np.argsort(-np.array(keys), kind="stable")
+    return [p for p in by_value if nan[p]] + [p for p in by_value if not nan[p]]
+
+
+def records(d, values, indices):
+    if d == "f32":
+        return [x for v, n in zip(values, indices) for x in (v, n)]
+    return [x for v, n in zip(values, indices) for x in (v, 0, n & 0xFFFF, n >> 16)]
+
+
+def sorting():
+    for d in F:
+        fields = 8 * 8 // WIDTH[d]
+        for shape in ((1, 32), (3, 64), (2, 37), (1, 5), (2, 96)):
+            for salt in range(3):
+                a, idx = tile(d, shape, f"sort {salt}"), tile("u32", shape, f"index {salt}")
+                rows = []
+                for i in range(shape[0]):
+                    row = []
+                    for start in range(0, shape[1], 32):
+                        v, n = a[1][i, start : start + 32], idx[1][i, start : start + 32]
+                        at = order(d, v)
+                        row += records(d, [v[p] for p in at], [n[p] for p in at])
+                    rows.append(row)
+                line("TSORT32", [a, idx], d, rows)
+        # Lists that are in order, as many as there are; the last group, and its last list, may be short.
+        for lists, length, last in ((4, 64, 64), (4, 128, 128), (3, 64, 64), (8, 64, 64), (5, 64, 64), (6, 64, 16), (2, 192, 8), (1, 64, 64)):
+            lengths = [length] * (lists - 1) + [last]
+            flat, groups = [], []
+            for n, long in enumerate(lengths):
+                count = long // fields
+                v = values(d, count, f"merge {lists} {length} {n}")
+                at = order(d, v)
+                sorted_list = [(v[p], 1000 * n + k) for k, p in enumerate(at)]
+                flat += sorted_list
+                if n % 4 == 0:
+                    groups.append([])
+                groups[-1] += sorted_list
+            result = []
+            for group in groups:
+                result += [group[p] for p in order(d, [v for v, _ in group])]
+            a = (d, np.array([records(d, *zip(*flat))], dtype=object))
+            line("TMRGSORT", [a, length], d, [records(d, *zip(*result))])
+
+
+def counting():
+    rng = random.Random("counting")
+    for d, size in (("u16", 2), ("u32", 4)):
+        for shape in ((1, 300), (4, 64)):
+            # Few values of the upper bytes, so that some agree with the index.
+            few = [rng.randrange(256) for _ in range(2)]
+            word = lambda: sum((rng.choice(few) if n else rng.randrange(256)) << (8 * n) for n in range(size))
+            a = d, np.array([[word() for _ in range(shape[1])] for _ in range(shape[0])], dtype=object)
+            for byte in range(size):
+                above = size - 1 - byte
+                idx = np.array([[rng.choice(few) for _ in range(max(above, 1))] for _ in range(shape[0])], dtype=object)
+                rows = []
+                for i in range(shape[0]):
+                    agrees = lambda x: all(x >> (8 * (size - 1 - m)) & 255 == idx[i, m] for m in range(above))
+                    chosen = np.array([x >> (8 * byte) & 255 for x in a[1][i] if agrees(x)], dtype=np.int64)
+                    rows.append([int(n) for n in np.bincount(chosen, minlength=256)])
+                line("THISTOGRAM", [a, ("u8", idx), f"Byte{byte}"], "u32", rows)
+
+
+def philox(counter, key, rounds):
+    c = [counter >> (32 * n) & 0xFFFFFFFF for n in range(4)]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(rounds):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def chance():
+    # What the generator's authors publish for 10 rounds.
+    assert philox(0, 0, 10) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox((1 << 128) - 1, (1 << 64) - 1, 10) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    for d in ("u32", "i32"):
+        for shape in ((1, 4), (3, 9), (2, 33)):
+            for key, low, high in ((0, 0, 0), (-1, -1, -1), (42, -2, 7), (0x123456789ABC, 5, -3)):
+                for words, rounds in (([], 10), (["Rounds10"], 10), (["Rounds7"], 7)):
+                    word = lambda n: n & ((1 << 64) - 1)
+                    start = word(high) << 64 | word(low)
+                    flat = [philox((start + n // 4) % (1 << 128), word(key), rounds)[n % 4] for n in range(shape[0] * shape[1])]
+                    line("TRANDOM", [key, low, high] + words, d, np.array(flat, dtype=object).reshape(shape))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
     windows()
     made()
     gathers()
+    picks_of_other_dtypes()
+    sorting()
+    counting()
+    chance()

@@ -183,13 +183,13 @@ impl Cells {
     pub(crate) fn formula(&self, row: &Instr) -> String {
         format!("dst[i, j] = {}", self.value.write(&|k| Cells::name(row, k)))
     }
+}
 
-    /// What is demanded, as text.
-    pub(crate) fn demands(&self, row: &Instr) -> Vec<String> {
-        let one = |n: &Need| {
-            let side = |n: &Num| n.write(&|k| Cells::name(row, k), 2);
-            format!("{} {} {}", side(&n.left), if n.op == CmpOp::Eq { "==" } else { "<=" }, side(&n.right))
-        };
-        self.needs.iter().map(one).collect()
-    }
+/// What the meaning of an instruction demands, as text.
+pub(crate) fn demands(row: &Instr) -> Vec<String> {
+    let one = |n: &Need| {
+        let side = |n: &Num| n.write(&|k| Cells::name(row, k), 2);
+        format!("{} {} {}", side(&n.left), if n.op == CmpOp::Eq { "==" } else { "<=" }, side(&n.right))
+    };
+    row.sem.needs().iter().map(one).collect()
 }

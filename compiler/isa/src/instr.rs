@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Cells, Expr, Loc, Read, Reduce, Target, To, UnOp};
+use crate::{BinOp, Cells, Expr, Loc, Named, Need, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -9,6 +9,8 @@ use ptoc_tensor::DType;
 pub enum Sem {
     /// Every element of the destination is an element of a source that lies elsewhere, or a number.
     Cells(&'static Cells),
+    /// What has a name and no expression.
+    Named(&'static Named),
     /// Binds a tile to a byte address; no data moves.
     Assign,
     /// Tile from view; d takes the view's shape.
@@ -89,6 +91,15 @@ impl Sem {
     /// Does the instruction have a comparison as a mode?
     pub fn compares(self) -> bool {
         self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
+    }
+
+    /// What the meaning demands of shapes and index operands, beside the row's shape rule.
+    pub const fn needs(self) -> &'static [Need] {
+        match self {
+            Sem::Cells(cells) => cells.needs,
+            Sem::Named(named) => named.needs,
+            _ => &[],
+        }
     }
 
     /// Do modes say how it converts?
@@ -179,6 +190,10 @@ pub enum ShapeRule {
     Transpose,
     /// d keeps the valid shape that it has; the meaning says what must hold of the others.
     Own,
+    /// As `Matmul`, and d has one row.
+    Gemv,
+    /// d and a are r x c, the operands after a r x 1.
+    RowParams,
     /// d becomes valid as a whole; the meaning says what must hold of the others.
     Whole,
     /// d is m x n, a is m x k, b is k x n, bias 1 x n; capacities must agree too.
@@ -334,6 +349,7 @@ impl Instr {
         let last = k + 1 == self.operands.len();
         match self.shape {
             ShapeRule::RowExpand if last => Read::Column,
+            ShapeRule::RowParams if k > 1 => Read::Column,
             ShapeRule::ColExpand if last => Read::Row,
             ShapeRule::Transpose if last => Read::Turned,
             _ => Read::Whole,

@@ -7,6 +7,7 @@ mod expr;
 mod instr;
 mod legal;
 pub mod math;
+mod named;
 mod ops;
 mod pipe;
 mod reference;
@@ -20,10 +21,11 @@ pub use coverage::coverage_markdown;
 pub use expr::{Expr, Read, To};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;
+pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
-pub use table::{Lookup, NOT_YET, TABLE, find, is_first, lookup, overloads};
+pub use table::{Lookup, NOT_YET, TABLE, called, find, is_first, lookup, overloads};
 pub use target::{
     Allowed, Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset, Setting,
     Target, Triple, Unit, UnitKind,

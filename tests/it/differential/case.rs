@@ -268,7 +268,7 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         Sem::Move => moves(target, id, |rule| rule.from != Place::Gm && rule.to != Place::Gm),
         Sem::Gather => gathers(target, &label),
         // `placed` runs those on what numpy makes of them.
-        Sem::Sample | Sem::Cells(_) | Sem::Scatter => Vec::new(),
+        Sem::Sample | Sem::Cells(_) | Sem::Named(_) | Sem::Scatter => Vec::new(),
         Sem::Map(_) => {
             let modes = if instr.sem.compares() { CmpOp::ALL.iter().map(|c| Some(*c)).collect() } else { vec![None] };
             let mut all = Vec::new();

@@ -5,7 +5,7 @@ use crate::builtins::Word;
 use crate::value::Val;
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{Const, Operand, Ty, Value};
-use ptoc_isa::{BinOp, Cells, CmpOp, Instr, InstrId, Num, Oob, OperandKind};
+use ptoc_isa::{BinOp, CmpOp, Instr, InstrId, Num, Oob, OperandKind};
 use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
 
@@ -15,8 +15,14 @@ pub(super) fn pads(instr: &Instr) -> bool {
 }
 
 impl Elab<'_> {
-    /// TGATHER and TSCATTER have two forms under one name: by a tile of indices, and by a pattern of columns.
+    /// TGATHER and TSCATTER have two forms under one name: by a tile of indices, and by a pattern of columns. Quantisation has one
+    /// with offsets.
     pub(super) fn form(&self, id: InstrId, args: &[Arg]) -> InstrId {
+        // One more operand where there are offsets.
+        let more = ptoc_isa::lookup(&format!("{}_OFFSET", id.get().name));
+        if let Some(more) = more.filter(|m| m.get().written().len() == args.len()) {
+            return more;
+        }
         let Some(by_pattern) = ptoc_isa::lookup(&format!("{}_MASK", id.get().name)) else { return id };
         let choices = by_pattern.get().operands.iter().flat_map(|o| match o.kind {
             OperandKind::Choice(words) => words,
@@ -50,11 +56,11 @@ impl Elab<'_> {
     }
 
     /// What the meaning demands: proved, refuted here, or checked at run time.
-    pub(super) fn demands(&mut self, id: InstrId, cells: &Cells, operands: &[Operand], span: Span) -> R<()> {
-        for need in cells.needs {
+    pub(super) fn demands(&mut self, id: InstrId, operands: &[Operand], span: Span) -> R<()> {
+        for need in id.get().sem.needs() {
             let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
             // As the author calls it.
-            let message = format!("{}: {}", id.get().name.trim_end_matches("_MASK"), need.what);
+            let message = format!("{}: {}", ptoc_isa::called(id.get()), need.what);
             match need.op {
                 CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
                 CmpOp::Eq => self.check_equal(a, b, message, span)?,
@@ -77,6 +83,13 @@ impl Elab<'_> {
                 Operand::Tile(t) => self.idx(i64::from(t.cols)),
                 _ => self.idx(1),
             },
+            Num::Size(k) => match &operands[k] {
+                Operand::Tile(t) => {
+                    let size = self.b.kernel().tiles[t.tile].ty.dtype.size();
+                    self.idx(size as i64)
+                }
+                _ => self.idx(8),
+            },
             Num::Arg(k) => match operands[k] {
                 Operand::Scalar(v) => v,
                 _ => self.idx(0),
@@ -86,7 +99,7 @@ impl Elab<'_> {
                 self.folded(op, a, b, span)
             }
             // What a demand does not speak of (the table's tests).
-            Num::Row | Num::Col | Num::Size(_) | Num::At(..) => self.idx(0),
+            Num::Row | Num::Col | Num::At(..) => self.idx(0),
         }
     }
 

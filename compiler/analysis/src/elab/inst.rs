@@ -364,9 +364,7 @@ impl Elab<'_> {
                 },
             });
         }
-        if let Sem::Cells(cells) = instr.sem {
-            self.demands(id, cells, &out, span)?;
-        }
+        self.demands(id, &out, span)?;
         if matches!(instr.sem, Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias) {
             whole_capacities(&ops, &mut out);
         }
@@ -655,6 +653,27 @@ impl Elab<'_> {
                 Some(big)
             }
             ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
+            ShapeRule::RowParams => {
+                let big = source(1, &shapes)?;
+                for k in 2..ops.len() {
+                    let small = source(k, &shapes)?;
+                    self.same_length(big.0, small.0, "rows", span, Some((at(1), at(k))))?;
+                    self.same_length(small.1, one, "columns of the narrow operand", at(k), None)?;
+                    shapes[k] = Some((big.0, one));
+                }
+                Some(big)
+            }
+            ShapeRule::Gemv => {
+                let d = self.matmul_shapes(instr.sem, ops, &mut shapes, span)?;
+                let left = if instr.sem == Sem::MatmulAcc { 2 } else { 1 };
+                self.same_length(d.0, one, "rows of the vector", at(left), None)?;
+                for k in [left, 1] {
+                    if let Some(s) = shapes[k] {
+                        shapes[k] = Some((one, s.1));
+                    }
+                }
+                Some((one, d.1))
+            }
             ShapeRule::Matmul => Some(self.matmul_shapes(instr.sem, ops, &mut shapes, span)?),
             ShapeRule::Own => match &ops[0] {
                 Opnd::Tile(t, at) => {

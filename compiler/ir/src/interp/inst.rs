@@ -69,6 +69,7 @@ impl<'k> Machine<'k, '_> {
             (_, [Operand::Tile(d), sources @ ..]) => {
                 let dtype = self.k.tiles[d.tile].ty.dtype;
                 let result = match (row.sem, row.sem.expr()) {
+                    (Sem::Named(named), _) => self.named(named, inst, dtype)?,
                     (Sem::Scatter, _) => self.scatter(inst)?,
                     (Sem::Cells(cells), _) => self.cells(cells, inst, dtype)?,
                     (_, Some(expr)) => self.formula(&expr, inst, dtype)?,

@@ -24,6 +24,7 @@ mod inst;
 mod launch;
 mod machine;
 mod matrix;
+mod named;
 mod nest;
 mod observe;
 mod overlap;

@@ -10,6 +10,7 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
     let body = match row.sem {
         Sem::Sample => return None,
         Sem::Cells(cells) => cells.example,
+        Sem::Named(named) => named.example,
         Sem::Assign => {
             "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
@@ -24,6 +25,15 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         }
         Sem::Scatter => {
             "a: in f32[M, N], result: out f32[M, N]|let dst = tile Vec<f32, i, j>;|TEXPANDS(dst, 0.0);|let a = Vec(a.tile(i, j));|let rows = tile Vec<i32, i, j>;|TEXPANDS(rows, 0);|TSCATTER(dst, a, rows);|TSTORE(result.tile(i, j), dst);"
+        }
+        Sem::Matmul if row.shape == ShapeRule::Gemv => {
+            "a: in f16[32], b: in f16[32, N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|TGEMV(acc, Left(a), Right(b.tile(_, j)));|TSTORE(result[i.index, _].tile(j), acc);"
+        }
+        Sem::MatmulBias if row.shape == ShapeRule::Gemv => {
+            "a: in f16[32], b: in f16[32, N], bias: in f32[N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|TGEMV_BIAS(acc, Left(a), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(result[i.index, _].tile(j), acc);"
+        }
+        Sem::MatmulAcc if row.shape == ShapeRule::Gemv => {
+            "a: in f16[K], b: in f16[K, N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|acc = 0.0;|for k in tiles(K, 32) {|    TGEMV_ACC(acc, acc, Left(a.tile(k)), Right(b.tile(k, j)));|}|TSTORE(result[i.index, _].tile(j), acc);"
         }
         Sem::Matmul => {
             "a: in f16[M, 32], b: in f16[32, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);"
@@ -122,7 +132,7 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
         lines.push(format!("let {name} = Vec({window});"));
     }
     let mode = if row.sem.compares() { ", LT" } else { "" };
-    lines.push(format!("{}({}{mode});", row.name, names.join(", ")));
+    lines.push(format!("{}({}{mode});", crate::called(row), names.join(", ")));
     if dtypes[0] == DType::Bool {
         // What a mask is for.
         let data = *dtypes.last()?;

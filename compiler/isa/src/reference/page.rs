@@ -3,7 +3,7 @@
 use super::example::example;
 use super::{error_bound, put};
 use crate::{
-    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
+    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
     math, pipe_of, text,
 };
 use ptoc_tensor::DType;
@@ -120,7 +120,7 @@ fn shape(row: &Instr) -> String {
     };
     match own {
         Some(own) => {
-            let demands = if let Sem::Cells(cells) = row.sem { cells.demands(row) } else { Vec::new() };
+            let demands = crate::cells::demands(row);
             std::iter::once(own.to_owned())
                 .chain(demands.iter().map(|d| format!("`{d}`")))
                 .collect::<Vec<_>>()
@@ -134,6 +134,8 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
     match rule {
         // `shape` has said it.
         ShapeRule::Own | ShapeRule::Whole => "",
+        ShapeRule::Gemv => "`dst` is 1 x n, `a` 1 x k, `b` k x n, a bias 1 x n; capacities agree as well",
+        ShapeRule::RowParams => "`dst` and `a` are r x c, what follows r x 1",
         ShapeRule::Free => "none",
         ShapeRule::Same => "one valid shape for all",
         ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",

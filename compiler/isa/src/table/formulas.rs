@@ -5,7 +5,7 @@ use super::{SCALAR, VEC, dst, src};
 use crate::BinOp::{Add, And, Mul, Rem, Sub, Xor};
 use crate::Expr::{self, Arg, Bin, Cmp, CmpMode, Convert, Fma, Number, Select, Un};
 use crate::{CmpOp, DTypeRule, Instr, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule, To, UnOp};
-use ptoc_tensor::DType::{self, F16, F32, I8, I16, I32};
+use ptoc_tensor::DType::{self, F16, F32, I8, I16, I32, U8};
 
 /// The destination as it was (see [`Instr::updates`]).
 const OLD: OperandSpec = src("old", VEC);
@@ -63,6 +63,7 @@ const WIDE_B: &Expr = &Convert(B, To::Wide);
 /// Halving the width on the way out.
 const NARROWING: &[&[DType]] = &[&[F16, F32, F32], &[I8, F16, F16], &[I8, I16, I16]];
 const DEQUANTISED: &[&[DType]] = &[&[F16, I32, I32]];
+const SCALED_BACK: &[&[DType]] = &[&[F32, I8, F32, F32], &[F32, I16, F32, F32]];
 const AXPY: &[&[DType]] = &[&[F16, F16], &[F32, F32], &[F32, F16]];
 
 pub(super) const ROWS: &[Instr] = &[
@@ -135,6 +136,43 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(VEC), src("a", VEC), src("b", VEC), SCALAR_F32],
             &Un(UnOp::Relu, &Bin(Mul, &Convert(&Bin(Add, A, B), To::F32), C)),
             DTypeRule::Tuples { a2a3: DEQUANTISED, a5: DEQUANTISED },
+        )
+    },
+    Instr {
+        shape: ShapeRule::RowParams,
+        in_place: false,
+        doc: "Integers less their row's offset, times its scale, each step rounded to f32.",
+        source: "pto_isa 5.8",
+        ..row(
+            "TDEQUANT",
+            &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC)],
+            &Bin(Mul, &Bin(Sub, &Convert(A, To::F32), C), B),
+            DTypeRule::Tuples { a2a3: SCALED_BACK, a5: SCALED_BACK },
+        )
+    },
+    Instr {
+        shape: ShapeRule::RowParams,
+        in_place: false,
+        doc: "Times the row's scale (rounded to f32), then the nearest integer, ties to even, saturating: symmetric quantisation.",
+        source: "pto_isa 5.8",
+        ..row(
+            "TQUANT",
+            &[dst(VEC), src("a", VEC), src("scale", VEC)],
+            &Convert(&Bin(Mul, A, B), To::Narrow),
+            DTypeRule::Tuples { a2a3: &[], a5: &[&[I8, F32, F32]] },
+        )
+    },
+    Instr {
+        shape: ShapeRule::RowParams,
+        in_place: false,
+        doc: "Times the row's scale, plus its offset (each rounded to f32), then the nearest integer, ties to even, saturating. \
+              `TQUANT(dst, a, scale, offset)` is this.",
+        source: "pto_isa 5.8",
+        ..row(
+            "TQUANT_OFFSET",
+            &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC)],
+            &Convert(&Bin(Add, &Bin(Mul, A, B), C), To::Narrow),
+            DTypeRule::Tuples { a2a3: &[], a5: &[&[U8, F32, F32, F32]] },
         )
     },
     Instr {

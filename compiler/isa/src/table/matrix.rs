@@ -49,4 +49,30 @@ pub(super) const ROWS: &[Instr] = &[
         meaning: "dst[i, j] = bias[0, j] + sum over k of a[i, k] * b[k, j]",
         ..BASE
     },
+    Instr {
+        name: "TGEMV",
+        shape: ShapeRule::Gemv,
+        doc: "Product of a vector and a matrix: TMATMUL of one row, with its bits.",
+        meaning: "dst[0, j] = sum over k of a[0, k] * b[k, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TGEMV_ACC",
+        sem: Sem::MatmulAcc,
+        shape: ShapeRule::Gemv,
+        operands: &[D, src("c", &[Loc::Acc]), A, B],
+        in_place: true,
+        doc: "Adds a product of a vector and a matrix to an accumulator.",
+        meaning: "dst[0, j] = c[0, j] + sum over k of a[0, k] * b[k, j]",
+        ..BASE
+    },
+    Instr {
+        name: "TGEMV_BIAS",
+        sem: Sem::MatmulBias,
+        shape: ShapeRule::Gemv,
+        operands: &[D, A, B, src("bias", &[Loc::Bias])],
+        doc: "Product of a vector and a matrix that starts at a bias row.",
+        meaning: "dst[0, j] = bias[0, j] + sum over k of a[0, k] * b[k, j]",
+        ..BASE
+    },
 ];

@@ -5,6 +5,7 @@ mod elementwise;
 mod formulas;
 mod matrix;
 mod memory;
+mod named;
 mod names;
 mod places;
 mod reduce;
@@ -17,8 +18,16 @@ use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 7] =
-    [memory::ROWS, elementwise::ROWS, formulas::ROWS, reduce::ROWS, places::ROWS, matrix::ROWS, unit::ROWS];
+const GROUPS: [&[Instr]; 8] = [
+    memory::ROWS,
+    elementwise::ROWS,
+    formulas::ROWS,
+    reduce::ROWS,
+    places::ROWS,
+    named::ROWS,
+    matrix::ROWS,
+    unit::ROWS,
+];
 
 static ROWS: [Instr; row_count()] = {
     let mut rows = [memory::ROWS[0]; row_count()];
@@ -50,13 +59,18 @@ pub fn lookup(name: &str) -> Option<InstrId> {
     Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
 }
 
-/// What follows the name of a second form: one with a destination for the values too, one by a pattern of columns.
-const FORMS: [&str; 2] = ["_VALUES", "_MASK"];
+/// What follows the name of a second form: one with a destination for the values too, one by a pattern of columns, one with offsets.
+const FORMS: [&str; 3] = ["_VALUES", "_MASK", "_OFFSET"];
 
 /// The rows that the author calls by the name of this one: itself and, where PTO has a second form, that (`NAME_VALUES`,
-/// `NAME_MASK`).
+/// `NAME_MASK`, `NAME_OFFSET`).
 pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
     std::iter::once(id).chain(FORMS.into_iter().filter_map(move |form| lookup(&format!("{}{form}", id.get().name))))
+}
+
+/// What the author calls the row: the name of its first form.
+pub fn called(row: &Instr) -> &'static str {
+    FORMS.iter().filter_map(|form| row.name.strip_suffix(form)).find(|name| lookup(name).is_some()).unwrap_or(row.name)
 }
 
 /// Is it a row that an author names, not the second form of another one?

@@ -325,8 +325,8 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TGATHERB", GATHER, GATHERED_BYTES)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
-        doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. `TGATHER(dst, a, P0001)` is this.",
+        dtypes: by_index(PICKS, PICKS),
+        doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. The\n              destination may have another dtype of the same size: it gets the bits. `TGATHER(dst, a, P0001)` is this.",
         source: "pto_isa 5.8",
         ..row("TGATHER_MASK", &[dst(VEC), src("a", VEC), PATTERN], PICKED)
     },

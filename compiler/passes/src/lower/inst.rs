@@ -66,6 +66,7 @@ impl Lower<'_> {
             Sem::ColArg(op) => self.arg(op, &o.tile(0)?, &o.tile(1)?, false),
             Sem::Cells(cells) => self.cells(cells, inst)?,
             Sem::Scatter => self.scatter(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?),
+            Sem::Named(named) => self.named(named, inst)?,
             Sem::PairSum => self.pair_sum(&o.tile(0)?, &o.tile(1)?),
             Sem::Matmul => self.matmul(&o.tile(0)?, None, None, &o.tile(1)?, &o.tile(2)?),
             Sem::MatmulAcc => self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, &o.tile(2)?, &o.tile(3)?),

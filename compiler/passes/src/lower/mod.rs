@@ -21,6 +21,7 @@ mod math;
 mod matrix;
 mod memory;
 mod mma;
+mod named;
 mod nest;
 mod ops;
 mod pattern;

@@ -4,7 +4,7 @@ use super::Verifier;
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Reduce, Role, Sem, ShapeRule};
+use ptoc_isa::{AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, Sem, ShapeRule};
 use ptoc_tensor::DType;
 
 /// Does the atomic exist on elements of this type?
@@ -147,6 +147,15 @@ impl Verifier<'_> {
             sem if sem.expr().is_some() => true,
             Sem::RowArg(_) | Sem::ColArg(_) => matches!(d, DType::I32 | DType::U32) && rest[0] != Ty::BOOL,
             Sem::Sample => d == DType::F32 && all(rest, DType::F16),
+            // Elements of several dtypes, by the table.
+            Sem::Named(n) => match n.what {
+                Primitive::Sort32 => d.is_float() && rest == [Ty::D(d), Ty::D(DType::U32)],
+                Primitive::MergeSort => d.is_float() && rest == [Ty::D(d), Ty::Index],
+                Primitive::Histogram => {
+                    d == DType::U32 && matches!(rest, [Ty::D(DType::U16 | DType::U32), Ty::D(DType::U8), Ty::Index])
+                }
+                Primitive::Random => matches!(d, DType::U32 | DType::I32),
+            },
             Sem::Scatter => {
                 rest[0] == Ty::D(d)
                     && matches!(rest[1], Ty::D(i) if i.is_int())
@@ -202,7 +211,11 @@ impl Verifier<'_> {
         let looked = |n: &Num| n.first_look().is_none_or(|(k, ..)| integer(k));
         d != DType::Bool
             && match cell {
-                Cell::At(k, r, c) => types.get(*k) == Some(&Ty::D(d)) && looked(r) && looked(c),
+                Cell::At(k, r, c) => {
+                    // The bits of an element; those of another dtype are as many.
+                    let same = |t: &Ty| matches!(t, Ty::D(x) if *x != DType::Bool && x.size() == d.size());
+                    types.get(*k).is_some_and(same) && looked(r) && looked(c)
+                }
                 Cell::Scalar(k) => types.get(*k) == Some(&Ty::D(d)),
                 Cell::Is(_) => true,
                 Cell::Of(_) => d.is_int() && types[1..].iter().all(|t| *t == Ty::Index || *t == Ty::D(d)),
@@ -233,7 +246,12 @@ impl Verifier<'_> {
             ShapeRule::RowExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.0, last.0) && one(last.1),
             ShapeRule::ColExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.1, last.1) && one(last.0),
             ShapeRule::Transpose => equal(d, (last.1, last.0)),
-            ShapeRule::Matmul => return self.matmul(row, operands),
+            ShapeRule::Gemv if !one(d.0) => false,
+            ShapeRule::Matmul | ShapeRule::Gemv => return self.matmul(row, operands),
+            ShapeRule::RowParams => {
+                let column = |s: &(Value, Value)| self.same(d.0, s.0) && one(s.1);
+                equal(d, shapes[1]) && shapes[2..].iter().all(column)
+            }
             ShapeRule::Sample => self.sample(operands),
             ShapeRule::Gather => match (&operands[0], &operands[2]) {
                 (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
