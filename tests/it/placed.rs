@@ -78,6 +78,30 @@ impl Line {
         format!("{} {}", self.name, tiles.into_iter().chain(words).collect::<Vec<_>>().join(" "))
     }
 
+    /// TIMG2COL writes Left: a product with ones on the diagonal shows it.
+    fn unfolded(&self) -> (String, Vec<Tensor>) {
+        let Part::Tile(a) = &self.parts[0] else { panic!("an image first") };
+        let written = self.parts[1..].iter().map(|p| match p {
+            Part::Written(text) => text.as_str(),
+            _ => panic!("numbers after the image"),
+        });
+        let ([r, c], [m, k]) = (a.shape, self.out.shape);
+        let (d, acc) = (a.dtype, if a.dtype == DType::I8 { DType::I32 } else { DType::F32 });
+        let one = scalar::convert_bits(DType::F32, d, 0x3f80_0000);
+        let tensors = vec![
+            Tensor::from_fn(d, &a.shape, |i| a.bits[i]).expect("small"),
+            Tensor::from_fn(d, &[k, k], |i| if i / k == i % k { one } else { 0 }).expect("small"),
+            Tensor::zeros(acc, &[m, k]).expect("small"),
+        ];
+        let text = format!(
+            "kernel k(x: in {d}[{r}, {c}], e: in {d}[{k}, {k}], o: out {acc}[{m}, {k}]) {{\n    let a = Mat(x);\n    \
+             let l = tile Left<{d}, {m}, {k}>;\n    TIMG2COL(l, a, {});\n    let acc = tile Acc<{acc}, {m}, {k}>;\n    \
+             TMATMUL(acc, l, Right(e));\n    TSTORE(o, acc);\n}}\n",
+            written.collect::<Vec<_>>().join(", ")
+        );
+        (text, tensors)
+    }
+
     /// A kernel without a grid, and its arguments; the result is the last one.
     fn kernel(&self) -> (String, Vec<Tensor>) {
         let (mut params, mut body, mut operands) = (Vec::new(), String::new(), vec!["d".to_owned()]);
@@ -126,13 +150,17 @@ impl Line {
 
 fn run(line: &Line, target: &Target) -> Result<(), String> {
     let label = format!("{} on {}", line.label(), target.name);
-    let (text, tensors) = line.kernel();
+    let unfolded = line.name == "TIMG2COL";
+    let (text, tensors) = if unfolded { line.unfolded() } else { line.kernel() };
     let built = build(&text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{text}"))?;
     let stopped = |(code, message)| format!("{label}: {code}: {message}");
     let got = agree(&built, &[], &tensors, &[1]).map_err(|e| format!("{label}: {e}"))?.map_err(stopped)?;
     let result = got.last().expect("a result");
     for i in 0..result.len() {
-        let (got, want) = (result.get_bits(i), line.out.bits[i]);
+        let (got, mut want) = (result.get_bits(i), line.out.bits[i]);
+        if unfolded {
+            want = scalar::convert_bits(line.out.dtype, result.dtype(), want);
+        }
         // Elements are copied: every bit counts.
         if got != want {
             let shown = |b| scalar::format_bits(line.out.dtype, b);

@@ -246,9 +246,23 @@ def ffn():
     put("ffn_y", gate / (1 + np.exp(-gate)) * (x @ v))
 
 
+def convolution():
+    r = rng("convolution")
+    image = put("convolution_image", r.normal(size=(2, 2 * 14 * 14, 16)), np.float16)
+    w = put("convolution_w", r.normal(size=(2 * 9 * 16, 40)) / 17, np.float16)
+    padded = np.zeros((2, 2, 16, 16, 16))
+    padded[:, :, 1:15, 1:15] = image.reshape(2, 2, 14, 14, 16)
+    weights = w.reshape(2, 3, 3, 16, 40)
+    y = np.zeros((2, 14, 14, 40))
+    for i in range(3):
+        for j in range(3):
+            y += np.einsum("bgyxc,gcn->byxn", padded[:, :, i : i + 14, j : j + 14], weights[:, i, j])
+    put("convolution_y", y.reshape(2, 196, 40))
+
+
 def main():
     for example in (add, elementwise, pingpong, softmax, layernorm, rmsnorm, gemm, gemv, transpose, reduce, attention,
-                    bilinear, gather, topk, rope, int8_gemm, hadamard, radix_sort, ffn):
+                    bilinear, gather, topk, rope, int8_gemm, hadamard, radix_sort, ffn, convolution):
         example()
     wrong = []
     if "--check" in sys.argv[1:]:

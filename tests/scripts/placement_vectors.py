@@ -238,6 +238,30 @@ def chance():
                     line("TRANDOM", [key, low, high] + words, d, np.array(flat, dtype=object).reshape(shape))
 
 
+def images():
+    for d in "i8 f16 bf16 f32".split():
+        c0 = 256 // WIDTH[d]
+        # Images, height, width, kernel, strides, padding; a window of the unfolded image: rows and columns, from where.
+        for c1, (h, w), (kh, kw), (sh, sw), (ph, pw), (m, k), (row, col) in (
+            (1, (8, 8), (3, 3), (1, 1), (1, 1), (64, 64), (0, 0)),
+            (2, (6, 9), (3, 2), (2, 1), (1, 0), (16, 32), (5, c0)),
+            (2, (5, 7), (1, 1), (1, 2), (0, 0), (16, 2 * c0), (3, 0)),
+            (3, (4, 4), (2, 4), (1, 1), (2, 3), (32, 96), (1, 32)),
+        ):
+            rng = random.Random(f"image {d} {c1}")
+            image = np.array([[one(d, rng.randrange(-9, 9)) for _ in range(c0)] for _ in range(c1 * h * w)], dtype=object)
+            padded = np.zeros((c1, h + 2 * ph, w + 2 * pw, c0), dtype=object)
+            padded[:, ph : ph + h, pw : pw + w] = image.reshape(c1, h, w, c0)
+            rows = []
+            for y in range(0, h + 2 * ph - kh + 1, sh):
+                for x in range(0, w + 2 * pw - kw + 1, sw):
+                    rows.append(padded[:, y : y + kh, x : x + kw].reshape(-1))
+            unfolded = np.array(rows, dtype=object)
+            part = unfolded[row : row + m, col : col + k]
+            if part.shape == (m, k):
+                line("TIMG2COL", [(d, image), h, w, kh, kw, sh, sw, ph, pw, row, col], d, part)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
@@ -248,3 +272,4 @@ if __name__ == "__main__":
     sorting()
     counting()
     chance()
+    images()

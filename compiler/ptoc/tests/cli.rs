@@ -636,7 +636,7 @@ fn explain_and_targets() {
         "explain sa0353",
         "explain TADD",
         "explain TCVT",
-        "explain TMRGSORT",
+        "explain TPREFETCH",
         "explain TAD",
         "explain",
         "targets",

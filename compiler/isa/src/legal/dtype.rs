@@ -215,7 +215,7 @@ impl DTypeViolation {
                 let given = self.given.iter().find(|d| !allowed.contains(d)).copied().unwrap_or(self.given[0]);
                 let d =
                     error(format!("{name} does not take {given} on {target}")).with_note(match allowed.as_slice() {
-                        [] => format!("{target} does not have it"),
+                        [] => format!("{target} does not have {name}"),
                         allowed => format!("it takes {} there", text::list(allowed)),
                     });
                 match convert_to {
@@ -260,7 +260,7 @@ impl DTypeViolation {
             DTypeProblem::NoTuple { allowed } => {
                 let d = error(format!("{name} does not take {} on {target}", self.operands()));
                 match allowed.as_slice() {
-                    [] => d,
+                    [] => d.with_note(format!("{target} does not have {name}")),
                     all => {
                         let all = all.iter().map(|t| format!("({})", text::joined(t.iter())));
                         let names = self.instr.get().written().iter().filter(|o| o.is_tile()).map(|o| o.name);

@@ -222,3 +222,5 @@ pub(super) const PICKS: &[&[DType]] = &[
     &[F32, U32],
     &[F32, F32],
 ];
+/// TIMG2COL.
+pub(super) const IMAGES: &[DType] = &[I8, F16, BF16, F32];

@@ -22,7 +22,6 @@ pub const NOT_YET: &[&str] = &[
     "TGET",
     "TGET_ASYNC",
     "TGET_SCALE_ADDR",
-    "TIMG2COL",
     "TINSERT_FP",
     "TINTERLEAVE",
     "TMATMUL_MX",

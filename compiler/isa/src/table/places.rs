@@ -244,6 +244,80 @@ const SPREAD: &Cells = &Cells {
               let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
 };
 
+// Operands of TIMG2COL, by their places in its row.
+const HEIGHT: &Num = &Num::Arg(2);
+const IMAGE_WIDTH: &Num = &Num::Arg(3);
+const KERNEL_H: &Num = &Num::Arg(4);
+const KERNEL_W: &Num = &Num::Arg(5);
+const STRIDE_H: &Num = &Num::Arg(6);
+const STRIDE_W: &Num = &Num::Arg(7);
+const PAD_H: &Num = &Num::Arg(8);
+const PAD_W: &Num = &Num::Arg(9);
+const TWO: &Num = &Num::Is(2);
+/// Channels of a group: a row of the image's tile.
+const C0: &Num = &Num::Cols(1);
+
+const ROOM_H: &Num = &num(Sub, &num(Add, HEIGHT, &num(Mul, TWO, PAD_H)), KERNEL_H);
+const ROOM_W: &Num = &num(Sub, &num(Add, IMAGE_WIDTH, &num(Mul, TWO, PAD_W)), KERNEL_W);
+const OUT_H: &Num = &num(Add, &num(Div, ROOM_H, STRIDE_H), &Num::Is(1));
+const OUT_W: &Num = &num(Add, &num(Div, ROOM_W, STRIDE_W), &Num::Is(1));
+/// Which output element, and which tap of which group of channels.
+const PIXEL: &Num = &num(Add, &Num::Arg(10), I);
+const TAP: &Num = &num(Add, &Num::Arg(11), J);
+const TAP_GROUP: &Num = &num(Div, TAP, C0);
+const TAP_X: &Num = &num(Rem, TAP_GROUP, KERNEL_W);
+const TAP_Y: &Num = &num(Rem, &num(Div, TAP_GROUP, KERNEL_W), KERNEL_H);
+const GROUP: &Num = &num(Div, TAP_GROUP, &num(Mul, KERNEL_H, KERNEL_W));
+const Y: &Num = &num(Add, &num(Sub, &num(Mul, &num(Div, PIXEL, OUT_W), STRIDE_H), PAD_H), TAP_Y);
+const X: &Num = &num(Add, &num(Sub, &num(Mul, &num(Rem, PIXEL, OUT_W), STRIDE_W), PAD_W), TAP_X);
+const IMAGE_ROW: &Num = &num(Add, &num(Mul, &num(Add, &num(Mul, GROUP, HEIGHT), Y), IMAGE_WIDTH), X);
+const ONE: Num = Num::Is(1);
+const IMAGE: &Cells = &Cells {
+    value: Cell::If(
+        &Test::And(
+            &Test::And(&Test::Cmp(CmpOp::Ge, Y, &ZERO), &lt(Y, HEIGHT)),
+            &Test::And(&Test::Cmp(CmpOp::Ge, X, &ZERO), &lt(X, IMAGE_WIDTH)),
+        ),
+        &Cell::At(1, IMAGE_ROW, &num(Rem, TAP, C0)),
+        &Cell::Is(0),
+    ),
+    needs: &[
+        le(ONE, Num::Arg(4), "the kernel has {1} rows, and at least {0}"),
+        le(ONE, Num::Arg(5), "the kernel has {1} columns, and at least {0}"),
+        le(ONE, Num::Arg(6), "the stride down is {1}, and at least {0}"),
+        le(ONE, Num::Arg(7), "the stride across is {1}, and at least {0}"),
+        le(ZERO, Num::Arg(8), "the padding above is {1}, and at least {0}"),
+        le(ZERO, Num::Arg(9), "the padding at the left is {1}, and at least {0}"),
+        le(ZERO, *ROOM_H, "the kernel is higher than the padded image: {1} rows are left"),
+        le(ZERO, *ROOM_W, "the kernel is wider than the padded image: {1} columns are left"),
+        le(ZERO, Num::Arg(10), "row {1} is before row {0}"),
+        le(ZERO, Num::Arg(11), "column {1} is before column {0}"),
+        eq(
+            num(Rem, &Num::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)),
+            ZERO,
+            "the source is no whole number of images of that height and width: {0} rows are left, and must be {1}",
+        ),
+        le(
+            num(Add, &Num::Arg(10), &Num::Rows(0)),
+            num(Mul, OUT_H, OUT_W),
+            "the window ends at row {0}, the unfolded image at row {1}",
+        ),
+        le(
+            num(Add, &Num::Arg(11), &Num::Cols(0)),
+            num(
+                Mul,
+                &num(Mul, &num(Div, &Num::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)), &num(Mul, KERNEL_H, KERNEL_W)),
+                C0,
+            ),
+            "the window ends at column {0}, the unfolded image at column {1}",
+        ),
+    ],
+    example: "image: in f16[64, 16], w: in f16[144, N], result: out f32[RB, 64, N], x: in f16[M]|let a = Mat(image);|\
+              let dst = tile Left<f16, 64, 144>;|TIMG2COL(dst, a, 8, 8, 3, 3, 1, 1, 1, 1, 0, 0);|\
+              let acc = tile Acc<f32, 64, j>;|TMATMUL(acc, dst, Right(w.tile(_, j)));|\
+              TSTORE(result[i.index, _, _].tile(_, j), acc);",
+};
+
 /// A tile of elements by a tile of indices.
 const fn by_index(a2a3: &'static [&'static [DType]], a5: &'static [&'static [DType]]) -> DTypeRule {
     DTypeRule::Tuples { a2a3, a5 }
@@ -275,6 +349,32 @@ pub(super) const ROWS: &[Instr] = &[
         updates: true,
         doc: "Overwrites the window of the destination that starts in that row and column.",
         ..row("TINSERT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL, src("old", VEC)], INSERTED)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: IMAGES, a5: IMAGES },
+        pipe: PipeRule::Move,
+        doc: "Unfolds an image for a convolution: row m is an output element, columns are taps (channel group, kernel row, kernel \
+              column, channel), zeros beyond the edges. The source is NC1HWC0 for one image: rows are (group, y, x), columns a \
+              group's channels. What PTO sets by SETFMATRIX and SET_IMG2COL_RPT are operands; `row` and `col` are its posM and posK.",
+        source: "pto_isa 5.6",
+        ..row(
+            "TIMG2COL",
+            &[
+                dst(&[crate::Loc::Left]),
+                src("a", &[crate::Loc::Mat]),
+                operand("height", OperandKind::Index),
+                operand("width", OperandKind::Index),
+                operand("kernel_h", OperandKind::Index),
+                operand("kernel_w", OperandKind::Index),
+                operand("stride_h", OperandKind::Index),
+                operand("stride_w", OperandKind::Index),
+                operand("pad_h", OperandKind::Index),
+                operand("pad_w", OperandKind::Index),
+                AT_ROW,
+                AT_COL,
+            ],
+            IMAGE,
+        )
     },
     Instr {
         dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },

@@ -23,9 +23,10 @@ enum Source {
 /// What an expression is made of.
 struct Emit<'a> {
     sources: &'a [Source],
-    /// The destination's dtype, and how its elements are stored, raw.
+    /// The destination's dtype, and how its elements are stored: raw, or, where they are kept wider, as numbers.
     dtype: DType,
     ty: MemTy,
+    raw: bool,
     at: (Reg, Reg),
 }
 
@@ -55,7 +56,10 @@ impl Lower<'_> {
         }
         let Some(Source::Tile(d, shape, _)) = sources.first() else { return None };
         let (d, shape) = (*d, *shape);
-        let emit = |at| Emit { sources: &sources, dtype: d.dtype, ty: d.raw().ty, at };
+        // Left keeps elements wider than they are: those are converted, and all others copied bit by bit.
+        let raw = d.ty == super::memory::mem_ty(d.dtype);
+        let d = if raw { d.raw() } else { d };
+        let emit = |at| Emit { sources: &sources, dtype: d.dtype, ty: d.ty, raw, at };
         for (k, r, c) in cells.value.reads() {
             if r.looks() || c.looks() {
                 self.check_looks(inst, &cells.value, (k, r, c), shape, &emit);
@@ -63,8 +67,7 @@ impl Lower<'_> {
         }
         let read: Vec<(&TileRef, bool)> = tiles[1..].iter().map(|t| (t, true)).collect();
         let clash = self.clash(&dst, &read);
-        self.write_apart(clash, &dst, &d.raw(), shape, &mut |code, target| {
-            let target = target.raw();
+        self.write_apart(clash, &dst, &d, shape, &mut |code, target| {
             code.for_count(shape.0, |code, i| {
                 let row = target.at_row(code, i);
                 code.lanes(shape.1, |code, j| {
@@ -208,6 +211,7 @@ impl Emit<'_> {
                 Source::Element(bits, _) => bits,
                 _ => code.bits(self.ty.reg(), 0),
             },
+            Cell::Is(n) if !self.raw => ops::number(code, Ty::D(self.dtype), n),
             Cell::Is(n) => code.bits(self.ty.reg(), ptoc_ir::cells::small(self.dtype, n)),
             Cell::Of(n) => {
                 let n = self.num(code, n);
@@ -220,10 +224,10 @@ impl Emit<'_> {
         }
     }
 
-    /// An element of a tile, raw; a place outside is the nearest one inside.
+    /// An element of a tile, raw (or as a number); a place outside is the nearest one inside.
     fn element(&self, code: &mut Code, k: usize, (row, col): (Reg, Reg)) -> Reg {
         let Source::Tile(m, (rows, cols), _) = &self.sources[k] else { return code.bits(self.ty.reg(), 0) };
-        let m = m.raw();
+        let m = if self.raw { m.raw() } else { *m };
         let zero = code.int(0);
         let mut inside = |n: Reg, count: Reg| {
             let last = code.plus(count, -1);
