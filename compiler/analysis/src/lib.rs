@@ -14,6 +14,7 @@ mod layout_codes;
 mod modules;
 mod names;
 mod ranges;
+mod scopes;
 mod value;
 mod window;
 

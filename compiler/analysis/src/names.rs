@@ -3,7 +3,9 @@
 
 use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
+use crate::index::Kind;
 use crate::modules::{Module, Modules};
+use crate::scopes::{self, Part};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
@@ -419,74 +421,23 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, s: &Stmt) {
-        match &s.kind {
-            StmtKind::Let { names, ty, value } => {
-                self.opt(ty);
-                self.expr(value);
-                names.iter().for_each(|n| self.define(n, true));
-            }
-            StmtKind::LetTuple { names, value } => {
-                self.expr(value);
-                names.iter().for_each(|n| self.define(n, true));
-            }
-            StmtKind::Var { name, ty, value } => {
-                self.opt(ty);
-                self.expr(value);
-                self.define(name, true);
-            }
-            StmtKind::Const(c) => {
-                self.opt(&c.ty);
-                self.expr(&c.value);
-                self.define(&c.name, true);
-            }
-            StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
-                self.expr(target);
-                self.expr(value);
-            }
-            StmtKind::Expr(e) => self.expr(e),
-            StmtKind::If(i) => self.if_stmt(i),
-            StmtKind::For { var, range, body, .. } | StmtKind::Pipeline { var, range, body, .. } => {
-                if let StmtKind::Pipeline { args, .. } = &s.kind {
-                    self.args(args);
-                }
-                self.expr(range);
+        scopes::parts(s, &mut |part| self.part(part));
+    }
+
+    fn part(&mut self, part: Part<'_>) {
+        match part {
+            Part::Value(e) | Part::Target(e) => self.expr(e),
+            Part::Arguments(args) => self.args(args),
+            // Loop variables may stay unused.
+            Part::Local { name, kind, .. } => self.define(name, kind != Kind::LoopVariable),
+            Part::Block(Some((var, _)), body) => {
                 self.scopes.push(Vec::new());
                 self.define(var, false);
                 self.block(body);
                 self.pop();
             }
-            StmtKind::While { cond, body } => {
-                self.expr(cond);
-                self.block(body);
-            }
-            StmtKind::Role { body, .. } => self.block(body),
-            StmtKind::Grid { vars, clauses } => {
-                // The launch computes all ranges before there is a block.
-                for (_, range) in vars {
-                    self.expr(range);
-                }
-                for (name, _) in vars {
-                    self.define(name, false);
-                }
-                for c in clauses {
-                    match c {
-                        GridClause::On(_) => {}
-                        GridClause::Option(_, args) => self.args(args),
-                    }
-                }
-            }
-            StmtKind::Return(e) => self.opt(e),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}
-        }
-    }
-
-    fn if_stmt(&mut self, i: &IfStmt) {
-        self.expr(&i.cond);
-        self.block(&i.then);
-        match i.els.as_deref() {
-            Some(Else::Block(b)) => self.block(b),
-            Some(Else::If(i, _)) => self.if_stmt(i),
-            None => {}
+            Part::Block(None, body) => self.block(body),
+            Part::On(_) | Part::Attributes(_) | Part::Role(_) => {}
         }
     }
 
@@ -582,7 +533,7 @@ impl Walk<'_> {
                 self.expr(base);
                 self.args(args);
             }
-            ExprKind::If(i) => self.if_stmt(i),
+            ExprKind::If(i) => scopes::branches(i, &mut |part| self.part(part)),
             ExprKind::Tile { ty, at } => {
                 self.expr(ty);
                 self.opt(at);

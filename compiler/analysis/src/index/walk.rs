@@ -4,6 +4,7 @@ use super::{Access, Definition, FileIndex, Kind, Meaning, Occurrence, known};
 use crate::builtins::SyncFn;
 use crate::modules::{ItemId, Module, ModuleId, Modules, item_name};
 use crate::names::index_names;
+use crate::scopes::{self, Part};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Pipe, Role};
 use ptoc_syntax::Directive;
@@ -302,84 +303,29 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, s: &Stmt) {
-        match &s.kind {
-            StmtKind::Let { names, ty, value } => {
-                self.opt(ty);
-                self.expr(value);
-                let ty = ty.as_ref().or(written_type(value));
-                names.iter().for_each(|n| self.local(n, Kind::Let, s.span, ty, Some(value)));
-            }
-            StmtKind::LetTuple { names, value } => {
-                self.expr(value);
-                names.iter().for_each(|n| self.local(n, Kind::Let, s.span, None, Some(value)));
-            }
-            StmtKind::Var { name, ty, value } => {
-                self.opt(ty);
-                self.expr(value);
-                self.local(name, Kind::Variable, s.span, ty.as_ref(), Some(value));
-            }
-            StmtKind::Const(c) => {
-                self.opt(&c.ty);
-                self.expr(&c.value);
-                self.local(&c.name, Kind::Constant, s.span, c.ty.as_ref(), Some(&c.value));
-            }
-            StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
-                self.written(target);
-                self.expr(value);
-            }
-            StmtKind::Expr(e) => self.expr(e),
-            StmtKind::If(i) => self.if_stmt(i),
-            StmtKind::For { var, range, body, attrs } => {
-                self.attributes(attrs);
-                self.looped(var, range, body);
-            }
-            StmtKind::Pipeline { args, var, range, body } => {
-                args.iter().for_each(|a| self.expr(&a.value));
-                self.looped(var, range, body);
-            }
-            StmtKind::While { cond, body } => {
-                self.expr(cond);
-                self.block(body);
-            }
-            StmtKind::Role { name, body } => {
-                self.note(name.span, Meaning::Known(super::Known::Pipe), Access::Read);
-                self.block(body);
-            }
-            StmtKind::Grid { vars, clauses } => {
-                vars.iter().for_each(|(_, range)| self.expr(range));
-                for (name, range) in vars {
-                    self.local(name, Kind::LoopVariable, s.span, None, Some(range));
-                }
-                for c in clauses {
-                    match c {
-                        GridClause::On(e) => self.expr(e),
-                        GridClause::Option(_, args) => args.iter().for_each(|a| self.expr(&a.value)),
-                    }
-                }
-            }
-            StmtKind::Return(e) => self.opt(e),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}
+        scopes::parts(s, &mut |part| self.part(part, s.span));
+    }
+
+    fn part(&mut self, part: Part<'_>, stmt: Span) {
+        match part {
+            Part::Value(e) | Part::On(e) => self.expr(e),
+            Part::Target(e) => self.written(e),
+            Part::Arguments(args) => args.iter().for_each(|a| self.expr(&a.value)),
+            Part::Local { name, kind, ty, value } => self.local(name, kind, stmt, ty, value),
+            Part::Block(Some((var, range)), body) => self.looped(var, range, body),
+            Part::Block(None, body) => self.block(body),
+            Part::Attributes(attrs) => self.attributes(attrs),
+            Part::Role(name) => self.note(name.span, Meaning::Known(super::Known::Pipe), Access::Read),
         }
     }
 
     fn looped(&mut self, var: &Ident, range: &Expr, body: &Block) {
-        self.expr(range);
         let end = self.end(body);
         self.enter(end);
         let scope = Span { end: end.max(body.span.end), ..body.span };
         self.define(var, Kind::LoopVariable, var.span.to(range.span), scope, None, Some(range));
         self.block(body);
         self.leave();
-    }
-
-    fn if_stmt(&mut self, i: &IfStmt) {
-        self.expr(&i.cond);
-        self.block(&i.then);
-        match i.els.as_deref() {
-            Some(Else::Block(b)) => self.block(b),
-            Some(Else::If(i, _)) => self.if_stmt(i),
-            None => {}
-        }
     }
 
     /// An expression whose root is given a value.
@@ -450,7 +396,7 @@ impl Walk<'_> {
                 self.expr(base);
                 args.iter().for_each(|a| self.expr(&a.value));
             }
-            ExprKind::If(i) => self.if_stmt(i),
+            ExprKind::If(i) => scopes::branches(i, &mut |part| self.part(part, e.span)),
             ExprKind::Tile { ty, at } => {
                 self.expr(ty);
                 self.opt(at);
@@ -568,15 +514,6 @@ fn body(item: &Item) -> Option<&Block> {
     match &item.kind {
         ItemKind::Kernel(k) | ItemKind::Program(k) => Some(&k.body),
         ItemKind::Fn(f) => Some(&f.body),
-        _ => None,
-    }
-}
-
-/// The type in `tile T`, `tensor T`.
-fn written_type(value: &Expr) -> Option<&Expr> {
-    match &*value.kind {
-        ExprKind::Tile { ty, .. } | ExprKind::Tensor { ty, .. } => Some(ty),
-        ExprKind::Paren(e) => written_type(e),
         _ => None,
     }
 }

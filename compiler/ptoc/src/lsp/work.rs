@@ -72,3 +72,100 @@ impl Work {
         Done { uri, state, analysis, cache }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lsp::Server;
+    use serde_json::{Value, json};
+    use std::collections::HashMap;
+
+    const LIB: &str = "file:///nowhere/lib.tile";
+    const KERNEL: &str = "file:///nowhere/k.tile";
+
+    fn begun(mut server: Server) -> Server {
+        server
+            .request("initialize", json!({"processId": null, "rootUri": null, "capabilities": {}}))
+            .expect("it begins");
+        server
+    }
+
+    fn open(server: &mut Server, uri: &str, text: &str) {
+        let document = json!({"uri": uri, "languageId": "tile", "version": 0, "text": text});
+        server.notify("textDocument/didOpen", json!({"textDocument": document}));
+    }
+
+    /// Texts that go together and texts that do not, whole and broken.
+    fn text(uri: &str, n: usize) -> String {
+        let (f, g) = (["f", "g"][n % 2], ["f", "g", "h"][n % 3]);
+        match uri {
+            LIB if n % 7 == 6 => format!("fn {f}(x: f32) -> "),
+            LIB => format!("fn {f}(x: f32) -> f32 {{ x * {n}.0 }}\n"),
+            _ if n % 5 == 4 => "use lib::f;\nkernel k(x: in f32[M]) {".into(),
+            _ => format!(
+                "use lib::{g};\nkernel k(x: in f32[M], y: out f32[M]) {{\n    grid (i in tiles(M, 64));\n    \
+                 TSTORE(y.tile(i), {g}(Vec(x.tile(i))));\n}}\nkernel other(x: in f32[M]) {{\n    let t{n} = 1;\n}}\n"
+            ),
+        }
+    }
+
+    /// However edits and the ends of analyses are mixed: what is published is of the text as it is then, and in the end it is what a
+    /// server says that was just started.
+    #[test]
+    fn what_is_late_is_never_said() {
+        let mut seed = 11u64;
+        let mut draw = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        let mut server = begun(Server::beside());
+        let mut now: HashMap<&str, (i64, String)> = HashMap::new();
+        for uri in [LIB, KERNEL] {
+            now.insert(uri, (0, text(uri, 0)));
+            open(&mut server, uri, &text(uri, 0));
+        }
+        let mut published: HashMap<String, Value> = HashMap::new();
+        let mut held: Option<Work> = None;
+        let mut finished: Option<Done> = None;
+        for step in 0..400 {
+            let last = step >= 380;
+            match draw(6) {
+                0 | 1 if !last => {
+                    let uri = [LIB, KERNEL][draw(2)];
+                    let entry = now.get_mut(uri).expect("it is open");
+                    *entry = (entry.0 + 1, text(uri, draw(40)));
+                    let params = json!({"textDocument": {"uri": uri, "version": entry.0}, "contentChanges": [{"text": entry.1}]});
+                    server.notify("textDocument/didChange", params);
+                }
+                2 if held.is_none() && finished.is_none() => held = server.work(),
+                3 => finished = held.take().map(Work::run).or(finished),
+                4 => finished.take().into_iter().for_each(|done| server.done(done)),
+                // Requests see the text as it is, whatever is known.
+                _ => {
+                    let symbols =
+                        server.request("textDocument/documentSymbol", json!({"textDocument": {"uri": KERNEL}}));
+                    let names = symbols.expect("an outline").as_array().map_or(0, Vec::len);
+                    assert_eq!(names, now[KERNEL].1.matches("kernel ").count());
+                }
+            }
+            if last {
+                finished = finished.or_else(|| held.take().or_else(|| server.work()).map(Work::run));
+                finished.take().into_iter().for_each(|done| server.done(done));
+            }
+            for message in server.settle() {
+                let uri = message.params["uri"].as_str().expect("a text").to_owned();
+                assert_eq!(message.params["version"], now[&*uri].0, "step {step}");
+                published.insert(uri, message.params["diagnostics"].clone());
+            }
+        }
+        assert!(server.work().is_none(), "everything is analysed");
+        let mut fresh = begun(Server::new());
+        for uri in [LIB, KERNEL] {
+            open(&mut fresh, uri, &now[uri].1);
+        }
+        for message in fresh.settle() {
+            let uri = message.params["uri"].as_str().expect("a text");
+            assert_eq!(published[uri], message.params["diagnostics"], "{uri}\n{now:#?}");
+        }
+    }
+}

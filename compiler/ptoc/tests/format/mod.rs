@@ -68,3 +68,51 @@ fn examples_and_library_are_canonical() {
     let text = s.run(&format!("fmt --check {root}/examples {root}/stdlib"));
     assert!(text.contains("\n0 not formatted, "), "{text}");
 }
+
+/// Every text of the repository: what is formatted has the same tree and the same comments, and is its own form; a text with errors
+/// of syntax is left alone.
+#[test]
+fn every_text_of_the_repository() {
+    use ptoc_diagnostics::{Diagnostic, SourceMap};
+    use ptoc_syntax::format::format;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let (mut texts, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy();
+            if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
+                folders.push(path);
+            } else if name.ends_with(".tile") && path.is_file() {
+                texts.push(path);
+            }
+        }
+    }
+    texts.sort();
+    let tree = |text: &str| {
+        let mut sources = SourceMap::new();
+        let parsed = ptoc_syntax::parse(sources.add("f.tile", text), text);
+        let comments: Vec<String> = parsed.comments.iter().map(|(_, c)| c.trim_end().to_owned()).collect();
+        let whole = !parsed.diagnostics.iter().any(Diagnostic::is_error);
+        whole.then(|| (ptoc_syntax::print::ast(&parsed.file, false), comments))
+    };
+    let formatted = |text: &str| {
+        let mut sources = SourceMap::new();
+        format(sources.add("f.tile", text), text)
+    };
+    let (mut whole, mut broken) = (0, 0);
+    for path in &texts {
+        // Some texts of the fuzzers' corpora are no UTF-8.
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        let Some(before) = tree(&text) else {
+            assert!(formatted(&text).is_err(), "{} is broken, and formatted", path.display());
+            broken += 1;
+            continue;
+        };
+        let once = formatted(&text).unwrap_or_else(|why| panic!("{}: {why:?}", path.display()));
+        assert_eq!(tree(&once), Some(before), "{}", path.display());
+        assert_eq!(formatted(&once).unwrap(), once, "{}", path.display());
+        whole += 1;
+    }
+    assert!(whole > 400 && broken > 5, "{whole} whole texts, {broken} broken ones below {}", root.display());
+}

@@ -1,0 +1,104 @@
+//! What statements do with names, in the order in which names are looked up. The check of names and the index of names both go
+//! through a tree with these rules.
+
+use crate::index::Kind;
+use ptoc_syntax::ast::*;
+
+/// A part of a statement.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    /// An expression is evaluated.
+    Value(&'a Expr),
+    /// An expression whose root is given a value.
+    Target(&'a Expr),
+    /// Values in parentheses.
+    Arguments(&'a [Arg]),
+    /// A name that holds from the end of the statement to the end of the block, with its type and value where they are written.
+    Local { name: &'a Ident, kind: Kind, ty: Option<&'a Expr>, value: Option<&'a Expr> },
+    /// A block, which has a scope; the variable of its loop and what that runs over are in a scope around it.
+    Block(Option<(&'a Ident, &'a Expr)>, &'a Block),
+    /// Who has the blocks of a grid: coordinates belong to the target.
+    On(&'a Expr),
+    /// Before a loop.
+    Attributes(&'a [Attr]),
+    /// Who issues a block.
+    Role(&'a Ident),
+}
+
+/// The parts of a statement.
+pub(crate) fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
+    let mut given = |ty: &'a Option<Expr>, value: &'a Expr, names: &'a [Ident], kind, written: Option<&'a Expr>| {
+        ty.iter().for_each(|ty| f(Part::Value(ty)));
+        f(Part::Value(value));
+        let ty = ty.as_ref().or(written);
+        names.iter().for_each(|name| f(Part::Local { name, kind, ty, value: Some(value) }));
+    };
+    match &stmt.kind {
+        StmtKind::Let { names, ty, value } => given(ty, value, names, Kind::Let, written_type(value)),
+        StmtKind::LetTuple { names, value } => given(&None, value, names, Kind::Let, None),
+        StmtKind::Var { name, ty, value } => given(ty, value, std::slice::from_ref(name), Kind::Variable, None),
+        StmtKind::Const(c) => given(&c.ty, &c.value, std::slice::from_ref(&c.name), Kind::Constant, None),
+        StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
+            f(Part::Target(target));
+            f(Part::Value(value));
+        }
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => f(Part::Value(e)),
+        StmtKind::If(i) => branches(i, f),
+        StmtKind::For { attrs, var, range, body } => {
+            f(Part::Attributes(attrs));
+            f(Part::Value(range));
+            f(Part::Block(Some((var, range)), body));
+        }
+        StmtKind::Pipeline { args, var, range, body } => {
+            f(Part::Arguments(args));
+            f(Part::Value(range));
+            f(Part::Block(Some((var, range)), body));
+        }
+        StmtKind::While { cond, body } => {
+            f(Part::Value(cond));
+            f(Part::Block(None, body));
+        }
+        StmtKind::Role { name, body } => {
+            f(Part::Role(name));
+            f(Part::Block(None, body));
+        }
+        StmtKind::Grid { vars, clauses } => {
+            // The launch computes all ranges before there is a block.
+            vars.iter().for_each(|(_, range)| f(Part::Value(range)));
+            for (name, range) in vars {
+                f(Part::Local { name, kind: Kind::LoopVariable, ty: None, value: Some(range) });
+            }
+            clauses.iter().for_each(|c| match c {
+                GridClause::On(e) => f(Part::On(e)),
+                GridClause::Option(_, args) => f(Part::Arguments(args)),
+            });
+        }
+        StmtKind::Return(None) | StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}
+    }
+}
+
+/// The parts of `if`, as a statement or as a value.
+pub(crate) fn branches<'a>(i: &'a IfStmt, f: &mut dyn FnMut(Part<'a>)) {
+    let mut next = Some(i);
+    while let Some(i) = next {
+        f(Part::Value(&i.cond));
+        f(Part::Block(None, &i.then));
+        next = match i.els.as_deref() {
+            Some(Else::Block(b)) => {
+                f(Part::Block(None, b));
+                None
+            }
+            Some(Else::If(i, _)) => Some(i),
+            None => None,
+        };
+    }
+}
+
+/// The type in `tile T`, `tensor T`.
+fn written_type(value: &Expr) -> Option<&Expr> {
+    match &*value.kind {
+        ExprKind::Tile { ty, .. } | ExprKind::Tensor { ty, .. } => Some(ty),
+        ExprKind::Paren(e) => written_type(e),
+        _ => None,
+    }
+}
