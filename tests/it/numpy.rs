@@ -5,7 +5,7 @@
 
 use crate::differential::case::{Sizes, single, tiles_of};
 use crate::engine::{Content, agree, build};
-use ptoc_isa::{CmpOp, Instr, InstrId, OperandKind, RoundMode, Sem, Target, check_dtypes, lookup};
+use ptoc_isa::{CmpOp, Instr, InstrId, OperandKind, Role, RoundMode, Sem, Target, check_dtypes, lookup};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -25,7 +25,8 @@ struct Line {
     words: String,
     cmp: Option<CmpOp>,
     inputs: Vec<Array>,
-    out: Array,
+    /// One for each destination, in the order of the operands.
+    outs: Vec<Array>,
     ulp: u64,
 }
 
@@ -51,13 +52,13 @@ fn line(text: &str) -> Line {
         words,
         cmp: CmpOp::from_name(&modes.to_lowercase()),
         inputs: Vec::new(),
-        out: Array { dtype: DType::F32, shape: (0, 0), bits: Vec::new() },
+        outs: Vec::new(),
         ulp: 0,
     };
     for part in parts {
         match part.split_once(' ').expect("a part") {
             ("in", rest) => line.inputs.push(array(rest)),
-            ("out", rest) => line.out = array(rest),
+            ("out", rest) => line.outs.push(array(rest)),
             ("ulp", n) => line.ulp = n.parse().expect("a number"),
             (what, _) => panic!("{what}"),
         }
@@ -76,13 +77,19 @@ impl Line {
 
     /// The sources that the author writes, each with its array.
     fn sources(&self) -> impl Iterator<Item = (&'static ptoc_isa::OperandSpec, &Array)> {
-        self.row().written()[1..].iter().zip(&self.inputs[usize::from(self.row().updates)..])
+        let specs = self.row().written().iter().filter(|s| s.role == Role::Src);
+        specs.zip(&self.inputs[usize::from(self.row().updates)..])
     }
 
     /// The dtypes of the tiles that the author writes.
     fn tiles(&self) -> Vec<DType> {
-        let sources = self.sources().filter(|(s, _)| s.is_tile()).map(|(_, a)| a.dtype);
-        std::iter::once(self.out.dtype).chain(sources).collect()
+        let (mut outs, mut sources) = (self.outs.iter(), self.sources().filter(|(s, _)| s.is_tile()));
+        let of = |s: &ptoc_isa::OperandSpec| match s.role {
+            Role::Dst => outs.next().map(|a| a.dtype),
+            Role::Src => sources.next().map(|(_, a)| a.dtype),
+        };
+        let tiles = self.row().written().iter().filter(|s| s.is_tile());
+        tiles.map(of).map(|d| d.expect("an array for each tile")).collect()
     }
 
     fn label(&self) -> String {
@@ -123,7 +130,7 @@ fn run(line: &Line) -> Result<(), String> {
     let case = single(row, &tiles, &line.words, false, label.clone());
     let built = build(&case.text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{}", case.text))?;
     // The block is as large as the largest operand.
-    let shapes = line.inputs.iter().chain([&line.out]).map(|a| a.shape);
+    let shapes = line.inputs.iter().chain(&line.outs).map(|a| a.shape);
     let largest = shapes.max_by_key(|s| s.0 * s.1).expect("operands");
     let (rows, cols) = if row.sem == Sem::Transpose { line.inputs[0].shape } else { largest };
     let sizes = Sizes { rows, cols, depth: 1 };
@@ -135,16 +142,19 @@ fn run(line: &Line) -> Result<(), String> {
     let arguments: Vec<Tensor> = case.args.iter().map(&mut argument).collect();
     let stopped = |(code, message)| format!("{label}: {code}: {message}");
     let got = agree(&built, &sizes.dims(), &arguments, &[1]).map_err(|e| format!("{label}: {e}"))?.map_err(stopped)?;
-    let at = case.args.iter().position(|a| a.out).expect("an output");
-    let want = tensor(&line.out, got[at].shape());
-    let d = want.dtype();
-    for i in 0..want.len() {
-        let (got, want) = (got[at].get_bits(i), want.get_bits(i));
-        if distance(d, got, want).is_none_or(|n| n > line.ulp) {
-            let same = line.inputs.iter().filter(|a| a.bits.len() == line.out.bits.len());
-            let inputs: Vec<String> = same.map(|a| scalar::format_bits(a.dtype, a.bits[i])).collect();
-            let (got, want) = (scalar::format_bits(d, got), scalar::format_bits(d, want));
-            return Err(format!("{label} on {}: element {i} {inputs:?} is {got}, numpy has {want}", target.name));
+    let places: Vec<usize> = (0..case.args.len()).filter(|&k| case.args[k].out).collect();
+    assert_eq!(places.len(), line.outs.len(), "{label}");
+    for (at, out) in places.into_iter().zip(&line.outs) {
+        let want = tensor(out, got[at].shape());
+        let d = want.dtype();
+        for i in 0..want.len() {
+            let (got, want) = (got[at].get_bits(i), want.get_bits(i));
+            if distance(d, got, want).is_none_or(|n| n > line.ulp) {
+                let same = line.inputs.iter().filter(|a| a.bits.len() == out.bits.len());
+                let inputs: Vec<String> = same.map(|a| scalar::format_bits(a.dtype, a.bits[i])).collect();
+                let (got, want) = (scalar::format_bits(d, got), scalar::format_bits(d, want));
+                return Err(format!("{label} on {}: element {i} {inputs:?} is {got}, numpy has {want}", target.name));
+            }
         }
     }
     Ok(())
@@ -183,8 +193,20 @@ fn vectors_of_numpy_3() {
 /// Every form that could be written: dtypes of the tiles, modes.
 fn forms(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
     let row = id.get();
-    let more =
-        matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_) | Sem::RowArg(_) | Sem::ColArg(_) | Sem::PairSum);
+    let more = matches!(
+        row.sem,
+        Sem::RowReduce(_)
+            | Sem::ColReduce(_)
+            | Sem::RowArg(_)
+            | Sem::RowArgValues(_)
+            | Sem::ColArg(_)
+            | Sem::PairSum
+            | Sem::Part(_)
+            | Sem::PartArg(_)
+            | Sem::Interleave
+            | Sem::Deinterleave
+            | Sem::DeinterleaveOne
+    );
     if row.sem.expr().is_none() && !more {
         return Vec::new();
     }

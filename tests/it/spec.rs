@@ -97,8 +97,7 @@ fn examples_of_instructions_run() {
             if let Err(why) = outcome {
                 wrong.push(format!("{}: {why}\n{}", row.name, example.text));
             }
-            // As its author calls it: second forms have the name of the first.
-            let call = format!("{}(", ptoc_isa::called(row));
+            let call = format!("{}(", row.written_name());
             if !example.text.contains(&call) {
                 wrong.push(format!("{}: its example is without it", row.name));
             }

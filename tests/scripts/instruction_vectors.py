@@ -4,7 +4,7 @@ here with numpy and exact fractions by the rules of spec/numerics.md, and by not
 
     python3 tests/scripts/instruction_vectors.py > tests/golden/instructions.txt
 
-A line is one launch: `NAME[ MODE..]|in DTYPE ROWSxCOLS HEX|..|out DTYPE ROWSxCOLS HEX[|ulp N]`. Inputs stand in the order
+A line is one launch: `NAME[ MODE..]|in DTYPE ROWSxCOLS HEX|..|out DTYPE ROWSxCOLS HEX[|out ..][|ulp N]`, an output for each destination. Inputs stand in the order
 in which an author writes the operands (first the old destination, where the instruction reads it; then sources, a scalar
 is 1x1; elements of a mask are 00 and 01). HEX is the elements in row-major order, each as the digits of its bits. Results of the
 functions that are published programs may be `ulp` numbers away; all others are exact. Any NaN is equal to any other.
@@ -296,9 +296,14 @@ def line(name, operands, out, result, shape=FULL, ulp=0):
 
 
 def emit(name, given, out, result, shape, ulp):
-    bits = [encode("u8" if out == "bool" else out, result(i, j)) for i in range(shape[0]) for j in range(shape[1])]
-    d = out
-    parts = [name] + ["in " + o.text() for o in given] + [f"out {d} {shape[0]}x{shape[1]} " + hexed(d, bits)]
+    emit_all(name, given, [(out, result)], shape, ulp)
+
+
+def emit_all(name, given, outs, shape, ulp=0):
+    parts = [name] + ["in " + o.text() for o in given]
+    for d, result in outs:
+        bits = [encode("u8" if d == "bool" else d, result(i, j)) for i in range(shape[0]) for j in range(shape[1])]
+        parts.append(f"out {d} {shape[0]}x{shape[1]} " + hexed(d, bits))
     if ulp:
         parts.append(f"ulp {ulp}")
     print("|".join(parts))
@@ -479,6 +484,77 @@ def reciprocals():
         line("TRECIP", [(d, FULL)], d, lambda a: divide(d, 1, a))
 
 
+def partial():
+    """The second source is valid in its upper left quarter."""
+    inside = lambda i, j: i < ROWS // 2 and j < COLS // 2
+    for name, f, dtypes in (("TPARTADD", ADD, UP_TO_32), ("TPARTMUL", MUL, WIDTH_16_32), ("TPARTMAX", MAX, UP_TO_32),
+                            ("TPARTMIN", MIN, UP_TO_32)):
+        for d in dtypes:
+            a, b = Operand(d, FULL, f"{name} a"), Operand(d, FULL, f"{name} b")
+            emit(name, [a, b], d, lambda i, j: f(d, a.at(i, j), b.at(i, j)) if inside(i, j) else a.at(i, j), FULL, 0)
+    for name, better in (("TPARTARGMAX", lambda a, b: a > b), ("TPARTARGMIN", lambda a, b: a < b)):
+        for d in F:
+            for index in ("i16", "u16", "i32", "u32"):
+                for tame in (False, True):
+                    a, b = (Operand(d, FULL, f"{name} {x} {index} {tame}", tame=tame) for x in "ab")
+                    ai, bi = (Operand(index, FULL, f"{name} {x} {d}") for x in ("ai", "bi"))
+
+                    def first(i, j):
+                        return not inside(i, j) or better(a.at(i, j), b.at(i, j)) or bool(np.isnan(a.at(i, j)))
+
+                    emit_all(name, [a, b, ai, bi], [(d, lambda i, j: (a if first(i, j) else b).at(i, j)),
+                                                    (index, lambda i, j: (ai if first(i, j) else bi).at(i, j))], FULL)
+
+
+def streams():
+    for d in UP_TO_32:
+        later, first = Operand(d, FULL, "later"), Operand(d, FULL, "first")
+        mixed = lambda i, n: (later if n % 2 else first).at(i, n // 2)
+        emit_all("TINTERLEAVE", [later, first], [(d, lambda i, j: mixed(i, COLS + j)), (d, lambda i, j: mixed(i, j))], FULL)
+        both = lambda i, n: first.at(i, n) if n < COLS else later.at(i, n - COLS)
+        emit_all("TDEINTERLEAVE", [later, first], [(d, lambda i, k: both(i, 2 * k + 1)), (d, lambda i, k: both(i, 2 * k))], FULL)
+        zero = F32(0) if is_float(d) else 0
+        half = lambda i, k, odd: first.at(i, 2 * k + odd) if 2 * k < COLS else zero
+        emit_all("TDEINTERLEAVE_ONE", [first], [(d, lambda i, k: half(i, k, 1)), (d, lambda i, k: half(i, k, 0))], FULL)
+
+
+def extremes():
+    """The largest or smallest with its place: the first NaN, else the first of the best."""
+    for name, better in (("TROWARGMAX_VALUES", lambda a, b: a > b), ("TROWARGMIN_VALUES", lambda a, b: a < b)):
+        for d in ("f16", "f32", "i16", "i32"):
+            for index in ("i32", "u32"):
+                for tame in (False, True):
+                    given = Operand(d, (ROWS, 16), f"{name} {d} {index} {tame}", tame=tame)
+
+                    def place(i):
+                        items = [given.at(i, j) for j in range(16)]
+                        best = 0
+                        for n, x in enumerate(items):
+                            if is_float(d) and np.isnan(x):
+                                return n
+                            if better(x, items[best]):
+                                best = n
+                        return best
+
+                    emit_all(name, [given], [(d, lambda i, _: given.at(i, place(i))), (index, lambda i, _: place(i))], (ROWS, 1))
+
+
+def power(d, a, b):
+    if is_float(d):
+        return F32(np.power(np.float64(a), np.float64(b)))
+    if b < 0:
+        return {0: -1, 1: 1, -1: 1 if b % 2 == 0 else -1}.get(a, 0)
+    return wrap(d, pow(int(a), int(b), 1 << WIDTH[d]))
+
+
+def powers():
+    for d in I + ["f16", "bf16", "f32"]:
+        ulp = dict(ulp=2 if d == "f32" else 1) if is_float(d) else {}
+        for _ in range(2):
+            line("TPOW", [(d, FULL), (d, FULL)], d, lambda a, b: power(d, a, b), **ulp)
+            line("TPOWS", [(d, FULL), (d, ONE)], d, lambda a, s: power(d, a, s), **ulp)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -489,3 +565,7 @@ if __name__ == "__main__":
     pairs()
     reciprocals()
     quantised()
+    partial()
+    streams()
+    extremes()
+    powers()

@@ -22,6 +22,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             out,
             open: false,
             called: false,
+            modes: &[],
         };
         for item in &module.ast.items {
             walk.item(item);
@@ -69,6 +70,8 @@ struct Walk<'a> {
     out: &'a mut Vec<Diagnostic>,
     /// Unknown names bind themselves (parameter types, index variables of `ensures`).
     open: bool,
+    /// The modes of the instruction whose arguments are looked at.
+    modes: &'static [isa::Mode],
     /// The name that comes is called, or takes static arguments: functions and types may be meant.
     called: bool,
     /// Locals of the item whose block has ended.
@@ -353,7 +356,9 @@ impl Walk<'_> {
         };
         let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label(label);
         let gone = self.gone.iter().rev().find(|(n, _)| n == name).map(|g| g.1);
-        let best = best.map(str::to_string);
+        // A mode of an instruction is one word in one spelling.
+        let mode = self.modes.iter().flat_map(|m| m.words).find(|w| w.eq_ignore_ascii_case(name)).copied();
+        let best = mode.or(best).map(str::to_string);
         d = match (foreign(name), gone, best) {
             (Some(Foreign::Is(b)), ..) => d.with_fix(format!("it is called `{b}` here"), span, b),
             (Some(Foreign::Help(help)), ..) => d.with_help(help),
@@ -506,6 +511,9 @@ impl Walk<'_> {
                 if self.not_yet(base) {
                     return;
                 }
+                if let ExprKind::Name(n) = &*base.kind {
+                    self.modes = isa::lookup(n).map_or(&[], |id| id.get().modes);
+                }
                 match self.sync_function(base) {
                     // One argument may be a pipe.
                     Some(f @ (SyncFn::Barrier | SyncFn::TSync)) => {
@@ -528,6 +536,7 @@ impl Walk<'_> {
                     }
                     _ => self.args(args),
                 }
+                self.modes = &[];
             }
             ExprKind::Index(base, args) => {
                 self.expr(base);

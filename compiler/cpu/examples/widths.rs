@@ -36,6 +36,7 @@ fn program(op: UnOp, x: u32, first: u32, out: &mut String) -> u32 {
         let two = |name: &str, a, b| format!("{name} {}, {}", r(a), r(b));
         let one = |name: &str, a| format!("{name} {}", r(a));
         let text = match op {
+            MathOp::Second => unreachable!("a function of one argument"),
             MathOp::Arg => {
                 regs.push(x);
                 continue;

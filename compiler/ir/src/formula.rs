@@ -22,6 +22,7 @@ pub fn typed(e: &Expr, operands: &[DType]) -> Option<DType> {
         Expr::Bin(op, a, b) => two(a, b).filter(|d| scalar::binary_exists(op, Ty::D(*d))),
         Expr::Un(op, a) => one(a).filter(|d| scalar::unary_exists(op, Ty::D(*d))),
         Expr::Fma(a, b, c) => two(a, b).filter(|d| one(c) == Some(*d) && *d != DType::Bool),
+        Expr::Pow(a, b) => two(a, b).filter(|d| d.is_float() || (d.is_int() && d.size() <= 4)),
         Expr::Cmp(_, a, b) | Expr::CmpMode(a, b) => two(a, b).map(|_| DType::Bool),
         Expr::Select(c, a, b) => two(a, b).filter(|_| one(c) == Some(DType::Bool)),
         Expr::Convert(a, to) => {
@@ -94,6 +95,10 @@ impl Eval<'_> {
                 let ((d, a, b), (_, c)) = (self.two(a, b)?, self.value(c)?);
                 (d, fma(d, a, b, c))
             }
+            Expr::Pow(a, b) => {
+                let (d, a, b) = self.two(a, b)?;
+                (d, pow(d, a, b)?)
+            }
             Expr::Cmp(op, a, b) => {
                 let (d, a, b) = self.two(a, b)?;
                 return truth(scalar::compare(op, Ty::D(d), a, b));
@@ -147,6 +152,43 @@ fn fma(d: DType, a: u64, b: u64, c: u64) -> u64 {
         return u64::from(f(a).mul_add(f(b), f(c)).to_bits());
     }
     a.wrapping_mul(b).wrapping_add(c) & scalar::mask(Ty::D(d))
+}
+
+/// `a` to the power `b`: of floats (in f32) the program, of integers wrapping, and for `b` below 0 what 1 divided by the power
+/// is: as a quotient, that of 0 all ones, and 0 of what is larger than 1 in magnitude. `None` of what has no powers.
+fn pow(d: DType, a: u64, b: u64) -> Option<u64> {
+    let ty = Ty::D(d);
+    if d.is_float() {
+        let f = |bits: u64| f32::from_bits(bits as u32);
+        return Some(u64::from(ptoc_isa::math::pow().eval2(f(a), f(b)).to_bits()));
+    }
+    if !d.is_int() {
+        return None;
+    }
+    let exponent = scalar::to_int(ty, b);
+    if exponent < 0 {
+        let power = match scalar::to_int(ty, a) {
+            0 => -1,
+            1 => 1,
+            -1 => {
+                if exponent % 2 == 0 {
+                    1
+                } else {
+                    -1
+                }
+            }
+            _ => 0,
+        };
+        return Some(scalar::from_int(ty, power));
+    }
+    let (mut result, mut square) = (1u64, a);
+    for bit in 0..scalar::width(ty) {
+        if b >> bit & 1 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+    }
+    Some(result & scalar::mask(ty))
 }
 
 #[cfg(test)]

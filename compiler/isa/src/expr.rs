@@ -20,6 +20,9 @@ pub enum Expr {
     Un(UnOp, &'static Expr),
     /// `a * b + c`, of floats rounded once (in f32), of integers wrapping.
     Fma(&'static Expr, &'static Expr, &'static Expr),
+    /// `a` to the power `b`: of floats the published program, of integers (of up to 32 bits) wrapping, and for `b` below 0 what
+    /// 1 divided by the power is.
+    Pow(&'static Expr, &'static Expr),
     /// `a op b`, a truth value.
     Cmp(CmpOp, &'static Expr, &'static Expr),
     /// The comparison that the instruction's mode names.
@@ -66,7 +69,7 @@ impl Expr {
         match *self {
             Expr::Arg(_) | Expr::Number(..) => [None; 3],
             Expr::Un(_, a) | Expr::Convert(a, _) => [Some(a), None, None],
-            Expr::Bin(_, a, b) | Expr::Cmp(_, a, b) | Expr::CmpMode(a, b) => [Some(a), Some(b), None],
+            Expr::Bin(_, a, b) | Expr::Pow(a, b) | Expr::Cmp(_, a, b) | Expr::CmpMode(a, b) => [Some(a), Some(b), None],
             Expr::Fma(a, b, c) | Expr::Select(a, b, c) => [Some(a), Some(b), Some(c)],
         }
     }
@@ -130,6 +133,7 @@ impl Expr {
                 UnOp::Recip => (6, format!("1 / {}", at(a, 7))),
                 op => (TIGHT, call(op.name(), &[a])),
             },
+            Expr::Pow(a, b) => (TIGHT, call("pow", &[a, b])),
             Expr::Fma(a, b, c) => (5, format!("{} * {} + {}", at(a, 6), at(b, 7), at(c, 6))),
             Expr::Cmp(op, a, b) => {
                 let sign = match op {

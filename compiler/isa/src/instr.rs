@@ -52,8 +52,21 @@ pub enum Sem {
     RowArg(Reduce),
     /// d[0, j] = the first i for which a[i, j] is, likewise
     ColArg(Reduce),
+    /// Operands value, index, a: as `RowArg`, and value[i, 0] = a[i, index[i, 0]]
+    RowArgValues(Reduce),
     /// d[i, k] = a[i, 2k] + a[i, 2k + 1], then zeros
     PairSum,
+    /// d = a op b where both are valid, and what is valid where one is. One of them is as large as d.
+    Part(BinOp),
+    /// Operands d, a, b, index, index of a, index of b. Where both are valid the pair of a if its value is greater (Max) or
+    /// less (Min), or NaN, else that of b; where one is, its pair.
+    PartArg(Reduce),
+    /// Operands d1, d0, b, a. The stream a[i, 0], b[i, 0], a[i, 1], ..: its first half is d0, its second d1.
+    Interleave,
+    /// Operands d1, d0, b, a. The stream of the row of a and then that of b: its even elements are d0, its odd ones d1.
+    Deinterleave,
+    /// Operands d1, d0, a. As `Deinterleave`, of the row of a alone.
+    DeinterleaveOne,
     /// d[j, i] = a[i, j]
     Transpose,
     /// d = a b over k ascending, one f32 FMA (or wrapping i32 multiply-add) a step; starts at 0.
@@ -196,6 +209,12 @@ pub enum ShapeRule {
     RowParams,
     /// d becomes valid as a whole; the meaning says what must hold of the others.
     Whole,
+    /// d is as large as one of a and b, and the other one lies within it. Each further triple (d, a, b) has their shapes.
+    Part,
+    /// All tiles have one valid shape, with an even number of columns.
+    EvenColumns,
+    /// a is r x c with an even c, the others r x c/2.
+    Halves,
     /// d is m x n, a is m x k, b is k x n, bias 1 x n; capacities must agree too.
     Matmul,
     /// d and idx have one valid shape; the view is free.
@@ -300,7 +319,7 @@ pub struct Instr {
     pub name: &'static str,
     /// Meaning.
     pub sem: Sem,
-    /// Operands in source order, destination first.
+    /// Operands in source order: a destination first. A second one stands where PTO has it.
     pub operands: &'static [OperandSpec],
     /// So many of them, at the end, may be left out.
     pub optional: usize,
@@ -339,6 +358,16 @@ impl Instr {
         &self.operands[..self.operands.len() - usize::from(self.updates)]
     }
 
+    /// The positions of what it writes.
+    pub fn results(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.operands.len()).filter(|&k| self.operands[k].role == Role::Dst)
+    }
+
+    /// The positions of what it reads.
+    pub fn sources(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.operands.len()).filter(|&k| self.operands[k].role == Role::Src)
+    }
+
     /// How many tiles the author writes.
     pub fn tiles_written(&self) -> usize {
         self.written().iter().filter(|o| o.is_tile()).count()
@@ -356,6 +385,12 @@ impl Instr {
         }
     }
 
+    /// The name that an author writes: the second forms of instructions have the name of the first ([`crate::overloads`]).
+    pub fn written_name(&self) -> &'static str {
+        let first = |end: &str| self.name.strip_suffix(end).filter(|n| crate::lookup(n).is_some());
+        crate::table::SECOND_FORMS.iter().find_map(|end| first(end)).unwrap_or(self.name)
+    }
+
     /// How it is written, as in `TCMP(dst, a, b, EQ | NE | LT | LE | GT | GE)`; what may be left out is in brackets.
     pub fn usage(&self) -> String {
         let must = self.written().len() - self.optional;
@@ -371,7 +406,7 @@ impl Instr {
             let words = m.words.join(" | ");
             if m.optional { format!("[{words}]") } else { words }
         }));
-        let mut out = format!("{}({})", self.name, parts.join(", "));
+        let mut out = format!("{}({})", self.written_name(), parts.join(", "));
         if self.scalar_first
             && let [dst, a, scalar] = self.operands
         {

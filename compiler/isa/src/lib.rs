@@ -25,7 +25,7 @@ pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTE
 pub use ops::{AtomicOp, BinOp, CmpOp, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
-pub use table::{Lookup, NOT_YET, TABLE, called, find, is_first, lookup, overloads};
+pub use table::{Lookup, NOT_YET, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{
     Allowed, Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset, Setting,
     Target, Triple, Unit, UnitKind,

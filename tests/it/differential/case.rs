@@ -3,7 +3,7 @@
 use super::model::{self, Model};
 use crate::engine::{Content, Noise, noise};
 use ptoc_isa::{
-    BinOp, CmpOp, DTypeRule, Instr, InstrId, Loc, MoveRule, OperandKind, Place, Read, RoundMode, Sem, ShapeRule,
+    BinOp, CmpOp, DTypeRule, Instr, InstrId, Loc, MoveRule, OperandKind, Place, Read, Role, RoundMode, Sem, ShapeRule,
     Target, allowed_dtypes, allowed_tuples, check_dtypes,
 };
 use ptoc_tensor::{DType, Tensor, scalar};
@@ -114,6 +114,8 @@ pub struct Case {
     pub text: String,
     pub args: Vec<Arg>,
     pub model: Option<Model>,
+    /// It takes an even number of columns.
+    pub even: bool,
 }
 
 /// The form of an operand, as a part of the block's shape.
@@ -248,7 +250,7 @@ impl Writer {
         add("r", Extent::Rows);
         add("c", Extent::Cols);
         let text = format!("kernel k({}) {{\n    {grid}\n{}}}\n", params.join(", "), self.body);
-        Case { label, text, args, model }
+        Case { label, text, args, model, even: false }
     }
 }
 
@@ -280,7 +282,15 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
             }
             all
         }
-        Sem::RowArg(_) | Sem::ColArg(_) | Sem::PairSum => tiles_of(target, instr)
+        Sem::RowArg(_)
+        | Sem::RowArgValues(_)
+        | Sem::ColArg(_)
+        | Sem::PairSum
+        | Sem::Part(_)
+        | Sem::PartArg(_)
+        | Sem::Interleave
+        | Sem::Deinterleave
+        | Sem::DeinterleaveOne => tiles_of(target, instr)
             .iter()
             .map(|t| single(instr, t, "", true, label(&format!("{} {}", t[0], t[1]))))
             .collect(),
@@ -380,21 +390,32 @@ pub fn single(instr: &'static Instr, tiles: &[DType], words: &str, again: bool, 
         _ => Form::Full,
     };
     for (k, spec) in instr.written().iter().enumerate() {
+        let result = spec.role == Role::Dst;
         let form = match instr.read(k) {
-            _ if k == 0 => to,
+            _ if result => to,
             Read::Column => Form::Column,
             Read::Row => Form::Row,
             Read::Whole | Read::Turned => Form::Full,
         };
         let name = match spec.kind {
             OperandKind::Scalar(d) => w.scalar(d.unwrap_or(tiles[tiles.len() - 1])),
-            _ if k == 0 && !instr.updates => w.tile(*next.next().expect("a dtype for each tile"), form),
+            _ if result && !instr.updates => w.tile(*next.next().expect("a dtype for each tile"), form),
             _ => w.input(*next.next().expect("a dtype for each tile"), form),
         };
-        names.push(name);
+        if instr.shape == ShapeRule::Halves && result {
+            let zero = if tiles[0].is_float() { "0.0" } else { "0" };
+            w.line(format!("TEXPANDS({name}, {zero});"));
+        }
+        // The second source of a partial operation is a quarter of the first.
+        let quarter = instr.shape == ShapeRule::Part && spec.name.starts_with('b');
+        names.push(if quarter { format!("{name}.valid({name}.rows / 2, {name}.cols / 2)") } else { name });
     }
-    w.line(format!("{}({}{words});", instr.name, names.join(", ")));
-    w.output(tiles[0], to, &names[0]);
+    w.line(format!("{}({}{words});", instr.written_name(), names.join(", ")));
+    for k in instr.results() {
+        // What an instruction with half as many columns leaves alone are zeros.
+        let whole = format!("{}.valid({x}.rows, {x}.cols)", names[k], x = names[names.len() - 1]);
+        w.output(tiles[k], to, if instr.shape == ShapeRule::Halves { &whole } else { &names[k] });
+    }
     // Once more, over the first source.
     let over = instr.written().iter().zip(&names).skip(1).find(|(s, _)| s.is_tile());
     if let Some((_, first)) = over.filter(|_| again && instr.in_place && tiles.iter().all(|d| *d == tiles[0])) {
@@ -403,7 +424,9 @@ pub fn single(instr: &'static Instr, tiles: &[DType], words: &str, again: bool, 
         w.line(format!("{}({}{words});", instr.name, names.join(", ")));
         w.output(tiles[0], Form::Full, &names[0]);
     }
-    w.case(label, GRID, None)
+    let mut case = w.case(label, GRID, None);
+    case.even = matches!(instr.shape, ShapeRule::EvenColumns | ShapeRule::Halves);
+    case
 }
 
 /// An instruction on Vec tiles (and at most one scalar) whose operands all have one dtype, or are masks.

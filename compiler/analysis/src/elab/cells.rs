@@ -60,7 +60,7 @@ impl Elab<'_> {
         for need in id.get().sem.needs() {
             let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
             // As the author calls it.
-            let message = format!("{}: {}", ptoc_isa::called(id.get()), need.what);
+            let message = format!("{}: {}", id.get().written_name(), need.what);
             match need.op {
                 CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
                 CmpOp::Eq => self.check_equal(a, b, message, span)?,

@@ -9,11 +9,12 @@ use super::{Elab, R, Reported, Valid};
 use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
+use ptoc_ir::tile::{CheckData, Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType, UnitKind,
+    BinOp, CmpOp, Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType,
+    UnitKind,
 };
-use ptoc_syntax::ast::{Arg, Expr, Ident};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
 use ptoc_tensor::DType;
 
 /// An operand before it is IR.
@@ -81,6 +82,9 @@ impl Elab<'_> {
         for (w, at) in words {
             self.mode_word(id, w, at, &mut attrs)?;
         }
+        // A second form of the instruction has another number of operands.
+        let id = ptoc_isa::overloads(id).find(|i| i.get().written().len() == operands.len()).unwrap_or(id);
+        let instr = id.get();
         let wanted = instr.written();
         if operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             // A mode that was not understood stands among the operands.
@@ -96,6 +100,17 @@ impl Elab<'_> {
             )
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
+            // `rint` is a function, and the mode `Rint`.
+            let word = args.iter().find_map(|a| {
+                let ExprKind::Name(n) = &*a.value.kind else { return None };
+                let words = instr.modes.iter().flat_map(|m| m.words);
+                let meant = words.into_iter().find(|w| w.eq_ignore_ascii_case(n) && **w != n.as_str())?;
+                Some((a.value.span, *meant))
+            });
+            let d = match word {
+                Some((at, meant)) => d.with_fix(format!("the mode is called `{meant}`"), at, meant),
+                None => d,
+            };
             // The habit of functions that return their result.
             let first = &instr.operands[0];
             let d = match operands.len() + 1 == wanted.len() && first.role == Role::Dst {
@@ -219,24 +234,24 @@ impl Elab<'_> {
                 let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message)
                     .with_label(other.describe())
                     .with_note(format!("usage: `{}`", usage(id)));
-                // PTO's names of a pair differ by an S: TADD takes two tiles, TADDS a scalar.
-                let twin = match kind {
-                    OperandKind::Scalar(_) => instr.name.strip_suffix('S').and_then(ptoc_isa::lookup),
-                    _ => ptoc_isa::lookup(&format!("{}S", instr.name)),
-                };
+                // TADD takes two tiles, TADDS a scalar.
+                let twin = ptoc_isa::sibling(id);
                 d = match (kind, &other, twin) {
                     (OperandKind::Tile(legal), Val::View(_), _) if spec.role == Role::Src => {
                         let edits = around(e.span, &format!("{}(", legal[0]), ")");
                         d.with_edits("load it", edits)
                     }
                     (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
-                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some(twin))
-                        if k + 1 == instr.written().len() =>
-                    {
-                        d.with_fix(format!("`{}` takes a scalar", twin.get().name), name_span, twin.get().name)
+                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some((twin, at))) => {
+                        let name = twin.get().name;
+                        match at == k {
+                            true => d.with_fix(format!("`{name}` takes a scalar"), name_span, name),
+                            false => d.with_help(format!("`{}` takes a scalar there", twin.get().usage())),
+                        }
                     }
-                    (OperandKind::Scalar(_), Val::Tile(_), Some(twin)) => {
-                        d.with_fix(format!("`{}` takes two tiles", twin.get().name), name_span, twin.get().name)
+                    (OperandKind::Scalar(_), Val::Tile(_), Some((twin, at))) if at == k => {
+                        let name = twin.get().name;
+                        d.with_fix(format!("`{name}` takes a tile here"), name_span, name)
                     }
                     _ => d,
                 };
@@ -287,10 +302,10 @@ impl Elab<'_> {
 
     /// Checks and emits one instruction; the destination's valid shape follows.
     pub fn apply(&mut self, id: InstrId, ops: Vec<Opnd>, attrs: InstAttrs, span: Span) -> R<()> {
-        let dst = ops.first().cloned();
+        let written: Vec<Opnd> = id.get().results().filter_map(|k| ops.get(k).cloned()).collect();
         let r = self.apply_checked(id, ops, attrs, span);
-        if let (Err(_), Some(dst)) = (&r, &dst) {
-            self.forget(dst);
+        if r.is_err() {
+            written.iter().for_each(|dst| self.forget(dst));
         }
         r
     }
@@ -383,6 +398,17 @@ impl Elab<'_> {
     /// The destination as a source too. Windows of one tile are told apart by their origins alone.
     fn overlap(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
         let Some(d) = ops[0].tile() else { return Ok(()) };
+        if let Some(k) = id.get().results().nth(1)
+            && let Opnd::Tile(t, at) = &ops[k]
+            && (t.tile, t.element, t.origin) == (d.tile, d.element, d.origin)
+        {
+            let message = format!("both results of {} are written to one tile", id.get().written_name());
+            let d = Diagnostic::error(codes::OVERLAPPING_OPERANDS, *at, message)
+                .with_label("the second result")
+                .with_secondary(ops[0].span(), "the first one")
+                .with_help("give each result a tile of its own");
+            return self.report(d);
+        }
         for (k, op) in ops.iter().enumerate().skip(1) {
             let Opnd::Tile(t, at) = op else { continue };
             if (t.tile, t.element, t.origin) == (d.tile, d.element, d.origin)
@@ -628,7 +654,7 @@ impl Elab<'_> {
                     },
                 }
             }
-            ShapeRule::RowReduce => Some((source(1, &shapes)?.0, one)),
+            ShapeRule::RowReduce => Some((source(ops.len() - 1, &shapes)?.0, one)),
             ShapeRule::ColReduce => Some((one, source(1, &shapes)?.1)),
             ShapeRule::RowExpand | ShapeRule::ColExpand => {
                 let by_row = instr.shape == ShapeRule::RowExpand;
@@ -651,6 +677,19 @@ impl Elab<'_> {
                     shapes[last] = Some((one, big.1));
                 }
                 Some(big)
+            }
+            ShapeRule::Part => Some(self.part_shapes(ops, &mut shapes, span)?),
+            ShapeRule::EvenColumns | ShapeRule::Halves => {
+                let reads: Vec<usize> = instr.sources().collect();
+                let s = source(reads[0], &shapes)?;
+                for &k in &reads[1..] {
+                    let other = source(k, &shapes)?;
+                    self.same_shape(s, other, span, Some((at(reads[0]), at(k))))?;
+                    shapes[k] = Some(s);
+                }
+                self.even(s.1, at(reads[0]))?;
+                let two = self.idx(2);
+                Some(if reads.len() == 1 { (s.0, self.bin(BinOp::Div, s.1, two, span)) } else { s })
             }
             ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
             ShapeRule::RowParams => {
@@ -697,10 +736,13 @@ impl Elab<'_> {
             ShapeRule::Sample => return Err(Reported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
         };
-        if let (Some(d), Opnd::Tile(t, at)) = (dst, &ops[0]) {
-            self.write_valid(t, d, *at)?;
+        if let Some(d) = dst {
             // Operands carry the very same values where the rule says equal, also where a check made them so.
-            shapes[0] = Some(d);
+            for k in instr.results() {
+                let Opnd::Tile(t, at) = &ops[k] else { continue };
+                self.write_valid(t, d, *at)?;
+                shapes[k] = Some(d);
+            }
             if instr.shape == ShapeRule::Same {
                 for s in shapes.iter_mut().flatten() {
                     *s = d;
@@ -708,6 +750,42 @@ impl Elab<'_> {
             }
         }
         Ok(shapes)
+    }
+
+    /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is larger is
+    /// known when it is compiled; where it is not, the first one is meant, and the launch checks it.
+    fn part_shapes(&mut self, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+        let at = |k: usize| ops[k].span();
+        let (a, b) = (shapes[1].ok_or(Reported)?, shapes[2].ok_or(Reported)?);
+        if ops.len() == 6 {
+            for (value, index) in [(1, 4), (2, 5)] {
+                let (v, i) = (shapes[value].ok_or(Reported)?, shapes[index].ok_or(Reported)?);
+                self.same_shape(v, i, span, Some((at(value), at(index))))?;
+                shapes[index] = Some(v);
+            }
+        }
+        let certain = |e: &Self, x: Shape, y: Shape| e.facts.le_certain(x.0, y.0, 0) && e.facts.le_certain(x.1, y.1, 0);
+        if !certain(self, b, a) && certain(self, a, b) {
+            return Ok(b);
+        }
+        for (x, y, what) in [(b.0, a.0, "rows"), (b.1, a.1, "columns")] {
+            let message =
+                format!("the second source has {{0}} {what}, the first one {{1}}: one must lie within the other");
+            self.require_le(x, y, codes::PART_OUTSIDE, message, at(2))?;
+        }
+        Ok(a)
+    }
+
+    /// `n` columns are an even number: known, refuted, or checked.
+    fn even(&mut self, n: ptoc_ir::tile::Value, at: Span) -> R<()> {
+        if self.facts.multiple_certain(n, 2) {
+            return Ok(());
+        }
+        let (zero, two) = (self.idx(0), self.idx(2));
+        let rest = self.bin(BinOp::Rem, n, two, at);
+        let cond = self.compare(CmpOp::Eq, rest, zero, at);
+        let message = "{0} columns are no even number: pairs of columns are taken apart or put together".to_string();
+        self.check(cond, CheckData { code: codes::ODD_COLUMNS, message, span: at, help: None }, vec![n], at)
     }
 
     fn matmul_shapes(&mut self, sem: Sem, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {

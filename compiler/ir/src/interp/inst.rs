@@ -7,7 +7,7 @@ use super::trap::Trap;
 use crate::tile::{Inst, Operand, TileRef, Ty, Update, Value, ViewRef};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{Expr, Oob, Read, RoundMode, Sem};
+use ptoc_isa::{Expr, Oob, Read, Role, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
@@ -66,6 +66,7 @@ impl<'k> Machine<'k, '_> {
                 };
                 self.sample(d, [map, line, weights], offsets, &inst.attrs)
             }
+            _ if row.results().nth(1).is_some() => self.several(inst),
             (_, [Operand::Tile(d), sources @ ..]) => {
                 let dtype = self.k.tiles[d.tile].ty.dtype;
                 let result = match (row.sem, row.sem.expr()) {
@@ -75,28 +76,55 @@ impl<'k> Machine<'k, '_> {
                     (_, Some(expr)) => self.formula(&expr, inst, dtype)?,
                     (sem, None) => self.compute(sem, inst, dtype, sources)?,
                 };
-                let w = self.window(d)?;
-                if (result.rows, result.cols) != (w.rows, w.cols) {
-                    return self.trap(
-                        codes::TRAP_TILE_OUT_OF_BOUNDS,
-                        format!(
-                            "{} makes {} x {} elements, tile {} is valid as {} x {}",
-                            row.name,
-                            result.rows,
-                            result.cols,
-                            self.tile_name(d.tile),
-                            w.rows,
-                            w.cols
-                        ),
-                    );
-                }
                 if row.sem == Sem::Move {
                     self.stats.bytes_moved += (result.bits.len() * dtype.size()) as u64;
                 }
-                self.put(&w, |i, j| result.at(i, j))
+                self.give(row.name, d, &result)
             }
             _ => self.malformed(row.name),
         }
+    }
+
+    /// Writes the result of an instruction, which has the valid shape of its destination.
+    fn give(&mut self, name: &str, d: &'k TileRef, result: &Matrix) -> Step {
+        let w = self.window(d)?;
+        if (result.rows, result.cols) != (w.rows, w.cols) {
+            let (rows, cols) = (result.rows, result.cols);
+            let (tile, r, c) = (self.tile_name(d.tile), w.rows, w.cols);
+            let message = format!("{name} makes {rows} x {cols} elements, tile {tile} is valid as {r} x {c}");
+            return self.trap(codes::TRAP_TILE_OUT_OF_BOUNDS, message);
+        }
+        self.put(&w, |i, j| result.at(i, j))
+    }
+
+    /// An instruction of two results: both are made, then written in the order of the operands.
+    fn several(&mut self, inst: &'k Inst) -> Step {
+        let row = inst.instr.get();
+        let (mut results, mut sources) = (Vec::new(), Vec::new());
+        for (spec, operand) in row.operands.iter().zip(&inst.operands) {
+            match (spec.role, operand) {
+                (Role::Dst, Operand::Tile(t)) => results.push(t),
+                (Role::Src, Operand::Tile(t)) => sources.push(self.take(t)?),
+                _ => return self.malformed(row.name),
+            }
+        }
+        let dtype = |t: &TileRef| self.k.tiles[t.tile].ty.dtype;
+        let made = match (row.sem, &sources[..]) {
+            (Sem::RowArgValues(op), [a]) => {
+                let index = matrix::row_arg(op, dtype(results[1]), a);
+                Some([matrix::chosen(a, &index), index])
+            }
+            (Sem::PartArg(op), [a, b, ai, bi]) => matrix::part_arg(op, a, b, ai, bi),
+            (Sem::Interleave, [b, a]) => matrix::interleave(a, b).map(|[first, second]| [second, first]),
+            (Sem::Deinterleave, [b, a]) => matrix::deinterleave(&[a, b]).map(|[even, odd]| [odd, even]),
+            (Sem::DeinterleaveOne, [a]) => matrix::deinterleave(&[a]).map(|[even, odd]| [odd, even]),
+            _ => None,
+        };
+        let Some(made) = made else { return self.malformed(row.name) };
+        for (d, result) in results.into_iter().zip(&made) {
+            self.give(row.name, d, result)?;
+        }
+        Ok(())
     }
 
     pub(super) fn malformed<T>(&self, name: &str) -> Step<T> {
@@ -119,6 +147,7 @@ impl<'k> Machine<'k, '_> {
             (Sem::RowArg(op), [a]) => Some(matrix::row_arg(op, dtype, a)),
             (Sem::ColArg(op), [a]) => Some(matrix::col_arg(op, dtype, a)),
             (Sem::PairSum, [a]) => Some(matrix::pair_sum(a)),
+            (Sem::Part(op), [a, b]) => matrix::part(op, a, b),
             (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, inst.attrs.stepwise, a)),
             (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, inst.attrs.stepwise, a)),
             (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b)?,

@@ -147,6 +147,97 @@ pub(super) fn pair_sum(a: &Matrix) -> Matrix {
     })
 }
 
+/// The elements of a row at which an index of [`row_arg`] points; an empty row has none, and 0 stands for it.
+pub(super) fn chosen(a: &Matrix, index: &Matrix) -> Matrix {
+    Matrix::new(a.dtype, a.rows, 1, |i, _| {
+        let j = index.at(i, 0) as usize;
+        if j < a.cols { a.at(i, j) } else { 0 }
+    })
+}
+
+/// Does `small` lie within `large`?
+fn within(small: &Matrix, large: &Matrix) -> bool {
+    small.rows <= large.rows && small.cols <= large.cols
+}
+
+/// For every element of the larger one what `both` makes of the two places, `None` where one of them has none. `None` if
+/// neither is as large as the other one in both directions.
+fn joined(
+    a: &Matrix,
+    b: &Matrix,
+    dtype: DType,
+    f: impl Fn(Option<(usize, usize)>, Option<(usize, usize)>) -> u64,
+) -> Option<Matrix> {
+    let large = if within(b, a) { a } else { within(a, b).then_some(b)? };
+    let there = |m: &Matrix, i, j| (i < m.rows && j < m.cols).then_some((i, j));
+    Some(Matrix::new(dtype, large.rows, large.cols, |i, j| f(there(a, i, j), there(b, i, j))))
+}
+
+/// `a op b` where both are, the element of the one that is elsewhere.
+pub(super) fn part(op: BinOp, a: &Matrix, b: &Matrix) -> Option<Matrix> {
+    joined(a, b, a.dtype, |x, y| match (x, y) {
+        (Some((i, j)), Some(_)) => scalar::binary(op, a.ty(), a.at(i, j), b.at(i, j)).unwrap_or(0),
+        (Some((i, j)), None) => a.at(i, j),
+        (None, Some((i, j))) => b.at(i, j),
+        (None, None) => 0,
+    })
+}
+
+/// Values and indices: the pair of `a` where its value is the better one or NaN, or alone; else that of `b`.
+pub(super) fn part_arg(op: Reduce, a: &Matrix, b: &Matrix, ai: &Matrix, bi: &Matrix) -> Option<[Matrix; 2]> {
+    let cmp = if op == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
+    let same = |x: &Matrix, y: &Matrix| (x.rows, x.cols) == (y.rows, y.cols);
+    if !same(a, ai) || !same(b, bi) {
+        return None;
+    }
+    let first = |x: Option<(usize, usize)>, y: Option<(usize, usize)>| match (x, y) {
+        (Some((i, j)), Some(_)) => {
+            let (x, y) = (a.at(i, j), b.at(i, j));
+            scalar::compare(cmp, a.ty(), x, y) || scalar::compare(CmpOp::Ne, a.ty(), x, x)
+        }
+        (x, _) => x.is_some(),
+    };
+    let pick = |x: &Matrix, y: &Matrix| {
+        joined(a, b, x.dtype, |p, q| match (first(p, q), p, q) {
+            (true, Some((i, j)), _) => x.at(i, j),
+            (_, _, Some((i, j))) => y.at(i, j),
+            _ => 0,
+        })
+    };
+    Some([pick(a, b)?, pick(ai, bi)?])
+}
+
+/// Elements of two rows in turn: the first and the second half of what that makes. `None` of shapes that differ or an odd
+/// number of columns.
+pub(super) fn interleave(a: &Matrix, b: &Matrix) -> Option<[Matrix; 2]> {
+    if (a.rows, a.cols) != (b.rows, b.cols) || !a.cols.is_multiple_of(2) {
+        return None;
+    }
+    let from = |start: usize| {
+        Matrix::new(a.dtype, a.rows, a.cols, |i, j| {
+            let n = start + j;
+            if n.is_multiple_of(2) { a.at(i, n / 2) } else { b.at(i, n / 2) }
+        })
+    };
+    Some([from(0), from(a.cols)])
+}
+
+/// The even and the odd elements of rows that follow each other. `None` of shapes that differ or an odd number of columns.
+pub(super) fn deinterleave(parts: &[&Matrix]) -> Option<[Matrix; 2]> {
+    let first = parts.first()?;
+    let (rows, cols) = (first.rows, first.cols);
+    if !cols.is_multiple_of(2) || parts.iter().any(|m| (m.rows, m.cols) != (rows, cols)) {
+        return None;
+    }
+    let each = |odd: usize| {
+        Matrix::new(first.dtype, rows, cols * parts.len() / 2, |i, k| {
+            let n = 2 * k + odd;
+            parts[n / cols].at(i, n % cols)
+        })
+    };
+    Some([each(0), each(1)])
+}
+
 /// Integer sums and products, and maxima and minima of every dtype: no order matters.
 fn fold(op: Reduce, dtype: DType, items: impl Iterator<Item = u64>) -> u64 {
     let ty = Ty::D(dtype);

@@ -203,7 +203,7 @@ impl DTypeViolation {
 
     /// The report.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let name = self.instr.get().name;
+        let name = self.instr.get().written_name();
         let target = &self.target;
         let error = |message: String| Diagnostic::error(self.code(), span, message);
         let mut d = match &self.problem {

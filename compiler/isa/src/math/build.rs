@@ -15,6 +15,13 @@ impl Builder {
         (Builder { ops: vec![MathOp::Arg], types: vec![Ty::F32] }, Id(0))
     }
 
+    /// A program of two arguments, its first two operations.
+    pub(super) fn of_two() -> (Builder, Id, Id) {
+        let (mut b, x) = Builder::new();
+        let y = b.push(MathOp::Second, Ty::F32);
+        (b, x, y)
+    }
+
     fn push(&mut self, op: MathOp, ty: Ty) -> Id {
         self.ops.push(op);
         self.types.push(ty);

@@ -3,11 +3,12 @@
 //! for bit. `scripts/fit_math.py` computes the coefficients; it says how.
 //!
 //! The bounds are measured against f64: log, tanh and erf on every f32 where they are not trivial, exp on every third,
-//! sin and cos on every seventh and around all multiples of pi/2. `PTOC_MATH_STEP` repeats it.
+//! pow on two hundred million pairs, half of them with results all over the range; sin and cos on every seventh and around all multiples of pi/2. `PTOC_MATH_STEP` repeats it.
 
 mod build;
 mod coefficients;
 mod exp_log;
+mod power;
 mod program;
 mod sigmoid;
 mod trig;
@@ -33,7 +34,14 @@ pub fn program(op: UnOp) -> Option<&'static Program> {
     PROGRAMS.iter().find(|(o, _)| *o == op).map(|(_, p)| p)
 }
 
-/// Every function that has a program, with it.
+static POW: LazyLock<Program> = LazyLock::new(power::pow);
+
+/// The program of the power function, which has two arguments ([`Program::eval2`]).
+pub fn pow() -> &'static Program {
+    &POW
+}
+
+/// Every function of one argument that has a program, with it.
 pub fn programs() -> &'static [(UnOp, Program)] {
     &PROGRAMS
 }

@@ -29,6 +29,8 @@ pub enum Ty {
 pub enum MathOp {
     /// The argument, f32. Always operation 0.
     Arg,
+    /// The second argument, f32, of a function of two. Operation 1, or nowhere.
+    Second,
     /// A constant.
     F32(f32),
     /// A constant.
@@ -80,7 +82,7 @@ impl MathOp {
     pub fn operands(&self) -> Vec<Id> {
         use MathOp::*;
         match *self {
-            Arg | F32(_) | I32(_) => vec![],
+            Arg | Second | F32(_) | I32(_) => vec![],
             Sqrt(a) | Rint(a) | ToInt(a) | ToFloat(a) | Bits(a) | FromBits(a) => vec![a],
             Add(a, b)
             | Sub(a, b)
@@ -100,12 +102,12 @@ impl MathOp {
     }
 }
 
-/// A function of one f32 argument.
+/// A function of one f32 argument, or of two.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {
     /// The function.
     pub name: &'static str,
-    /// The operations, at most 96; the last one is the result.
+    /// The operations, at most 224; the last one is the result.
     pub ops: Vec<MathOp>,
     /// The type of each operation's result.
     pub types: Vec<Ty>,
@@ -129,26 +131,32 @@ fn compare<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
 }
 
 /// Most operations of a program, so that evaluation needs no allocation.
-pub(super) const MAX_OPS: usize = 96;
+pub(super) const MAX_OPS: usize = 224;
 
 impl Program {
-    /// The result for `x`.
+    /// The result for `x`, of a function of one argument.
     pub fn eval(&self, x: f32) -> f32 {
+        self.eval2(x, 0.0)
+    }
+
+    /// The result for `x` and `y`.
+    pub fn eval2(&self, x: f32, y: f32) -> f32 {
         // Results as bits; the operations say what they are (truth values are 0 and 1).
         let mut values = [0u32; MAX_OPS];
         for (at, op) in self.ops.iter().enumerate() {
-            values[at] = self.step(*op, &values, x);
+            values[at] = self.step(*op, &values, (x, y));
         }
         f32::from_bits(values[self.ops.len() - 1])
     }
 
-    fn step(&self, op: MathOp, values: &[u32; MAX_OPS], x: f32) -> u32 {
+    fn step(&self, op: MathOp, values: &[u32; MAX_OPS], (x, y): (f32, f32)) -> u32 {
         let f = |id: Id| f32::from_bits(values[id.index()]);
         let i = |id: Id| values[id.index()] as i32;
         let float = |x: f32| x.to_bits();
         let int = |n: i32| n as u32;
         match op {
             MathOp::Arg => float(x),
+            MathOp::Second => float(y),
             MathOp::F32(c) => float(c),
             MathOp::I32(c) => int(c),
             MathOp::Add(a, b) => float(f(a) + f(b)),

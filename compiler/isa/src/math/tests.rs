@@ -180,3 +180,80 @@ fn programs_are_well_formed() {
         assert!((0..p.ops.len() - 1).all(|i| used.contains(&i)), "{}: dead operations", p.name);
     }
 }
+
+/// Pairs all over the place, near 1 with large exponents, and small whole exponents.
+#[test]
+fn powers_keep_their_bound() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let step = std::env::var("PTOC_MATH_STEP").ok().and_then(|s| s.parse().ok()).unwrap_or(12_289u64);
+    let mut worst = (0.0, 0.0, 0.0);
+    for n in 0..3_000_000_000 / step {
+        let (a, b) = (next(), next());
+        let share = |bits: u64| (bits >> 40) as f32 / (1 << 24) as f32;
+        let exponent = |x: f32| ((f64::from(share(b)) * 300.0 - 150.0) / f64::from(x).log2()) as f32;
+        let (x, y) = match n % 4 {
+            0 => (f32::from_bits(a as u32), f32::from_bits(b as u32)),
+            1 => {
+                let x = f32::from_bits(a as u32 & 0x7fff_ffff);
+                (x, exponent(x))
+            }
+            2 => {
+                let x = 1.0 + (share(a) - 0.5) * 0.01;
+                (x, exponent(x))
+            }
+            _ => (share(a) * 8.0 - 4.0, (b % 40) as f32 - 20.0),
+        };
+        let error = ulps(pow().eval2(x, y), f64::from(x).powf(f64::from(y)));
+        if error > worst.0 {
+            worst = (error, x, y);
+        }
+    }
+    println!("pow: {:.3} ulp at {:e}, {:e} ({} operations)", worst.0, worst.1, worst.2, pow().ops.len());
+    assert!(worst.0 <= pow().max_ulp, "{worst:?}");
+}
+
+#[test]
+fn special_powers() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let all = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        inf,
+        -inf,
+        nan,
+        2.0,
+        -2.0,
+        0.5,
+        -0.5,
+        3.0,
+        -3.0,
+        1e-45,
+        -1e-45,
+        f32::MAX,
+        f32::MIN,
+        1.5,
+        -1.5,
+        16_777_217.0,
+        33_554_432.0,
+        8_388_609.0,
+        1e-38,
+    ];
+    for x in all {
+        for y in all {
+            let (got, want) = (pow().eval2(x, y), f64::from(x).powf(f64::from(y)));
+            assert!(ulps(got, want) <= 1.25, "{x:e} to the power {y:e} is {got:e}, not {want:e}");
+            assert!(
+                got.is_nan() || got.is_sign_negative() == want.is_sign_negative(),
+                "{x:e} to the power {y:e}: {got:e}"
+            );
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A kernel that uses an instruction, for its page. Instructions on Vec tiles get one from their row; the few others have one
 //! written here by their meaning.
 
-use crate::{DTypeRule, Instr, OperandKind, Read, Sem, ShapeRule, Target, allowed_dtypes, allowed_tuples};
+use crate::{DTypeRule, Instr, OperandKind, Read, Role, Sem, ShapeRule, Target, allowed_dtypes, allowed_tuples};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -43,6 +43,9 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         }
         Sem::MatmulAcc => {
             "a: in f16[M, K], b: in f16[K, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|TSTORE(result.tile(i, j), acc);"
+        }
+        Sem::DeinterleaveOne => {
+            "x: in f32[M, N], result: out f32[CB, M]|let src = Vec(x.tile(i, j));|let odd = tile Vec<f32, i, j>;|let even = tile Vec<f32, i, j>;|TDEINTERLEAVE(odd, even, src);|let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, even);|TSTORE(col(result[j.index, _]).tile(i, _), sums);"
         }
         _ => return of_vec_tiles(row),
     };
@@ -88,7 +91,7 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
     let (target, dtypes) = Target::pto().iter().find_map(|t| Some((t.name.as_str(), tiles(t, row)?)))?;
     let (mut params, mut lines, mut names) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = dtypes.iter().copied();
-    let (mut dst, mut store) = (String::new(), String::new());
+    let (mut results, mut stores) = (Vec::new(), Vec::new());
     for (k, spec) in row.written().iter().enumerate() {
         if let OperandKind::Scalar(d) = spec.kind {
             let float = d.unwrap_or(*dtypes.last()?).is_float();
@@ -97,13 +100,16 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
         }
         let d = next.next()?;
         let name = spec.name;
-        names.push(name.to_owned());
-        if k == 0 {
+        // The second source of a partial operation is half as wide.
+        let half = row.shape == ShapeRule::Part && name.starts_with('b');
+        names.push(if half { format!("{name}.valid({name}.rows, {name}.cols / 2)") } else { name.to_owned() });
+        if spec.role == Role::Dst {
+            let result = if k == 0 { "result".to_owned() } else { format!("result_{name}") };
             let (extents, form, window) = match row.shape {
-                ShapeRule::RowReduce => ("CB, M", "i, 1", "col(result[j.index, _]).tile(i, _)"),
-                ShapeRule::ColReduce => ("RB, N", "1, j", "result[i.index, _].tile(j)"),
-                ShapeRule::Transpose => ("N, M", "j, i", "result.tile(j, i)"),
-                _ => ("M, N", "i, j", "result.tile(i, j)"),
+                ShapeRule::RowReduce => ("CB, M", "i, 1", format!("col({result}[j.index, _]).tile(i, _)")),
+                ShapeRule::ColReduce => ("RB, N", "1, j", format!("{result}[i.index, _].tile(j)")),
+                ShapeRule::Transpose => ("N, M", "j, i", format!("{result}.tile(j, i)")),
+                _ => ("M, N", "i, j", format!("{result}.tile(i, j)")),
             };
             if row.updates {
                 params.push(format!("x: in {d}[{extents}]"));
@@ -112,8 +118,8 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
                 lines.push(format!("let {name} = tile Vec<{d}, {form}>;"));
             }
             let stored = if d == DType::Bool { *dtypes.last()? } else { d };
-            dst = format!("result: out {stored}[{extents}]");
-            store = format!("TSTORE({window}, {name});");
+            results.push(format!("{result}: out {stored}[{extents}]"));
+            stores.push(format!("TSTORE({window}, {name});"));
             continue;
         }
         if d == DType::Bool {
@@ -132,15 +138,15 @@ fn of_vec_tiles(row: &Instr) -> Option<(&'static str, String)> {
         lines.push(format!("let {name} = Vec({window});"));
     }
     let mode = if row.sem.compares() { ", LT" } else { "" };
-    lines.push(format!("{}({}{mode});", crate::called(row), names.join(", ")));
+    lines.push(format!("{}({}{mode});", row.written_name(), names.join(", ")));
     if dtypes[0] == DType::Bool {
         // What a mask is for.
         let data = *dtypes.last()?;
         lines.push(format!("let chosen = tile Vec<{data}, i, j>;"));
         lines.push(format!("TSEL(chosen, dst, a, {});", if names.len() > 2 && names[2] == "b" { "b" } else { "a" }));
-        store = store.replace(", dst)", ", chosen)");
+        stores[0] = stores[0].replace(", dst)", ", chosen)");
     }
-    lines.push(store);
-    params.push(dst);
+    lines.extend(stores);
+    params.extend(results);
     Some((target, kernel(&params.join(", "), &lines)))
 }

@@ -29,7 +29,7 @@ pub fn reference_markdown() -> String {
         );
     }
     out.push_str("\n## Math programs\n\nFunctions that are not one rounded operation are published straight-line programs in f32 (`compiler/isa/src/math`); f16 is computed in f32 and rounded.\n\n");
-    for (_, p) in math::programs() {
+    for p in math::programs().iter().map(|(_, p)| p).chain([math::pow()]) {
         put(&mut out, format_args!("* `{}`, {} operations: {}\n", p.name, p.ops.len(), error_bound(p)));
     }
     put(

@@ -96,6 +96,10 @@ fn operand_list(row: &Instr) -> String {
             OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
             OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
             OperandKind::View => "a window of a tensor".to_string(),
+            OperandKind::Scalar(None) if matches!(row.dtypes, DTypeRule::Tuples { .. }) => {
+                let last = row.written().iter().rev().find(|o| o.is_tile()).map_or("dst", |o| o.name);
+                format!("a scalar of the dtype of `{last}`")
+            }
             OperandKind::Scalar(None) => "a scalar of the same dtype".to_string(),
             OperandKind::Scalar(Some(d)) => format!("a scalar of {d}"),
             OperandKind::Address => "a byte address".to_string(),
@@ -138,11 +142,16 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         ShapeRule::RowParams => "`dst` and `a` are r x c, what follows r x 1",
         ShapeRule::Free => "none",
         ShapeRule::Same => "one valid shape for all",
-        ShapeRule::RowReduce => "`a` is r x c, `dst` r x 1",
-        ShapeRule::ColReduce => "`a` is r x c, `dst` 1 x c",
+        ShapeRule::RowReduce => "`a` is r x c, what is written r x 1",
+        ShapeRule::ColReduce => "`a` is r x c, what is written 1 x c",
         ShapeRule::RowExpand => "`dst` is r x c, the last operand r x 1",
         ShapeRule::ColExpand => "`dst` is r x c, the last operand 1 x c",
         ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
+        ShapeRule::Part => {
+            "one of `a` and `b` has the valid shape of `dst`, the other one lies within it; indices have the shapes of their values"
+        }
+        ShapeRule::EvenColumns => "one valid shape for all, with an even number of columns",
+        ShapeRule::Halves => "`src` is r x c with an even c, the others r x c/2",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::Gather => "`dst` and `idx` have one valid shape",
         ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
@@ -214,5 +223,6 @@ fn grouped<'a, T: PartialEq>(columns: impl Iterator<Item = (&'a Target, Vec<T>)>
 fn programs(row: &Instr) -> Vec<&'static math::Program> {
     let Some(expr) = row.sem.expr() else { return Vec::new() };
     let calls = |op| expr.any(&|e| matches!(e, crate::Expr::Un(o, _) if *o == op));
-    math::programs().iter().filter(|(op, _)| calls(*op)).map(|(_, p)| p).collect()
+    let power = expr.any(&|e| matches!(e, crate::Expr::Pow(..))).then(math::pow);
+    math::programs().iter().filter(|(op, _)| calls(*op)).map(|(_, p)| p).chain(power).collect()
 }

@@ -30,6 +30,10 @@ pub(super) const A5_ROW_MAX: &[DType] = &[I8, U8, I16, I32, I64, U64, F16, F32];
 pub(super) const A5_ABS: &[DType] = &[I8, I16, I32, F16, F32];
 /// TNEG on A5.
 pub(super) const A5_NEG: &[DType] = &[I16, U16, I32, U32, F16, BF16, F32];
+/// TPOW on A2A3.
+pub(super) const POW: &[DType] = &[I8, U8, I16, U16, I32, U32, F32];
+/// TPOW on A5.
+pub(super) const POW_A5: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
 /// TRECIP.
 pub(super) const RECIP: &[DType] = &[I16, I32, F16, F32];
 /// TRELU.
@@ -105,6 +109,37 @@ pub(super) const CVT_A5: &[(DType, DType)] = &[
 /// TROWARGMAX and TROWARGMIN: index, source.
 pub(super) const ROW_ARGS: &[&[DType]] =
     &[&[I32, F16], &[U32, F16], &[I32, F32], &[U32, F32], &[I32, I16], &[U32, I16], &[I32, I32], &[U32, I32]];
+/// Their second form: value, index, source.
+pub(super) const ROW_ARG_VALUES: &[&[DType]] = &[
+    &[F16, I32, F16],
+    &[F16, U32, F16],
+    &[F32, I32, F32],
+    &[F32, U32, F32],
+    &[I16, I32, I16],
+    &[I16, U32, I16],
+    &[I32, I32, I32],
+    &[I32, U32, I32],
+];
+/// TPARTARGMAX and TPARTARGMIN on A2A3: values, indices. Wide values have wide indices.
+pub(super) const PART_ARGS: &[&[DType]] = &[
+    &[F16, F16, F16, I16, I16, I16],
+    &[F16, F16, F16, U16, U16, U16],
+    &[F16, F16, F16, I32, I32, I32],
+    &[F16, F16, F16, U32, U32, U32],
+    &[F32, F32, F32, I32, I32, I32],
+    &[F32, F32, F32, U32, U32, U32],
+];
+/// The same on A5.
+pub(super) const PART_ARGS_A5: &[&[DType]] = &[
+    &[F16, F16, F16, I16, I16, I16],
+    &[F16, F16, F16, U16, U16, U16],
+    &[F16, F16, F16, I32, I32, I32],
+    &[F16, F16, F16, U32, U32, U32],
+    &[F32, F32, F32, I16, I16, I16],
+    &[F32, F32, F32, U16, U16, U16],
+    &[F32, F32, F32, I32, I32, I32],
+    &[F32, F32, F32, U32, U32, U32],
+];
 /// TCOLARGMAX and TCOLARGMIN on A2A3: index, source.
 pub(super) const COL_ARGS: &[&[DType]] =
     &[&[I32, F16], &[U32, F16], &[I32, F32], &[U32, F32], &[I32, U16], &[U32, U16], &[I32, U32], &[U32, U32]];

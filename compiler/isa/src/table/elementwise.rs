@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Instr] = &[
         "Shifts right, signed types with copies of the sign; by the width or more gives 0 or the sign.",
     ),
     scalar("TADDS", Add, A2, A5, "Adds a scalar."),
-    scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar, or from a scalar."),
+    scalar("TSUBS", Sub, A2, A5, "Subtracts a scalar."),
     scalar("TMULS", Mul, A2, A5_16, "Multiplies by a scalar."),
     Instr { scalar_first: true, ..scalar("TDIVS", Div, A2, A5_DIV, "Divides by a scalar, or a scalar by the tile.") },
     scalar("TMAXS", Max, A2, A5, "Larger of element and scalar."),

@@ -57,6 +57,7 @@ const REM: &Expr = &Select(
     FMOD,
 );
 const LEAKY: &Expr = &Select(&Cmp(CmpOp::Gt, A, ZERO), A, &Bin(Mul, A, B));
+const POWER: &Expr = &Expr::Pow(A, B);
 const WIDE_A: &Expr = &Convert(A, To::Wide);
 const WIDE_B: &Expr = &Convert(B, To::Wide);
 
@@ -75,6 +76,13 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         doc: "Remainder with the sign of the dividend, exact: C's fmod.",
         ..row("TFMOD", TWO, FMOD, same(&[F32], F))
+    },
+    // PTO's form has a scratch tile on every target; what A5 does with it is not said.
+    Instr {
+        scratch: Scratch::LikeSource,
+        in_place: false,
+        doc: "Power: as C's pow; of integers wrapping, and a negative power as a quotient of 1.",
+        ..row("TPOW", TWO, POWER, same(POW, POW_A5))
     },
     // A2A3 selects by a mask that it keeps in scratch, and reads the source again.
     Instr {
@@ -185,6 +193,13 @@ pub(super) const ROWS: &[Instr] = &[
         doc: "Remainder by a scalar, with the sign of the dividend, exact: C's fmod.",
         source: "pto_isa 5.3",
         ..row("TFMODS", WITH_SCALAR, FMOD, same(&[F32], F))
+    },
+    Instr {
+        scratch: Scratch::LikeSource,
+        in_place: false,
+        doc: "Power by a scalar: as C's pow; of integers wrapping, and a negative power as a quotient of 1.",
+        source: "pto_isa 5.3",
+        ..row("TPOWS", WITH_SCALAR, POWER, same(POW, POW_A5))
     },
     Instr {
         doc: "Scales what is not positive by a scalar.",

@@ -7,22 +7,24 @@ mod matrix;
 mod memory;
 mod named;
 mod names;
+mod partial;
 mod places;
 mod reduce;
 mod unit;
 
-pub use names::{Lookup, NOT_YET, find};
+pub use names::{Lookup, NOT_YET, find, sibling};
 
 use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
 
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 8] = [
+const GROUPS: [&[Instr]; 9] = [
     memory::ROWS,
     elementwise::ROWS,
     formulas::ROWS,
     reduce::ROWS,
+    partial::ROWS,
     places::ROWS,
     named::ROWS,
     matrix::ROWS,
@@ -59,23 +61,19 @@ pub fn lookup(name: &str) -> Option<InstrId> {
     Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
 }
 
-/// What follows the name of a second form: one with a destination for the values too, one by a pattern of columns, one with offsets.
-const FORMS: [&str; 3] = ["_VALUES", "_MASK", "_OFFSET"];
+/// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
+/// source where the first has two, by a pattern of columns, with offsets. Authors write the first one's name.
+pub(crate) const SECOND_FORMS: [&str; 4] = ["_VALUES", "_ONE", "_MASK", "_OFFSET"];
 
-/// The rows that the author calls by the name of this one: itself and, where PTO has a second form, that (`NAME_VALUES`,
-/// `NAME_MASK`, `NAME_OFFSET`).
+/// The rows that the author calls by the name of this one: itself, then its second forms.
 pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
-    std::iter::once(id).chain(FORMS.into_iter().filter_map(move |form| lookup(&format!("{}{form}", id.get().name))))
-}
-
-/// What the author calls the row: the name of its first form.
-pub fn called(row: &Instr) -> &'static str {
-    FORMS.iter().filter_map(|form| row.name.strip_suffix(form)).find(|name| lookup(name).is_some()).unwrap_or(row.name)
+    let second = |end: &&str| lookup(&format!("{}{end}", id.get().name));
+    std::iter::once(id).chain(SECOND_FORMS.iter().filter_map(second).collect::<Vec<_>>())
 }
 
 /// Is it a row that an author names, not the second form of another one?
 pub fn is_first(id: InstrId) -> bool {
-    FORMS.iter().all(|form| id.get().name.strip_suffix(form).and_then(lookup).is_none())
+    id.get().written_name() == id.get().name
 }
 
 impl InstrId {

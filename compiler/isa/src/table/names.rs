@@ -16,25 +16,15 @@ pub const NOT_YET: &[&str] = &[
     "SYNCALL",
     "TALIAS",
     "TBROADCAST",
-    "TDEINTERLEAVE",
     "TEXTRACT_FP",
     "TGEMV_MX",
     "TGET",
     "TGET_ASYNC",
     "TGET_SCALE_ADDR",
     "TINSERT_FP",
-    "TINTERLEAVE",
     "TMATMUL_MX",
     "TMOV_FP",
     "TNOTIFY",
-    "TPARTADD",
-    "TPARTARGMAX",
-    "TPARTARGMIN",
-    "TPARTMAX",
-    "TPARTMIN",
-    "TPARTMUL",
-    "TPOW",
-    "TPOWS",
     "TPREFETCH",
     "TPREFETCH_ASYNC",
     "TPRINT",
@@ -60,6 +50,21 @@ pub enum Lookup {
         /// Did you mean?
         nearest: Vec<&'static str>,
     },
+}
+
+/// The instruction that means the same with a scalar where `id` has a tile, or the reverse (TADD and TADDS, TPRELU and
+/// TLRELU), and the position of that operand.
+pub fn sibling(id: InstrId) -> Option<(InstrId, usize)> {
+    let row = id.get();
+    let expr = row.sem.expr()?;
+    let scalar = |i: &crate::Instr, k: usize| matches!(i.operands[k].kind, crate::OperandKind::Scalar(_));
+    InstrId::all().find_map(|other| {
+        let o = other.get();
+        let alike = o.sem.expr() == Some(expr)
+            && (o.shape, o.updates, o.operands.len()) == (row.shape, row.updates, row.operands.len());
+        let differ: Vec<usize> = (0..row.operands.len()).filter(|&k| alike && scalar(row, k) != scalar(o, k)).collect();
+        if let [k] = differ[..] { Some((other, k)) } else { None }
+    })
 }
 
 /// Looks `name` up in the table, then among PTO's other mnemonics.

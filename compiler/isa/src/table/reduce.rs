@@ -1,8 +1,8 @@
 //! Reductions along rows and columns, broadcasts of a column or a row, transposition.
 
 use super::dtypes::*;
-use super::{VEC, dst, src};
-use crate::{BinOp, DTypeRule, Expr, Instr, OperandSpec, PipeRule, Reduce, Scratch, Sem, ShapeRule, UnOp};
+use super::{VEC, dst, src, tile};
+use crate::{BinOp, DTypeRule, Expr, Instr, OperandSpec, PipeRule, Reduce, Role, Scratch, Sem, ShapeRule, UnOp};
 use ptoc_tensor::DType;
 
 const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
@@ -73,10 +73,18 @@ const fn col_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
 const fn arg(name: &'static str, sem: Sem, doc: &'static str, meaning: &'static str) -> Instr {
     let (shape, dtypes) = match sem {
         Sem::RowArg(_) => (ShapeRule::RowReduce, DTypeRule::Tuples { a2a3: ROW_ARGS, a5: ROW_ARGS }),
+        Sem::RowArgValues(_) => (ShapeRule::RowReduce, DTypeRule::Tuples { a2a3: ROW_ARG_VALUES, a5: ROW_ARG_VALUES }),
         _ => (ShapeRule::ColReduce, DTypeRule::Tuples { a2a3: COL_ARGS, a5: COL_ARGS_A5 }),
     };
     Instr { name, sem, shape, dtypes, scratch: Scratch::LikeSource, doc, meaning, ..BASE }
 }
+
+/// The form with a destination for the values.
+const fn arg_values(name: &'static str, sem: Sem, doc: &'static str, meaning: &'static str) -> Instr {
+    Instr { operands: VALUE_INDEX, ..arg(name, sem, doc, meaning) }
+}
+
+const VALUE_INDEX: &[OperandSpec] = &[tile("value", Role::Dst, VEC), tile("idx", Role::Dst, VEC), src("a", VEC)];
 
 const EXPDIF: &Expr = &Expr::Un(UnOp::Exp, &Expr::Bin(BinOp::Sub, &Expr::Arg(1), &Expr::Arg(2)));
 
@@ -124,6 +132,18 @@ pub(super) const ROWS: &[Instr] = &[
         Sem::RowArg(Reduce::Min),
         "Column of the smallest of each row: the first of equal ones, the first NaN if there is one.",
         "dst[i, 0] = argmin over j of a[i, j]",
+    ),
+    arg_values(
+        "TROWARGMAX_VALUES",
+        Sem::RowArgValues(Reduce::Max),
+        "The form of TROWARGMAX with the largest of each row beside its column.",
+        "idx[i, 0] = argmax over j of a[i, j], value[i, 0] = a[i, idx[i, 0]]",
+    ),
+    arg_values(
+        "TROWARGMIN_VALUES",
+        Sem::RowArgValues(Reduce::Min),
+        "The form of TROWARGMIN with the smallest of each row beside its column.",
+        "idx[i, 0] = argmin over j of a[i, j], value[i, 0] = a[i, idx[i, 0]]",
     ),
     arg(
         "TCOLARGMAX",

@@ -40,6 +40,11 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         Sem::RowReduce(_) | Sem::RowArg(_) => (2, ShapeRule::RowReduce),
         Sem::ColReduce(_) | Sem::ColArg(_) => (2, ShapeRule::ColReduce),
         Sem::PairSum => (2, ShapeRule::Same),
+        Sem::RowArgValues(_) => (3, ShapeRule::RowReduce),
+        Sem::Part(_) => (3, ShapeRule::Part),
+        Sem::PartArg(_) => (6, ShapeRule::Part),
+        Sem::Interleave | Sem::Deinterleave => (4, ShapeRule::EvenColumns),
+        Sem::DeinterleaveOne => (3, ShapeRule::Halves),
         Sem::RowExpand => (2, ShapeRule::RowExpand),
         Sem::RowExpandBinary(_) => (3, ShapeRule::RowExpand),
         Sem::ColExpand => (2, ShapeRule::ColExpand),
@@ -84,8 +89,13 @@ fn operands_agree_with_meaning() {
     for row in TABLE {
         let (count, shape) = expected(row);
         assert_eq!((row.operands.len(), row.shape), (count, shape), "{}", row.name);
-        let written: Vec<bool> = row.operands.iter().map(|o| o.role == Role::Dst).collect();
-        assert!(written[0] && !written[1..].contains(&true), "{}: the destination comes first, alone", row.name);
+        let results: Vec<usize> = row.results().collect();
+        let second = match row.sem {
+            Sem::RowArgValues(_) | Sem::Interleave | Sem::Deinterleave | Sem::DeinterleaveOne => vec![0, 1],
+            Sem::PartArg(_) => vec![0, 3],
+            _ => vec![0],
+        };
+        assert_eq!(results, second, "{}: the destination comes first, alone but for those of two", row.name);
         let names: HashSet<&str> = row.operands.iter().map(|o| o.name).collect();
         assert_eq!(names.len(), count, "{}: operand names", row.name);
         for o in row.operands {
@@ -145,6 +155,9 @@ fn every_meaning_is_an_instruction_once() {
         Sem::ColExpand,
         Sem::Transpose,
         Sem::PairSum,
+        Sem::Interleave,
+        Sem::Deinterleave,
+        Sem::DeinterleaveOne,
         Sem::Matmul,
         Sem::MatmulAcc,
         Sem::MatmulBias,
@@ -161,6 +174,9 @@ fn every_meaning_is_an_instruction_once() {
     all.extend(Reduce::ALL.iter().map(|r| Sem::ColReduce(*r)));
     all.extend([Reduce::Max, Reduce::Min].map(Sem::RowArg));
     all.extend([Reduce::Max, Reduce::Min].map(Sem::ColArg));
+    all.extend([Reduce::Max, Reduce::Min].map(Sem::RowArgValues));
+    all.extend([Reduce::Max, Reduce::Min].map(Sem::PartArg));
+    all.extend([Add, Mul, Max, Min].map(Sem::Part));
     use UnOp::*;
     all.extend([Abs, Neg, Not, Relu, Exp, Log, Sqrt, Rsqrt, Recip].map(Sem::Unary));
     for sem in &all {
@@ -182,6 +198,25 @@ fn names_that_are_not_there() {
     let Lookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
     assert_eq!(nearest[0], "TADD");
     assert_eq!(find("QQQQQQQQ"), Lookup::Unknown { nearest: vec![] });
+}
+
+#[test]
+fn forms_with_a_scalar() {
+    let of = |name: &str| sibling(lookup(name).unwrap()).map(|(id, k)| (id.get().name, k));
+    for (tile, scalar, k) in [
+        ("TADD", "TADDS", 2),
+        ("TSEL", "TSELS", 3),
+        ("TPRELU", "TLRELU", 2),
+        ("TADDC", "TADDSC", 2),
+        ("TCMP", "TCMPS", 2),
+        ("TFMOD", "TFMODS", 2),
+    ] {
+        assert_eq!(of(tile), Some((scalar, k)));
+        assert_eq!(of(scalar), Some((tile, k)));
+    }
+    for name in ["TEXP", "TAXPY", "TROWEXPANDADD", "TLOAD", "TADDDEQRELU"] {
+        assert_eq!(of(name), None, "{name}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::touch::{Kind, What as Place};
 use super::walk::{GivenUp, Walk};
 use crate::memories;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
-use ptoc_ir::tile::{Op, Purpose, SyncOp, TileRef, Value};
+use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
 use ptoc_isa::Loc;
 
 /// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as `tried`
@@ -102,16 +102,26 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
     }
 }
 
-/// The tile of a touch that lies at the common bytes.
-fn tile_of<'k>(walk: &'k Walk, site: u32, kind: Kind, touch: Option<usize>, loc: Option<Loc>) -> Option<&'k TileRef> {
+/// The tile of a touch that lies at the common bytes. Where it is not said which touch of this kind is meant, one of the tile
+/// `meets`, if there is one.
+fn tile_of<'k>(
+    walk: &'k Walk,
+    site: u32,
+    kind: Kind,
+    touch: Result<usize, Option<Tile>>,
+    loc: Option<Loc>,
+) -> Option<&'k TileRef> {
     let touches = &walk.code.sites[site as usize].touches;
     let of = |t: &super::touch::Touch<'k>| match t.what {
         Place::Tile(r) if loc.is_none_or(|l| walk.code.kernel.tiles[r.tile].ty.loc == l) => Some(r),
         _ => None,
     };
     match touch {
-        Some(n) => of(touches.get(n)?),
-        None => touches.iter().filter(|t| t.kind == kind).find_map(of),
+        Ok(n) => of(touches.get(n)?),
+        Err(meets) => {
+            let all = || touches.iter().filter(|t| t.kind == kind).filter_map(of);
+            all().find(|r| Some(r.tile) == meets).or(all().next())
+        }
     }
 }
 
@@ -126,7 +136,7 @@ fn race(
     let code = walk.code;
     let (other, before) = f.other.clone().unwrap_or((f.site, f.at.clone()));
     let loc = f.bytes.map(|b| b.0);
-    let name = |site: u32, kind: Kind, touch: Option<usize>| {
+    let name = |site: u32, kind: Kind, touch: Result<usize, Option<Tile>>| {
         if let Some(r) = tile_of(walk, site, kind, touch, loc) {
             return text::tile(code, r);
         }
@@ -136,7 +146,8 @@ fn race(
         });
         tensor.map_or("memory".to_owned(), |g| format!("`{}`", code.kernel.tensors[g].name))
     };
-    let (a, b) = (name(other, first, None), name(f.site, second, Some(touch)));
+    let meets = tile_of(walk, f.site, second, Ok(touch), loc).map(|r| r.tile);
+    let (a, b) = (name(other, first, Err(meets)), name(f.site, second, Ok(touch)));
     let (of_a, of_b) = (&code.sites[other as usize].stmt.op, &code.sites[f.site as usize].stmt.op);
     let (op_a, op_b) = (text::operation(of_a), text::operation(of_b));
     let (id, sentence): (Code, String) = match (first, second) {

@@ -37,7 +37,7 @@ pub(super) fn scalar(code: &Code, v: Value) -> Option<String> {
 /// `TLOAD`, or what else a statement is.
 pub(super) fn operation(op: &Op) -> String {
     match op {
-        Op::Inst(inst) => inst.instr.get().name.to_owned(),
+        Op::Inst(inst) => inst.instr.get().written_name().to_owned(),
         Op::Copy(_) => "the copy".to_owned(),
         Op::Mma(_) => "the product".to_owned(),
         Op::Load { .. } | Op::TileGet { .. } => "the read of an element".to_owned(),

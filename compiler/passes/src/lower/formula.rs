@@ -4,7 +4,7 @@
 //! Between operations narrow integers are kept in range; floats stay f32 until they are stored.
 
 use super::code::Code;
-use super::{convert, ops};
+use super::{convert, math, ops};
 use ptoc_ir::formula::{largest, working};
 use ptoc_ir::loops::{BinOp as L, Reg};
 use ptoc_ir::tile::{InstAttrs, Ty};
@@ -58,6 +58,10 @@ impl Emit<'_> {
                 }
                 let product = ops::binary(code, Ty::D(d), BinOp::Mul, a, b);
                 (d, ops::binary(code, Ty::D(d), BinOp::Add, product, c))
+            }
+            Expr::Pow(a, b) => {
+                let ((d, a), (_, b)) = (self.settled(code, a), self.settled(code, b));
+                (d, if d.is_float() { math::pow(code, a, b) } else { math::int_pow(code, d, a, b) })
             }
             Expr::Cmp(op, a, b) => self.compare(code, op, a, b),
             Expr::CmpMode(a, b) => self.compare(code, self.attrs.cmp.unwrap_or(CmpOp::Eq), a, b),

@@ -62,11 +62,22 @@ impl Lower<'_> {
             Sem::RowReduce(Reduce::Prod) => self.fold(Reduce::Prod, &o.tile(0)?, &o.tile(1)?, true),
             Sem::RowReduce(op) => self.row_reduce(op, &o.tile(0)?, &o.tile(1)?),
             Sem::ColReduce(op) => self.fold(op, &o.tile(0)?, &o.tile(1)?, false),
-            Sem::RowArg(op) => self.arg(op, &o.tile(0)?, &o.tile(1)?, true),
-            Sem::ColArg(op) => self.arg(op, &o.tile(0)?, &o.tile(1)?, false),
             Sem::Cells(cells) => self.cells(cells, inst)?,
             Sem::Scatter => self.scatter(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?),
             Sem::Named(named) => self.named(named, inst)?,
+            Sem::RowArg(op) => self.arg(op, None, &o.tile(0)?, &o.tile(1)?, true),
+            Sem::ColArg(op) => self.arg(op, None, &o.tile(0)?, &o.tile(1)?, false),
+            Sem::RowArgValues(op) => {
+                self.arg(op, Some(&o.tile(0)?), &o.tile(1)?, &o.tile(2)?, true);
+            }
+            Sem::Part(op) => self.part(op, &o.tile(0)?, &o.tile(1)?, &o.tile(2)?),
+            Sem::PartArg(op) => {
+                let tiles = [o.tile(0)?, o.tile(1)?, o.tile(2)?, o.tile(3)?, o.tile(4)?, o.tile(5)?];
+                self.part_arg(op, &tiles);
+            }
+            Sem::Interleave => self.interleave(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?, &o.tile(3)?),
+            Sem::Deinterleave => self.deinterleave(&o.tile(0)?, &o.tile(1)?, &[o.tile(3)?, o.tile(2)?]),
+            Sem::DeinterleaveOne => self.deinterleave(&o.tile(0)?, &o.tile(1)?, &[o.tile(2)?]),
             Sem::PairSum => self.pair_sum(&o.tile(0)?, &o.tile(1)?),
             Sem::Matmul => self.matmul(&o.tile(0)?, None, None, &o.tile(1)?, &o.tile(2)?),
             Sem::MatmulAcc => self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, &o.tile(2)?, &o.tile(3)?),

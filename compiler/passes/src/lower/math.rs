@@ -4,6 +4,7 @@ use super::code::Code;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, Reg, UnOp as U};
 use ptoc_isa::math::{self, MathOp};
 use ptoc_isa::{CmpOp, UnOp};
+use ptoc_tensor::DType;
 
 /// Significand and exponent of a positive finite f32, as i64 and i32: the value is significand * 2^exponent.
 fn decompose(code: &mut Code, bits: Reg) -> (Reg, Reg) {
@@ -77,18 +78,57 @@ pub(super) fn fmod(code: &mut Code, a: Reg, b: Reg) -> Reg {
 /// A published program, operation by operation.
 pub(super) fn function(code: &mut Code, op: UnOp, x: Reg) -> Reg {
     let Some(program) = math::program(op) else { return x };
+    steps(code, program, x, x)
+}
+
+/// x to the power y, of floats.
+pub(super) fn pow(code: &mut Code, x: Reg, y: Reg) -> Reg {
+    steps(code, math::pow(), x, y)
+}
+
+/// x to the power y, of integers whose registers are in range: repeated squaring over the bits of y, wrapping; below 0 what
+/// 1 divided by the power is (`ptoc_ir::formula`).
+pub(super) fn int_pow(code: &mut Code, d: DType, x: Reg, y: Reg) -> Reg {
+    let (zero, one) = (code.i32(0), code.i32(1));
+    let (mut result, mut square) = (one, x);
+    for bit in 0..8 * d.size() as i32 {
+        let mask = code.i32((1u32 << bit) as i32);
+        let bits = code.bin(L::And, y, mask);
+        let clear = code.cmp(C::Eq, bits, zero);
+        let product = code.bin(L::Mul, result, square);
+        result = code.select(clear, result, product);
+        square = code.bin(L::Mul, square, square);
+    }
+    if !d.is_signed_int() {
+        return result;
+    }
+    let minus_one = code.i32(-1);
+    let odd = code.bin(L::And, y, one);
+    let is_even = code.cmp(C::Eq, odd, zero);
+    let of_minus_one = code.select(is_even, one, minus_one);
+    let mut below = zero;
+    for (base, value) in [(zero, minus_one), (one, one), (minus_one, of_minus_one)] {
+        let here = code.cmp(C::Eq, x, base);
+        below = code.select(here, value, below);
+    }
+    let negative = code.cmp(C::Lt, y, zero);
+    code.select(negative, below, result)
+}
+
+fn steps(code: &mut Code, program: &math::Program, x: Reg, y: Reg) -> Reg {
     let mut regs: Vec<Reg> = Vec::with_capacity(program.ops.len());
     for &op in &program.ops {
-        let reg = step(code, op, &regs, x);
+        let reg = step(code, op, &regs, (x, y));
         regs.push(reg);
     }
     regs.last().copied().unwrap_or(x)
 }
 
-fn step(code: &mut Code, op: MathOp, regs: &[Reg], x: Reg) -> Reg {
+fn step(code: &mut Code, op: MathOp, regs: &[Reg], (x, y): (Reg, Reg)) -> Reg {
     let r = |id: math::Id| regs[id.index()];
     match op {
         MathOp::Arg => x,
+        MathOp::Second => y,
         MathOp::F32(c) => code.f32(c),
         MathOp::I32(c) => code.i32(c),
         MathOp::Add(a, b) | MathOp::IAdd(a, b) => code.bin(L::Add, r(a), r(b)),

@@ -24,6 +24,7 @@ mod mma;
 mod named;
 mod nest;
 mod ops;
+mod partial;
 mod pattern;
 mod poly;
 mod products;

@@ -151,9 +151,10 @@ impl Lower<'_> {
     }
 
     /// Where the largest or smallest is: a running extreme and its place, which start at what every element replaces and 0.
-    /// So the first of equal ones stays; a NaN replaces what is none.
-    pub(super) fn arg(&mut self, reduce: Reduce, dst: &TileRef, src: &TileRef, by_row: bool) {
+    /// So the first of equal ones stays; a NaN replaces what is none. The extremes go to `values`, if that is wanted.
+    pub(super) fn arg(&mut self, reduce: Reduce, values: Option<&TileRef>, dst: &TileRef, src: &TileRef, by_row: bool) {
         let (d, a, steps, lanes, most) = self.lying(dst, src, by_row);
+        let values = values.map(|t| if by_row { self.tile(t).transposed() } else { self.tile(t) });
         let one = self.code.int(1);
         let ty = Ty::D(a.dtype);
         // The wider one first, so that both are aligned.
@@ -183,6 +184,15 @@ impl Lower<'_> {
                 code.select(moves, v[1], v[0])
             });
         });
+        if let Some(values) = values {
+            // Of an empty row there is no value; 0 stands for it.
+            let zero = self.code.int(0);
+            let empty = self.code.cmp(loops::CmpOp::Eq, steps, zero);
+            map(&mut self.code, (one, lanes), &values, &[best], &mut |code, v| {
+                let none = ops::number(code, ty, 0);
+                code.select(empty, none, v[0])
+            });
+        }
         map(&mut self.code, (one, lanes), &d, &[place], &mut |_, v| v[0]);
     }
 

@@ -10,6 +10,7 @@ mod lowering;
 mod memory;
 mod nests;
 mod packing;
+mod partial;
 mod placement;
 mod products;
 mod scalars;

@@ -46,7 +46,10 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
     match ptoc_isa::find(&upper) {
-        Lookup::Found(id) => return Ok(ptoc_isa::instruction_text(id.get())),
+        Lookup::Found(id) => {
+            let pages = ptoc_isa::overloads(id).map(|id| ptoc_isa::instruction_text(id.get()));
+            return Ok(pages.collect::<Vec<_>>().join("\n"));
+        }
         Lookup::NotYet(name) => {
             return Ok(format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
         }

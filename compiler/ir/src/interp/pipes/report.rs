@@ -389,7 +389,7 @@ fn distance(first: &Item<'_>, second: &Item<'_>) -> Option<String> {
 /// A word for what an item does.
 pub(super) fn word(op: &Op) -> &'static str {
     match op {
-        Op::Inst(inst) => inst.instr.get().name,
+        Op::Inst(inst) => inst.instr.get().written_name(),
         Op::Copy(_) => "copy",
         Op::Mma(_) => "mma",
         Op::Sync(SyncOp::Barrier(_)) => "barrier",

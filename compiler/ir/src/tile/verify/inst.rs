@@ -146,6 +146,15 @@ impl Verifier<'_> {
             Sem::Cells(cells) => self.cells_fit(&cells.value, d, &types),
             sem if sem.expr().is_some() => true,
             Sem::RowArg(_) | Sem::ColArg(_) => matches!(d, DType::I32 | DType::U32) && rest[0] != Ty::BOOL,
+            Sem::RowArgValues(_) => {
+                d != DType::Bool && matches!(rest, [Ty::D(DType::I32 | DType::U32), a] if *a == Ty::D(d))
+            }
+            Sem::PartArg(_) => match rest {
+                [a, b, Ty::D(i), ai, bi] => {
+                    *a == Ty::D(d) && a == b && d != DType::Bool && i.is_int() && *ai == Ty::D(*i) && ai == bi
+                }
+                _ => false,
+            },
             Sem::Sample => d == DType::F32 && all(rest, DType::F16),
             // Elements of several dtypes, by the table.
             Sem::Named(n) => match n.what {
@@ -196,6 +205,8 @@ impl Verifier<'_> {
             }
             Sem::RowReduce(_) | Sem::ColReduce(_) => d != DType::Bool,
             Sem::PairSum => d.is_float(),
+            Sem::Part(op) => d != DType::Bool && scalar::binary_exists(op, Ty::D(d)),
+            Sem::Interleave | Sem::Deinterleave | Sem::DeinterleaveOne => d != DType::Bool,
             _ => true,
         };
         if !exists {
@@ -241,7 +252,9 @@ impl Verifier<'_> {
             ShapeRule::Own if row.sem == Sem::Scatter => equal(shapes[1], shapes[2]) && self.same(d.1, shapes[1].1),
             ShapeRule::Free | ShapeRule::Own | ShapeRule::Whole => true,
             ShapeRule::Same => shapes.iter().all(|&s| equal(d, s)),
-            ShapeRule::RowReduce => self.same(d.0, last.0) && one(d.1),
+            ShapeRule::RowReduce => {
+                self.same(d.0, last.0) && one(d.1) && row.results().all(|k| shapes.get(k).is_some_and(|&s| equal(d, s)))
+            }
             ShapeRule::ColReduce => self.same(d.1, last.1) && one(d.0),
             ShapeRule::RowExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.0, last.0) && one(last.1),
             ShapeRule::ColExpand => middle.iter().all(|&s| equal(d, s)) && self.same(d.1, last.1) && one(last.0),
@@ -252,6 +265,13 @@ impl Verifier<'_> {
                 let column = |s: &(Value, Value)| self.same(d.0, s.0) && one(s.1);
                 equal(d, shapes[1]) && shapes[2..].iter().all(column)
             }
+            // That the smaller one lies within, and that columns are even, is elaboration's to see to: the interpreter asks.
+            ShapeRule::Part => shapes.chunks(3).all(|s| match *s {
+                [x, a, b] => equal(x, d) && equal(a, shapes[1]) && equal(b, shapes[2]) && (equal(x, a) || equal(x, b)),
+                _ => false,
+            }),
+            ShapeRule::EvenColumns => shapes.iter().all(|&s| equal(d, s)),
+            ShapeRule::Halves => equal(d, shapes[1]) && self.same(d.0, last.0),
             ShapeRule::Sample => self.sample(operands),
             ShapeRule::Gather => match (&operands[0], &operands[2]) {
                 (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
