@@ -344,16 +344,18 @@ impl Conversation<'_> {
     }
 
     fn respond(&mut self, id: Value, answer: Answer) -> io::Result<()> {
-        let message = match answer {
-            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        let mut message = json!({"jsonrpc": "2.0", "id": id});
+        match answer {
+            // It is moved: `json!` would copy all of a long list.
+            Ok(result) => message["result"] = result,
             Err(f) => {
                 let mut error = json!({"code": f.code, "message": f.message});
                 if f.code == Failure::SERVER_CANCELLED {
                     error["data"] = json!({"retriggerRequest": true});
                 }
-                json!({"jsonrpc": "2.0", "id": id, "error": error})
+                message["error"] = error;
             }
-        };
+        }
         write(self.output, &message)
     }
 }

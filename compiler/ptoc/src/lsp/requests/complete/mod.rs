@@ -78,12 +78,14 @@ pub fn complete(world: &mut World, params: Value) -> Result<Value, Failure> {
     found.sort_by(|a, b| (a.rank, &a.label).cmp(&(b.rank, &b.label)));
     let mut seen = std::collections::HashSet::new();
     found.retain(|p| seen.insert(p.label.clone()));
-    let range = context.range_of(cursor.word.clone());
-    let items = found.into_iter().map(|p| item(context, p, &range));
-    result(json!({"isIncomplete": false, "items": items.collect::<Vec<_>>()}))
+    let range = result(context.range_of(cursor.word.clone()))?;
+    // Hundreds of proposals are moved, and not copied.
+    let mut answer = json!({"isIncomplete": false});
+    answer["items"] = found.into_iter().map(|p| item(context, p, &range)).collect();
+    Ok(answer)
 }
 
-fn item(context: Context<'_>, p: Proposal, range: &lsp_types::Range) -> Value {
+fn item(context: Context<'_>, p: Proposal, range: &Value) -> Value {
     let snippet = p.snippet && context.world.client.snippets;
     let text = p.insert.filter(|_| snippet || !p.snippet).unwrap_or_else(|| p.label.clone());
     let mut item = json!({
