@@ -155,6 +155,57 @@ impl Simd for Vnni {
     }
 }
 
+/// 512 bits of f32, products of two bf16 each, the upper ones first.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Dots;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Dots {
+    type V = __m512;
+    type M = __mmask16;
+    const N: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512 {
+        unsafe { Avx512::zero() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m512 {
+        unsafe { _mm512_castsi512_ps(Vnni::splat(from)) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512 {
+        unsafe { Avx512::load(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m512) {
+        unsafe { Avx512::store(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __mmask16 {
+        unsafe { Avx512::mask(n) }
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: __mmask16) -> __m512 {
+        unsafe { Avx512::load_some(from, m) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: __mmask16, v: __m512) {
+        unsafe { Avx512::store_some(to, m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: vectors of the same size.
+        unsafe {
+            _mm512_dpbf16_ps(c, std::mem::transmute::<__m512, __m512bh>(a), std::mem::transmute::<__m512, __m512bh>(b))
+        }
+    }
+    #[inline(always)]
+    unsafe fn plus(a: __m512, b: __m512) -> __m512 {
+        unsafe { Avx512::plus(a, b) }
+    }
+}
+
 /// 256 bits.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;

@@ -105,7 +105,7 @@ fn the_k_loop_of_a_matrix_product() {
     insta::assert_snapshot!(session(
         "run examples/gemm.tile gemm --step -D M=65 -D N=33 -D K=97 --random 1",
         "break TMATMUL_ACC if k == 1 && acc[0, 0] > 0.0
-         break 57 if k.start > 1000
+         break 59 if k.start > 1000
          info breaks
          c
          where
@@ -384,7 +384,7 @@ fn tiles_are_printed_where_it_is_asked_for() {
     insta::assert_snapshot!(calls(&[
         "run calls.tile -D M=8 --random 1 --print-tile t[0:2,0:3]@26 --print-tile t[0,0:3]@9 --print-tile a@27 \
          --print-tile t[:2,14:]@32 --print-tile t[0]@37 --print-tile n@17",
-        "run examples/gemm.tile gemm -D M=9 -D N=8 -D K=70 --random 1 --print-tile acc[0:2,0:4]@58 --print-tile acc@55",
+        "run examples/gemm.tile gemm -D M=9 -D N=8 -D K=70 --random 1 --print-tile acc[0:2,0:4]@60 --print-tile acc@57",
         "run examples/split_k.tile matmul_split -D M=8 -D N=8 -D K=130 -D SPLIT=2 --random 1 --print-tile P@37",
     ]));
 }

@@ -1,7 +1,7 @@
 //! The innermost loops: a block of rows by vectors of columns, in registers over a stretch of k.
 
 #[cfg(target_arch = "x86_64")]
-use super::super::simd::{Avx2, Avx512, Pairs, Vnni};
+use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni};
 use super::super::simd::{Halves, Simd};
 use super::plain::float;
 use ptoc_ir::loops::MemTy;
@@ -206,6 +206,13 @@ version! { bytes, Vnni, "avx512f,avx512vnni",
     4: 1 2 3 4 5 6;
 }
 #[cfg(target_arch = "x86_64")]
+version! { dots, Dots, "avx512f,avx512bf16",
+    1: 1 2 3 4 5 6 7 8 9 10 11 12;
+    2: 1 2 3 4 5 6 7 8 9 10 11 12;
+    3: 1 2 3 4 5 6 7 8;
+    4: 1 2 3 4 5 6;
+}
+#[cfg(target_arch = "x86_64")]
 version! { narrow, Avx2, "avx2,fma,f16c",
     1: 1 2 3 4 5 6 7 8 9 10;
     2: 1 2 3 4 5 6;
@@ -251,6 +258,72 @@ pub(super) fn of_bytes() -> Option<&'static Version> {
         }
     }
     None
+}
+
+/// Blocks of pairs of bf16, in f32, if the machine's dot products are two fused multiply-adds, the upper elements first.
+pub(super) fn of_dots() -> Option<&'static Version> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static DOTS: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, pick: dots::pick };
+        static USABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        let there = |f: &[bool]| f.iter().all(|&f| f);
+        let has = || {
+            there(&[
+                std::is_x86_feature_detected!("avx512f"),
+                std::is_x86_feature_detected!("avx512vl"),
+                std::is_x86_feature_detected!("avx512bw"),
+                std::is_x86_feature_detected!("avx512bf16"),
+            ])
+        };
+        // SAFETY: the machine has the instructions when it is asked to use them.
+        if *USABLE.get_or_init(|| has() && unsafe { steps_in_order(&DOTS) }) {
+            return Some(&DOTS);
+        }
+    }
+    None
+}
+
+/// Does the machine round each half of a dot product as a step of its own, the upper one first? The manuals say so; what
+/// they leave open is asked of the machine.
+///
+/// # Safety
+/// The machine has the version's instructions.
+#[cfg(target_arch = "x86_64")]
+unsafe fn steps_in_order(version: &Version) -> bool {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Exponents from -8 to 7.
+        let bits = (state >> 40) as u32;
+        (bits & 0x8000 | (119 + (bits >> 16 & 15)) << 7 | bits & 127) << 16
+    };
+    let float = f32::from_bits;
+    (0..64).all(|_| {
+        let a = next() | next() >> 16;
+        let b: [u32; 16] = std::array::from_fn(|_| next() | next() >> 16);
+        let start: [f32; 16] = std::array::from_fn(|_| float(next() | next() >> 16));
+        let mut d = [0f32; 16];
+        let block = Block {
+            k: 1,
+            d: d.as_mut_ptr().cast(),
+            d_row: 0,
+            start: start.as_ptr().cast(),
+            start_row: 0,
+            a: (&raw const a).cast(),
+            a_row: 0,
+            a_col: 0,
+            b: b.as_ptr().cast(),
+            b_row: 0,
+            plus: std::ptr::null(),
+            last: 16,
+        };
+        // SAFETY: one row by one vector.
+        unsafe { version.code(1, 1, 16, true)(&block) };
+        (0..16).all(|n| {
+            let first = float(a & 0xffff_0000).mul_add(float(b[n] & 0xffff_0000), start[n]);
+            d[n].to_bits() == float(a << 16).mul_add(float(b[n] << 16), first).to_bits()
+        })
+    })
 }
 
 /// Blocks of pairs of i16, in i32.

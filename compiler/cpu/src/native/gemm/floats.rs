@@ -153,7 +153,7 @@ impl Floats {
 /// They are there, and the machine has AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
-unsafe fn turn(from: *const f32, step: isize, to: *mut f32, width: usize) {
+pub(super) unsafe fn turn(from: *const f32, step: isize, to: *mut f32, width: usize) {
     use std::arch::x86_64::*;
     // SAFETY: the caller's promise.
     unsafe {

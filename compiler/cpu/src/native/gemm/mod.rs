@@ -3,11 +3,12 @@
 //!
 //! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d, as
 //! f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the panels,
-//! which is exact; i8 stay bytes where the machine multiplies those.
+//! which is exact; i8 stay bytes and bf16 stay halves where the machine multiplies those, and with the same result.
 
 mod blocks;
 mod bytes;
 mod cache;
+mod dots;
 mod floats;
 mod pairs;
 mod panels;
@@ -138,7 +139,16 @@ unsafe fn fast(job: Job) -> bool {
         MemTy::F32 | MemTy::F16 | MemTy::BF16 if fits(MemTy::F32) => {
             let Some((version, widen)) = blocks::version().and_then(|v| Some((v, v.widen?))) else { return false };
             // SAFETY: the caller's promise.
-            unsafe { floats::product(&plain::with_rows_of_start(job), version, widen) };
+            unsafe {
+                let job = plain::with_rows_of_start(job);
+                let done = match blocks::of_dots().filter(|_| job.ab == MemTy::BF16) {
+                    Some(version) => dots::product(&job, version),
+                    None => false,
+                };
+                if !done {
+                    floats::product(&job, version, widen);
+                }
+            }
         }
         MemTy::I8 if fits(MemTy::I32) => {
             // SAFETY: the caller's promise.

@@ -111,6 +111,9 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
             }
             MemTy::I32 => {}
             _ => {
+                if let Some(v) = blocks::of_dots().filter(|_| ab == MemTy::BF16) {
+                    way(Box::new(move |job| assert!(dots::product(job, v), "numbers of the tests are large")));
+                }
                 for v in blocks::versions() {
                     let widen = v.widen.expect("versions of floats widen");
                     way(Box::new(move |job| floats::product(job, v, widen)));
@@ -201,4 +204,64 @@ fn random_shapes() {
         let orders = [next(3) as u32, next(3) as u32, next(3) as u32, next(3) as u32];
         check(shape, TYPES[next(5) as usize], orders, next(4) as u32, next(1 << 30));
     }
+}
+
+/// Factors whose products come close to what the machine's dot products take for zero, and below.
+#[test]
+fn small_bf16() {
+    let mut state = 99u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (m, n, k) = (21, 33, 7);
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    let mut by_dots = 0;
+    for least in (0..90).chain(58..80) {
+        let mut halves = |count: usize| -> Vec<u16> {
+            (0..count).map(|_| ((next(2) << 15) | (least + next(3)) << 7 | next(128)) as u16).collect()
+        };
+        let (a, b) = (halves(m * k), halves(k * n));
+        // Starts cancel in the first steps: products of the same magnitude.
+        let starts: Vec<f32> = (0..m * n)
+            .map(|at| match at % 3 {
+                0 => 0.0,
+                1 => -(half::bf16::from_bits(a[at / n * k]).to_f32() * half::bf16::from_bits(b[at % n]).to_f32()),
+                _ => f32::from_bits((24 << 23) + next(1 << 24) as u32),
+            })
+            .collect();
+        for started in [false, true] {
+            let run = |way: &dyn Fn(Job)| {
+                let mut d = vec![7.0f32; m * n];
+                let start = if started { starts.as_ptr().cast() } else { std::ptr::null() };
+                way(Job {
+                    m,
+                    n,
+                    k,
+                    d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
+                    start: Matrix { at: start, row: 4 * n as isize, col: 4 },
+                    a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
+                    b: Matrix { at: b.as_ptr().cast(), row: 2 * n as isize, col: 2 },
+                    ab: MemTy::BF16,
+                    d_ty: MemTy::F32,
+                    start_ty: MemTy::F32,
+                    scratch,
+                });
+                d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+            };
+            // SAFETY: the buffers hold the matrices.
+            unsafe {
+                let want = run(&|job| plain::product(&job));
+                assert!(run(&|job| whole(job)) == want, "exponents from {least}, started: {started}");
+                if let Some(v) = blocks::of_dots() {
+                    let taken = std::cell::Cell::new(false);
+                    let got = run(&|job| taken.set(dots::product(&job, v)));
+                    assert!(!taken.get() || got == want, "exponents from {least}, started: {started}");
+                    by_dots += usize::from(taken.get());
+                }
+            }
+        }
+    }
+    assert!(blocks::of_dots().is_none() || by_dots > 20, "{by_dots} products by dots");
 }
