@@ -51,6 +51,7 @@ impl Emit<'_, '_> {
                 BinOp::Mul => self.b.ins().fmul(a, b),
                 BinOp::Div => self.b.ins().fdiv(a, b),
                 BinOp::Max => self.float_max(s, a, b, known),
+                BinOp::Scale => self.scaled(s, a, b),
                 _ => self.float_min(s, a, b, known),
             };
         }
@@ -68,7 +69,24 @@ impl Emit<'_, '_> {
             BinOp::Shl | BinOp::Shr | BinOp::ShrU => self.shift_one(ty, op, a, b, known),
             BinOp::Div | BinOp::DivFloor | BinOp::Rem | BinOp::RemFloor => self.divide(ty, op, a, b, known),
             BinOp::DivU | BinOp::RemU => self.divide_unsigned(ty, op, a, b, known),
+            // Of floats only.
+            BinOp::Scale => a,
         }
+    }
+
+    /// a * 2^n in two products, as [`ptoc_isa::math::scale`].
+    fn scaled(&mut self, s: Shape, a: Value, n: Value) -> Value {
+        let ty = if s == Shape::One { I32 } else { I32X4 };
+        let n = self.b.ins().fcvt_to_sint_sat(ty, n);
+        let first = self.b.ins().sshr_imm_s(n, 1);
+        let second = self.b.ins().isub(n, first);
+        let bias = self.int(s, 127);
+        [first, second].into_iter().fold(a, |product, half| {
+            let field = self.b.ins().iadd(half, bias);
+            let bits = self.b.ins().ishl_imm_s(field, 23);
+            let power = self.as_float(s, bits);
+            self.b.ins().fmul(product, power)
+        })
     }
 
     /// A scalar shift; counts of the width or more are defined.

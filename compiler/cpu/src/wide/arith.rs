@@ -79,8 +79,23 @@ impl Lower {
             BinOp::Mul => self.ins(VOp::MulF, &[a, b]),
             BinOp::Div => self.ins(VOp::DivF, &[a, b]),
             BinOp::Max => self.float_max(a, b, known),
+            BinOp::Scale if self.is_512() => self.ins(VOp::ScaleF, &[a, b]),
+            BinOp::Scale => self.scaled(a, b),
             _ => self.float_min(a, b, known),
         }
+    }
+
+    /// a * 2^n in two products, as [`ptoc_isa::math::scale`].
+    fn scaled(&mut self, a: VReg, n: VReg) -> VReg {
+        let n = self.ins(VOp::CvtFI, &[n]);
+        let first = self.imm(VOp::ShrIBy, &[n], 1);
+        let second = self.ins(VOp::SubI, &[n, first]);
+        let bias = self.int(127);
+        [first, second].into_iter().fold(a, |product, half| {
+            let field = self.ins(VOp::AddI, &[half, bias]);
+            let power = self.imm(VOp::ShlIBy, &[field], 23);
+            self.ins(VOp::MulF, &[product, power])
+        })
     }
 
     /// `max` of the machine gives its second operand when the two are equal or unordered. Taken both ways round, the

@@ -76,6 +76,7 @@ table! {
     MulF "mul.f32" VEX_Vmulps_ymm_ymm_ymmm256 EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er F (F F) 4;
     DivF "div.f32" VEX_Vdivps_ymm_ymm_ymmm256 EVEX_Vdivps_zmm_k1z_zmm_zmmm512b32_er F (F F) 4;
     MinF "min.f32" VEX_Vminps_ymm_ymm_ymmm256 EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae F (F F) 4;
+    ScaleF "scale.f32" INVALID EVEX_Vscalefps_zmm_k1z_zmm_zmmm512b32_er F (F F) 4;
     MaxF "max.f32" VEX_Vmaxps_ymm_ymm_ymmm256 EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae F (F F) 4;
     SqrtF "sqrt.f32" VEX_Vsqrtps_ymm_ymmm256 EVEX_Vsqrtps_zmm_k1z_zmmm512b32_er F (F) 4;
     RoundF "round.f32" VEX_Vroundps_ymm_ymmm256_imm8 EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae F (F) 4;

@@ -157,6 +157,24 @@ impl<'a> Generator<'a> {
         }
     }
 
+    /// A number of magnitude 1 to 2 with any sign and mantissa.
+    fn near_one(&mut self) -> Reg {
+        let x = self.any(LTy::F32);
+        let bits = self.b.def(LTy::I32, |dst| Op::Cast { dst, op: Cast::Bits, a: x });
+        let (keep, one) = (self.b.constant(LTy::I32, 0x807f_ffff), self.b.constant(LTy::I32, 0x3f80_0000));
+        let bits = self.b.binary(BinOp::And, bits, keep);
+        let bits = self.b.binary(BinOp::Or, bits, one);
+        self.b.def(LTy::F32, |dst| Op::Cast { dst, op: Cast::Bits, a: bits })
+    }
+
+    /// An integral number from -128 to 127.
+    fn power(&mut self) -> Reg {
+        let x = self.any(LTy::I32);
+        let by = self.b.constant(LTy::I32, 24);
+        let n = self.b.binary(BinOp::Shr, x, by);
+        self.b.def(LTy::F32, |dst| Op::Cast { dst, op: Cast::IToF, a: n })
+    }
+
     /// One statement that computes.
     fn arithmetic(&mut self) -> Reg {
         match self.pick(12) {
@@ -177,14 +195,19 @@ impl<'a> Generator<'a> {
             }
             2..=6 => {
                 let ty = TYPES[self.pick(4)];
-                let floats = [BinOp::Add, BinOp::Sub, BinOp::Mul, BinOp::Div, BinOp::Max, BinOp::Min];
+                let floats = [BinOp::Add, BinOp::Sub, BinOp::Mul, BinOp::Div, BinOp::Max, BinOp::Min, BinOp::Scale];
                 let bools = [BinOp::And, BinOp::Or, BinOp::Xor];
                 let op = match ty {
-                    LTy::F32 => floats[self.pick(6)],
+                    LTy::F32 => floats[self.pick(7)],
                     LTy::Bool => bools[self.pick(3)],
                     _ => BinOp::ALL[self.pick(BinOp::ALL.len())],
                 };
-                let (a, b) = (self.any(ty), self.any(ty));
+                let (a, b) = match op {
+                    BinOp::Scale if ty == LTy::F32 => (self.near_one(), self.power()),
+                    // An operation of floats only.
+                    BinOp::Scale => return self.any(ty),
+                    _ => (self.any(ty), self.any(ty)),
+                };
                 self.b.def(ty, |dst| Op::Binary { dst, op, a, b })
             }
             7 => {

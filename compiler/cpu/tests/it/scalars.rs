@@ -120,7 +120,10 @@ pub fn canonical(b: &mut Build, value: Reg) -> Reg {
 
 /// `op` over all pairs of values: lane by lane with both operands loaded, and with the second a constant.
 fn all_pairs(a_ty: LTy, b_ty: LTy, to: LTy, op: &dyn Fn(Reg, Reg, Reg) -> Op) {
-    let (xs, ys) = (values(a_ty), values(b_ty));
+    pairs((a_ty, &values(a_ty)), (b_ty, &values(b_ty)), to, op);
+}
+
+fn pairs((a_ty, xs): (LTy, &[u64]), (b_ty, ys): (LTy, &[u64]), to: LTy, op: &dyn Fn(Reg, Reg, Reg) -> Op) {
     let pairs: Vec<(u64, u64)> = xs.iter().flat_map(|&x| ys.iter().map(move |&y| (x, y))).collect();
     let a: Vec<u64> = pairs.iter().map(|p| p.0).collect();
     let b: Vec<u64> = pairs.iter().map(|p| p.1).collect();
@@ -158,7 +161,21 @@ fn all_pairs(a_ty: LTy, b_ty: LTy, to: LTy, op: &dyn Fn(Reg, Reg, Reg) -> Op) {
         f.push(Op::Lanes(Box::new(Lanes { lane, count, body })));
     }
     let out = vec![0; xs.len() * ys.len() * size as usize];
-    agree(&f.module(2), &[], &[bytes(a_ty, &xs), out]).unwrap_or_else(|e| panic!("{e}"));
+    agree(&f.module(2), &[], &[bytes(a_ty, xs), out]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Powers of two that make results of every kind: rounded to subnormals, zero, infinite.
+#[test]
+fn scaled_by_powers_of_two() {
+    let float = |x: f32| u64::from(x.to_bits());
+    let numbers: Vec<u64> = [0.5, 0.70710677, 1.0, -1.0, 1.0000001, -1.5, 1.9999999, 3.25, 4.0].map(float).to_vec();
+    let powers: Vec<u64> = (-200..=200).map(|n| float(n as f32)).collect();
+    fn f32s(v: &[u64]) -> (LTy, &[u64]) {
+        (LTy::F32, v)
+    }
+    let scale = |dst, a, b| Op::Binary { dst, op: BinOp::Scale, a, b };
+    pairs(f32s(&numbers), f32s(&powers), LTy::F32, &scale);
+    pairs(f32s(&[float(f32::NAN)]), f32s(&[float(f32::NAN)]), LTy::F32, &scale);
 }
 
 #[test]
@@ -169,6 +186,8 @@ fn binary() {
                 LTy::F32 => {
                     matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Max | BinOp::Min)
                 }
+                // Its operands are not just any.
+                _ if op == BinOp::Scale => false,
                 LTy::Bool => matches!(op, BinOp::And | BinOp::Or | BinOp::Xor),
                 _ => true,
             };

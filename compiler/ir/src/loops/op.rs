@@ -109,6 +109,8 @@ named! {
         And = "and", Or = "or", Xor = "xor",
         /// Count taken as unsigned; at the width or more: 0, or the sign for `Shr`.
         Shl = "shl", Shr = "shr", ShrU = "shr_u",
+        /// f32: a * 2^b, rounded once, for the operands of [`ptoc_isa::math::scale`]; others have no result to rely on.
+        Scale = "scale",
     }
 }
 

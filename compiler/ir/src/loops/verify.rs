@@ -498,6 +498,7 @@ pub(crate) fn binary_types(op: BinOp) -> &'static [LTy] {
     match op {
         BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Max | BinOp::Min => &[LTy::I32, LTy::I64, LTy::F32],
         BinOp::And | BinOp::Or | BinOp::Xor => &[LTy::I32, LTy::I64, LTy::Bool],
+        BinOp::Scale => &[LTy::F32],
         _ => &[LTy::I32, LTy::I64],
     }
 }

@@ -76,6 +76,18 @@ impl Builder {
         self.typed(MathOp::Rint(a), &[a], Ty::F32, Ty::F32)
     }
 
+    pub(super) fn min(&mut self, a: Id, b: Id) -> Id {
+        self.typed(MathOp::Min(a, b), &[a, b], Ty::F32, Ty::F32)
+    }
+
+    pub(super) fn max(&mut self, a: Id, b: Id) -> Id {
+        self.typed(MathOp::Max(a, b), &[a, b], Ty::F32, Ty::F32)
+    }
+
+    pub(super) fn scale(&mut self, a: Id, n: Id) -> Id {
+        self.typed(MathOp::Scale(a, n), &[a, n], Ty::F32, Ty::F32)
+    }
+
     pub(super) fn f_to_i(&mut self, a: Id) -> Id {
         self.typed(MathOp::ToInt(a), &[a], Ty::F32, Ty::I32)
     }

@@ -5,8 +5,8 @@ use super::coefficients::{EXP, LN2, LOG};
 use super::program::{Id, Program};
 use crate::CmpOp;
 
-/// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r + r^2 q(r)). The power of two is
-/// applied in two halves, so that a result below 2^-126 is rounded once, where it becomes subnormal.
+/// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r + r^2 q(r)). A result below 2^-126
+/// is rounded once more, where it becomes subnormal.
 pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     let log2e = b.c(std::f32::consts::LOG2_E);
     let scaled = b.mul(x, log2e);
@@ -19,28 +19,15 @@ pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     let tail = b.fma(r2, q, r);
     let one = b.c(1.0);
     let p = b.add(tail, one);
-    let k = b.f_to_i(n);
-    let (by_one, bias, mantissa) = (b.i(1), b.i(127), b.i(23));
-    let k1 = b.shr(k, by_one);
-    let k2 = b.isub(k, k1);
-    let mut y = p;
-    for half in [k1, k2] {
-        let biased = b.iadd(half, bias);
-        let bits = b.shl(biased, mantissa);
-        let power = b.unbits(bits);
-        y = b.mul(y, power);
-    }
-    y
+    b.scale(p, n)
 }
 
 pub(super) fn exp() -> Program {
     let (mut b, x) = Builder::new();
-    // Beyond these the result is infinite or 0; NaN compares false and stays.
+    // Beyond these the result is infinite or 0; NaN stays.
     let (top, bottom) = (b.c(89.0), b.c(-104.0));
-    let above = b.cmp(CmpOp::Gt, x, top);
-    let x = b.select(above, top, x);
-    let below = b.cmp(CmpOp::Lt, x, bottom);
-    let x = b.select(below, bottom, x);
+    let x = b.min(x, top);
+    let x = b.max(x, bottom);
     exp_of(&mut b, x);
     b.finish(
         "exp",

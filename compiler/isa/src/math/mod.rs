@@ -13,7 +13,7 @@ mod program;
 mod sigmoid;
 mod trig;
 
-pub use program::{Id, MathOp, Program, Ty};
+pub use program::{Id, MathOp, Program, Ty, scale};
 
 use crate::UnOp;
 use std::sync::LazyLock;

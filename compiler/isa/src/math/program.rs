@@ -49,6 +49,12 @@ pub enum MathOp {
     Fma(Id, Id, Id),
     /// Nearest integral value, ties to even, f32
     Rint(Id),
+    /// The lesser of two f32; NaN if either is
+    Min(Id, Id),
+    /// The greater of two f32; NaN if either is
+    Max(Id, Id),
+    /// a * 2^b as [`scale`] says, f32
+    Scale(Id, Id),
     /// f32 to i32, truncating and saturating, NaN to 0
     ToInt(Id),
     /// i32 to f32, nearest even
@@ -88,6 +94,9 @@ impl MathOp {
             | Sub(a, b)
             | Mul(a, b)
             | Div(a, b)
+            | Min(a, b)
+            | Max(a, b)
+            | Scale(a, b)
             | IAdd(a, b)
             | ISub(a, b)
             | And(a, b)
@@ -117,6 +126,24 @@ pub struct Program {
     pub domain: f32,
     /// What else there is to say.
     pub doc: &'static str,
+}
+
+/// a * 2^n, rounded once: for 1/2 <= |a| <= 4 and integral n from -200 to 200, or NaN for both. So the power may be applied
+/// in two halves, of which the first product is exact. Of other operands the machines make different things.
+pub fn scale(a: f32, n: f32) -> f32 {
+    let n = n as i32;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    let half = n >> 1;
+    a * power(half) * power(n.wrapping_sub(half))
+}
+
+/// The first of two numbers if it is to be taken; NaN if either is.
+fn bound(a: f32, b: f32, first: bool) -> f32 {
+    match a.is_nan() || b.is_nan() {
+        true => f32::NAN,
+        false if first => a,
+        false => b,
+    }
 }
 
 fn compare<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
@@ -166,6 +193,9 @@ impl Program {
             MathOp::Sqrt(a) => float(f(a).sqrt()),
             MathOp::Fma(a, b, c) => float(f(a).mul_add(f(b), f(c))),
             MathOp::Rint(a) => float(f(a).round_ties_even()),
+            MathOp::Min(a, b) => float(bound(f(a), f(b), f(a) < f(b))),
+            MathOp::Max(a, b) => float(bound(f(a), f(b), f(a) > f(b))),
+            MathOp::Scale(a, b) => float(scale(f(a), f(b))),
             MathOp::ToInt(a) => int(f(a) as i32),
             MathOp::ToFloat(a) => float(i(a) as f32),
             MathOp::Bits(a) | MathOp::FromBits(a) => values[a.index()],

@@ -54,6 +54,7 @@ pub(in crate::loops) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
             BinOp::Sub => x - y,
             BinOp::Mul => x * y,
             BinOp::Div => x / y,
+            BinOp::Scale => ptoc_isa::math::scale(x, y),
             _ if x.is_nan() || y.is_nan() => f32::NAN,
             BinOp::Max => larger(x, y),
             _ => -larger(-x, -y),
@@ -87,6 +88,8 @@ pub(in crate::loops) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
         BinOp::Shr => x >> yu.min(width - 1),
         BinOp::ShrU if yu >= width => 0,
         BinOp::ShrU => (xu >> yu) as i128,
+        // Of floats only.
+        BinOp::Scale => x,
     };
     if ty == LTy::Bool { result as u64 & 1 } else { wrap(ty, result) }
 }
