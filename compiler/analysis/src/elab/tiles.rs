@@ -221,12 +221,13 @@ impl Elab<'_> {
                     let whole = if k == 0 { valid.0 } else { valid.1 };
                     let message = "the block ends at {0}, the tile's valid shape at {1}".to_string();
                     self.require_le(p.end, whole, codes::VIEW_OUT_OF_BOUNDS, message, e.span)?;
+                    // A block may be larger than the tile: what there is of it is inside.
                     if k == 0 {
                         origin.0 = self.bin(BinOp::Add, origin.0, p.start, span);
-                        (rows, shape.0) = (b.cap, b.len);
+                        (rows, shape.0) = (b.cap.min(t.rows), b.len);
                     } else {
                         origin.1 = self.bin(BinOp::Add, origin.1, p.start, span);
-                        (cols, shape.1) = (b.cap, b.len);
+                        (cols, shape.1) = (b.cap.min(t.cols), b.len);
                     }
                 }
                 Val::Poison => return Err(Reported),

@@ -331,3 +331,31 @@ impl Simd for Pairs {
         unsafe { _mm256_add_epi32(a, b) }
     }
 }
+
+/// Eight rows of eight words, `step` bytes apart, as columns: rows of the result are `row` bytes apart.
+///
+/// # Safety
+/// They are there, and the machine has AVX.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+pub(super) unsafe fn turn(from: *const f32, step: isize, to: *mut f32, row: isize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let line = |n: isize| _mm256_loadu_ps(from.wrapping_byte_offset(n * step));
+        let pairs = |x, y| (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+        let (a0, a1) = pairs(line(0), line(1));
+        let (a2, a3) = pairs(line(2), line(3));
+        let (a4, a5) = pairs(line(4), line(5));
+        let (a6, a7) = pairs(line(6), line(7));
+        // Four elements of a column in each half: 0 and 4, 1 and 5, ...
+        let quads = |x, y| (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y));
+        let (b0, b1) = quads(a0, a2);
+        let (b2, b3) = quads(a1, a3);
+        let (b4, b5) = quads(a4, a6);
+        let (b6, b7) = quads(a5, a7);
+        for (n, (x, y)) in [(b0, b4), (b1, b5), (b2, b6), (b3, b7)].into_iter().enumerate() {
+            _mm256_storeu_ps(to.wrapping_byte_offset(n as isize * row), _mm256_permute2f128_ps::<0x20>(x, y));
+            _mm256_storeu_ps(to.wrapping_byte_offset((n as isize + 4) * row), _mm256_permute2f128_ps::<0x31>(x, y));
+        }
+    }
+}

@@ -11,8 +11,8 @@ const fn line(size: usize) -> usize {
 /// Bytes of the vectors that small tiles are transposed in.
 const VECTOR: usize = 16;
 
-/// Fewer bytes are moved without buffers.
-const SMALL: isize = 1 << 12;
+/// Matrices of which both span fewer bytes are moved without buffers: all of their lines stay in the first cache.
+const SMALL: isize = 12 << 10;
 
 /// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is written
 /// would not stay there, and lines that are written whole need not be read first.
@@ -142,7 +142,8 @@ impl<const S: usize> Move<S> {
     /// # Safety
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
-        let small = self.rows.saturating_mul(self.cols) < SMALL / S as isize;
+        let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
+        let small = span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= SMALL;
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -158,6 +159,43 @@ impl<const S: usize> Move<S> {
     /// # Safety
     /// As [`Self::transpose`].
     unsafe fn by_tiles(self) {
+        #[cfg(target_arch = "x86_64")]
+        if S == 4 && std::is_x86_feature_detected!("avx") {
+            let (rows, cols) = (self.rows - self.rows % 8, self.cols - self.cols % 8);
+            // SAFETY: the machine has the instructions, and all parts are inside.
+            unsafe {
+                self.by_eights(rows, cols);
+                self.part(0, cols, rows, self.cols - cols).by_vectors();
+                self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
+            }
+            return;
+        }
+        // SAFETY: the caller's.
+        unsafe { self.by_vectors() }
+    }
+
+    /// Eight rows of eight words at a time.
+    ///
+    /// # Safety
+    /// As [`Self::transpose`]; elements are words, rows and columns multiples of eight, and the machine has AVX.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx")]
+    unsafe fn by_eights(self, rows: isize, cols: isize) {
+        let Steps { dst_row, src_col, .. } = self.steps;
+        for c in (0..cols).step_by(8) {
+            for r in (0..rows).step_by(8) {
+                // SAFETY: the tile is inside.
+                unsafe {
+                    let (dst, src) = (self.dst.offset(r * dst_row + c * 4), self.src.offset(c * src_col + r * 4));
+                    super::simd::turn(src.cast(), src_col, dst.cast(), dst_row);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::transpose`].
+    unsafe fn by_vectors(self) {
         let small = (VECTOR / S) as isize;
         let (rows, cols) = (self.rows - self.rows % small, self.cols - self.cols % small);
         // SAFETY: all parts are inside.
@@ -226,7 +264,7 @@ impl<const S: usize> Move<S> {
     /// All of it is in memory, for `past_cache` at addresses of whole vectors.
     unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past_cache: bool) {
         let (rows, cols) = (self.rows as usize, self.cols as usize);
-        let (pitch, small) = (line(S), VECTOR / S);
+        let pitch = line(S);
         // SAFETY: the buffers have a line for every row and column; the matrices are the caller's.
         unsafe {
             for n in 0..cols {
@@ -235,12 +273,8 @@ impl<const S: usize> Move<S> {
             }
             let unit = S as isize;
             let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col: pitch as isize };
-            for r in (0..rows).step_by(small) {
-                for c in (0..cols).step_by(small) {
-                    let (dst, src) = (turned.add(r * pitch + c * S), read.add(c * pitch + r * S).cast_const());
-                    Move::<S> { dst, src, rows: small as isize, cols: small as isize, steps }.tile();
-                }
-            }
+            let src = read.cast_const();
+            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps }.by_tiles();
             for n in 0..rows {
                 let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
                 if past_cache {

@@ -251,7 +251,7 @@ unsafe fn turn(from: *const u8, step: isize, to: *mut u32, width: usize) {
     use std::arch::x86_64::*;
     // SAFETY: the caller's promise.
     unsafe {
-        super::floats::turn(from.cast(), step, to.cast(), width);
+        super::super::simd::turn(from.cast(), step, to.cast(), 4 * width as isize);
         for n in 0..8 {
             let row = to.wrapping_add(n * width).cast::<__m256i>();
             _mm256_storeu_si256(row, _mm256_rol_epi32::<16>(_mm256_loadu_si256(row)));

@@ -1,5 +1,7 @@
 //! Products of floats. f16 and bf16 are widened while they are packed.
 
+#[cfg(target_arch = "x86_64")]
+use super::super::simd::turn;
 use super::blocks::{Version, Widen};
 use super::panels::{self, Panel, Panels, ROWS, Way, fetch, shifted};
 use super::plain::{at, float};
@@ -130,12 +132,12 @@ impl Floats {
                     // SAFETY: eight columns of eight steps are there, and both versions have AVX2.
                     unsafe {
                         if job.ab == MemTy::F32 {
-                            turn(at(b, p, c).cast(), b.col, to, padded);
+                            turn(at(b, p, c).cast(), b.col, to, 4 * padded as isize);
                         } else {
                             for n in 0..8 {
                                 (self.widen)(job.ab, at(b, p, c + n), square.as_mut_ptr().wrapping_add(8 * n), 8);
                             }
-                            turn(square.as_ptr(), 32, to, padded);
+                            turn(square.as_ptr(), 32, to, 4 * padded as isize);
                         }
                     }
                 }
@@ -144,34 +146,5 @@ impl Floats {
         }
         #[cfg(not(target_arch = "x86_64"))]
         (0, 0)
-    }
-}
-
-/// Eight rows of eight elements, `step` bytes apart, as columns, `width` elements apart.
-///
-/// # Safety
-/// They are there, and the machine has AVX.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx")]
-pub(super) unsafe fn turn(from: *const f32, step: isize, to: *mut f32, width: usize) {
-    use std::arch::x86_64::*;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let row = |n: isize| _mm256_loadu_ps(from.wrapping_byte_offset(n * step));
-        let pairs = |x, y| (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
-        let (a0, a1) = pairs(row(0), row(1));
-        let (a2, a3) = pairs(row(2), row(3));
-        let (a4, a5) = pairs(row(4), row(5));
-        let (a6, a7) = pairs(row(6), row(7));
-        // Four elements of a column in each half: 0 and 4, 1 and 5, ...
-        let quads = |x, y| (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y));
-        let (b0, b1) = quads(a0, a2);
-        let (b2, b3) = quads(a1, a3);
-        let (b4, b5) = quads(a4, a6);
-        let (b6, b7) = quads(a5, a7);
-        for (n, (x, y)) in [(b0, b4), (b1, b5), (b2, b6), (b3, b7)].into_iter().enumerate() {
-            _mm256_storeu_ps(to.wrapping_add(n * width), _mm256_permute2f128_ps::<0x20>(x, y));
-            _mm256_storeu_ps(to.wrapping_add((n + 4) * width), _mm256_permute2f128_ps::<0x31>(x, y));
-        }
     }
 }
