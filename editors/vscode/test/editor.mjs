@@ -25,6 +25,7 @@ mkdirSync(shots, { recursive: true });
 writeFileSync(join(work, "scale.tile"), `kernel scale(x: in f32[M, N], y: out f32[M, N])
     ensures y[i, j] == 2.0 * x[i, j]
 {
+    const ROWS = (4, 8):(8, 1);
     grid (i in tiles(M, 16), j in tiles(N, 64));
     let t = tile Vec<f32, i, j>;
     TLOAD(t, x.tile(i, j));
@@ -83,7 +84,7 @@ try {
   await step("a mistake is underlined", () => page.waitForSelector(".squiggly-error", { timeout: 60000 }));
   await shot("mistake");
   await step("its fix is offered, and takes it away", async () => {
-    await goto("7:7");
+    await goto("8:7");
     await page.locator(".codelens-decoration", { hasText: "has errors" }).first().waitFor({ timeout: 20000 });
     await page.waitForTimeout(1500);
     await page.keyboard.press("Control+.");
@@ -93,7 +94,7 @@ try {
     await page.waitForSelector(".squiggly-error", { state: "detached", timeout: 20000 });
   });
   await step("hover tells a tile's bytes", async () => {
-    await goto("5:9");
+    await goto("6:9");
     await page.keyboard.press("Control+K");
     await page.keyboard.press("Control+I");
     await page.locator(".monaco-hover", { hasText: "bytes" }).first().waitFor({ timeout: 20000 });
@@ -102,7 +103,7 @@ try {
   });
   await step("lenses stand above the kernel", () => page.locator(".codelens-decoration", { hasText: "a2a3" }).first().waitFor({ timeout: 20000 }));
   await step("completion knows instructions", async () => {
-    await goto("8:1");
+    await goto("9:1");
     await page.keyboard.press("Control+Enter");
     await page.keyboard.type("TROWS", { delay: 60 });
     await page.locator(".suggest-widget .monaco-list-row", { hasText: "TROWSUM" }).first().waitFor({ timeout: 20000 });
@@ -112,12 +113,21 @@ try {
     await page.waitForSelector(".squiggly-error", { state: "detached", timeout: 20000 });
   });
   await step("the memory map opens beside the text", async () => {
-    await goto("5:9");
+    await goto("6:9");
     await command("ptoc: Show memory map");
     const inner = page.frameLocator("iframe.webview.ready").frameLocator("iframe");
     await inner.locator("svg").first().waitFor({ timeout: 30000 });
     await page.waitForTimeout(500);
     await shot("map");
+  });
+  await step("the picture of a layout opens beside the text", async () => {
+    await page.locator(".explorer-folders-view .monaco-list-row", { hasText: "scale.tile" }).dblclick();
+    await goto("4:11");
+    await command("ptoc: Show picture of a layout");
+    const inner = page.frameLocator("iframe.webview.ready >> nth=-1").frameLocator("iframe");
+    await inner.locator("h1", { hasText: "(4,8):(8,1)" }).first().waitFor({ timeout: 30000 });
+    await page.waitForTimeout(500);
+    await shot("layout");
   });
 } finally {
   await browser.close();
