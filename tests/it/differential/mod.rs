@@ -70,7 +70,8 @@ fn all(target: &str, mine: impl Fn(usize, &Instr) -> bool) {
     for (_, id) in InstrId::all().filter(pto).enumerate().filter(|(n, id)| mine(*n, id.get())) {
         let cases = cases(target, id);
         // Some are of one family only.
-        let absent = ptoc_isa::allowed_dtypes(target, id.get()).is_some_and(|d| d.is_empty());
+        let absent = ptoc_isa::allowed_dtypes(target, id.get()).is_some_and(|d| d.is_empty())
+            || ptoc_isa::allowed_tuples(target, id.get()).is_some_and(|t| t.is_empty());
         if cases.is_empty() && !absent {
             writeln!(wrong, "{}: no kernel could be written for it on {}", id.get().name, target.name).expect("fits");
         }
