@@ -229,7 +229,7 @@ impl Verifier<'_> {
                 }
                 Cell::Scalar(k) => types.get(*k) == Some(&Ty::D(d)),
                 Cell::Is(_) => true,
-                Cell::Of(_) => d.is_int() && types[1..].iter().all(|t| *t == Ty::Index || *t == Ty::D(d)),
+                Cell::Of(_) => d.is_int() && types.iter().skip(1).all(|t| *t == Ty::Index || *t == Ty::D(d)),
                 Cell::If(_, a, b) => self.cells_fit(a, d, types) && self.cells_fit(b, d, types),
             }
     }
@@ -243,6 +243,15 @@ impl Verifier<'_> {
         };
         let shapes: Vec<(Value, Value)> = operands.iter().filter_map(shape).collect();
         let Some(&d) = shapes.first() else { return };
+        // Operands of other kinds have been reported.
+        let needed = match row.shape {
+            ShapeRule::Own if row.sem == Sem::Scatter => 3,
+            ShapeRule::RowParams | ShapeRule::Halves => 2,
+            _ => 1,
+        };
+        if shapes.len() < needed {
+            return;
+        }
         let equal = |a: (Value, Value), b: (Value, Value)| self.same(a.0, b.0) && self.same(a.1, b.1);
         let one = |v: Value| self.scopes.index(v) == Some(1);
         let last = shapes[shapes.len() - 1];
