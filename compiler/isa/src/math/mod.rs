@@ -3,7 +3,8 @@
 //! for bit. `scripts/fit_math.py` computes the coefficients; it says how.
 //!
 //! The bounds are measured against f64: log, tanh and erf on every f32 where they are not trivial, exp on every third,
-//! pow on two hundred million pairs, half of them with results all over the range; sin and cos on every seventh and around all multiples of pi/2. `PTOC_MATH_STEP` repeats it.
+//! pow on a quarter of a million pairs, half of them with results all over the range, sin and cos on every seventh and
+//! around all multiples of pi/2. `PTOC_MATH_STEP` repeats it.
 
 mod build;
 mod coefficients;
