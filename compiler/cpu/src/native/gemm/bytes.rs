@@ -5,7 +5,7 @@
 //! its negative is added).
 
 use super::blocks::{Block, Version};
-use super::panels::{self, Panel, Panels, Way, shifted};
+use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};
 
@@ -16,8 +16,8 @@ impl Bytes {
     /// Packs the columns of one panel.
     ///
     /// # Safety
-    /// As for [`Way::pack`].
-    unsafe fn panel(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
+    /// As for [`Way::panel`].
+    unsafe fn fill(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
         let Panel { at: to, columns, padded, .. } = to;
         let groups = k.div_ceil(4);
         // SAFETY: the panel has room for the groups of `padded` columns and one more row.
@@ -78,9 +78,9 @@ impl Way for Bytes {
         self.0
     }
 
-    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+    unsafe fn panel(&self, _: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
         // SAFETY: the caller's promise.
-        to.each(n).for_each(|panel| unsafe { self.panel(shifted(b, 0, panel.first), k, panel) });
+        unsafe { self.fill(b, k, to) }
     }
 
     unsafe fn strip(&self, _: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {

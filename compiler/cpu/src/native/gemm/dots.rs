@@ -11,7 +11,7 @@
 //! Products of which that does not hold go the way of the other floats.
 
 use super::blocks::Version;
-use super::panels::{self, Panel, Panels, Way, shifted};
+use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};
 
@@ -151,8 +151,8 @@ impl Dots {
     /// Packs the columns of one panel.
     ///
     /// # Safety
-    /// As for [`Way::pack`].
-    unsafe fn panel(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
+    /// As for [`Way::panel`].
+    unsafe fn fill(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
         let Panel { at: to, columns, padded, .. } = to;
         let to = to.cast::<u32>();
         let pairs = k / 2;
@@ -196,9 +196,9 @@ impl Way for Dots {
         self.0
     }
 
-    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+    unsafe fn panel(&self, _: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
         // SAFETY: the caller's promise.
-        to.each(n).for_each(|panel| unsafe { self.panel(shifted(b, 0, panel.first), k, panel) });
+        unsafe { self.fill(b, k, to) }
     }
 
     unsafe fn strip(&self, _: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {

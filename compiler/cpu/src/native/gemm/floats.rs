@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::turn;
 use super::blocks::{Version, Widen};
-use super::panels::{self, Panel, Panels, ROWS, Way, fetch, shifted};
+use super::panels::{self, Panel, ROWS, Way, fetch};
 use super::plain::{at, float};
 use super::{Job, Matrix};
 use ptoc_ir::loops::MemTy;
@@ -38,21 +38,19 @@ impl Way for Floats {
         self.version
     }
 
-    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+    unsafe fn panel(&self, job: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
         if b.col != job.ab.size() as isize {
             // SAFETY: the caller's promise.
-            to.each(n).for_each(|panel| unsafe { self.scattered(job, shifted(b, 0, panel.first), k, panel) });
-            return;
+            return unsafe { self.scattered(job, b, k, to) };
         }
-        for Panel { at: to, first, columns, padded } in to.each(n) {
-            for p in 0..k {
-                fetch(at(&b, p + AHEAD, first), if p + AHEAD < k { columns * job.ab.size() as usize } else { 0 });
-                let to = to.cast::<f32>().wrapping_add(p * padded);
-                // SAFETY: the panels have room for k rows of `padded` elements.
-                unsafe {
-                    (self.widen)(job.ab, at(&b, p, first), to, columns);
-                    (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
-                }
+        let Panel { at: to, columns, padded, .. } = to;
+        for p in 0..k {
+            fetch(at(&b, p + AHEAD, 0), if p + AHEAD < k { columns * job.ab.size() as usize } else { 0 });
+            let to = to.cast::<f32>().wrapping_add(p * padded);
+            // SAFETY: the panel has room for k rows of `padded` elements.
+            unsafe {
+                (self.widen)(job.ab, at(&b, p, 0), to, columns);
+                (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
             }
         }
     }
@@ -89,7 +87,7 @@ impl Floats {
     /// Packs columns whose rows are apart.
     ///
     /// # Safety
-    /// As for [`Way::pack`].
+    /// As for [`Way::panel`].
     unsafe fn scattered(&self, job: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
         let Panel { columns, padded, .. } = to;
         let panel = to.at.cast::<f32>();
@@ -112,7 +110,7 @@ impl Floats {
     /// Packs columns whose elements are neighbours, eight by eight: how many columns, and how many steps of them.
     ///
     /// # Safety
-    /// As for [`Way::pack`].
+    /// As for [`Way::panel`].
     unsafe fn turned(
         &self,
         job: &Job,

@@ -2,7 +2,7 @@
 //! a time are added to an i32, exactly.
 
 use super::blocks::Version;
-use super::panels::{self, Panel, Panels, Way, shifted};
+use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};
 
@@ -13,8 +13,8 @@ impl Pairs {
     /// Packs the columns of one panel.
     ///
     /// # Safety
-    /// As for [`Way::pack`].
-    unsafe fn panel(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
+    /// As for [`Way::panel`].
+    unsafe fn fill(&self, b: Matrix<*const u8>, k: usize, to: Panel) {
         let Panel { at: to, columns, padded, .. } = to;
         let to = to.cast::<i16>();
         for p in 0..k.next_multiple_of(2) {
@@ -52,9 +52,9 @@ impl Way for Pairs {
         self.0
     }
 
-    unsafe fn pack(&self, _: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+    unsafe fn panel(&self, _: &Job, b: Matrix<*const u8>, k: usize, to: Panel) {
         // SAFETY: the caller's promise.
-        to.each(n).for_each(|panel| unsafe { self.panel(shifted(b, 0, panel.first), k, panel) });
+        unsafe { self.fill(b, k, to) }
     }
 
     unsafe fn strip(&self, _: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {

@@ -53,11 +53,11 @@ pub(super) trait Way {
     const MORE: usize;
     /// Its blocks.
     fn version(&self) -> &'static Version;
-    /// Packs k steps of n columns of b.
+    /// Packs k steps of the columns of one panel, the first of which is b's.
     ///
     /// # Safety
-    /// The panels have room, and the elements are there.
-    unsafe fn pack(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels);
+    /// The panel has room, and the elements are there.
+    unsafe fn panel(&self, job: &Job, b: Matrix<*const u8>, k: usize, to: Panel);
     /// Some rows of k steps of a as blocks read them: where they are, or in the strip.
     ///
     /// # Safety
@@ -77,7 +77,7 @@ pub(super) fn fetch(at: *const u8, bytes: usize) {
 
 /// Panels of some columns.
 #[derive(Clone, Copy)]
-pub(super) struct Panels {
+struct Panels {
     at: *mut u8,
     /// Columns of a panel, of a vector.
     width: usize,
@@ -98,7 +98,7 @@ pub(super) struct Panel {
 
 impl Panels {
     /// The panels of n columns.
-    pub(super) fn each(self, n: usize) -> impl Iterator<Item = Panel> {
+    fn each(self, n: usize) -> impl Iterator<Item = Panel> {
         (0..n).step_by(self.width).map(move |first| {
             let columns = self.width.min(n - first);
             let padded = columns.next_multiple_of(self.lanes);
@@ -235,7 +235,9 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
             // SAFETY: the panels have room for so many groups by n, and the strip for its rows; blocks lie inside the
             // matrices.
             unsafe {
-                way.pack(job, shifted(job.b, from, first), k, n, panels);
+                for panel in panels.each(n) {
+                    way.panel(job, shifted(job.b, from, first + panel.first), k, panel);
+                }
                 let mut i = 0;
                 for number in 0..strips {
                     let r = height + usize::from(number < higher);
