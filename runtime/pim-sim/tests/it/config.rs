@@ -85,6 +85,7 @@ fn refusals_say_where() {
         }
     };
     show("misspelt", &base.replace("nFAW", "nFAV"));
+    show("misspelt count", &base.replace("bankgroup = 4", "bankgrop = 4"));
     show("negative", &base.replace("nFAW = 15", "nFAW = -15"));
     show("a string", &base.replace("nFAW = 15", "nFAW = \"15\""));
     show("missing", &base.replace("nRAS = 34\n", "").replace("bank = 4\n", "").replace("bankgroup = 4\n", ""));

@@ -183,10 +183,12 @@ impl<'a> Reader<'a> {
             ("channel_width", 1, 4096, Some(0)),
             ("density", 0, 1 << 24, Some(0)),
         ];
+        let mut misspelt = Vec::new();
         if let Value::Table(entries) = &table.value {
             let names: Vec<&str> = FIELDS.iter().map(|f| f.0).collect();
             for (key, _) in entries {
                 if !names.contains(&key.name.as_str()) {
+                    misspelt.extend(nearest(&key.name, names.iter().copied()));
                     let error = self.unknown(key.bytes.clone(), format!("org.{}", key.name), "count", &names);
                     self.errors.push(error);
                 }
@@ -199,6 +201,8 @@ impl<'a> Reader<'a> {
                 match (table.get(name), default) {
                     (Some(node), _) => self.integer(node, &path, *low..=*high).unwrap_or(*low),
                     (None, Some(default)) => *default,
+                    // Reported as misspelt, so not as missing too.
+                    (None, None) if misspelt.contains(name) => *low,
                     (None, None) => {
                         self.fail(table, &path, format!("`{name}` is missing"));
                         *low
