@@ -16,6 +16,7 @@ pub mod crf;
 pub mod driver;
 pub mod mode;
 pub mod placement;
+mod reach;
 pub mod register;
 pub mod stream;
 pub mod text;

@@ -312,6 +312,34 @@ pub struct Descriptor {
     pub items: Items,
 }
 
+impl Descriptor {
+    /// Bytes from the map of one batch item to that of the next, where a row of a bank has so many: whole rows.
+    pub fn item_bytes(&self, row: u64) -> u64 {
+        let pixels = u64::from(self.height) * u64::from(self.width);
+        match self.map {
+            MapLayout::Pixels => (pixels * u64::from(self.channels) * 2).next_multiple_of(row),
+            MapLayout::Patches => pixels / 4 * row,
+        }
+    }
+
+    /// The batch item of unit `n`, counted from the first one that works.
+    pub fn item_of(&self, n: u32) -> u32 {
+        n / (self.units / self.batch.max(1)).max(1)
+    }
+
+    /// How many maps lie in the bank of unit `n` before its own.
+    pub fn map_of(&self, n: u32) -> u64 {
+        if self.items == Items::All { u64::from(self.item_of(n)) } else { 0 }
+    }
+
+    /// Queries of unit `n` if all units together have `queries`: the last unit of an item may have fewer.
+    pub fn queries_of(&self, n: u32, queries: u64) -> u64 {
+        let each = queries / u64::from(self.batch.max(1));
+        let before = u64::from(n % (self.units / self.batch.max(1)).max(1)) * u64::from(self.queries);
+        each.saturating_sub(before).min(u64::from(self.queries))
+    }
+}
+
 /// Whose maps the bank of a unit holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Items {

@@ -3,7 +3,7 @@
 pub(crate) mod page;
 pub(crate) mod report;
 
-use super::dram::input::Inputs;
+use super::dram::input::{Inputs, is_array};
 use crate::args::SimArgs;
 use crate::files::{Outputs, read_array, read_bytes};
 use crate::io::{Io, list, plural};
@@ -14,8 +14,8 @@ use ptoc_pim_sim::dram::{Config, Issued};
 use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
 use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
-use ptoc_pim_stream::text::Parsed;
-use ptoc_pim_stream::{Fault, FaultKind, Site, Stream, Unordered, Unwritten};
+use ptoc_pim_stream::text::{HEADER, Parsed};
+use ptoc_pim_stream::{Fault, FaultKind, Geometry, Site, Stream, Unordered, Unwritten};
 use ptoc_tensor::{Tensor, npy};
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         inputs.found.push(d);
     }
     for u in source.stream.unwritten(&device::geometry(&config)) {
-        let d = source.unwritten(&u);
+        let d = source.unwritten(&u, &device::geometry(&config));
         inputs.found.push(d);
     }
     if inputs.found.has_errors() {
@@ -85,7 +85,8 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
     let page = args.html.as_deref().map(|path| outputs.plan(path)).transpose()?;
     let given = given(args, &source)?;
     let options = Options { trace: trace.is_some(), history: page.is_some() };
-    let outcome = machine::run(&source.stream, &config, given, options).map_err(|stop| source.stop(&stop))?;
+    let outcome =
+        machine::run(&source.stream, &config, given, options).map_err(|stop| source.stop(&stop, args, inputs))?;
     for (number, place) in arrays {
         if let Some(tensor) = &outcome.outputs[number] {
             outputs.write(place, &npy::write(tensor))?;
@@ -107,15 +108,36 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
     Ok(())
 }
 
+/// Bytes of the magic number that a damaged stream must still have to be taken for one.
+const LEFT: usize = 4;
+
 fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
     let name = args.stream.display().to_string();
     let bytes = read_bytes(&args.stream, "stream", ".pim")?;
-    if bytes.first() == Some(&MAGIC[0]) {
-        let stream = Stream::decode(&bytes).map_err(|e| {
-            let message = format!("stream `{name}`, byte {}: {}", e.offset, e.message);
-            Diagnostic::global(codes::STREAM_BINARY, message).with_help("write the file again with what made it")
-        })?;
-        return Ok(Source { name, stream, text: None });
+    let refused = |message: String, help: &str| {
+        Err(Diagnostic::global(codes::STREAM_BINARY, format!("stream `{name}`{message}")).with_help(help))
+    };
+    let like = MAGIC.iter().zip(&bytes).filter(|(wanted, byte)| wanted == byte).count();
+    if bytes.first() == Some(&MAGIC[0]) || like >= LEFT {
+        return match Stream::decode(&bytes) {
+            Ok(stream) => Ok(Source { name, stream, text: None }),
+            Err(e) => refused(format!(", byte {}: {}", e.offset, e.message), "write the file again with what made it"),
+        };
+    }
+    if is_array(&bytes) {
+        return refused(
+            " is an array (`.npy`), no stream".into(),
+            "give the stream, and the array with `--in NAME=FILE.npy`",
+        );
+    }
+    let is_text = std::str::from_utf8(&bytes).is_ok() || bytes.starts_with(HEADER.as_bytes());
+    if !is_text {
+        let first: Vec<String> = bytes.iter().take(MAGIC.len()).map(|b| format!("{b:02x}")).collect();
+        let message = format!(
+            " is no stream: it begins with {}, which is neither `{HEADER}` nor the magic number of binary streams",
+            first.join(" ")
+        );
+        return refused(message, "`ptoc emit FILE.tile --stage pim -o FILE.pim` writes the stream of a program");
     }
     drop(bytes);
     let file = inputs.text(&args.stream, "stream", ".pim")?;
@@ -123,6 +145,12 @@ fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
         Ok(parsed) => Ok(Source { name, stream: parsed.stream.clone(), text: Some((file, parsed)) }),
         Err(e) => {
             let d = Diagnostic::error(codes::STREAM_TEXT, span(file, &e.bytes), e.message);
+            if args.stream.extension().is_some_and(|e| e == "tile") {
+                return Err(d.with_note("the file's name says that it is a source of kernels").with_help(format!(
+                    "`ptoc emit {name} --stage pim --target TARGET -o FILE.pim` writes its stream; `ptoc run {name} --target TARGET` \
+                     executes it"
+                )));
+            }
             Err(if e.help.is_empty() { d } else { d.with_help(e.help) })
         }
     }
@@ -138,11 +166,14 @@ fn config(args: &SimArgs, source: &Source, inputs: &mut Inputs) -> Result<Option
         None => device::config(&source.stream.device),
     };
     found.map(Some).map_err(|e| {
-        let d = match (&source.text, &args.config) {
-            (Some((file, parsed)), None) => {
-                Diagnostic::error(codes::STREAM_DEVICE, span(*file, &parsed.device), e.message)
-            }
-            _ => Diagnostic::global(codes::STREAM_DEVICE, e.message),
+        let place = match (&source.text, &args.config) {
+            (Some((file, parsed)), None) => Some(span(*file, &parsed.device)),
+            (_, Some(_)) => inputs.setting("org", &["channel_width", "dq"]),
+            (None, None) => None,
+        };
+        let d = match place {
+            Some(span) => Diagnostic::error(codes::STREAM_DEVICE, span, e.message),
+            None => Diagnostic::global(codes::STREAM_DEVICE, e.message),
         };
         if e.help.is_empty() { d } else { d.with_help(e.help) }
     })
@@ -307,16 +338,32 @@ impl Source {
     }
 
     /// A step that reads rows which no step wrote.
-    fn unwritten(&self, u: &Unwritten) -> Diagnostic {
-        let rows = match u.rows.end - u.rows.start {
-            1 => format!("row {}", u.rows.start),
-            _ => format!("rows {} to {}", u.rows.start, u.rows.end - 1),
+    fn unwritten(&self, u: &Unwritten, g: &Geometry) -> Diagnostic {
+        let rows = |r: &Range<u64>| match r.end - r.start {
+            1 => format!("row {}", r.start),
+            _ => format!("rows {} to {}", r.start, r.end - 1),
         };
-        let message =
-            format!("this step reads {} in {rows}, and no step before it writes there: it reads zeros", u.what);
+        let what: Vec<String> = u.what.iter().map(|(what, r)| format!("{what} in {}", rows(r))).collect();
+        let one = u.banks.len() == 1;
+        let places = match (u.units.is_empty(), u.banks.len() == u.of) {
+            (true, true) => String::new(),
+            (true, false) if one => format!(" of {}", bank(u.banks[0], g)),
+            (true, false) => format!(" of {} of {} banks", u.banks.len(), u.of),
+            (false, _) => format!(" of {}", units(&u.units)),
+        };
+        let message = format!(
+            "this step reads {}{places}, and no step before it writes there: it reads zeros",
+            what.join(" and ")
+        );
         let mut d = self.at(codes::UNWRITTEN_ROWS, Some(Site::Step(u.step)), message);
         d.severity = Severity::Warning;
-        d.with_help("write it before, or name the rows where it is")
+        if u.units.is_empty() && u.banks.len() < u.of && !one {
+            d = d.with_note(format!("the first is {}", bank(u.banks[0], g)));
+        }
+        d.with_help(match u.units.is_empty() {
+            true => "write it before, or name the rows and banks where it is",
+            false => "write it before; or name in `descriptor` the units that have it (`first_unit`), and in `params` where it is",
+        })
     }
 
     fn fault(&self, fault: &Fault) -> Diagnostic {
@@ -332,20 +379,46 @@ impl Source {
         if fault.help.is_empty() { d } else { d.with_help(&fault.help) }
     }
 
-    fn stop(&self, stop: &Stop) -> Diagnostic {
+    fn stop(&self, stop: &Stop, args: &SimArgs, inputs: &Inputs) -> Diagnostic {
         let (code, help) = failure(stop.kind);
         let site = match (stop.step, stop.op, stop.tensor) {
             (Some(step), Some(op), _) => Some(Site::Op(step, op)),
             (Some(step), None, _) => Some(Site::Step(step)),
             (None, _, tensor) => tensor.map(Site::Tensor),
         };
-        let mut d = self.at(code, site, stop.message.clone());
+        let mut d = match (stop.kind, self.parameters(args, inputs)) {
+            // The step is where it shows; what is wrong are the device's parameters.
+            (Fail::Time, Some(span)) => {
+                let d = Diagnostic::error(code, span, stop.message.clone());
+                match (&self.text, stop.step) {
+                    (Some((file, parsed)), Some(n)) => {
+                        d.with_secondary(self::span(*file, &parsed.steps[n]), "this step cannot end")
+                    }
+                    (None, Some(n)) => {
+                        let name = self.stream.steps[n].action.name();
+                        d.with_note(format!("step {} ({name}) of stream `{}` cannot end", n + 1, self.name))
+                    }
+                    _ => d,
+                }
+            }
+            _ => self.at(code, site, stop.message.clone()),
+        };
         if let Some(place) = stop.step.map(|n| self.stream.steps[n].place).filter(|p| p.file != 0)
             && let Some(file) = self.stream.files.get(place.file as usize - 1)
         {
             d = d.with_note(format!("the step comes from {file}:{}", place.line));
         }
         if help.is_empty() { d } else { d.with_help(help) }
+    }
+
+    /// Where the device's refreshes are: in the configuration, or in the line of the stream that names the device.
+    fn parameters(&self, args: &SimArgs, inputs: &Inputs) -> Option<Span> {
+        let names: &[&str] = match self.stream.device.refresh {
+            Refresh::Bank => &["nREFIpb", "nRFCpb", "nREFI"],
+            _ => &["nREFI", "nRFC"],
+        };
+        let device = || self.text.as_ref().map(|(file, parsed)| span(*file, &parsed.device));
+        if args.config.is_some() { inputs.setting("timing_nCK", names) } else { device() }
     }
 }
 
@@ -357,6 +430,22 @@ pub(crate) fn failure(kind: Fail) -> (Code, &'static str) {
         Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
         Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
         Fail::Host => (codes::SIM_HOST, "execute the program: `ptoc run PROGRAM.tile --backend pim`"),
+    }
+}
+
+/// A bank by its number in the device.
+fn bank(n: u32, g: &Geometry) -> String {
+    let (group, pch) = (n / g.bank % g.bg, n / g.bank / g.bg);
+    format!("bank {} of bank group {group} of pseudo-channel {}.{}", n % g.bank, pch / g.pch, pch % g.pch)
+}
+
+/// Units by number; they ascend.
+fn units(units: &[u32]) -> String {
+    match units {
+        [one] => format!("unit {one}"),
+        [first, .., last] if last - first == units.len() as u32 - 1 => format!("units {first} to {last}"),
+        [first, ..] => format!("{} units, the first of which is unit {first}", units.len()),
+        [] => "no unit".into(),
     }
 }
 

@@ -147,7 +147,7 @@ fn mistakes_of_calls() {
 fn damaged_streams() {
     let s = sandbox();
     let binary = fs::read(s.path().join("add.pim")).unwrap();
-    for n in (8..binary.len()).step_by(37) {
+    for n in (0..8).chain((8..binary.len()).step_by(37)) {
         let mut bytes = binary.clone();
         bytes[n] ^= 1 << (n % 8);
         s.file("damaged.pim", bytes);
@@ -258,6 +258,108 @@ fn pages_of_kernels() {
         "run double.tile --target hbm-pim -D N=4096 --random 1 --html none/p.html",
     ]));
     assert!(!s.path().join("p.html").exists());
+}
+
+/// What is no stream is told as what it is.
+#[test]
+fn files_that_are_no_streams() {
+    let s = sandbox();
+    let binary = fs::read(s.path().join("add.pim")).unwrap();
+    for (name, at) in [("first", 0), ("third", 2)] {
+        let mut bytes = binary.clone();
+        bytes[at] ^= 0x40;
+        s.file(&format!("{name}.pim"), bytes);
+    }
+    s.file("unix.pim", [&binary[..7], b"\r\n", &binary[8..]].concat());
+    s.file("picture.pim", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    s.file("double.tile", DOUBLE);
+    s.file("notes.txt", "# what to do\n\nadd the arrays\n");
+    let files = ["first.pim", "third.pim", "unix.pim", "picture.pim", "x.npy", "double.tile", "notes.txt"];
+    let calls = files.map(|name| format!("sim {name} {ARRAYS}"));
+    snapshot!(s.runs(&calls.each_ref().map(String::as_str)));
+}
+
+/// Devices on which no stream ends, or that have other bursts: the place is that of the device's parameters, whoever gives them.
+#[test]
+fn devices_that_do_not_do() {
+    let s = sandbox();
+    let text = fs::read_to_string(s.path().join("add.pim.txt")).unwrap().replace("refresh=off", "refresh=all");
+    s.file("all.txt", &text);
+    s.file("all.pim", Stream::parse(&text).unwrap().stream.encode().unwrap());
+    let preset = ptoc_pim_sim::dram::presets::PRESETS[0].text;
+    let line = preset.lines().find(|l| l.trim_start().starts_with("nREFI ")).expect("a line");
+    s.file("often.toml", preset.replace(line, "nREFI = 100"));
+    let line = preset.lines().find(|l| l.trim_start().starts_with("channel_width")).expect("a line");
+    s.file("geo.txt", format!("{GEO}{GEO_STEPS}").replace("hbm2_2000", "hbm2_2000 refresh=all nREFI=270 nRFC=260"));
+    let arrays = geo_arrays(&s);
+    s.file("wide.toml", preset.replace(line, "channel_width = 128"));
+    snapshot!(s.runs(&[
+        &format!("sim all.txt {ARRAYS} --config often.toml"),
+        &format!("sim all.pim {ARRAYS} --config often.toml"),
+        &format!("sim all.pim {ARRAYS} --config wide.toml"),
+        &format!("sim geo.txt {arrays}"),
+    ]));
+}
+
+/// Three queries on two units.
+const GEO: &str = "pim-stream 1\ndevice hbm2_2000 channel=1\nunit geopim spread=0\nfile \"sample.tile\"\n\
+                   tensor feat f16[2, 2, 16] in\ntensor geo f16[3, 4] in\ntensor attn f16[3, 16] in\ntensor y f16[3, 16] out\n";
+const GEO_STEPS: &str = "write feat at (2,2,16):(2@col,1@col,2@byte) row=1 replicated from 1:1\n\
+                         write attn at ((2,2),16):((1@col,1@unit),2@byte) row=5 from 1:2\n\
+                         descriptor feature=0x400 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp fold=1 \
+                         order=neighbour first_unit=0 units=2 queries=2 map=patches from 1:3\n\
+                         params geo address=0x1800 samples=16 weights=0x1400 weight_stride=32 from 1:3\n\
+                         driver load params=0x1800 weights=0x1400 from 1:3\n\
+                         driver execute queries=2 samples=16 output=0x1c00 from 1:3\ndriver read output=0x1c00 from 1:3\n\
+                         read y at ((2,2),16):((1@col,1@unit),2@byte) row=7 from 1:4\n";
+
+fn geo_arrays(s: &Sandbox) -> String {
+    let arrays = [("feat", &[2usize, 2, 16][..]), ("geo", &[3, 4]), ("attn", &[3, 16])];
+    let flag = |(name, shape): (&str, &[usize])| {
+        s.array(&format!("{name}.npy"), DType::F16, shape);
+        format!("--in {name}={name}.npy")
+    };
+    arrays.map(flag).join(" ")
+}
+
+/// Commands of the driver that contradict each other, and units in whose banks nobody wrote.
+#[test]
+fn mistakes_of_geopim() {
+    let s = Sandbox::new();
+    let arrays = geo_arrays(&s);
+    let text = format!("{GEO}{GEO_STEPS}");
+    s.file("right.txt", &text);
+    let said = s.run(&format!("sim right.txt {arrays}"));
+    assert!(said.contains("exit 0") && !said.contains("stderr"), "{said}");
+    let cases = [
+        ("samples", "execute queries=2 samples=16", "execute queries=2 samples=17"),
+        ("weights", "driver execute", "driver execute weights=0x1420"),
+        ("load", "load params=0x1800 weights=0x1400", "load params=0x1800 weights=0x1420"),
+        ("read", "driver read", "driver read queries=3"),
+        ("output", "driver load", "driver load output=0x1c00"),
+        ("unit", "first_unit=0", "first_unit=1"),
+        ("far", "first_unit=0", "first_unit=9"),
+        ("stride", "write attn at ((2,2),16):((1@col,1@unit)", "write attn at ((2,2),16):((1@col,2@unit)"),
+        ("result", "read y at ((2,2),16):((1@col,1@unit)", "read y at ((2,2),16):((1@col,2@unit)"),
+    ];
+    for (name, from, to) in cases {
+        assert!(text.contains(from), "{name}");
+        s.file(&format!("{name}.txt"), text.replace(from, to));
+    }
+    let calls = cases.map(|(name, ..)| format!("sim {name}.txt {arrays}"));
+    snapshot!(s.runs(&calls.each_ref().map(String::as_str)));
+}
+
+/// Lines of the report have a file and a number.
+#[test]
+fn lines_in_json() {
+    let s = sandbox();
+    let said = s.run(&format!("sim add.pim {ARRAYS} --json"));
+    let json: Value = serde_json::from_str(said.split("stdout\n").nth(1).unwrap()).unwrap();
+    let lines: Vec<(&Value, &Value)> =
+        json["lines"].as_array().unwrap().iter().map(|l| (&l["file"], &l["line"])).collect();
+    assert!(lines.contains(&(&Value::from("add.tile"), &Value::from(5))), "{lines:?}");
+    assert!(lines.iter().all(|(file, line)| file.is_null() == line.is_null()), "{lines:?}");
 }
 
 /// An array that no step reads would come out as zeros: told, with its line.

@@ -17,7 +17,7 @@ use crate::units::geopim::{Banks, Border, Fault, Job, Kernel, Label, Map, MapPla
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::driver::{self, Kind};
 use ptoc_pim_stream::register::{self, Parameters};
-use ptoc_pim_stream::stream::{self, BURST, Descriptor, Items, LoopOrder, MapLayout, Params, Place};
+use ptoc_pim_stream::stream::{self, BURST, Descriptor, LoopOrder, MapLayout, Params, Place};
 use ptoc_pim_stream::unit::GeoPim;
 use ptoc_tensor::Tensor;
 
@@ -25,8 +25,6 @@ use ptoc_tensor::Tensor;
 #[derive(Debug, Default)]
 pub struct State {
     descriptor: Option<Descriptor>,
-    /// Samples of a query in the entries that were packed last, and whether there are offsets.
-    packed: Option<(u16, bool)>,
     /// Where a unit's entries are, after a LOAD.
     loaded: Option<u64>,
 }
@@ -149,7 +147,6 @@ impl Machine<'_> {
         if full {
             return Err(Stop::new(Fail::Size, super::FULL.into()));
         }
-        self.geopim.packed = Some((p.samples, p.offsets.is_some()));
         self.dram.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
         self.serve(place, &bursts, true, start)
     }
@@ -169,20 +166,6 @@ impl Machine<'_> {
         let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
         let params = self.geopim.loaded.ok_or_else(|| missing("LOAD"))?;
         self.gather(&d, c, params, unit);
-        if let Some((samples, offsets)) = self.geopim.packed
-            && (u32::from(samples), offsets) != (c.samples, c.has_offsets)
-        {
-            let says = |offsets| if offsets { "with offsets" } else { "without offsets" };
-            return Err(Stop::new(
-                Fail::Unit,
-                format!(
-                    "EXECUTE asks for {} samples a query {}; the parameter entries have {samples} {}",
-                    c.samples,
-                    says(c.has_offsets),
-                    says(offsets)
-                ),
-            ));
-        }
         let g = self.geometry;
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); g.channel as usize];
         let kernel = kernel(&d, unit);
@@ -190,7 +173,7 @@ impl Machine<'_> {
             let [channel, pch, bg, bank] = self.stream.unit.home(d.first_unit + n, &g);
             jobs[channel as usize].push(Job {
                 bank: ((pch * g.bg + bg) * g.bank + bank) as usize,
-                place: place_of(&d, n / (d.units / d.batch.max(1)), &kernel.map, &g),
+                place: place_of(&d, n, &kernel.map, &g),
                 queries: c.queries,
                 params,
                 output: c.output,
@@ -238,7 +221,8 @@ impl Machine<'_> {
         let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, begin, |i| {
             commands.push(i)
         });
-        let report = report.map_err(|f: Fault| Stop::new(Fail::Unit, f.to_string()))?;
+        let report =
+            report.map_err(|f: Fault| Stop::new(if f.refresh { Fail::Time } else { Fail::Unit }, f.to_string()))?;
         if view.full {
             return Err(Stop::new(Fail::Size, super::FULL.into()));
         }
@@ -373,16 +357,9 @@ fn kernel(d: &Descriptor, unit: &GeoPim) -> Kernel {
     }
 }
 
-/// Where the map of batch item `n` lies.
+/// Where the map of unit `n` lies, counted from the first one that works.
 fn place_of(d: &Descriptor, n: u32, map: &Map, g: &Geometry) -> MapPlace {
-    let row = g.row_bytes();
-    let pixels = u64::from(d.height) * u64::from(d.width);
-    let bytes = match d.map {
-        MapLayout::Pixels => (pixels * u64::from(d.channels) * 2).next_multiple_of(row),
-        MapLayout::Patches => pixels / 4 * row,
-    };
-    let before = if d.items == Items::All { u64::from(n) } else { 0 };
-    let origin = (d.feature + before * bytes) / BURST as u64;
+    let origin = (d.feature + d.map_of(n) * d.item_bytes(g.row_bytes())) / BURST as u64;
     match d.map {
         MapLayout::Pixels => MapPlace::rows(map, origin),
         MapLayout::Patches => MapPlace::patches(map, origin, u64::from(g.col)),

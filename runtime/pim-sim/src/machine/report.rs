@@ -245,9 +245,14 @@ impl Report {
         self.energy.total() + self.unit_energy.iter().sum::<f64>()
     }
 
+    /// The file of a place, if it has one.
+    pub fn file(&self, place: Place) -> Option<&str> {
+        (place.file as usize).checked_sub(1).and_then(|n| self.files.get(n)).map(String::as_str)
+    }
+
     /// The name of a place: `file:line`.
     pub fn place(&self, place: Place) -> String {
-        match (place.file as usize).checked_sub(1).and_then(|n| self.files.get(n)) {
+        match self.file(place) {
             Some(file) => format!("{file}:{}", place.line),
             None => "no line".into(),
         }

@@ -7,6 +7,7 @@ mod energy;
 mod engine_rules;
 mod fuzz;
 mod golden;
+mod mutants;
 mod mutation;
 mod random;
 mod support;

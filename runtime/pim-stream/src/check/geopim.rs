@@ -1,6 +1,6 @@
 //! Descriptors, parameters and the driver's commands: what GeoPIM's units can hold and reach.
 
-use super::{Checker, FaultKind, Said, fault};
+use super::{Checker, FaultKind, Said, Wrong, fault};
 use crate::driver::{Command, Kind};
 use crate::register;
 use crate::stream::*;
@@ -78,9 +78,8 @@ impl Checker<'_> {
     fn map(&self, d: &Descriptor) -> Said {
         let row = self.g.row_bytes();
         let pixel = u64::from(d.channels) * F16;
-        let pixels = u64::from(d.height) * u64::from(d.width);
-        let (align, bytes) = match d.map {
-            MapLayout::Pixels => (u64::from(self.g.burst), (pixels * pixel).next_multiple_of(row)),
+        let align = match d.map {
+            MapLayout::Pixels => u64::from(self.g.burst),
             MapLayout::Patches => {
                 if !d.height.is_multiple_of(2) || !d.width.is_multiple_of(2) {
                     let message = format!("a map of {} x {} pixels is no whole 2 x 2 patches", d.height, d.width);
@@ -92,7 +91,7 @@ impl Checker<'_> {
                         format!("a patch of 4 pixels x {pixel} bytes does not fit in a row of {row}"),
                     );
                 }
-                (row, pixels / 4 * row)
+                row
             }
         };
         if !d.feature.is_multiple_of(align) {
@@ -102,7 +101,7 @@ impl Checker<'_> {
             );
         }
         let items = if d.items == Items::All { d.batch } else { 1 };
-        self.in_bank("the map", d.feature, bytes.saturating_mul(u64::from(items)))
+        self.in_bank("the map", d.feature, d.item_bytes(row).saturating_mul(u64::from(items)))
     }
 
     /// Bytes of a unit's own bank.
@@ -151,6 +150,7 @@ impl Checker<'_> {
             self.strided("the offsets", offsets, n, samples * 2 * F16)?;
         }
         self.params = Some(*p);
+        self.told = None;
         Ok(())
     }
 
@@ -174,36 +174,100 @@ impl Checker<'_> {
         for (what, address) in addresses {
             self.in_bank(what, address, 1)?;
         }
-        if command.kind == Kind::Load {
-            let Some(p) = self.params else {
-                let message = "a LOAD comes after params: the units would load entries that nobody wrote";
-                return fault(FaultKind::Order, message);
-            };
-            let offsets = p.offsets.map_or(0, |o| o.0);
-            let told = [command.params, command.weights, command.offsets];
-            for ((what, told), wrote) in ["the parameters", "the weights", "the offsets"].into_iter().zip(told).zip([
-                p.address,
-                p.weights.0,
-                offsets,
-            ]) {
-                if told != wrote {
-                    let message = format!("a LOAD of {what} from {told:#x}; params have them at {wrote:#x}");
-                    return fault(FaultKind::Command, message);
-                }
-            }
-        }
-        if let (Kind::Execute, Some(d)) = (command.kind, self.descriptor)
-            && u32::from(command.queries) > d.queries
-        {
-            let message = format!("an EXECUTE of {} queries a unit; the descriptor has {}", command.queries, d.queries);
-            return fault(FaultKind::Command, message);
-        }
         self.driver.push(command).or_else(|message| fault(FaultKind::Order, message))?;
+        let known = self.said_before(command)?;
+        agrees(command, &known)?;
         match command.kind {
-            Kind::Execute => self.pending = true,
+            Kind::Load => self.told = Some(known),
+            Kind::Execute => {
+                self.computed.insert(command.output, known);
+                self.pending = true;
+            }
             Kind::Read => self.pending = false,
-            Kind::Load => {}
         }
         Ok(())
     }
+
+    /// The command as it follows from the steps before it. What it does not decide by itself has to agree.
+    fn said_before(&self, command: &Command) -> Said<Command> {
+        let (Some(d), Some(p)) = (self.descriptor, self.params) else {
+            let message = "a LOAD comes after params: the units would load entries that nobody wrote";
+            return fault(FaultKind::Order, message);
+        };
+        match command.kind {
+            Kind::Load => Ok(Command {
+                // It is below 65536.
+                queries: d.queries as u16,
+                samples: u32::from(p.samples),
+                params: p.address,
+                weights: p.weights.0,
+                offsets: p.offsets.map_or(0, |o| o.0),
+                has_offsets: p.offsets.is_some(),
+                ..Command::new(Kind::Load)
+            }),
+            Kind::Execute => {
+                let Some(told) = self.told else {
+                    let message = "these params came after the last LOAD: the units have other entries";
+                    return fault(FaultKind::Order, message);
+                };
+                if u32::from(command.queries) > d.queries {
+                    let message =
+                        format!("an EXECUTE of {} queries a unit; the descriptor has {}", command.queries, d.queries);
+                    return fault(FaultKind::Command, message);
+                }
+                Ok(Command { queries: command.queries, output: command.output, kind: Kind::Execute, ..told })
+            }
+            // It is one of them, as the sequence was right.
+            Kind::Read => Ok(self.computed.get(&command.output).copied().unwrap_or(*command)),
+        }
+    }
+}
+
+/// Fields that a command repeats are what was said before. 0 says nothing.
+fn agrees(command: &Command, known: &Command) -> Said {
+    let name = match command.kind {
+        Kind::Load => "LOAD",
+        Kind::Execute => "EXECUTE",
+        Kind::Read => "READ",
+    };
+    if command.kind == Kind::Load && command.output != 0 {
+        let message = format!("LOAD has `output={:#x}`, and brings nothing back", command.output);
+        let help = "leave it out: EXECUTE names the output".into();
+        return Err(Wrong { kind: FaultKind::Command, message, help });
+    }
+    let field = |(name, said, known): (&'static str, u64, u64), hex: bool| {
+        let text = |n: u64| if hex { format!("{name}={n:#x}") } else { format!("{name}={n}") };
+        (name, said, known, text(said), text(known))
+    };
+    let numbers = [
+        ("queries", u64::from(command.queries), u64::from(known.queries)),
+        ("samples", u64::from(command.samples), u64::from(known.samples)),
+    ];
+    let addresses = [
+        ("params", command.params, known.params),
+        ("weights", command.weights, known.weights),
+        ("offsets", command.offsets, known.offsets),
+    ];
+    let fields = numbers.map(|f| field(f, false)).into_iter().chain(addresses.map(|f| field(f, true)));
+    for (what, said, wanted, said_text, wanted_text) in fields {
+        // Whether samples have offsets is a flag of LOAD and EXECUTE, which is told where it is left out, too.
+        let left_out = what == "offsets" && command.kind != Kind::Read && !command.has_offsets && known.has_offsets;
+        if said == wanted || (said == 0 && !left_out) {
+            continue;
+        }
+        let source = match (command.kind, what) {
+            (Kind::Read, "queries") => "its EXECUTE",
+            (_, "queries") => "the descriptor",
+            _ => "`params`",
+        };
+        let has = |n: u64, text: &str| if n == 0 { format!("no {what}") } else { format!("`{text}`") };
+        let message = format!("{name} has {}, and {source} has {}", has(said, &said_text), has(wanted, &wanted_text));
+        let help = match (wanted, left_out) {
+            (0, _) => format!("leave `{what}` out"),
+            (_, true) => format!("add `{wanted_text}`"),
+            _ => format!("write `{wanted_text}`"),
+        };
+        return Err(Wrong { kind: FaultKind::Command, message, help });
+    }
+    Ok(())
 }

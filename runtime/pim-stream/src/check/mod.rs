@@ -79,11 +79,19 @@ const MOST: usize = 20;
 /// Bytes of all arrays together.
 pub const MAX_BYTES: u64 = 1 << 32;
 
-/// What a check of one thing says: the kind of mistake and the message.
-type Said<T = ()> = Result<T, (FaultKind, String)>;
+/// A mistake without its site.
+struct Wrong {
+    kind: FaultKind,
+    message: String,
+    /// Empty where the kind and the message say enough for [`help`].
+    help: String,
+}
+
+/// What a check of one thing says.
+type Said<T = ()> = Result<T, Wrong>;
 
 fn fault<T>(kind: FaultKind, message: impl Into<String>) -> Said<T> {
-    Err((kind, message.into()))
+    Err(Wrong { kind, message: message.into(), help: String::new() })
 }
 
 impl Stream {
@@ -117,12 +125,14 @@ impl Stream {
             machines: BTreeMap::new(),
             descriptor: None,
             params: None,
+            told: None,
+            computed: BTreeMap::new(),
             driver: driver::Sequence::default(),
             pending: false,
             lost: false,
             file: false,
             unit: false,
-            bounds: HashSet::new(),
+            said: HashSet::new(),
         };
         c.tensors();
         if c.faults.is_empty() {
@@ -147,6 +157,10 @@ struct Checker<'s> {
     machines: BTreeMap<Pch, Machine>,
     descriptor: Option<Descriptor>,
     params: Option<Params>,
+    /// What the last LOAD told the units, with what it may leave out.
+    told: Option<driver::Command>,
+    /// By the address of their results, what the units were told when they computed them.
+    computed: BTreeMap<u64, driver::Command>,
     /// What the driver's commands so far allow.
     driver: driver::Sequence,
     /// Units have computed what no READ has fetched.
@@ -157,13 +171,14 @@ struct Checker<'s> {
     file: bool,
     /// The units, or what they cannot hold, were told: what is wrong with steps for them may follow from that.
     unit: bool,
-    /// Coordinates and bounds that were told: other commands beyond the same bound are the same mistake.
-    bounds: HashSet<String>,
+    /// What was told, but for its numbers: if the extents or the type of an array are wrong, every step with it is. Of coordinates the
+    /// bound: other commands beyond it are the same mistake.
+    said: HashSet<String>,
 }
 
 impl Checker<'_> {
     fn note(&mut self, site: Site, said: Said) {
-        let Err((kind, message)) = said else { return };
+        let Err(Wrong { kind, message, help: mends }) = said else { return };
         // What would follow from an earlier mistake alone.
         if self.lost && matches!(kind, FaultKind::Order | FaultKind::Program) {
             return;
@@ -180,18 +195,16 @@ impl Checker<'_> {
         if of_units && std::mem::replace(&mut self.unit, true) && site != Site::Unit {
             return;
         }
-        if let Some(bound) = beyond(&message)
-            && !self.bounds.insert(bound)
-        {
+        if !self.said.insert(beyond(&message).unwrap_or_else(|| without_numbers(&message))) {
             return;
         }
-        let help = help(kind, &message).to_owned();
+        let help = if mends.is_empty() { help(kind, &message).to_owned() } else { mends };
         self.faults.push(Fault { site, kind, message, help });
     }
 
     /// A place names a file that there is not: the first of them is told.
     fn known(&mut self, site: Site, place: Place) {
-        if let Err((kind, message)) = self.place(place)
+        if let Err(Wrong { kind, message, .. }) = self.place(place)
             && !std::mem::replace(&mut self.file, true)
         {
             let help = "name it before the arrays: `file \"NAME\"`; places count files from 1".to_owned();
@@ -342,13 +355,14 @@ impl Checker<'_> {
         if decl.role == Role::In {
             return fault(FaultKind::Array, format!("`{}` is in: the host does not take it", decl.name));
         }
+        // Also if it is read from a wrong place: that is told, and nothing of what follows from it.
+        self.host[t.tensor as usize] = true;
         self.placed(t.tensor, &t.placement)?;
         self.one_copy(&t.placement)?;
-        if self.pending {
-            return fault(FaultKind::Order, "the results of the units are taken after the driver's READ");
+        match self.pending {
+            true => fault(FaultKind::Order, "the results of the units are taken after the driver's READ"),
+            false => Ok(()),
         }
-        self.host[t.tensor as usize] = true;
-        Ok(())
     }
 
     fn kernel(name: &str) -> Said {
@@ -360,8 +374,14 @@ impl Checker<'_> {
 
     /// The host has what it reads, and afterwards what it writes.
     fn host_kernel(&mut self, h: &Host) -> Said {
+        let read = h.reads.iter().try_for_each(|n| self.given(*n));
+        for n in &h.writes {
+            if let Some(has) = self.host.get_mut(*n as usize) {
+                *has = true;
+            }
+        }
         Self::kernel(&h.kernel)?;
-        h.reads.iter().try_for_each(|n| self.given(*n))?;
+        read?;
         for (k, n) in h.writes.iter().enumerate() {
             let t = self.tensor(*n)?;
             if t.role == Role::In {
@@ -371,7 +391,6 @@ impl Checker<'_> {
                 return fault(FaultKind::Array, format!("`{}` is named twice", t.name));
             }
         }
-        h.writes.iter().for_each(|n| self.host[*n as usize] = true);
         Ok(())
     }
 
@@ -444,6 +463,11 @@ fn beyond(message: &str) -> Option<String> {
     Some(format!("{what} {bound}"))
 }
 
+/// A message without its numbers.
+fn without_numbers(message: &str) -> String {
+    message.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
 /// What mends a mistake, where its kind says enough.
 fn help(kind: FaultKind, message: &str) -> &'static str {
     let has = |part: &str| message.contains(part);
@@ -454,6 +478,7 @@ fn help(kind: FaultKind, message: &str) -> &'static str {
         }
         FaultKind::Order if has("after the driver's READ") => "put `driver read output=..` before it",
         FaultKind::Order if has("execute before any load") => "put `params ..` and `driver load ..` before it",
+        FaultKind::Order if has("after the last LOAD") => "put `driver load ..` between them",
         FaultKind::Order if has("after a descriptor") => "put `descriptor ..` before it",
         FaultKind::Order if has("LOAD comes after params") => "put `params NAME ..` before it",
         FaultKind::Program if has("its data is `unit`") => "write `unit` in place of the data",

@@ -112,6 +112,63 @@ fn commands_of_a_driver() {
     assert!(stream.encode().is_err());
 }
 
+/// What a command repeats is what was said before: the units work by their entries, so another number would be ignored.
+#[test]
+fn commands_that_contradict_what_was_said() {
+    let read = "driver read output=0x120000\n";
+    let all = format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}{read}");
+    let with = |from: &str, to: &str| {
+        assert!(all.contains(from), "{from}");
+        all.replace(from, to)
+    };
+    let same = [
+        ("load params", "load queries=4 samples=16 params"),
+        ("execute queries=4", "execute params=0x100000 weights=0x110000 queries=4"),
+        ("driver read", "driver read queries=4 samples=16 params=0x100000 weights=0x110000"),
+        ("execute queries=4", "execute queries=3"),
+    ];
+    for (from, to) in same {
+        assert_eq!(faults(GEO, &with(from, to)), Vec::<String>::new());
+    }
+    for (from, to, said) in [
+        (
+            "weights=0x110000\ndriver",
+            "weights=0x110040\ndriver",
+            "LOAD has `weights=0x110040`, and `params` has `weights=0x110000`",
+        ),
+        (
+            "load params=0x100000",
+            "load params=0x100020",
+            "LOAD has `params=0x100020`, and `params` has `params=0x100000`",
+        ),
+        ("driver load", "driver load samples=17", "LOAD has `samples=17`, and `params` has `samples=16`"),
+        ("driver load", "driver load queries=3", "LOAD has `queries=3`, and the descriptor has `queries=4`"),
+        ("driver load", "driver load output=0x120000", "LOAD has `output=0x120000`, and brings nothing back"),
+        ("driver load", "driver load offsets=0x130000", "LOAD has `offsets=0x130000`, and `params` has no offsets"),
+        ("queries=4 samples=16", "queries=4 samples=17", "EXECUTE has `samples=17`, and `params` has `samples=16`"),
+        ("driver execute", "driver execute weights=0x110040", "EXECUTE has `weights=0x110040`, and `params` has"),
+        ("driver execute", "driver execute params=0x110040", "EXECUTE has `params=0x110040`, and `params` has"),
+        ("driver read", "driver read samples=15", "READ has `samples=15`, and `params` has `samples=16`"),
+        ("driver read", "driver read queries=3", "READ has `queries=3`, and its EXECUTE has `queries=4`"),
+        ("driver read", "driver read params=0x40", "READ has `params=0x40`, and `params` has `params=0x100000`"),
+        ("driver read", "driver read offsets=0x40", "READ has `offsets=0x40`, and `params` has no offsets"),
+    ] {
+        let step = ["LOAD", "EXECUTE", "READ"].iter().position(|word| said.starts_with(word)).map_or(0, |n| n + 2);
+        one(GEO, &with(from, to), &format!("Command step {step}: {said}"));
+    }
+    // Samples with offsets.
+    let all = with("weight_stride=32", "weight_stride=32 offsets=0x118000 offset_stride=64");
+    one(GEO, &all, "LOAD has no offsets, and `params` has `offsets=0x118000`");
+    let all = all.replace("weights=0x110000\ndriver", "weights=0x110000 offsets=0x118000\ndriver");
+    one(GEO, &all, "EXECUTE has no offsets, and `params` has `offsets=0x118000`");
+    let all = all.replace("driver execute", "driver execute offsets=0x118000");
+    assert_eq!(faults(GEO, &all), Vec::<String>::new());
+    one(GEO, &all.replace("execute offsets=0x118000", "execute offsets=0x118040"), "EXECUTE has `offsets=0x118040`");
+    // Entries that nobody loaded.
+    let late = format!("{DESCRIPTOR}{PARAMS}{LOAD}{PARAMS}{EXECUTE}");
+    one(GEO, &late, "Order step 4: these params came after the last LOAD");
+}
+
 /// Mission table, rows 32 and 79.
 #[test]
 fn budgets_of_a_unit() {
@@ -225,6 +282,16 @@ fn one_fault_a_mistake() {
     );
     let weak = GEO.replace("unit geopim", "unit geopim acc_regs=0");
     one(&weak, &format!("{DESCRIPTOR}{PARAMS}{LOAD}"), "acc_regs is 0");
+    // Where results are read is wrong: the host counts as having them. So do results of a kernel of the host that lacks its inputs.
+    let again = format!("write y at {LINE} row=3\n");
+    one(HBM, &format!("read y at ((16,4)):((2@byte,1@row)) row=16383\n{again}"), "row 16386 is not below 16384");
+    one(HBM, &format!("host k (t) -> (y)\n{again}"), "no values of `t`");
+    // An array of another size does not go with any of its placements, nor with the loops over it.
+    let longer = HBM.replace("tensor a f16[64]", "tensor a f16[65]");
+    let both = format!("write a at {LINE}\nmove a at {LINE} -> {LINE} row=4\n");
+    one(&longer, &both, "multiply to 64, the array has 65");
+    let loops = |from: u32| format!("relayout a at {LINE} -> t at {LINE} by (16:4:1) start {from}:0\n");
+    one(HBM, &format!("{}{}", loops(8), loops(9)), "the loops reach element 68 of `a`, which has 64");
     // Commands beyond one bound, and arrays too; another bound is another mistake.
     let exec = |body: &str| format!("exec 0.0 {{\n{body}\n}}\n");
     let rows = "rd 0 0 16384 0\nrd 0 0 20000 0\n";

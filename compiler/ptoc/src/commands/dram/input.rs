@@ -36,7 +36,11 @@ impl Inputs {
                 path.display(),
                 e.as_bytes()[at]
             );
-            Diagnostic::global(codes::NOT_UTF8, message).with_help("give a text file")
+            let help = match e.as_bytes() {
+                bytes if is_array(bytes) => format!("this is an array; give the {what}"),
+                _ => "save the file as UTF-8".into(),
+            };
+            Diagnostic::global(codes::NOT_UTF8, message).with_help(help)
         })?;
         Ok(self.sources.add(shown(path), text))
     }
@@ -71,6 +75,16 @@ impl Inputs {
                 Ok(None)
             }
         }
+    }
+
+    /// The value of the first of these keys that a table of the configuration's file has, or else the table.
+    pub fn setting(&self, table: &str, names: &[&str]) -> Option<Span> {
+        let file = self.config?;
+        let document = ptoc_pim_sim::located::parse(self.sources.text(file)).ok()?;
+        let table = document.get(table)?;
+        let node = names.iter().find_map(|name| table.get(name)).unwrap_or(table);
+        // Texts are at most 4 GiB.
+        Some(Span::new(file, node.bytes.start as u32, node.bytes.end as u32))
     }
 
     /// The energies that the configuration sets. `None` if they were refused.
@@ -140,6 +154,11 @@ impl Inputs {
             self.found.push(located(code, file, e));
         }
     }
+}
+
+/// Does a file with these bytes hold an array?
+pub(in crate::commands) fn is_array(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x93NUMPY")
 }
 
 /// A mistake with its place.

@@ -5,6 +5,7 @@ use ptoc_pim_sim::dram::Command;
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
 use ptoc_pim_sim::machine::baseline::Traffic;
 use ptoc_pim_sim::machine::report::Report;
+use ptoc_pim_stream::stream::Place;
 use std::fmt::Write as _;
 
 /// Lines of the source, and banks, that are shown.
@@ -54,6 +55,22 @@ fn host(r: &Report, t: &Traffic) -> String {
     if simulated < bursts {
         let _ = write!(out, "; the first {simulated} of {bursts} bursts were simulated");
     }
+    out
+}
+
+/// A line of the source without the folders, which take the room of the numbers.
+pub(crate) fn short(r: &Report, place: Place) -> String {
+    let whole = r.place(place);
+    whole.rsplit('/').next().unwrap_or(&whole).to_owned()
+}
+
+/// The time of a line without that of pseudo-channels that do nothing in the whole run: these wait for the line's steps.
+fn at_work_in(r: &Report, place: Place, buckets: &Buckets) -> Buckets {
+    let own = r.steps.iter().zip(&r.names).filter(|(_, (_, at))| *at == place);
+    let waited: u64 = own.map(|((start, end), _)| end - start).sum();
+    let mut out = *buckets;
+    let still = &mut out[Bucket::Idle as usize];
+    *still = still.saturating_sub(waited * (r.pchs.len() as u64 - r.busy()));
     out
 }
 
@@ -137,7 +154,7 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
         let share = percent(l.ticks() as f64, r.ticks as f64);
         line(
             &format!("  {}", l.kernel),
-            format!("{}: {} cycles ({share:.1} %): {kinds}", r.place(l.place), r.clocks(l.ticks())),
+            format!("{}: {} cycles ({share:.1} %): {kinds}", short(r, l.place), r.clocks(l.ticks())),
         );
     }
     // Pseudo-channels that do nothing in the whole run would be most of every share.
@@ -159,12 +176,13 @@ pub(crate) fn text(name: &str, r: &Report) -> String {
         };
         line(&format!("  {kind}"), text);
     }
-    let mut lines: Vec<_> = r.lines.iter().filter(|(p, _)| p.file != 0).collect();
+    let mut lines: Vec<_> =
+        r.lines.iter().filter(|(p, _)| p.file != 0).map(|(p, b)| (p, at_work_in(r, *p, b))).collect();
     lines.sort_by_key(|(p, b)| (std::cmp::Reverse(b.iter().sum::<u64>()), **p));
     for (place, buckets) in lines.iter().take(SHOWN) {
         let ticks: u64 = buckets.iter().sum();
         line(
-            &format!("  {}", r.place(**place)),
+            &format!("  {}", short(r, **place)),
             format!("{} pseudo-channel cycles: {}", r.clocks(ticks), shares(buckets)),
         );
     }

@@ -42,7 +42,7 @@ impl Machine<'_> {
         for n in 0..d.units {
             let [channel, pch, bg, bank] = self.stream.unit.home(d.first_unit + n, g);
             let home = g.address([channel, pch, bg, bank], 0, 0);
-            let first = u64::from(n / (d.units / d.batch.max(1)).max(1)) * item;
+            let first = u64::from(d.item_of(n)) * item;
             for i in 0..u64::from(c.queries) {
                 let entry: [u8; register::SIZE] = memory.read(home + params + i * register::SIZE as u64);
                 let usable = |e: &Parameters| e.valid && e.offsets.is_multiple_of(4);

@@ -134,17 +134,6 @@ fn a_whole_run() {
     }
 }
 
-#[test]
-fn commands_that_contradict_the_entries() {
-    let good = text("channel=1", "", "border=clamp fold=1 order=tile map=patches", PATCHES);
-    let bad = good.replace("driver execute queries=2 samples=20", "driver execute queries=2 samples=21");
-    let stop = execute(&bad).unwrap_err();
-    assert_eq!(
-        stop.to_string(),
-        "step 6: EXECUTE asks for 21 samples a query with offsets; the parameter entries have 20 with offsets"
-    );
-}
-
 /// Units wait for each other, and some have less to do: every tick of each is charged once, and the slowest unit of a
 /// pseudo-channel has its pseudo-channel's time. The timeline shows what they read on tracks of their own.
 #[test]

@@ -5,6 +5,7 @@ use crate::dram::Command;
 use crate::machine::account::{Bucket, Buckets};
 use crate::machine::baseline::Traffic;
 use crate::machine::log::BankCount;
+use ptoc_pim_stream::stream::Place;
 use serde_json::{Map, Value, json};
 
 fn buckets(b: &Buckets) -> Value {
@@ -91,7 +92,12 @@ impl Report {
 
     fn lines_json(&self) -> Vec<Value> {
         let lines = self.lines.iter();
-        lines.map(|(p, b)| json!({"file": self.place(*p), "line": p.line, "attribution": buckets(b)})).collect()
+        let one = |(p, b): (&Place, &Buckets)| match self.file(*p) {
+            Some(file) => json!({"file": file, "line": p.line, "attribution": buckets(b)}),
+            // Steps without a place.
+            None => json!({"file": null, "line": null, "attribution": buckets(b)}),
+        };
+        lines.map(one).collect()
     }
 
     fn pchs_json(&self) -> Vec<Value> {

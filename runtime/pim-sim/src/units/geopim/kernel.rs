@@ -106,6 +106,8 @@ pub trait Banks {
 pub struct Fault {
     /// The bank of the unit, counted over the channel; absent where the kernel itself is wrong.
     pub bank: Option<usize>,
+    /// Refreshes leave no time; otherwise the unit or the kernel is wrong.
+    pub refresh: bool,
     /// One sentence.
     pub message: String,
 }
@@ -123,7 +125,7 @@ impl std::error::Error for Fault {}
 
 /// Can these units do these jobs, with `banks` banks of `bursts` bursts?
 pub fn check(kernel: &Kernel, jobs: &[Job], banks: usize, bursts: u64) -> Result<(), Fault> {
-    let fault = |bank, message: String| Err(Fault { bank, message });
+    let fault = |bank, message: String| Err(Fault { bank, refresh: false, message });
     let map = &kernel.map;
     if map.width == 0 || map.height == 0 {
         return fault(None, "the map has no pixel".into());

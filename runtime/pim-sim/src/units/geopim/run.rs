@@ -68,7 +68,7 @@ pub fn run(
     check(kernel, jobs, count, bursts)?;
     if u64::from(org.burst_bytes()) != BURST {
         let message = format!("units read bursts of {BURST} bytes; this device's have {}", org.burst_bytes());
-        return Err(Fault { bank: None, message });
+        return Err(Fault { bank: None, refresh: false, message });
     }
     let fixed = Fixed { kernel, gaps: Gaps::new(config), clock: Clock::new(kernel.unit.clock_khz, config), row };
     let pad = if kernel.replicated { Scratchpad::new(kernel.unit.scratchpad_bytes) } else { None };
@@ -192,7 +192,10 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         self.vain = if accesses == self.vain.0 { (accesses, self.vain.1 + 1) } else { (accesses, 0) };
         match self.vain.1 > 1000 {
             false => Ok(()),
-            true => Err(Fault { bank: None, message: "refreshes leave no time for the units' accesses".into() }),
+            true => {
+                let message = "refreshes leave no time for the units' accesses".into();
+                Err(Fault { bank: None, refresh: true, message })
+            }
         }
     }
 

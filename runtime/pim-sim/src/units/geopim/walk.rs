@@ -223,7 +223,7 @@ impl<'k> Walk<'k> {
     }
 
     fn begin_query(&mut self, banks: &impl Banks) -> Result<(), Fault> {
-        let fault = |message: String| Err(Fault { bank: Some(self.job.bank), message });
+        let fault = |message: String| Err(Fault { bank: Some(self.job.bank), refresh: false, message });
         let burst = self.job.params / BURST + u64::from(self.query);
         let entry = match Parameters::decode(&banks.read(self.job.bank, burst)) {
             Ok(entry) => entry,

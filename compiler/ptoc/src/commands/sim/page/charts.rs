@@ -1,6 +1,6 @@
 //! Bars: where the time went, and the energy; and what the host would do.
 
-use super::super::report::percent;
+use super::super::report::{percent, short};
 use super::{bytes, line_id, ratio, shares};
 use crate::io::plural;
 use crate::page::escape;
@@ -41,9 +41,7 @@ pub(super) fn attribution(out: &mut String, r: &Report, texts: &[(&str, &str)]) 
     let lines: Vec<Bar> = lines
         .iter()
         .map(|(place, buckets)| {
-            let whole = r.place(**place);
-            // Folders take the room of the line's number.
-            let name = escape(whole.rsplit('/').next().unwrap_or(&whole));
+            let name = escape(&short(r, **place));
             let file = (place.file as usize).checked_sub(1).and_then(|n| r.files.get(n));
             let text = texts.iter().position(|(name, _)| file.is_some_and(|f| f == name));
             let label = match text {
