@@ -103,13 +103,18 @@ fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> 
     if matches!(args.stage, Stage::Tokens | Stage::Ast) {
         return source_text(args, session);
     }
-    let stage = args.stage.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+    let stage = name_of(args.stage);
     session.command = Some(args.compile.command(&format!("emit --stage {stage}"), &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
     let given = check_given(session, &entry, &args.given)?;
     text_of(session, &unit, &entry, args.stage, given)
+}
+
+/// How the flag calls a stage.
+fn name_of(stage: Stage) -> String {
+    stage.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
 /// What a stage from tile IR to machine code makes of a kernel, or of the launches of a program.
@@ -160,11 +165,11 @@ pub(crate) fn text_of(
             }
             Stage::Loop => match &prepared.module {
                 Some(module) => out.push_str(&loops::text::print(module, false)),
-                None => return session.fail(crate::launch::wrong_backend(&session.target, "cpu")),
+                None => return session.fail(crate::launch::wrong_stage(&session.target, &name_of(stage))),
             },
             _ => {
                 let Some(module) = &prepared.module else {
-                    return session.fail(crate::launch::wrong_backend(&session.target, "cpu"));
+                    return session.fail(crate::launch::wrong_stage(&session.target, &name_of(stage)));
                 };
                 let options = ptoc_cpu::Options { text: true, vectors: session.vectors };
                 let compiled = match ptoc_cpu::compile(module, &options) {

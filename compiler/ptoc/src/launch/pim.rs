@@ -212,7 +212,7 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
 /// The stream of a plan, for `emit --stage pim`.
 pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
     if !session.target.is_pim() {
-        return Err(Box::new(super::wrong_backend(&session.target, "pim")));
+        return Err(Box::new(super::wrong_stage(&session.target, "pim")));
     }
     match &plan.steps[..] {
         [step] if plan.is_host() => {
