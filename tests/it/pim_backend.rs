@@ -110,14 +110,14 @@ fn what_no_unit_does() {
             "backwards.tile",
             clamp.replace("geo[b, i, _]", "geo[b, Q - 1 - i, _]"),
             "E1321",
-            "has its line of `geo` at element",
+            "query 0 takes line 5 of `geo`, and its unit would take 0",
         ),
         ("one_unit.tile", clamp.replace("1@unit);", "2@unit);"), "E1321", "belongs to unit"),
         (
             "unsaved.tile",
             clamp.replace("for i in q {", "for i in q { if i > 3 { continue; }"),
             "E1321",
-            "belongs to unit",
+            "8 queries are computed; `geo` has 12 lines: 6 of each of 2 batch items",
         ),
     ];
     for (name, text, code, words) in cases {

@@ -123,7 +123,7 @@ fn geopim() {
     };
     let plain: &[&'static str] = &[];
     let store = "TSTORE(y[b, i, _], f16(acc));";
-    let cases: [(Edits<'_>, &[&'static str]); 18] = [
+    let cases: [(Edits<'_>, &[&'static str]); 22] = [
         // E1320
         (&[(store, "acc = acc + acc;\n        TSTORE(y[b, i, _], f16(acc));")], plain),
         (&[(store, "if i < 3 { TSTORE(y[b, i, _], f16(acc)); }")], plain),
@@ -142,6 +142,28 @@ fn geopim() {
             &[("tiles(Q, 2)", "tiles(Q, 3)"), ("ceil_div(Q, 2)", "ceil_div(Q, 3)")],
             &["C=256", "capacity.Vec=1024", "Q=9"],
         ),
+        (
+            &[
+                (
+                    sample,
+                    "if i == 5 { TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = false); } else { OTHER }",
+                ),
+                ("OTHER", sample),
+            ],
+            plain,
+        ),
+        (&[("tiles(Q, 2)) on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit", "tiles(4, 2)) on (B, 2) : (2@unit")], plain),
+        // E1310
+        (
+            &[
+                (" on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit)", ""),
+                (store, "TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _]);\n        LAST"),
+                ("LAST", store),
+            ],
+            plain,
+        ),
+        // E0603
+        (&[], &["C=20"]),
         // E1322
         (&[], &["H=5", "W=7"]),
         (&[], &["C=24"]),
@@ -162,5 +184,27 @@ fn geopim() {
         (&[], &["B=8", "H=128", "W=256", "C=128"]),
     ];
     let all: Vec<String> = cases.iter().map(|(edits, other)| said("geopim", &with(other), &kernel(edits))).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+/// A placement with a const parameter whose default one launch takes: the message says whose value it is.
+#[test]
+fn defaults_in_placements() {
+    let text = |first: &str, second: &str| {
+        format!(
+            "kernel rows<const R = 1>(a: in f16[64, 16] at (64, 16):(R@row, 2@byte), c: out f16[64, 16]) {{\n    \
+             grid (i in tiles(64, 8));\n    TSTORE(c.tile(i, _), GrfA(a.tile(i, _)));\n}}\n\n\
+             program p(a: in f16[64, 16], c: out f16[64, 16], d: out f16[64, 16]) {{\n    {first}(a, c);\n    {second}(a, d);\n}}\n"
+        )
+    };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pim_messages");
+    std::fs::create_dir_all(&folder).expect("a folder for tests");
+    let all = [("rows<R = 2>", "rows"), ("rows", "rows<2>"), ("rows<1>", "rows<2>")].map(|(first, second)| {
+        let path = folder.join(format!("defaults_{}_{}.tile", first.len(), second.len())).display().to_string();
+        std::fs::write(&path, text(first, second)).expect("written");
+        let outcome = command(&["emit", &path, "p", "--stage", "pim", "--target", "hbm-pim"]);
+        assert_eq!(outcome.err.matches("error[").count(), 1, "{}", outcome.err);
+        outcome.err.replace(&path, "kernel.tile")
+    });
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -623,6 +623,25 @@ pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     }
 }
 
+/// Does the expression use the name? Blocks are not looked into.
+pub(crate) fn mentions(e: &Expr, name: &Name) -> bool {
+    let args = |args: &[Arg]| args.iter().any(|a| mentions(&a.value, name));
+    match &*e.kind {
+        ExprKind::Name(n) => n == name,
+        ExprKind::Paren(a)
+        | ExprKind::Unary(_, a)
+        | ExprKind::Basis(a, _)
+        | ExprKind::Field(a, _)
+        | ExprKind::TupleField(a, ..) => mentions(a, name),
+        ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().any(|a| mentions(a, name)),
+        ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+            mentions(a, name) || mentions(b, name)
+        }
+        ExprKind::Index(a, l) | ExprKind::Call(a, l) | ExprKind::Static(a, l) => mentions(a, name) || args(l),
+        _ => false,
+    }
+}
+
 /// Names in braces: `"got {KS}"`.
 pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
     text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))

@@ -155,6 +155,8 @@ pub(crate) struct Elab<'a> {
     pub refused: Vec<ptoc_tensor::DType>,
     /// Locations that the target does not have were named and refused, those of the matrix unit together.
     pub absent: Vec<ptoc_isa::Loc>,
+    /// An instruction of units was refused, as they are not there: the others of the kernel have the same reason.
+    pub elsewhere: bool,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
     /// Fragments: tiles whose elements are counted through a partition's layout.

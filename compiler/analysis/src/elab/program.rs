@@ -5,6 +5,7 @@ use super::env::Binding;
 use super::signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
 use super::{Elab, R, Reported};
 use crate::modules::{ItemId, Modules};
+use crate::names::mentions;
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -75,6 +76,24 @@ pub struct ProgramInstance {
     pub fixed: Vec<(Name, i64)>,
 }
 
+/// Where a tensor is.
+struct Placed {
+    source: TensorSource,
+    place: Placement,
+    /// Who says so.
+    said: Span,
+    /// What it says it with.
+    defaults: Vec<DefaultConst>,
+}
+
+/// A const parameter that a placement uses and the launch does not give: its value is the default.
+#[derive(Clone)]
+struct DefaultConst {
+    name: Name,
+    span: Span,
+    kernel: Name,
+}
+
 #[derive(Default)]
 struct Parts {
     sources: Vec<(TensorId, TensorSource, TensorDir, Name)>,
@@ -83,7 +102,7 @@ struct Parts {
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
     written: Vec<TensorSource>,
     /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
-    places: Vec<(TensorSource, Placement, Span)>,
+    places: Vec<Placed>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
 }
@@ -117,6 +136,25 @@ pub fn instantiate_program(
     Outcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
 }
 
+impl Placed {
+    /// A tensor's declaration says where it is.
+    fn declared(source: TensorSource, place: &Placement, said: Span) -> Placed {
+        Placed { source, place: place.clone(), said, defaults: Vec::new() }
+    }
+}
+
+/// The const parameters by which the placement of a parameter has its default values.
+fn defaults_of(k: &KernelItem, parameter: &Name, bindings: &Bindings) -> Vec<DefaultConst> {
+    let Some(at) = k.params.iter().find(|p| p.name.name == *parameter).and_then(|p| p.at.as_ref()) else {
+        return Vec::new();
+    };
+    let used = k.statics.iter().filter(|s| {
+        let default = matches!(s.kind, StaticKind::Const { default: Some(_), .. });
+        default && !bindings.statics.contains_key(&s.name.name) && mentions(at, &s.name.name)
+    });
+    used.map(|s| DefaultConst { name: s.name.name.clone(), span: s.span, kernel: k.name.name.clone() }).collect()
+}
+
 impl Elab<'_> {
     fn program(&mut self, id: ItemId) -> R<ProgramInstance> {
         let modules = self.modules;
@@ -145,7 +183,7 @@ impl Elab<'_> {
         for (i, t) in tensors.iter().enumerate() {
             parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
             if let Some(place) = &self.b.kernel().tensors[t.id].place {
-                parts.places.push((TensorSource::Arg(i), place.clone(), t.span));
+                parts.places.push(Placed::declared(TensorSource::Arg(i), place, t.span));
             }
             if t.dir != TensorDir::Out {
                 parts.written.push(TensorSource::Arg(i));
@@ -262,7 +300,7 @@ impl Elab<'_> {
         }
         let place = self.b.kernel().tensors[id].place.clone();
         if let Some(place) = &place {
-            parts.places.push((TensorSource::Local(parts.locals.len()), place.clone(), n.span));
+            parts.places.push(Placed::declared(TensorSource::Local(parts.locals.len()), place, n.span));
         }
         parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, place, span: n.span });
         Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
@@ -401,7 +439,7 @@ impl Elab<'_> {
                 return self.report(d);
             }
         }
-        self.launch_places(&mut instance, &sources, parts)?;
+        self.launch_places(&mut instance, &sources, k, &bindings, parts)?;
         let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
         parts.written.extend(writes.map(|(_, (source, ..))| *source));
         let tensors = sources.into_iter().map(|(s, ..)| s).collect();
@@ -422,23 +460,41 @@ impl Elab<'_> {
         &mut self,
         instance: &mut Instance,
         sources: &[(TensorSource, Span, DType)],
+        k: &KernelItem,
+        bindings: &Bindings,
         parts: &mut Parts,
     ) -> R<()> {
         for (t, (source, at, _)) in instance.tensors.iter().zip(sources) {
             let wanted = instance.kernel.tensors[t.id].place.clone();
-            let known = parts.places.iter().find(|p| p.0 == *source);
+            let known = parts.places.iter().find(|p| p.source == *source);
             match (wanted, known) {
-                (Some(wanted), None) => parts.places.push((*source, wanted, *at)),
-                (Some(wanted), Some((_, known, said))) if wanted.normal() != known.normal() => {
-                    let d = Diagnostic::error(
+                (Some(place), None) => {
+                    let defaults = defaults_of(k, &t.name, bindings);
+                    parts.places.push(Placed { source: *source, place, said: *at, defaults });
+                }
+                (Some(wanted), Some(known)) if wanted.normal() != known.place.normal() => {
+                    let mut d = Diagnostic::error(
                         codes::PLACE_DIFFERS,
                         *at,
                         format!("`{}` of `{}` is placed otherwise than this tensor", t.name, instance.kernel.name),
                     )
                     .with_label("another placement")
-                    .with_secondary(*said, "placed here")
-                    .with_note(format!("the parameter is at {wanted}, the tensor at {known}"))
-                    .with_help(
+                    .with_secondary(known.said, "placed here")
+                    .with_note(format!("the parameter is at {wanted}, the tensor at {}", known.place));
+                    let own = defaults_of(k, &t.name, bindings);
+                    let said: Vec<&DefaultConst> = own.iter().chain(&known.defaults).collect();
+                    for (n, c) in said.iter().enumerate().filter(|(n, c)| said[..*n].iter().all(|o| o.span != c.span)) {
+                        let which = if n < own.len() { "this launch" } else { "an earlier launch" };
+                        d = d.with_secondary(c.span, format!("{which} gives no `{}`, so this is its value", c.name));
+                    }
+                    let d = match said.first() {
+                        Some(c) => d.with_help(format!(
+                            "give `{}` the value that is meant: `{}<{} = ..>(..)`",
+                            c.name, c.kernel, c.name
+                        )),
+                        None => d,
+                    };
+                    let d = d.with_help(
                         "declare a tensor with the parameter's placement, and launch a kernel that copies into it",
                     );
                     return self.report(d);
@@ -452,7 +508,7 @@ impl Elab<'_> {
     /// Every launch knows where its tensors are, also if a later one says so.
     fn spread_places(parts: &mut Parts) {
         let Parts { places, steps, locals, .. } = parts;
-        let place_of = |source| places.iter().find(|p| p.0 == source).map(|p| p.1.clone());
+        let place_of = |source| places.iter().find(|p| p.source == source).map(|p| p.place.clone());
         for step in steps {
             for (t, source) in step.instance.tensors.iter().zip(&step.tensors) {
                 let place = &mut step.instance.kernel.tensors[t.id].place;

@@ -96,18 +96,53 @@ impl Elab<'_> {
     }
 
     fn sample_elsewhere<T>(&mut self, at: Span) -> R<T> {
+        if std::mem::replace(&mut self.elsewhere, true) {
+            return Err(Reported);
+        }
         let geopim = self.target.name == "geopim";
         let who = if self.b.kernel().host { "the host".to_owned() } else { self.target.name.clone() };
         let d = Diagnostic::error(codes::INSTR_TARGET, at, format!("{who} has no `TSAMPLE`"))
             .with_label("an instruction of GeoPIM's units");
         self.report(match geopim {
-            true => d.with_help("give the blocks to units: `grid (..) on LAYOUT`, as in `on 512:1@unit`"),
+            true => d.with_help(self.blocks_on_units()),
             // No unit of the others has addresses from data.
             false if self.target.is_pim() && !self.b.kernel().host => {
                 d.with_help("use `--target geopim`, or sample in loops in a kernel of the host: `#[on(host)]`")
             }
             false => d.with_help("use `--target geopim`, or write it in loops"),
         })
+    }
+
+    /// How this kernel's grid gives its blocks to units, one each, as it can be written.
+    fn blocks_on_units(&self) -> String {
+        let extents: Vec<Option<i64>> = self.b.kernel().grid.iter().map(|d| self.const_index(d.extent)).collect();
+        let name = |n: usize| extents[n].map_or_else(|| format!("n{}", n + 1), |extent| extent.to_string());
+        // Blocks are counted with the last dimension fastest.
+        let stride = |n: usize| match extents[n + 1..].iter().try_fold(1i64, |p, e| p.checked_mul((*e)?)) {
+            Some(product) => format!("{product}@unit"),
+            None => {
+                let factors: Vec<String> = (n + 1..extents.len()).map(name).collect();
+                if factors.len() == 1 {
+                    format!("{}@unit", factors[0])
+                } else {
+                    format!("({})@unit", factors.join(" * "))
+                }
+            }
+        };
+        let list = |of: &dyn Fn(usize) -> String| {
+            let all: Vec<String> = (0..extents.len()).map(of).collect();
+            if all.len() == 1 { all[0].clone() } else { format!("({})", all.join(", ")) }
+        };
+        if extents.is_empty() {
+            return "give the block to a unit, by the kernel's first statement: `grid (b in 0..1) on 1:0;`".into();
+        }
+        let unknown: Vec<String> = (0..extents.len()).filter(|n| extents[*n].is_none()).map(name).collect();
+        let text = format!("give each block to a unit: `grid (..) on {} : {}`", list(&name), list(&stride));
+        match unknown.len() {
+            0 => text,
+            1 => format!("{text}, where `{}` is the number of blocks in that dimension", unknown[0]),
+            _ => format!("{text}, where `{}` are the numbers of blocks in these dimensions", unknown.join("`, `")),
+        }
     }
 
     fn sample_kind<T>(&mut self, id: InstrId, k: usize, v: &Val, at: Span) -> R<T> {

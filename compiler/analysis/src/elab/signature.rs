@@ -188,6 +188,7 @@ impl<'a> Elab<'a> {
             sync: super::sync::State::default(),
             refused: Vec::new(),
             absent: Vec::new(),
+            elsewhere: false,
             pending_gm: None,
             patterns: FxHashMap::default(),
             pads: FxHashMap::default(),

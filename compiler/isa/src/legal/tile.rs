@@ -8,7 +8,7 @@
 //!   boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
 //! * A mask (`bool`) has its rows padded to 32 bytes by us, so any width is legal; it exists in Vec, row-major.
 
-use crate::{Loc, Order, Target, TileType, text};
+use crate::{Loc, Order, Target, TileType, UnitKind, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -94,6 +94,8 @@ pub enum TypeRule {
         up: u32,
         /// The legal length before, in elements; 0 if there is none.
         down: u32,
+        /// Elements of which `up` and `down` are multiples because a unit moves whole bursts of them; 0 if that asks for no more.
+        burst: u32,
     },
     /// Rows or columns are not multiples of the fractal box.
     Fractal {
@@ -196,14 +198,25 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
         Order::Dn => (rows, g.rows),
     };
     if length % step != 0 {
+        // A length that the next check refuses is no help.
+        let burst = channels_of_burst(target, loc).filter(|n| n % step == 0 && *n > step);
+        let step = burst.unwrap_or(step);
         out.push(TypeRule::LineAlignment {
             bytes: u64::from(length) * dtype.size() as u64,
             multiple: target.memory(loc).row_align,
             up: round_up(length, step),
             down: length / step * step,
+            burst: burst.unwrap_or(0),
         });
     }
     out
+}
+
+/// Channels of a burst of a map, where tiles here are sums of pixels: GeoPIM's units read and write whole bursts of f16.
+fn channels_of_burst(target: &Target, loc: Loc) -> Option<u32> {
+    let samples = target.unit.is_some_and(|u| matches!(u.kind, UnitKind::GeoPim(_)));
+    let bytes = target.device.as_ref()?.burst_bytes;
+    (samples && loc == Loc::Vec).then_some(bytes / DType::F16.size() as u32)
 }
 
 impl TypeViolation {
@@ -262,7 +275,7 @@ impl TypeViolation {
                         text::either(available.iter().map(|d| format!("`{loc}<{d}, {rows}, {cols}>`")))
                     )),
             ),
-            TypeRule::LineAlignment { bytes, multiple, up, down } => {
+            TypeRule::LineAlignment { bytes, multiple, up, down, burst } => {
                 let (line, unit) = match order {
                     Order::Nd => ("row", "columns"),
                     Order::Dn => ("column", "rows"),
@@ -283,6 +296,10 @@ impl TypeViolation {
                             multiple / dtype.size() as u64
                         ))
                         .with_help(format!("give it {sizes}; the valid shape may be smaller than the capacity"));
+                let d = match burst {
+                    0 => d,
+                    n => d.with_note(format!("a unit samples and stores whole bursts: {n} channels")),
+                };
                 if as_column { d.with_help(format!("or make it column-major: `{column}`")) } else { d }
             }
             TypeRule::Fractal { inner, up } => {

@@ -129,14 +129,15 @@ impl<'k> Plan<'k> {
         let (per_item, first_unit) = ((total / u64::from(batch)) as i64, first.unit);
         let each = queries.iter().take_while(|q| q.unit == first_unit).count() as i64;
         let units = (per_item + each - 1) / each;
-        in_order(queries, first, &Order { per_item, each, units, item, batch })?;
-        let numbers = [first_unit, units, each].map(u32::try_from);
-        let [Ok(first_unit), Ok(units), Ok(queries)] = numbers else {
+        in_order(kernel, queries, first, &Order { per_item, each, units, item, batch })?;
+        let counts = [first_unit, units, each].map(u32::try_from);
+        let [Ok(unit), Ok(units), Ok(queries)] = counts else {
+            let message = format!("the first query is on unit {first_unit}, and units count from 0");
             return refuse(
                 codes::UNIT_QUERIES,
                 first.span,
-                "there are not as many units".into(),
-                &advice::host(kernel),
+                message,
+                "let `on` give the first block to unit 0 or a later one",
             );
         };
         let mut plan = Plan {
@@ -145,7 +146,7 @@ impl<'k> Plan<'k> {
             shapes,
             tensors,
             first,
-            first_unit,
+            first_unit: unit,
             units,
             queries,
             batch,

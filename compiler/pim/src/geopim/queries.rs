@@ -189,20 +189,26 @@ pub(super) struct Order {
 }
 
 /// Does every query ask for its own rows, and is it its unit's turn?
-pub(super) fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> {
+pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> {
+    let (total, wanted) = (queries.len() as i64, o.per_item * i64::from(o.batch));
+    if total != wanted {
+        let message = format!(
+            "{} computed; `geo` has {wanted} lines: {} of each of {} batch items",
+            match total {
+                1 => "one query is".to_owned(),
+                n => format!("{n} queries are"),
+            },
+            o.per_item,
+            o.batch
+        );
+        let help =
+            format!("let the blocks of the grid go over all {wanted}, each once; or give arrays of {total} queries");
+        return refuse(codes::UNIT_QUERIES, first.span, message, &help);
+    }
     let samples = first.attn.shape.last().copied().unwrap_or(0);
     for (n, q) in queries.iter().enumerate() {
         let n = n as i64;
         let (b, of_item) = (n / o.per_item.max(1), n % o.per_item.max(1));
-        let wrong = |what: &str, got: i64, want: i64| {
-            let message = format!("query {n} {what} {got}, and its unit would use element {want}");
-            Err(Box::new(
-                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
-                    .with_label("not what comes next")
-                    .with_note("a unit counts for itself: batch item after batch item, query after query, row after row of each array")
-                    .with_help("give query `q` of item `b` row `[b, q]` of every array, and map `b`"),
-            ))
-        };
         let unit = first.unit + b * o.units + of_item / o.each;
         if q.unit != unit {
             let message = format!("query {n} belongs to unit {}, and it is the turn of unit {unit}", q.unit);
@@ -213,38 +219,64 @@ pub(super) fn in_order(queries: &[Query], first: &Query, o: &Order) -> Result<()
                     .with_help("give blocks of equal numbers of queries to successive units: steps of `1@unit` in `on`, no query left out"),
             ));
         }
-        let same = (q.fold, q.border, &q.map.shape, &q.map.strides, q.offs.is_some(), &q.attn.shape)
-            == (
-                first.fold,
-                first.border,
-                &first.map.shape,
-                &first.map.strides,
-                first.offs.is_some(),
-                &first.attn.shape,
-            );
-        if !same {
-            let message = format!("query {n} differs from the first in its map, its modes or its number of samples");
-            return refuse(codes::UNIT_QUERIES, q.span, message, "let all queries of a kernel be alike");
+        if let Some((what, own, wanted)) = difference(q, first) {
+            let message = format!("query {n} has {own}, and query 0 {wanted}: the units have one {what} for all");
+            let help =
+                format!("let all queries of a kernel have the same {what}, or give each {what} a kernel of its own");
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("not like the first query")
+                    .with_secondary(first.span, "the first query")
+                    .with_help(help),
+            ));
         }
-        let offs = q.offs.as_ref().map_or(0, |w| w.offset);
-        let want_offs = if q.offs.is_some() { n * samples * 2 } else { 0 };
-        let pairs = [
-            ("has its map at element", q.map.offset, b * o.item),
-            ("has its line of `geo` at element", q.geo.offset, 4 * n),
-            ("has its weights at element", q.attn.offset, n * samples),
-            ("has its offsets at element", offs, want_offs),
-            ("writes to element", q.out.map_or(0, |out| out.1), n * q.channels),
+        let out = q.out.map_or((q.geo.tensor, 0), |out| out);
+        let mut rows = vec![
+            ("samples map", q.map.tensor, q.map.offset, b * o.item, o.item),
+            ("takes line", q.geo.tensor, q.geo.offset, 4 * n, 4),
+            ("takes row", q.attn.tensor, q.attn.offset, n * samples, samples),
+            ("writes row", out.0, out.1, n * q.channels, q.channels),
         ];
-        for (what, got, want) in pairs {
-            if got != want {
-                return wrong(what, got, want);
+        rows.extend(q.offs.as_ref().map(|w| ("takes row", w.tensor, w.offset, n * samples * 2, samples * 2)));
+        for (does, tensor, got, wanted, size) in rows {
+            if got == wanted {
+                continue;
             }
+            let name = kernel.tensors.values().nth(tensor as usize).map_or("?", |t| t.name.as_str());
+            let whole = size > 0 && got % size == 0;
+            let message = match whole {
+                true => {
+                    format!("query {n} {does} {} of `{name}`, and its unit would take {}", got / size, wanted / size)
+                }
+                false => format!(
+                    "query {n} is at element {got} of `{name}`, and its unit would be at element {wanted}: {size} a query"
+                ),
+            };
+            return Err(Box::new(
+                Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
+                    .with_label("not what comes next")
+                    .with_note("a unit counts for itself: batch item after batch item, query after query, row after row of each array")
+                    .with_help(format!(
+                        "this is query {of_item} of item {b}: give it row `[{b}, {of_item}]` of every array, and map {b}; or let the grid \
+                         go over the queries in the order of the rows"
+                    )),
+            ));
         }
-    }
-    let total = queries.len() as i64;
-    if total != o.per_item * i64::from(o.batch) {
-        let message = format!("{total} queries are computed; the arrays have {}", o.per_item * i64::from(o.batch));
-        return refuse(codes::UNIT_QUERIES, first.span, message, "let the grid cover all queries");
     }
     Ok(())
+}
+
+/// What two queries have that the units have once: what it is, this query's, and the first one's.
+fn difference(q: &Query, first: &Query) -> Option<(&'static str, String, String)> {
+    let pair = |what, of: &dyn Fn(&Query) -> String| {
+        let (own, wanted) = (of(q), of(first));
+        (own != wanted).then_some((what, own, wanted))
+    };
+    let size = |w: &Window| w.shape.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
+    pair("number of samples", &|q| format!("{} samples", q.attn.shape.last().copied().unwrap_or(0)))
+        .or_else(|| pair("way of folding weights", &|q| format!("`fold = {}`", q.fold)))
+        .or_else(|| pair("border", &|q| format!("`border = {:?}`", q.border)))
+        .or_else(|| pair("choice of offsets", &|q| if q.offs.is_some() { "offsets" } else { "no offsets" }.into()))
+        .or_else(|| pair("size of maps", &|q| format!("a map of {}", size(&q.map))))
+        .or_else(|| pair("layout of maps", &|q| format!("a map with distances of {:?} elements", q.map.strides)))
 }
