@@ -19,8 +19,10 @@ np.seterr(all="ignore")
 ROWS, COLS = 2, 8
 F32 = np.float32
 
-WIDTH = dict(i8=8, u8=8, i16=16, u16=16, i32=32, u32=32, i64=64, u64=64, f16=16, bf16=16, f32=32, bool=8)
-FLOATS = {"f16": (11, 5), "bf16": (8, 8), "f32": (24, 8)}  # precision with the hidden bit, bits of the exponent
+WIDTH = dict(i8=8, u8=8, i16=16, u16=16, i32=32, u32=32, i64=64, u64=64, f16=16, bf16=16, f32=32, bool=8, f8e4m3=8, f8e5m2=8)
+# Precision with the hidden bit, bits of the exponent.
+FLOATS = {"f16": (11, 5), "bf16": (8, 8), "f32": (24, 8), "f8e4m3": (4, 4), "f8e5m2": (3, 5)}
+EIGHT = ("f8e4m3", "f8e5m2")
 A2 = "i16 i32 f16 f32".split()
 A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32".split()
 A5_16 = A5[2:]
@@ -85,16 +87,48 @@ def round_float(d, x, mode="Rint"):
         e += 1
     unit = Fraction(2) ** (max(e, 1 - bias) - precision + 1)
     y = round_integral(x / unit, mode) * unit
-    most = (2 - Fraction(2) ** (1 - precision)) * Fraction(2) ** bias
+    most = largest(d)
     if abs(y) > most:
         toward = {"Trunc": True, "Odd": True, "Floor": x > 0, "Ceil": x < 0}.get(mode, False)
         return most * (1 if x > 0 else -1) if toward else math.copysign(math.inf, x)
     return y
 
 
+def largest(d):
+    """The largest finite value. The largest exponent of f8e4m3 is one of numbers, but for the last pattern."""
+    precision, bits = FLOATS[d]
+    bias = (1 << (bits - 1)) - 1
+    return Fraction(448) if d == "f8e4m3" else (2 - Fraction(2) ** (1 - precision)) * Fraction(2) ** bias
+
+
+def eight(d, bits):
+    """The value of an 8-bit float, by its definition."""
+    man = FLOATS[d][0] - 1
+    sign, field, fraction = (-1.0 if bits & 0x80 else 1.0), (bits & 0x7F) >> man, bits & ((1 << man) - 1)
+    if d == "f8e4m3" and bits & 0x7F == 0x7F:
+        return math.nan
+    if d == "f8e5m2" and field == 31:
+        return math.nan if fraction else sign * math.inf
+    bias = 7 if d == "f8e4m3" else 15
+    return sign * math.ldexp(fraction + (bool(field) << man), max(field, 1) - bias - man)
+
+
+VALUES = {d: {eight(d, b): b for b in range(0x7F) if math.isfinite(eight(d, b))} for d in EIGHT}
+
+
+def bits_of_eight(d, x):
+    sign = 0x80 if math.copysign(1, x) < 0 else 0
+    if math.isnan(x):
+        return sign | 0x7F
+    y = abs(float(x)) if math.isinf(x) or x == 0 else float(round_float(d, Fraction(abs(float(x)))))
+    return sign | (VALUES[d][y] if math.isfinite(y) else 0x7F if d == "f8e4m3" else 0x7C)
+
+
 def bits_of(d, x):
     """Bits of a float (any kind), rounded to the dtype."""
     x = F32(x)
+    if d in EIGHT:
+        return bits_of_eight(d, x)
     if d == "f32":
         return int(x.view(np.uint32))
     if d == "f16":
@@ -106,6 +140,8 @@ def bits_of(d, x):
 
 
 def float_of(d, bits):
+    if d in EIGHT:
+        return F32(eight(d, bits))
     if d == "f32":
         return np.uint32(bits).view(np.float32)
     if d == "f16":
@@ -229,10 +265,14 @@ def convert(frm, to, x, mode, saturate):
         return min(max(n, lo), hi) if saturate else wrap(to, n)
     if is_float(to):
         if is_float(frm):
+            limit = saturate and to in EIGHT
+            if limit and np.isinf(x):
+                return F32(math.copysign(float(largest(to)), x))
             if not finite(x) or x == 0:
                 return x
             y = round_float(to, Fraction(float(x)), mode)
-            return F32(math.copysign(float(y), x))
+            y = min(abs(float(y)), float(largest(to))) if limit else abs(float(y))
+            return F32(math.copysign(y, x))
         return F32(float(round_float(to, Fraction(x), mode)))
     lo, hi = bounds(to)
     return min(max(x, lo), hi) if saturate else wrap(to, x)
@@ -555,6 +595,15 @@ def powers():
             line("TPOWS", [(d, FULL), (d, ONE)], d, lambda a, s: power(d, a, s), **ulp)
 
 
+def eights():
+    for frm, to in (("f32", "f8e4m3"), ("f32", "f8e5m2"), ("f8e4m3", "f32"), ("f8e5m2", "f32")):
+        line("TCVT", [(frm, FULL)], to, lambda a: convert(frm, to, a, "Rint", True))
+        for mode in "Rint Round Floor Ceil Trunc Odd".split():
+            for saturate in (True, False):
+                line(f"TCVT {mode} saturate = {str(saturate).lower()}", [(frm, FULL)], to,
+                     lambda a: convert(frm, to, a, mode, saturate))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -569,3 +618,4 @@ if __name__ == "__main__":
     streams()
     extremes()
     powers()
+    eights()

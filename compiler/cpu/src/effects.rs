@@ -181,5 +181,7 @@ fn dtype(ty: MemTy, unsigned: bool) -> DType {
         (MemTy::F16, _) => DType::F16,
         (MemTy::BF16, _) => DType::BF16,
         (MemTy::F32, _) => DType::F32,
+        (MemTy::F8E4M3, _) => DType::F8E4M3,
+        (MemTy::F8E5M2, _) => DType::F8E5M2,
     }
 }

@@ -491,7 +491,7 @@ impl Emit<'_, '_> {
             MemTy::I32 | MemTy::I64 => self.b.ins().load(I32X4, plain(), base, disp),
             MemTy::I16 => self.b.ins().sload16x4(plain(), base, disp),
             MemTy::U16 | MemTy::F16 | MemTy::BF16 => self.b.ins().uload16x4(plain(), base, disp),
-            MemTy::I8 | MemTy::U8 | MemTy::Bool => {
+            MemTy::I8 | MemTy::U8 | MemTy::Bool | MemTy::F8E4M3 | MemTy::F8E5M2 => {
                 let bytes = self.b.ins().load(I32, plain(), base, disp);
                 let bytes = self.b.ins().scalar_to_vector(I32X4, bytes);
                 let bytes = self.bitcast(I8X16, bytes);

@@ -75,7 +75,7 @@ impl Emit<'_, '_> {
         match ty {
             MemTy::Bool => self.b.ins().uload8(I32, plain(), base, disp),
             MemTy::I8 => self.b.ins().sload8(I32, plain(), base, disp),
-            MemTy::U8 => self.b.ins().uload8(I32, plain(), base, disp),
+            MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => self.b.ins().uload8(I32, plain(), base, disp),
             MemTy::I16 => self.b.ins().sload16(I32, plain(), base, disp),
             MemTy::U16 | MemTy::F16 | MemTy::BF16 => self.b.ins().uload16(I32, plain(), base, disp),
             MemTy::I32 => self.b.ins().load(I32, plain(), base, disp),

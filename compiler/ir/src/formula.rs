@@ -47,6 +47,8 @@ pub fn largest(d: DType) -> f32 {
     match d {
         DType::F16 => 65504.0,
         DType::BF16 => f32::from_bits(0x7f7f_0000),
+        DType::F8E4M3 => 448.0,
+        DType::F8E5M2 => 57344.0,
         _ => f32::MAX,
     }
 }

@@ -220,7 +220,9 @@ impl<'k> Numbers<'k> {
                 self.set(*dst, bits);
             }
             Op::Convert { dst, a, round, saturate } => {
-                let bits = scalar::convert(self.ty(*a), self.ty(*dst), self.bits(*a), *round, *saturate);
+                let (from, to) = (self.ty(*a), self.ty(*dst));
+                let saturate = scalar::saturates(from, to, *saturate);
+                let bits = scalar::convert(from, to, self.bits(*a), *round, saturate);
                 self.set(*dst, bits);
             }
             Op::Bitcast { dst, a } => self.set(*dst, self.bits(*a)),

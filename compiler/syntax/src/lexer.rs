@@ -238,9 +238,8 @@ impl Lexer<'_> {
         let dtype = match suffix {
             "f" | "F" => Some("f32"),
             "u" | "U" => Some("u32"),
-            "f16" | "f32" | "f64" | "bf16" | "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" => {
-                Some(suffix)
-            }
+            "f8e4m3" | "f8e5m2" | "f16" | "f32" | "f64" | "bf16" | "i8" | "i16" | "i32" | "i64" | "u8" | "u16"
+            | "u32" | "u64" => Some(suffix),
             _ => None,
         };
         let mut d =

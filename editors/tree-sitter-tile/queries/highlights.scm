@@ -11,7 +11,7 @@
 ; Types and instructions, by their names
 
 ((identifier) @type.builtin
-  (#match? @type.builtin "^(bool|[iu](8|16|32|64)|f16|bf16|f32|index|layout|view)$"))
+  (#match? @type.builtin "^(bool|[iu](8|16|32|64)|f16|bf16|f32|f8e4m3|f8e5m2|index|layout|view)$"))
 ((identifier) @type
   (#match? @type "^(Vec|Mat|Left|Right|Acc|Bias|Scaling|ScaleLeft|ScaleRight|Bank|GrfA|GrfB|Buf|Lanes)$"))
 ((identifier) @function.builtin

@@ -91,6 +91,7 @@ fn element(dtype: DType, bits: u64) -> String {
         DType::F16 => scalar::f16_to_f32(bits as u16).to_string(),
         DType::BF16 => scalar::bf16_to_f32(bits as u16).to_string(),
         DType::F32 => f32::from_bits(bits as u32).to_string(),
+        DType::F8E4M3 | DType::F8E5M2 => (scalar::bits_to_f64(dtype, bits) as f32).to_string(),
         _ => scalar::bits_to_i128(dtype, bits).to_string(),
     }
 }

@@ -17,7 +17,7 @@ pub const MAGIC: [u8; 8] = *b"\x8aPIMSTR\n";
 pub const VERSION: u64 = 1;
 
 /// The types of elements, in the order of their codes.
-const DTYPES: [DType; 12] = DType::ALL;
+const DTYPES: [DType; 14] = DType::ALL;
 
 /// The code of a `temp` array with a first value, which comes behind it; those before it are roles.
 const FILLED: u64 = Role::ALL.len() as u64;

@@ -19,11 +19,15 @@ pub enum DType {
     F16,
     BF16,
     F32,
+    /// OCP's E4M3: 1 sign, 4 exponent, 3 mantissa bits; no infinities, one NaN of each sign; up to 448.
+    F8E4M3,
+    /// OCP's E5M2: the upper byte of an f16, with its infinities and NaNs; up to 57344.
+    F8E5M2,
 }
 
 impl DType {
     /// Every dtype.
-    pub const ALL: [DType; 12] = [
+    pub const ALL: [DType; 14] = [
         DType::Bool,
         DType::I8,
         DType::U8,
@@ -36,6 +40,8 @@ impl DType {
         DType::F16,
         DType::BF16,
         DType::F32,
+        DType::F8E4M3,
+        DType::F8E5M2,
     ];
 
     /// The name in the language.
@@ -53,6 +59,8 @@ impl DType {
             DType::F16 => "f16",
             DType::BF16 => "bf16",
             DType::F32 => "f32",
+            DType::F8E4M3 => "f8e4m3",
+            DType::F8E5M2 => "f8e5m2",
         }
     }
 
@@ -64,16 +72,21 @@ impl DType {
     /// Bytes an element takes in a tensor.
     pub fn size(self) -> usize {
         match self {
-            DType::Bool | DType::I8 | DType::U8 => 1,
+            DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E5M2 => 1,
             DType::I16 | DType::U16 | DType::F16 | DType::BF16 => 2,
             DType::I32 | DType::U32 | DType::F32 => 4,
             DType::I64 | DType::U64 => 8,
         }
     }
 
-    /// `f16`, `bf16`, `f32`.
+    /// `f16`, `bf16`, `f32`, `f8e4m3`, `f8e5m2`.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F16 | DType::BF16 | DType::F32)
+        matches!(self, DType::F16 | DType::BF16 | DType::F32) || self.is_f8()
+    }
+
+    /// `f8e4m3`, `f8e5m2`: floats that are stored, moved, converted and multiplied as matrices, and nothing else.
+    pub fn is_f8(self) -> bool {
+        matches!(self, DType::F8E4M3 | DType::F8E5M2)
     }
 
     /// Any integer type (not `bool`).
@@ -84,6 +97,19 @@ impl DType {
     /// A signed integer type.
     pub fn is_signed_int(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+}
+
+impl DType {
+    /// Is an array of `file` one of this dtype, bit for bit? NumPy has no names for some floats, and their users keep the bits:
+    /// bf16 as `u16`, the 8-bit floats as `u8` or as bytes, which are read as f8e4m3.
+    pub fn has_bits_of(self, file: DType) -> bool {
+        match self {
+            DType::BF16 => file == DType::U16,
+            DType::F8E4M3 => file == DType::U8,
+            DType::F8E5M2 => matches!(file, DType::U8 | DType::F8E4M3),
+            _ => false,
+        }
     }
 }
 

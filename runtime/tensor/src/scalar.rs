@@ -8,12 +8,37 @@
 use crate::DType;
 use half::{bf16, f16};
 
-/// (exponent bits, mantissa bits) of a float dtype.
-fn format_of(dtype: DType) -> Option<(u32, u32)> {
+/// A binary float format.
+#[derive(Clone, Copy)]
+struct Format {
+    exp_bits: u32,
+    man_bits: u32,
+    /// The largest exponent is that of infinities and NaNs. Without, it is one of numbers but for the last pattern, a NaN.
+    infinities: bool,
+}
+
+impl Format {
+    const F16: Format = Format { exp_bits: 5, man_bits: 10, infinities: true };
+    const BF16: Format = Format { exp_bits: 8, man_bits: 7, infinities: true };
+    const F32: Format = Format { exp_bits: 8, man_bits: 23, infinities: true };
+    const F8E4M3: Format = Format { exp_bits: 4, man_bits: 3, infinities: false };
+    const F8E5M2: Format = Format { exp_bits: 5, man_bits: 2, infinities: true };
+
+    /// The pattern, without its sign, of what is too large: infinity, or the NaN of a format that has none.
+    fn overflow(self) -> u64 {
+        let last = (1u64 << (self.exp_bits + self.man_bits)) - 1;
+        if self.infinities { last - ((1 << self.man_bits) - 1) } else { last }
+    }
+}
+
+/// The format of a float dtype.
+fn format_of(dtype: DType) -> Option<Format> {
     match dtype {
-        DType::F16 => Some((5, 10)),
-        DType::BF16 => Some((8, 7)),
-        DType::F32 => Some((8, 23)),
+        DType::F16 => Some(Format::F16),
+        DType::BF16 => Some(Format::BF16),
+        DType::F32 => Some(Format::F32),
+        DType::F8E4M3 => Some(Format::F8E4M3),
+        DType::F8E5M2 => Some(Format::F8E5M2),
         _ => None,
     }
 }
@@ -27,7 +52,8 @@ fn truncated(dtype: DType, bits: u64) -> u64 {
 ///
 /// A significand that stands for a longer number carries a sticky lowest bit; that is right as long as it has at
 /// least two bits more than the mantissa, which 53 and 64 bit significands have for all our formats.
-fn round_parts(negative: bool, significand: u64, exponent: i32, (exp_bits, man_bits): (u32, u32)) -> u64 {
+fn round_parts(negative: bool, significand: u64, exponent: i32, format: Format) -> u64 {
+    let Format { exp_bits, man_bits, .. } = format;
     let sign = u64::from(negative) << (exp_bits + man_bits);
     if significand == 0 {
         return sign;
@@ -50,29 +76,27 @@ fn round_parts(negative: bool, significand: u64, exponent: i32, (exp_bits, man_b
     };
     // The leading one of a normal, or a carry out of the mantissa, increments the exponent field by itself.
     let magnitude = (((scale - smallest) as u64) << man_bits) + rounded;
-    let infinity = ((1u64 << exp_bits) - 1) << man_bits;
-    sign | magnitude.min(infinity)
+    sign | magnitude.min(format.overflow())
 }
 
 /// Rounds an f64 to a binary float format.
-fn round_f64(value: f64, format: (u32, u32)) -> u64 {
-    let (exp_bits, man_bits) = format;
+fn round_f64(value: f64, format: Format) -> u64 {
+    let Format { exp_bits, man_bits, infinities } = format;
     let bits = value.to_bits();
     let negative = bits >> 63 == 1;
     let (field, mantissa) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
     match field {
         0x7ff => {
-            let infinity = ((1u64 << exp_bits) - 1) << man_bits;
             let quiet = 1u64 << (man_bits - 1);
-            let payload = if mantissa == 0 { 0 } else { quiet | mantissa >> (52 - man_bits) };
-            u64::from(negative) << (exp_bits + man_bits) | infinity | payload
+            let payload = if mantissa == 0 || !infinities { 0 } else { quiet | mantissa >> (52 - man_bits) };
+            u64::from(negative) << (exp_bits + man_bits) | format.overflow() | payload
         }
         0 => round_parts(negative, mantissa, -1074, format),
         _ => round_parts(negative, mantissa | 1 << 52, field - 1075, format),
     }
 }
 
-/// `value` as `dtype`. Floats round once; integers truncate the fraction, saturate, and take NaN as 0; a bool is
+/// `value` as `dtype`. Floats round once, and what is too large is infinite (f8e4m3 has no infinity: NaN); integers truncate the fraction, saturate, and take NaN as 0; a bool is
 /// `value != 0`, so NaN is true.
 pub fn bits_from_f64(dtype: DType, value: f64) -> u64 {
     match dtype {
@@ -86,30 +110,33 @@ pub fn bits_from_f64(dtype: DType, value: f64) -> u64 {
         DType::I64 => value as i64 as u64,
         DType::U64 => value as u64,
         DType::F32 if !value.is_nan() => u64::from((value as f32).to_bits()),
-        DType::F16 => round_f64(value, (5, 10)),
-        DType::BF16 => round_f64(value, (8, 7)),
-        DType::F32 => round_f64(value, (8, 23)),
+        DType::F16 => round_f64(value, Format::F16),
+        DType::BF16 => round_f64(value, Format::BF16),
+        DType::F32 => round_f64(value, Format::F32),
+        DType::F8E4M3 => round_f64(value, Format::F8E4M3),
+        DType::F8E5M2 => round_f64(value, Format::F8E5M2),
     }
 }
 
 /// The value as f64: exact but for 64-bit integers, which round to nearest even.
 pub fn bits_to_f64(dtype: DType, bits: u64) -> f64 {
-    match dtype {
-        DType::F16 => widen(bits, (5, 10)),
-        DType::BF16 => widen(bits, (8, 7)),
-        DType::F32 => widen(bits, (8, 23)),
-        DType::U64 => bits as f64,
+    match (format_of(dtype), dtype) {
+        (Some(format), _) => widen(bits, format),
+        (None, DType::U64) => bits as f64,
         _ => bits_to_i128(dtype, bits) as f64,
     }
 }
 
 /// A narrow float as f64, which holds it exactly; the bits of a NaN move to the top of the payload.
-fn widen(bits: u64, (exp_bits, man_bits): (u32, u32)) -> f64 {
+fn widen(bits: u64, format: Format) -> f64 {
+    let Format { exp_bits, man_bits, infinities } = format;
     let negative = bits >> (exp_bits + man_bits) & 1;
     let field = bits >> man_bits & ((1 << exp_bits) - 1);
     let mantissa = bits & ((1 << man_bits) - 1);
     let bias = (1i32 << (exp_bits - 1)) - 1;
-    if field == (1 << exp_bits) - 1 {
+    let special =
+        if infinities { field == (1 << exp_bits) - 1 } else { field << man_bits | mantissa == format.overflow() };
+    if special {
         let quiet = if mantissa == 0 { 0 } else { 1 << 51 };
         return f64::from_bits(negative << 63 | 0x7ff << 52 | quiet | mantissa << (52 - man_bits));
     }
@@ -149,7 +176,7 @@ pub fn bits_to_i128(dtype: DType, bits: u64) -> i128 {
         DType::U32 => i128::from(bits as u32),
         DType::I64 => i128::from(bits as i64),
         DType::U64 => i128::from(bits),
-        DType::F16 | DType::BF16 | DType::F32 => bits_to_f64(dtype, bits) as i128,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F8E4M3 | DType::F8E5M2 => bits_to_f64(dtype, bits) as i128,
     }
 }
 
@@ -231,7 +258,7 @@ pub fn ulps(dtype: DType, a: u64, b: u64) -> Option<u64> {
 pub fn format_bits(dtype: DType, bits: u64) -> String {
     match dtype {
         DType::Bool => (bits & 0xff != 0).to_string(),
-        DType::F16 | DType::BF16 | DType::F32 => {
+        d if d.is_float() => {
             let value = bits_to_f64(dtype, bits);
             // 9 digits distinguish all f32, so the search always ends with a hit.
             let shortest = (0..9)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::DType::{BF16, Bool, F16, F32, I8, I16, I64, U8, U16, U32, U64};
+use crate::DType::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, I8, I16, I64, U8, U16, U32, U64};
 use proptest::prelude::*;
 
 /// The non-negative finite values of a 16-bit float, ascending.
@@ -32,6 +32,58 @@ fn every_midpoint_of_the_16_bit_floats_rounds_to_even() {
             assert_eq!(bits_from_f64(dtype, middle.next_down()), low, "{middle:e}");
         }
     }
+}
+
+/// Each byte by the definition of its format: the exponent's bias, the place of the mantissa, and the patterns that are no numbers.
+#[test]
+fn every_8_bit_float_has_its_value() {
+    for bits in 0..=0xffu64 {
+        let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
+        let number = |man_bits: i32, bias: i32| {
+            let (field, man) = ((bits & 0x7f) as i32 >> man_bits, (bits & ((1 << man_bits) - 1)) as f64);
+            let part = man / f64::from(1 << man_bits);
+            sign * if field == 0 { part * 2f64.powi(1 - bias) } else { (1.0 + part) * 2f64.powi(field - bias) }
+        };
+        let e4m3 = if bits & 0x7f == 0x7f { f64::NAN } else { number(3, 7) };
+        let e5m2 = match bits & 0x7f {
+            0x7c => sign * f64::INFINITY,
+            0x7d.. => f64::NAN,
+            _ => number(2, 15),
+        };
+        for (dtype, want) in [(F8E4M3, e4m3), (F8E5M2, e5m2)] {
+            let got = bits_to_f64(dtype, bits);
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            assert!(same || got.is_nan() && want.is_nan(), "{dtype} {bits:#x}: {got}, not {want}");
+            if !want.is_nan() {
+                assert_eq!(bits_from_f64(dtype, want), bits, "{dtype} {want}");
+            }
+        }
+        // f8e5m2 is the upper half of an f16.
+        let half = bits_to_f64(F16, bits << 8);
+        assert!(half == e5m2 || half.is_nan() && e5m2.is_nan());
+    }
+}
+
+#[test]
+fn every_midpoint_of_the_8_bit_floats_rounds_to_even() {
+    for dtype in [F8E4M3, F8E5M2] {
+        let magnitudes: Vec<f64> =
+            (0..0x80).map(|bits| bits_to_f64(dtype, bits)).take_while(|value| value.is_finite()).collect();
+        for (low, pair) in magnitudes.windows(2).enumerate() {
+            let (low, middle) = (low as u64, (pair[0] + pair[1]) / 2.0);
+            assert_eq!(bits_from_f64(dtype, middle), low + (low & 1), "{middle:e}");
+            assert_eq!(bits_from_f64(dtype, -middle), 0x80 | (low + (low & 1)), "{middle:e}");
+            assert_eq!(bits_from_f64(dtype, middle.next_up()), low + 1, "{middle:e}");
+            assert_eq!(bits_from_f64(dtype, middle.next_down()), low, "{middle:e}");
+        }
+    }
+    // Beyond the largest: half a unit is a tie, with the even 448, or with infinity.
+    assert_eq!(bits_from_f64(F8E4M3, 464.0), 0x7e);
+    assert_eq!(bits_from_f64(F8E4M3, 464.0f64.next_up()), 0x7f);
+    assert_eq!(bits_from_f64(F8E4M3, f64::NEG_INFINITY), 0xff);
+    assert_eq!(bits_from_f64(F8E5M2, 61440.0f64.next_down()), 0x7b);
+    assert_eq!(bits_from_f64(F8E5M2, -61440.0), 0xfc);
+    assert!(fits(F8E4M3, 464) && !fits(F8E4M3, 465) && fits(F8E5M2, 61439) && !fits(F8E5M2, 61440));
 }
 
 #[test]
@@ -125,7 +177,7 @@ proptest! {
     fn f32_agrees_with_the_cast(bits: u64) {
         let value = f64::from_bits(bits);
         if !value.is_nan() {
-            prop_assert_eq!(round_f64(value, (8, 23)) as u32, (value as f32).to_bits());
+            prop_assert_eq!(round_f64(value, Format::F32) as u32, (value as f32).to_bits());
         }
     }
 
@@ -146,7 +198,7 @@ proptest! {
 
     #[test]
     fn text_reads_back(bits: u32) {
-        for dtype in [F16, BF16, F32] {
+        for dtype in [F16, BF16, F32, F8E4M3, F8E5M2] {
             let bits = truncated(dtype, u64::from(bits));
             if !is_nan(dtype, bits) {
                 prop_assert_eq!(bits_from_f64(dtype, format_bits(dtype, bits).parse().unwrap()), bits);

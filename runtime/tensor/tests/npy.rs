@@ -79,6 +79,24 @@ fn bf16_comes_as_u2_where_it_is_expected() {
     assert_eq!(npy::read(&file, Some(DType::F16)).unwrap().dtype(), DType::U16);
 }
 
+/// What a file with this type string and these bytes holds.
+fn bytes_as(descr: &str, expected: Option<DType>) -> Tensor {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,)}}");
+    npy::read(&file(&header, &[0x38, 0xfe]), expected).unwrap()
+}
+
+#[test]
+fn floats_of_8_bits_come_as_bytes() {
+    // NumPy writes its extensions' e4m3 as `V1` and their e5m2 as `f1`; plain bytes are taken where one is expected.
+    assert_eq!(bytes_as("|V1", None).to_f64s(), [1.0, -448.0]);
+    assert_eq!(bytes_as("<f1", None).to_f64s(), bytes_as("|V1", Some(DType::F8E5M2)).to_f64s());
+    assert_eq!(bytes_as("|u1", Some(DType::F8E4M3)).to_f64s(), [1.0, -448.0]);
+    assert_eq!(bytes_as("|u1", Some(DType::F8E5M2)).dtype(), DType::F8E5M2);
+    assert_eq!(bytes_as("|u1", Some(DType::F16)).dtype(), DType::U8);
+    let tensor = bytes_as("|V1", Some(DType::F8E5M2));
+    assert_eq!(npy::read(&npy::write(&tensor), Some(DType::F8E5M2)).unwrap(), tensor);
+}
+
 #[test]
 fn types_without_an_equivalent_name_a_remedy() {
     let refusal = |name| npy::read(&fixture(name), Some(DType::F32)).unwrap_err().to_string();
@@ -192,7 +210,7 @@ fn headers_beyond_64_kib_are_version_2() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(shape in prop::collection::vec(0usize..5, 0..5), dtype in 0..12usize, seed: u64) {
+    fn what_is_written_is_read(shape in prop::collection::vec(0usize..5, 0..5), dtype in 0..13usize, seed: u64) {
         let tensor = ptoc_tensor::random(DType::ALL[dtype], &shape, seed, "x").unwrap();
         let file = npy::write(&tensor);
         prop_assert_eq!((file.len() - tensor.bytes().len()) % 64, 0);

@@ -193,10 +193,18 @@ fn convert(from: DType, to: DType, x: Num, mode: Option<RoundMode>, saturate: Op
             wrap(to, if x.abs() >= 1e30 { 0 } else { x as i128 })
         }
         (Num::I(x), Some((lo, hi))) => wrap(to, if saturate == Some(true) { x.clamp(lo, hi) } else { x }),
+        // What is too large for an 8-bit float becomes the largest, if it is not said otherwise.
+        (Num::F(x), None) if to.is_f8() && saturate.unwrap_or(true) => match mode {
+            None | Some(RoundMode::Rint) => {
+                let most = if to == DType::F8E4M3 { 448.0 } else { 57344.0 };
+                Want::Near(x.clamp(-most, most), 0)
+            }
+            _ => Want::Any,
+        },
         (Num::F(x), None) => match mode {
             // f16 and bf16 are exact in f64, and so is f32: one rounding.
             None | Some(RoundMode::Rint) => Want::Near(x, 0),
-            _ if from == to || matches!((from, to), (DType::F16 | DType::BF16, DType::F32)) => Want::Near(x, 0),
+            _ if from == to || (to == DType::F32 && from.size() < 4) => Want::Near(x, 0),
             _ => Want::Any,
         },
         (Num::I(x), None) => match mode {

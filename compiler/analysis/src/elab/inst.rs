@@ -337,7 +337,8 @@ impl Elab<'_> {
             } else {
                 ptoc_isa::RoundMode::Rint
             });
-            attrs.saturate.get_or_insert(to_int && from_float);
+            let to_f8 = ops[0].dtype().is_some_and(DType::is_f8);
+            attrs.saturate.get_or_insert((to_int && from_float) || to_f8);
         }
         // Such units have adders of f16 and no wider ones.
         attrs.stepwise = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::HbmPim(_)))

@@ -26,7 +26,7 @@ pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
             BinOp::MaxU | BinOp::MinU => of_integer::<u64>(op)?,
             _ => of_integer::<i64>(op)?,
         },
-        MemTy::Bool => return None,
+        MemTy::Bool | MemTy::F8E4M3 | MemTy::F8E5M2 => return None,
     })
 }
 

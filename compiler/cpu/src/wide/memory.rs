@@ -150,7 +150,7 @@ impl Lower {
                 Value::Pair([load(self, VOp::LoadQ), self.load(VOp::LoadQ, second, high)])
             }
             MemTy::I8 => Value::One(load(self, VOp::SextB)),
-            MemTy::U8 => Value::One(load(self, VOp::ZextB)),
+            MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => Value::One(load(self, VOp::ZextB)),
             MemTy::I16 => Value::One(load(self, VOp::SextW)),
             MemTy::U16 => Value::One(load(self, VOp::ZextW)),
             MemTy::F16 => Value::One(load(self, VOp::CvtHF)),

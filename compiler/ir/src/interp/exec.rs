@@ -51,7 +51,7 @@ impl<'k> Machine<'k, '_> {
             }
             Op::Convert { dst, a, round, saturate } => {
                 let (from, to) = (self.ty(*a), self.ty(*dst));
-                let saturate = *saturate || scalar::float(from).is_some();
+                let saturate = scalar::saturates(from, to, *saturate);
                 let bits = scalar::convert(from, to, self.get(*a), *round, saturate);
                 self.set(*dst, bits);
             }

@@ -211,7 +211,7 @@ pub const PARTIALS: usize = 64;
 pub struct Reduce {
     /// `Add`, `Max` or `Min`; `MaxU` and `MinU` on I32 and I64 that hold unsigned numbers.
     pub op: BinOp,
-    /// Type of elements and results in memory: any but Bool.
+    /// Type of elements and results in memory: any but Bool and the 8-bit floats.
     pub ty: MemTy,
     /// Rows (i64 register), at least 0.
     pub rows: Reg,
@@ -231,7 +231,7 @@ impl Reduce {
     /// Is there a reduction of this type by this operation?
     pub fn exists(op: BinOp, ty: MemTy) -> bool {
         match op {
-            BinOp::Add | BinOp::Max | BinOp::Min => ty != MemTy::Bool,
+            BinOp::Add | BinOp::Max | BinOp::Min => ty != MemTy::Bool && !ty.is_f8(),
             BinOp::MaxU | BinOp::MinU => matches!(ty, MemTy::I32 | MemTy::I64),
             _ => false,
         }

@@ -55,7 +55,8 @@ impl fmt::Display for LTy {
 }
 
 /// Types in memory, and the register type that each loads to: bool -> bool (a byte, 0 or 1); i8, u8, i16, u16, i32 ->
-/// i32 (u32 is i32 with unsigned operations); i64 -> i64; f16, bf16, f32 -> f32.
+/// i32 (u32 is i32 with unsigned operations); i64 -> i64; f16, bf16, f32 -> f32. The 8-bit floats are what the lowering calls the
+/// elements of such tiles: it reads and writes them as u8 and computes their values; but for prints of tiles no statement has them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum MemTy {
@@ -69,10 +70,12 @@ pub enum MemTy {
     F16,
     BF16,
     F32,
+    F8E4M3,
+    F8E5M2,
 }
 
 impl MemTy {
-    /// Every one.
+    /// Every one that loads and stores have.
     pub const ALL: [MemTy; 10] = [
         MemTy::Bool,
         MemTy::I8,
@@ -99,13 +102,20 @@ impl MemTy {
             MemTy::F16 => "f16",
             MemTy::BF16 => "bf16",
             MemTy::F32 => "f32",
+            MemTy::F8E4M3 => "f8e4m3",
+            MemTy::F8E5M2 => "f8e5m2",
         }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<MemTy> {
+        MemTy::ALL.into_iter().chain([MemTy::F8E4M3, MemTy::F8E5M2]).find(|ty| ty.name() == name)
     }
 
     /// Bytes.
     pub fn size(self) -> u32 {
         match self {
-            MemTy::Bool | MemTy::I8 | MemTy::U8 => 1,
+            MemTy::Bool | MemTy::I8 | MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => 1,
             MemTy::I16 | MemTy::U16 | MemTy::F16 | MemTy::BF16 => 2,
             MemTy::I32 | MemTy::F32 => 4,
             MemTy::I64 => 8,
@@ -118,8 +128,13 @@ impl MemTy {
             MemTy::Bool => LTy::Bool,
             MemTy::I8 | MemTy::U8 | MemTy::I16 | MemTy::U16 | MemTy::I32 => LTy::I32,
             MemTy::I64 => LTy::I64,
-            MemTy::F16 | MemTy::BF16 | MemTy::F32 => LTy::F32,
+            MemTy::F16 | MemTy::BF16 | MemTy::F32 | MemTy::F8E4M3 | MemTy::F8E5M2 => LTy::F32,
         }
+    }
+
+    /// `f8e4m3` or `f8e5m2`.
+    pub fn is_f8(self) -> bool {
+        matches!(self, MemTy::F8E4M3 | MemTy::F8E5M2)
     }
 }
 

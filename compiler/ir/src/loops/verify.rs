@@ -242,10 +242,12 @@ impl Verifier<'_> {
             }
             Op::Load { dst, ty, addr } => {
                 self.addr(addr, "load");
+                self.in_statement(*ty, "load");
                 self.define(*dst, &[ty.reg()], "load");
             }
             Op::Store { ty, addr, value } => {
                 self.addr(addr, "store");
+                self.in_statement(*ty, "store");
                 self.read(*value, &[ty.reg()], "store");
             }
             Op::Join { op, ty, addr, value } => self.join(*op, *ty, addr, *value),
@@ -333,6 +335,12 @@ impl Verifier<'_> {
         }
         if let Some(gather) = addr.gather {
             self.read(gather, &[LTy::I64], "the gather of an address");
+        }
+    }
+
+    fn in_statement(&mut self, ty: MemTy, what: &str) {
+        if ty.is_f8() {
+            self.error(codes::LOOP_IR_TYPE, format_args!("{what} of {}: statements have its bits, u8", ty.name()));
         }
     }
 
@@ -455,6 +463,7 @@ impl Verifier<'_> {
             match part {
                 PrintPart::Text(_) => {}
                 PrintPart::Scalar { value, ty, .. } => {
+                    self.in_statement(*ty, "print");
                     self.read(*value, &[ty.reg()], "print");
                 }
                 PrintPart::Matrix { addr, rows, cols, .. } => {

@@ -11,13 +11,17 @@ struct Format {
     precision: u32,
     exponent_bits: u32,
     width: u32,
+    /// The largest exponent is that of infinities and NaNs; without, only its last pattern is one, a NaN.
+    infinities: bool,
 }
 
 fn format(d: DType) -> Format {
     match d {
-        DType::F16 => Format { precision: 11, exponent_bits: 5, width: 16 },
-        DType::BF16 => Format { precision: 8, exponent_bits: 8, width: 16 },
-        _ => Format { precision: 24, exponent_bits: 8, width: 32 },
+        DType::F16 => Format { precision: 11, exponent_bits: 5, width: 16, infinities: true },
+        DType::BF16 => Format { precision: 8, exponent_bits: 8, width: 16, infinities: true },
+        DType::F8E4M3 => Format { precision: 4, exponent_bits: 4, width: 8, infinities: false },
+        DType::F8E5M2 => Format { precision: 3, exponent_bits: 5, width: 8, infinities: true },
+        _ => Format { precision: 24, exponent_bits: 8, width: 32, infinities: true },
     }
 }
 
@@ -26,7 +30,9 @@ fn format(d: DType) -> Format {
 /// * Float to integer: rounded by `round`; then clamped to the range if `saturate`, else reduced modulo 2^width.
 ///   NaN gives 0; infinities clamp if `saturate`, else give 0.
 /// * Integer to integer: clamped if `saturate`, else wraps.
-/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says.
+/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says. Of the
+///   8-bit floats, f8e4m3 has a NaN in the place of infinities; if `saturate`, what is too large for one of them, infinities
+///   too, becomes the largest finite value. NaN stays NaN.
 /// * To `bool`: is it different from zero? From `bool`: 0 or 1.
 pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) -> u64 {
     if from == to {
@@ -40,11 +46,12 @@ pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) ->
         return u64::from(!zero);
     }
     match (super::float(from), super::float(to)) {
-        (Some(a), Some(b)) => float_to_float(to_f32(a, bits), b, round),
+        (Some(a), Some(b)) => float_to_float(to_f32(a, bits), b, round, saturate),
         (Some(a), None) => float_to_int(to_f32(a, bits), to, round, saturate),
         (None, Some(b)) => {
             let value = to_int(from, bits);
-            encode(&format(b), value < 0, value.unsigned_abs(), 0, round)
+            let limit = saturate && b.is_f8();
+            encode(&format(b), value < 0, value.unsigned_abs(), 0, round, limit)
         }
         (None, None) => {
             let value = to_int(from, bits);
@@ -61,16 +68,17 @@ fn clamp(value: i128, to: Ty) -> i128 {
     value.clamp(lo, hi)
 }
 
-fn float_to_float(x: f32, to: DType, round: RoundMode) -> u64 {
+fn float_to_float(x: f32, to: DType, round: RoundMode, saturate: bool) -> u64 {
     let f = format(to);
     if x.is_nan() {
         return super::from_f32(to, x);
     }
     if x.is_infinite() {
-        return infinity(&f) | sign_bit(&f, x < 0.0);
+        let held = if saturate && to.is_f8() { infinity(&f) - 1 } else { infinity(&f) };
+        return held | sign_bit(&f, x < 0.0);
     }
     let (mantissa, exponent) = decompose(x);
-    encode(&f, x.is_sign_negative(), u128::from(mantissa), exponent, round)
+    encode(&f, x.is_sign_negative(), u128::from(mantissa), exponent, round, saturate && to.is_f8())
 }
 
 /// |x| = mantissa * 2^exponent
@@ -122,16 +130,19 @@ fn shift_right(mantissa: u128, shift: u32, negative: bool, round: RoundMode) -> 
     whole + u128::from(up)
 }
 
+/// The pattern above that of the largest finite value: infinity, or the NaN of a format that has none.
 fn infinity(f: &Format) -> u64 {
-    ((1 << f.exponent_bits) - 1) << (f.precision - 1)
+    let last = (1 << (f.width - 1)) - 1;
+    if f.infinities { last >> (f.precision - 1) << (f.precision - 1) } else { last }
 }
 
 fn sign_bit(f: &Format, negative: bool) -> u64 {
     u64::from(negative) << (f.width - 1)
 }
 
-/// The bits of `(-1)^negative * mantissa * 2^exponent` in a format, rounded once.
-fn encode(f: &Format, negative: bool, mantissa: u128, exponent: i32, round: RoundMode) -> u64 {
+/// The bits of `(-1)^negative * mantissa * 2^exponent` in a format, rounded once; nothing beyond the largest finite value if
+/// `saturate`.
+fn encode(f: &Format, negative: bool, mantissa: u128, exponent: i32, round: RoundMode, saturate: bool) -> u64 {
     let sign = sign_bit(f, negative);
     if mantissa == 0 {
         return sign;
@@ -152,8 +163,11 @@ fn encode(f: &Format, negative: bool, mantissa: u128, exponent: i32, round: Roun
     // Biased exponent of a normal number; a kept value without the hidden bit is subnormal and has field 0.
     let normal = kept >> (f.precision - 1) != 0;
     let field = if normal { place - smallest + 1 } else { 0 };
-    if field >= (1 << f.exponent_bits) - 1 {
+    let fraction = kept as u64 & ((1 << (f.precision - 1)) - 1);
+    let magnitude = (field as u64) << (f.precision - 1) | fraction;
+    if magnitude >= infinity(f) {
         let to_infinity = match round {
+            _ if saturate => false,
             RoundMode::Rint | RoundMode::Round => true,
             RoundMode::Floor => negative,
             RoundMode::Ceil => !negative,
@@ -161,8 +175,7 @@ fn encode(f: &Format, negative: bool, mantissa: u128, exponent: i32, round: Roun
         };
         return sign | if to_infinity { infinity(f) } else { infinity(f) - 1 };
     }
-    let fraction = kept as u64 & ((1 << (f.precision - 1)) - 1);
-    sign | (field as u64) << (f.precision - 1) | fraction
+    sign | magnitude
 }
 
 /// Rounds an f64 to an integral value, for the oracle.

@@ -2,7 +2,7 @@
 //!
 //! Bits are those of [`crate::tile::Const`]: little-endian in the low bytes, zero above the type's width. Every
 //! function returns `None` where the operation does not exist on the type, and is total otherwise. The rules are
-//! design.md 3.1 *Numbers*: `f16` and `bf16` compute in f32 and round once (nearest even), integers wrap, x/0 is all
+//! design.md 3.1 *Numbers*: `f16`, `bf16` and the 8-bit floats compute in f32 and round once (nearest even), integers wrap, x/0 is all
 //! ones, `index` division floors, a shift by the width or more gives 0 or the sign.
 
 mod convert;
@@ -74,17 +74,25 @@ pub fn to_f32(d: DType, bits: u64) -> f32 {
     match d {
         DType::F16 => f16::from_bits(bits as u16).to_f32(),
         DType::BF16 => bf16::from_bits(bits as u16).to_f32(),
+        d if d.is_f8() => ptoc_tensor::scalar::bits_to_f64(d, bits) as f32,
         _ => f32::from_bits(bits as u32),
     }
 }
 
-/// The nearest value of the float type, ties to even.
+/// The nearest value of the float type, ties to even; what is too large is infinite, or NaN in f8e4m3, which has no infinity.
 pub fn from_f32(d: DType, value: f32) -> u64 {
     match d {
         DType::F16 => u64::from(f16::from_f32(value).to_bits()),
         DType::BF16 => u64::from(bf16::from_f32(value).to_bits()),
+        d if d.is_f8() => ptoc_tensor::scalar::bits_from_f64(d, f64::from(value)),
         _ => u64::from(value.to_bits()),
     }
+}
+
+/// Does a conversion of a scalar saturate, `asked` to or not? From a float, and to an 8-bit float, always: only TCVT can ask for
+/// less.
+pub fn saturates(from: Ty, to: Ty, asked: bool) -> bool {
+    asked || float(from).is_some() || float(to).is_some_and(DType::is_f8)
 }
 
 /// The value of any scalar in f64: exact for floats and integers of up to 53 bits.

@@ -202,3 +202,91 @@ fn bool_conversions() {
     assert_eq!(convert(Ty::BOOL, F32, 1, RoundMode::Rint, false), f(1.0));
     assert_eq!(convert(I32, Ty::BOOL, 256, RoundMode::Rint, false), 1);
 }
+
+#[test]
+fn from_floats_of_8_bits_to_all_floats_exactly() {
+    for from in [DType::F8E4M3, DType::F8E5M2] {
+        for bits in 0..=0xff {
+            let x = ptoc_tensor::scalar::bits_to_f64(from, bits);
+            for to in [DType::F16, DType::BF16, DType::F32] {
+                for &mode in RoundMode::ALL {
+                    let y = f64::from(to_f32(to, convert(Ty::D(from), Ty::D(to), bits, mode, false)));
+                    assert!(y == x || y.is_nan() && x.is_nan(), "{from} {bits:#x} to {to}: {y}");
+                    assert_eq!(y.is_sign_negative(), x.is_sign_negative(), "{from} {bits:#x} to {to}");
+                }
+            }
+        }
+    }
+}
+
+/// Every f16 and bf16, and each neighbourhood of an 8-bit float in f32, to the 8-bit floats, against a search among all their
+/// values: in every mode, saturating and not.
+#[test]
+fn to_floats_of_8_bits_in_every_mode() {
+    for to in [DType::F8E4M3, DType::F8E5M2] {
+        let values: Vec<f64> = (0..0x80).map(|b| ptoc_tensor::scalar::bits_to_f64(to, b)).collect();
+        let finite = values.iter().take_while(|v| v.is_finite()).count();
+        let near = values[..finite].windows(2).flat_map(|w| {
+            let middle = ((w[0] + w[1]) / 2.0) as f32;
+            [w[0] as f32, middle.next_down(), middle, middle.next_up(), (w[1] as f32).next_down()]
+        });
+        let most = values[finite - 1] as f32;
+        let beyond =
+            [most.next_up(), most * 1.0625, most * 1.125, most * 1.25, 1e30, f32::MAX, f32::MIN_POSITIVE, 1e-45];
+        let exact: Vec<u32> = near.chain(beyond).flat_map(|x| [x, -x]).map(f32::to_bits).collect();
+        let all = (0..=0xffff).map(|b| (DType::F16, b)).chain((0..=0xffff).map(|b| (DType::BF16, b)));
+        for (from, bits) in all.chain(exact.into_iter().map(|b| (DType::F32, u64::from(b)))) {
+            let x = f64::from(to_f32(from, bits));
+            for &mode in RoundMode::ALL {
+                for saturate in [false, true] {
+                    let got = convert(Ty::D(from), Ty::D(to), bits, mode, saturate);
+                    let want = searched(&values[..finite], x, mode, saturate);
+                    let (got, sign) = (ptoc_tensor::scalar::bits_to_f64(to, got), got >> 7 == 1);
+                    // The overflow of a format without infinities is its NaN.
+                    let same =
+                        got == want || got.is_nan() && (want.is_nan() || want.is_infinite() && to == DType::F8E4M3);
+                    assert!(same, "{x:e} ({from}) to {to}, {mode}, {saturate}: {got}, not {want}");
+                    assert!(x.is_nan() || sign == x.is_sign_negative(), "{x:e} to {to} lost its sign");
+                }
+            }
+        }
+    }
+}
+
+/// `x` rounded to the magnitudes, in f64.
+fn searched(magnitudes: &[f64], x: f64, mode: RoundMode, saturate: bool) -> f64 {
+    if x.is_nan() {
+        return x;
+    }
+    let (size, most) = (x.abs(), magnitudes[magnitudes.len() - 1]);
+    // One more value, as if the exponents went on.
+    let next = 2.0 * most - magnitudes[magnitudes.len() - 2];
+    let low = magnitudes.partition_point(|m| *m <= size) - 1;
+    let (a, b) = (magnitudes[low], magnitudes.get(low + 1).copied().unwrap_or(next));
+    let outward = match mode {
+        RoundMode::Floor => x < 0.0,
+        RoundMode::Ceil => x > 0.0,
+        RoundMode::Trunc => false,
+        RoundMode::Odd => low % 2 == 0,
+        RoundMode::Rint => size - a > b - size || (size - a == b - size && low % 2 == 1),
+        RoundMode::Round => size - a >= b - size,
+    };
+    let magnitude = match (size == a, outward) {
+        (true, _) | (false, false) => a,
+        (false, true) => b,
+    };
+    let to_infinity = match mode {
+        RoundMode::Rint | RoundMode::Round => true,
+        RoundMode::Floor => x < 0.0,
+        RoundMode::Ceil => x > 0.0,
+        RoundMode::Trunc | RoundMode::Odd => false,
+    };
+    let over = magnitude > most || size >= next;
+    let result = match (over, saturate) {
+        _ if size.is_infinite() && !saturate => f64::INFINITY,
+        (true, false) if to_infinity => f64::INFINITY,
+        (true, _) => most,
+        _ => magnitude,
+    };
+    result.copysign(x)
+}

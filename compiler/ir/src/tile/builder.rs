@@ -400,14 +400,14 @@ impl Builder {
         }
     }
 
-    /// Conversion to `to`. `saturate` matters between integers; a float always saturates to an integer.
+    /// Conversion to `to`. `saturate` matters between integers ([`scalar::saturates`]).
     pub fn convert(&mut self, a: Value, to: Ty, round: RoundMode, saturate: bool, span: Span) -> Value {
         let from = self.ty(a);
         if from == to {
             return a;
         }
         if let Some(c) = self.const_of(a) {
-            let bits = scalar::convert(from, to, c.bits, round, saturate || scalar::float(from).is_some());
+            let bits = scalar::convert(from, to, c.bits, round, scalar::saturates(from, to, saturate));
             return self.constant(Const { ty: to, bits });
         }
         self.pure(Key::Convert(to, a, round, saturate), to, span)

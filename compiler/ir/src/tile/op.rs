@@ -175,7 +175,7 @@ pub struct InstAttrs {
     pub cmp: Option<CmpOp>,
     /// TCVT.
     pub round: Option<RoundMode>,
-    /// TCVT to an integer: saturate (the default is true for float sources, false for integer ones).
+    /// TCVT to an integer or an 8-bit float: saturate (the default is true for float sources, false for integer ones).
     pub saturate: Option<bool>,
     /// Scalar forms: the scalar is the left operand.
     pub reversed: bool,

@@ -117,6 +117,8 @@ fn exact_integer_bits(d: DType) -> u32 {
     match d {
         F16 => 11,
         BF16 => 8,
+        F8E4M3 => 4,
+        F8E5M2 => 3,
         F32 => 24,
         d => magnitude_bits(d),
     }
@@ -127,6 +129,7 @@ pub(crate) fn keeps_all(a: DType, b: DType) -> bool {
     match (a, b) {
         (a, b) if a == b => true,
         (F16 | BF16, F32) => true,
+        (F8E4M3 | F8E5M2, F16 | BF16 | F32) => true,
         (a, b) if a.is_int() && b.is_float() => magnitude_bits(a) <= exact_integer_bits(b),
         (a, b) if a.is_int() && b.is_int() => covers(b, a),
         _ => false,

@@ -1,4 +1,5 @@
 use super::*;
+use ptoc_tensor::{DType, scalar};
 
 fn of(op: UnOp) -> &'static Program {
     program(op).expect("has a program")
@@ -255,5 +256,68 @@ fn special_powers() {
                 "{x:e} to the power {y:e}: {got:e}"
             );
         }
+    }
+}
+
+/// Distance of `got`, a value of a 16-bit float, from the real number `want`, in units in the last place of that type.
+fn narrow_ulps(dtype: DType, got: f64, want: f64) -> f64 {
+    if got.is_nan() || want.is_nan() {
+        return if got.is_nan() && want.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let (mantissa, least, top) = if dtype == DType::F16 { (10, -14, 16) } else { (7, -126, 128) };
+    // Infinity and what is beyond it are the value after the largest, as if the exponent went on.
+    let far = |x: f64| if x.abs() >= 2f64.powi(top) { 2f64.powi(top).copysign(x) } else { x };
+    let (got, want) = (far(got), far(want));
+    if got == want {
+        return 0.0;
+    }
+    let exponent = if want == 0.0 { least } else { (want.abs().log2().floor() as i32).clamp(least, top - 1) };
+    (got - want).abs() / 2f64.powi(exponent - mantissa)
+}
+
+/// An instruction on f16 or bf16 rounds the program's result once more: half a unit, and what the program is off.
+#[test]
+fn every_16_bit_float_stays_within_the_published_bound() {
+    for (dtype, apart) in [(DType::F16, 13), (DType::BF16, 16)] {
+        for (op, p) in programs() {
+            let bound = 0.5 + p.max_ulp / f64::from(1 << apart);
+            let (mut worst, mut count) = ((0.0, 0.0), 0);
+            for bits in 0..=0xffff {
+                let x = scalar::bits_to_f64(dtype, bits);
+                if x.abs() > f64::from(p.domain) {
+                    continue;
+                }
+                let result = scalar::bits_from_f64(dtype, f64::from(p.eval(x as f32)));
+                let error = narrow_ulps(dtype, scalar::bits_to_f64(dtype, result), reference(*op, x));
+                assert!(error <= bound, "{op}({x:e}) of {dtype}: {error} ulp, more than {bound}");
+                if error > worst.0 {
+                    worst = (error, x);
+                }
+                count += 1;
+            }
+            println!("{op} of {dtype}: {:.5} ulp at {:e}, of {count} values", worst.0, worst.1);
+            // The bound is tight: a rounding costs almost half a unit somewhere.
+            assert!(worst.0 > 0.49 && count > 30_000, "{op} of {dtype}: {worst:?} of {count}");
+        }
+    }
+}
+
+#[test]
+fn powers_of_16_bit_floats_stay_within_the_published_bound() {
+    for (dtype, apart) in [(DType::F16, 13), (DType::BF16, 16)] {
+        let bound = 0.5 + pow().max_ulp / f64::from(1 << apart);
+        let mut worst = (0.0, 0.0, 0.0);
+        for a in (0..=0xffff).step_by(149) {
+            for b in (0..=0xffff).step_by(151) {
+                let (x, y) = (scalar::bits_to_f64(dtype, a), scalar::bits_to_f64(dtype, b));
+                let result = scalar::bits_from_f64(dtype, f64::from(pow().eval2(x as f32, y as f32)));
+                let error = narrow_ulps(dtype, scalar::bits_to_f64(dtype, result), x.powf(y));
+                if error > worst.0 {
+                    worst = (error, x, y);
+                }
+            }
+        }
+        println!("pow of {dtype}: {:.5} ulp at {:e}, {:e}", worst.0, worst.1, worst.2);
+        assert!(worst.0 <= bound && worst.0 > 0.49, "{worst:?}, more than {bound}");
     }
 }

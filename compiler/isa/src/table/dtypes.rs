@@ -104,6 +104,10 @@ pub(super) const CVT_A5: &[(DType, DType)] = &[
     (U32, U16),
     (I64, F32),
     (I64, I32),
+    (F32, F8E4M3),
+    (F32, F8E5M2),
+    (F8E4M3, F32),
+    (F8E5M2, F32),
 ];
 
 /// TROWARGMAX and TROWARGMIN: index, source.

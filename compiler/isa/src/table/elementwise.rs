@@ -150,8 +150,8 @@ pub(super) const ROWS: &[Instr] = &[
             Mode {
                 words: &["saturate = true", "saturate = false"],
                 optional: true,
-                doc: "what does not fit becomes the nearest value that does, or not; from float to integer true if not \
-                      said, else false",
+                doc: "what does not fit becomes the nearest value that does, or not; from float to integer, and \
+                      to an 8-bit float, true if not said, else false",
             },
         ],
         dtypes: DTypeRule::Pairs { a2a3: CVT_A2A3, a5: CVT_A5 },

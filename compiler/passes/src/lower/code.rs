@@ -1,6 +1,7 @@
 //! Builds a function of loop IR: registers, a pool of constants, nested regions. Address arithmetic on known numbers
 //! is folded, so that constant offsets stay constants.
 
+use super::f8;
 use super::terms::{Terms, times};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
@@ -230,12 +231,21 @@ impl Code {
     // ---- memory and variables ------------------------------------------------------------------------------------
 
     pub(super) fn load(&mut self, ty: MemTy, addr: Addr) -> Reg {
+        if let Some(d) = f8::dtype(ty) {
+            let byte = self.load(MemTy::U8, addr);
+            return f8::value(self, d, byte);
+        }
         let dst = self.reg(ty.reg());
         self.emit(Op::Load { dst, ty, addr });
         dst
     }
 
     pub(super) fn store(&mut self, ty: MemTy, addr: Addr, value: Reg) {
+        if let Some(d) = f8::dtype(ty) {
+            let near = f8::nearest(self, d, value);
+            let byte = f8::bits(self, d, near);
+            return self.store(MemTy::U8, addr, byte);
+        }
         self.emit(Op::Store { ty, addr, value });
     }
 

@@ -48,8 +48,7 @@ impl Lower<'_> {
             Op::Convert { dst, a, round, saturate } => {
                 let (from, to) = (self.ty(*a), self.ty(*dst));
                 let a = self.value(*a);
-                // A float always saturates here; only TCVT can ask for less.
-                let saturate = *saturate || ops::kind(from) == ops::Kind::Float;
+                let saturate = ptoc_ir::scalar::saturates(from, to, *saturate);
                 let raw = convert::convert(&mut self.code, from, to, a, *round, saturate);
                 self.values[*dst] = Some(ops::settle(&mut self.code, to, raw));
             }
@@ -244,6 +243,7 @@ impl Lower<'_> {
                 self.code.cast(Cast::IToB, bit, LTy::Bool)
             }
             DType::F32 => self.code.cast(Cast::Bits, low, LTy::F32),
+            DType::F8E4M3 | DType::F8E5M2 => self.through_memory(MemTy::U8, memory::mem_ty(dtype), low),
             DType::F16 | DType::BF16 => self.through_memory(MemTy::U16, memory::mem_ty(dtype), low),
             _ => ops::wrap(&mut self.code, dtype, low),
         }
@@ -275,6 +275,7 @@ impl Lower<'_> {
                 let ty = self.ty(*value);
                 let mem = match ty {
                     Ty::Index => MemTy::I64,
+                    Ty::D(d) if d.is_f8() => MemTy::F32,
                     Ty::D(d) => memory::mem_ty(d),
                 };
                 let unsigned = ops::kind(ty) == ops::Kind::Unsigned;

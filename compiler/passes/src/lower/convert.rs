@@ -5,6 +5,7 @@
 //! and is exact for a float.
 
 use super::code::Code;
+use super::f8;
 use super::ops::{self, Kind, kind};
 use super::reg_ty;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, Reg, UnOp as U};
@@ -36,9 +37,9 @@ pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMod
             let bit = code.cast(Cast::BToI, a, LTy::I32);
             if reg_ty(to) == LTy::I64 { code.cast(Cast::Zext, bit, LTy::I64) } else { bit }
         }
-        (Kind::Float, Kind::Float) => float_to_float(code, to, a, round),
+        (Kind::Float, Kind::Float) => float_to_float(code, to, a, round, saturate),
         (Kind::Float, _) => float_to_int(code, to, a, round, saturate),
-        (_, Kind::Float) => int_to_float(code, from, to, a, round),
+        (_, Kind::Float) => int_to_float(code, from, to, a, round, saturate),
         _ => int_to_int(code, from, to, a, saturate),
     }
 }
@@ -46,7 +47,7 @@ pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMod
 // ---- to integers -------------------------------------------------------------------------------------------------
 
 /// Rounds an f32 to an integral value. Exact, as every f32 from 2^23 on is integral.
-fn to_integral(code: &mut Code, x: Reg, round: RoundMode) -> Reg {
+pub(super) fn to_integral(code: &mut Code, x: Reg, round: RoundMode) -> Reg {
     match round {
         RoundMode::Rint => code.un(U::Rint, x),
         RoundMode::Floor => code.un(U::Floor, x),
@@ -77,7 +78,7 @@ fn to_integral(code: &mut Code, x: Reg, round: RoundMode) -> Reg {
 }
 
 /// `magnitude` with the sign of `x`.
-fn copysign(code: &mut Code, magnitude: f32, x: Reg) -> Reg {
+pub(super) fn copysign(code: &mut Code, magnitude: f32, x: Reg) -> Reg {
     let bits = code.cast(Cast::Bits, x, LTy::I32);
     let sign = code.i32(i32::MIN);
     let sign = code.bin(L::And, bits, sign);
@@ -205,8 +206,11 @@ fn narrow(dtype: DType) -> Option<(i32, f32)> {
     }
 }
 
-fn float_to_float(code: &mut Code, to: Ty, x: Reg, round: RoundMode) -> Reg {
+fn float_to_float(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: bool) -> Reg {
     let Ty::D(dtype) = to else { return x };
+    if dtype.is_f8() {
+        return f8::round(code, dtype, x, round, saturate);
+    }
     let Some((ulp, largest)) = narrow(dtype) else { return x };
     let nearest = code.un(if dtype == DType::F16 { U::RoundF16 } else { U::RoundBf16 }, x);
     if round == RoundMode::Rint {
@@ -294,7 +298,7 @@ fn is_odd(code: &mut Code, dtype: DType, a: Reg, ulp: i32) -> Reg {
     code.select(subnormal, tiny, normal)
 }
 
-fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode) -> Reg {
+fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode, saturate: bool) -> Reg {
     // Up to 24 bits every integer is an f32, and so it is enough to round to the narrow type.
     let few_bits = matches!(from, Ty::D(d) if d.size() <= 2);
     let f32_is_last = to == Ty::D(DType::F32);
@@ -302,7 +306,7 @@ fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode) -> 
     let direct = if unsigned { Cast::UToF } else { Cast::IToF };
     if few_bits {
         let x = code.cast(direct, a, LTy::F32);
-        return float_to_float(code, to, x, round);
+        return float_to_float(code, to, x, round, saturate);
     }
     if f32_is_last && round == RoundMode::Rint {
         return code.cast(direct, a, LTy::F32);
@@ -313,7 +317,7 @@ fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode) -> 
     let first = choose(code, &bracket, if f32_is_last { round } else { RoundMode::Odd });
     let minus = code.un(U::Neg, first);
     let signed = code.select(bracket.negative, minus, first);
-    float_to_float(code, to, signed, round)
+    float_to_float(code, to, signed, round, saturate)
 }
 
 /// The f32 neighbours of |a|.

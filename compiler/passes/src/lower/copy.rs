@@ -107,7 +107,7 @@ fn keep_bits(sides: &mut [Side; 2]) {
         && a == b
     {
         let raw = match a {
-            MemTy::Bool => MemTy::U8,
+            MemTy::Bool | MemTy::F8E4M3 | MemTy::F8E5M2 => MemTy::U8,
             MemTy::F16 | MemTy::BF16 => MemTy::U16,
             MemTy::F32 => MemTy::I32,
             ty => ty,

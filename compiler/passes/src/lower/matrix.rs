@@ -74,6 +74,7 @@ impl Matrix {
     /// The same bytes as unsigned integers: for copies, which must keep every bit.
     pub(super) fn raw(self) -> Matrix {
         let ty = match self.ty {
+            MemTy::F8E4M3 | MemTy::F8E5M2 => MemTy::U8,
             MemTy::F16 | MemTy::BF16 => MemTy::U16,
             MemTy::F32 => MemTy::I32,
             ty => ty,

@@ -30,6 +30,8 @@ pub(super) fn mem_ty(dtype: DType) -> MemTy {
         DType::F16 => MemTy::F16,
         DType::BF16 => MemTy::BF16,
         DType::F32 => MemTy::F32,
+        DType::F8E4M3 => MemTy::F8E4M3,
+        DType::F8E5M2 => MemTy::F8E5M2,
     }
 }
 

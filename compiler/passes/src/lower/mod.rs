@@ -14,6 +14,7 @@ mod control;
 mod convert;
 mod copy;
 mod elementwise;
+mod f8;
 mod formula;
 mod gather;
 mod inst;

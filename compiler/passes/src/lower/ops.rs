@@ -39,6 +39,7 @@ pub(super) fn settle(code: &mut Code, ty: Ty, a: Reg) -> Reg {
     match ty {
         Ty::D(DType::F16) => code.un(U::RoundF16, a),
         Ty::D(DType::BF16) => code.un(U::RoundBf16, a),
+        Ty::D(d) if d.is_f8() => super::f8::nearest(code, d, a),
         Ty::D(d) => wrap(code, d, a),
         Ty::Index => a,
     }

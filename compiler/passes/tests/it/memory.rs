@@ -98,6 +98,8 @@ fn matrix_products() {
         (DType::F32, DType::F32),
         (DType::I8, DType::I32),
         (DType::F16, DType::F16),
+        (DType::F8E4M3, DType::F32),
+        (DType::F8E5M2, DType::F32),
     ];
     for (ab, acc) in triples {
         for (bias, stages) in [(false, 1), (true, 2)] {

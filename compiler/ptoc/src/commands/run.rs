@@ -7,7 +7,7 @@ use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Argument, Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, pim,
+    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, pim,
     read_arrays, verify, wrong_backend,
 };
 use crate::session::{Entry, Failed, Session, Unit};
@@ -265,7 +265,7 @@ impl Runner<'_, '_> {
         let mut failed = false;
         for (name, want) in &files.expected {
             let Some(a) = plan.arguments.iter().find(|a| a.name == *name) else { continue };
-            let same_dtype = want.dtype() == a.dtype || bits_of_bf16(a, want);
+            let same_dtype = want.dtype() == a.dtype || a.dtype.has_bits_of(want.dtype());
             if same_dtype && want.shape() == a.shape {
                 continue;
             }
@@ -283,8 +283,11 @@ impl Runner<'_, '_> {
         for ((name, want), (_, path)) in files.expected.iter().zip(&self.args.expect) {
             let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
             let a = &plan.arguments[at];
-            let cast =
-                bits_of_bf16(a, want).then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
+            let cast = a
+                .dtype
+                .has_bits_of(want.dtype())
+                .then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok())
+                .flatten();
             match compare(&tensors[at], cast.as_ref().unwrap_or(want), self.args.rtol, self.args.atol) {
                 Ok(stats) => held.push(Verified { name: name.clone(), with: path.display().to_string(), stats }),
                 Err(mismatch) => {
@@ -484,9 +487,4 @@ fn by_host(plan: &Plan, backend: Backend) -> String {
 /// To the microsecond.
 pub(crate) fn milliseconds(time: std::time::Duration) -> f64 {
     time.as_micros() as f64 / 1e3
-}
-
-/// Are these the bits of a bf16 tensor, as numpy users keep them?
-fn bits_of_bf16(a: &Argument, t: &Tensor) -> bool {
-    a.dtype == ptoc_tensor::DType::BF16 && t.dtype() == ptoc_tensor::DType::U16
 }

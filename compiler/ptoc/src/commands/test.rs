@@ -16,7 +16,7 @@ use ptoc_ir::tile::{SyncMode, adds_floats};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::Ident;
 use ptoc_syntax::directive::{Backend as BackendName, Binding, Check, Run, Settings};
-use ptoc_tensor::{DType, Tensor, compare};
+use ptoc_tensor::{Tensor, compare};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -275,8 +275,8 @@ fn run_line(
         for (name, want) in &expected {
             let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
             let a = &plan.arguments[at];
-            let bf16 = a.dtype == DType::BF16 && want.dtype() == DType::U16 && want.shape() == a.shape;
-            let cast = bf16.then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
+            let bits = a.dtype.has_bits_of(want.dtype()) && want.shape() == a.shape;
+            let cast = bits.then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok()).flatten();
             if let Err(mismatch) = compare(&after[at], cast.as_ref().unwrap_or(want), rtol, atol) {
                 return Err(what(&format!("`{name}` is not what was expected: {mismatch}")).into());
             }

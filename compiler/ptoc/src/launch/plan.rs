@@ -437,7 +437,7 @@ fn check_dtypes(
     for t in tensors {
         let Some(array) = array_of(arrays, &t.name) else { continue };
         let have = array.tensor.dtype();
-        if have == t.dtype || (t.dtype == DType::BF16 && have == DType::U16) {
+        if have == t.dtype || t.dtype.has_bits_of(have) {
             continue;
         }
         failed = true;
@@ -453,6 +453,7 @@ fn check_dtypes(
         .with_note(format!("the array is {}", describe(array)));
         d = match t.dtype {
             DType::BF16 => d.with_help("save the bits of bf16 as uint16, or as `V2`"),
+            want if want.is_f8() => d.with_help(format!("save the bits of {want} as uint8, or as `V1`")),
             want => d.with_help(format!(
                 "convert it: `np.save(\"{}\", x.astype(np.{}))`",
                 array.path.display(),
@@ -497,7 +498,7 @@ fn numpy_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool_",
         DType::I8 => "int8",
-        DType::U8 => "uint8",
+        DType::U8 | DType::F8E4M3 | DType::F8E5M2 => "uint8",
         DType::I16 => "int16",
         DType::U16 | DType::BF16 => "uint16",
         DType::I32 => "int32",

@@ -16,8 +16,8 @@ pub(super) fn dtype(text: &str) -> Option<&str> {
         "size_t" | "long" => "index",
         "char" | "int8_t" => "i8",
         "uint8_t" => "u8",
-        "f16" | "f32" | "f64" | "bf16" | "i4" | "i8" | "i16" | "i32" | "i64" | "u4" | "u8" | "u16" | "u32" | "u64"
-        | "index" | "bool" => text,
+        "f16" | "f32" | "f64" | "bf16" | "f8e4m3" | "f8e5m2" | "i4" | "i8" | "i16" | "i32" | "i64" | "u4" | "u8"
+        | "u16" | "u32" | "u64" | "index" | "bool" => text,
         _ => return None,
     })
 }

@@ -7,8 +7,9 @@ use crate::{DType, Tensor};
 
 /// Reads a `.npy` file of any version, byte order and memory order.
 ///
-/// bf16 comes from `V2`, and from `<u2` or `>u2` if `expected` is bf16; otherwise `expected` changes nothing, and it
-/// is for the caller to hold the tensor's dtype against it.
+/// bf16 comes from `V2`, and from `<u2` or `>u2` if `expected` is bf16; an 8-bit float, if one is expected, from `V1` or `u1`
+/// (`V1` is f8e4m3 if none is, `f1` always f8e5m2). Otherwise `expected` changes nothing, and it is for the caller to hold the
+/// tensor's dtype against it.
 pub fn read(file: &[u8], expected: Option<DType>) -> Result<Tensor, NpyError> {
     let header = parse(file)?;
     let (dtype, swap) = element_type(&header.descr, expected)?;
@@ -83,7 +84,11 @@ fn element_type(descr: &Descr<'_>, expected: Option<DType>) -> Result<(DType, bo
     };
     let kind = rest.chars().next().ok_or_else(unknown)?;
     let size = &rest[kind.len_utf8()..];
+    let eight = expected.filter(|d| d.is_f8());
     let dtype = match (kind, size) {
+        ('u' | 'V', "1") if eight.is_some() => eight.unwrap_or(DType::F8E4M3),
+        ('V', "1") => DType::F8E4M3,
+        ('f', "1") => DType::F8E5M2,
         ('b', "1") | ('?', "") => DType::Bool,
         ('i', "1") => DType::I8,
         ('i', "2") => DType::I16,

@@ -2,6 +2,7 @@
 
 use crate::loops::{BinOp, Cast, CmpOp, LTy, MemTy, UnOp};
 use half::{bf16, f16};
+use ptoc_tensor::DType;
 
 fn float(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
@@ -98,7 +99,7 @@ pub(in crate::loops) fn binary(op: BinOp, ty: LTy, a: u64, b: u64) -> u64 {
 pub(super) fn neutral(op: BinOp, ty: MemTy) -> u64 {
     let bits = 8 * ty.size();
     let (least, most) = match ty {
-        MemTy::F16 | MemTy::BF16 | MemTy::F32 => {
+        MemTy::F16 | MemTy::BF16 | MemTy::F32 | MemTy::F8E4M3 | MemTy::F8E5M2 => {
             (u64::from(f32::NEG_INFINITY.to_bits()), u64::from(f32::INFINITY.to_bits()))
         }
         MemTy::U8 | MemTy::U16 => (0, (1 << bits) - 1),
@@ -167,6 +168,8 @@ pub(super) fn widen(ty: MemTy, raw: u64) -> u64 {
         MemTy::F16 => bits(f16::from_bits(raw as u16).to_f32()),
         // The high half of an f32; a signalling NaN stays one.
         MemTy::BF16 => u64::from(raw as u16) << 16,
+        MemTy::F8E4M3 => bits(ptoc_tensor::scalar::bits_to_f64(DType::F8E4M3, raw) as f32),
+        MemTy::F8E5M2 => bits(ptoc_tensor::scalar::bits_to_f64(DType::F8E5M2, raw) as f32),
     }
 }
 
@@ -179,5 +182,7 @@ pub(super) fn narrow(ty: MemTy, value: u64) -> u64 {
         MemTy::I64 => value,
         MemTy::F16 => u64::from(f16::from_f32(float(value)).to_bits()),
         MemTy::BF16 => u64::from(bf16::from_f32(float(value)).to_bits()),
+        MemTy::F8E4M3 => ptoc_tensor::scalar::bits_from_f64(DType::F8E4M3, f64::from(float(value))),
+        MemTy::F8E5M2 => ptoc_tensor::scalar::bits_from_f64(DType::F8E5M2, f64::from(float(value))),
     }
 }

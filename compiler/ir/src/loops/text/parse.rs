@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn mem_ty(&mut self) -> Result<MemTy> {
-        match MemTy::ALL.into_iter().find(|ty| self.take(ty.name())) {
+        match MemTy::from_name(self.peek().text).filter(|ty| self.take(ty.name())) {
             Some(ty) => Ok(ty),
             None => self.wanted("a memory type"),
         }

@@ -372,7 +372,7 @@ impl Parser<'_> {
         let words = ["unsigned", "matrix"];
         token.kind == Kind::Text
             || token.kind == Kind::Word
-                && (words.contains(&token.text) || crate::loops::MemTy::ALL.iter().any(|ty| ty.name() == token.text))
+                && (words.contains(&token.text) || crate::loops::MemTy::from_name(token.text).is_some())
     }
 
     fn part(&mut self) -> Result<PrintPart> {

@@ -20,7 +20,9 @@ pub(crate) fn atomic_exists(op: AtomicOp, ty: Ty) -> bool {
 /// The type in which a matrix product of these operands accumulates, by operand and accumulator dtypes.
 pub(crate) fn matmul_exists(acc: DType, left: DType, right: DType) -> bool {
     use DType::{BF16, F16, F32, I8, I32};
-    left == right && matches!((acc, left), (I32, I8) | (F32, F16 | BF16 | F32) | (F16, F16))
+    // The 8-bit floats mix.
+    let alike = left == right || (left.is_f8() && right.is_f8());
+    alike && (matches!((acc, left), (I32, I8) | (F32, F16 | BF16 | F32) | (F16, F16)) || (acc == F32 && left.is_f8()))
 }
 
 impl Verifier<'_> {

@@ -249,6 +249,7 @@ impl Body<'_> {
 /// The type in which an element's bits are copied: narrow floats would not keep every NaN.
 fn as_bits(ty: MemTy) -> MemTy {
     match ty {
+        MemTy::F8E4M3 | MemTy::F8E5M2 => MemTy::U8,
         MemTy::F16 | MemTy::BF16 => MemTy::U16,
         ty => ty,
     }
