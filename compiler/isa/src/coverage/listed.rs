@@ -12,6 +12,8 @@ pub(super) struct Listed {
     pub(super) a5: Vec<Form>,
     /// Of the Kirins, where it is not a5's.
     pub(super) kirin: Option<Vec<Form>>,
+    /// What else is chosen, on a2a3 and on a5.
+    pub(super) more: [Vec<Form>; 2],
     /// How the language has it without an instruction of that name.
     pub(super) otherwise: Option<&'static str>,
 }
@@ -39,6 +41,18 @@ pub(super) fn list() -> List {
             list.out.push(rest.split_once(' ').expect("a reason"));
             continue;
         }
+        if let Some(rest) = line.strip_prefix("+ ") {
+            let mut fields = rest.split(" | ");
+            let name = fields.next().expect("a name");
+            let of = list.instructions.iter_mut().find(|l| l.name == name).expect("an instruction above");
+            let column = |text: &str| match text {
+                "-" => Vec::new(),
+                text => text.split("; ").map(str::to_owned).collect(),
+            };
+            let a2a3 = fields.next().expect("a column for a2a3");
+            of.more = [column(a2a3), column(fields.next().unwrap_or(a2a3))];
+            continue;
+        }
         let mut fields = line.split(" | ");
         let head = fields.next().expect("a head");
         let (section, name) = head.split_once(' ').expect("section and name");
@@ -57,6 +71,7 @@ pub(super) fn list() -> List {
                 a2a3: forms(a2a3, &sets),
                 a5: forms(a5, &sets),
                 kirin: more("kirin ").map(|f| forms(f, &sets)),
+                more: Default::default(),
                 otherwise: more("= "),
             },
         };

@@ -3,7 +3,7 @@
 mod listed;
 
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
-use crate::{DTypeRule, Instr, TABLE, Target, lookup, overloads, text};
+use crate::{DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
 use listed::{Form, List, Listed, list};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -61,6 +61,49 @@ fn there(target: &Target, row: &Instr) -> Vec<Form> {
     }
 }
 
+/// Is what an author may choose there on a target? `A>B`, a word, or what it is and the row that is it (`pto.txt`).
+fn chosen(target: &Target, id: InstrId, form: &str) -> bool {
+    if let Some((from, to)) = form.split_once('>') {
+        return place(from).zip(place(to)).is_some_and(|(from, to)| moves(target, id, from, to));
+    }
+    let mut rows = overloads(id).map(InstrId::get).filter(|row| !there(target, row).is_empty());
+    match form.split_once(": ") {
+        Some((_, name)) => rows.any(|row| row.name == name),
+        None => rows.any(|row| words(row).any(|w| w == form)),
+    }
+}
+
+/// What may be written behind the operands of a row.
+fn words(row: &Instr) -> impl Iterator<Item = &'static str> {
+    let choices = row.operands.iter().flat_map(|o| match o.kind {
+        OperandKind::Choice(words) => words,
+        _ => &[],
+    });
+    row.modes.iter().flat_map(|m| m.words.iter().copied()).chain(choices.map(|(word, _)| *word))
+}
+
+fn place(name: &str) -> Option<Place> {
+    match name {
+        "GM" => Some(Place::Gm),
+        name => Loc::ALL.into_iter().find(|l| l.name() == name).map(Place::Tile),
+    }
+}
+
+/// Does the instruction move from there to there on the target? One that is not itself a move of the target's file takes tiles where
+/// there is a move between their places.
+fn moves(target: &Target, id: InstrId, from: Place, to: Place) -> bool {
+    let row = id.get();
+    let rule = target.move_rule(from, to);
+    match (row.dtypes, from, to) {
+        (DTypeRule::Move, ..) => rule.is_some_and(|r| r.instr == id),
+        (_, Place::Tile(a), Place::Tile(b)) => {
+            let takes = row.operands[0].takes(b) && row.operands.iter().skip(1).any(|o| o.takes(a));
+            takes && (rule.is_some() || a == b)
+        }
+        _ => false,
+    }
+}
+
 fn text_joined(list: &[DType], separator: &str) -> String {
     list.iter().map(|d| d.name()).collect::<Vec<_>>().join(separator)
 }
@@ -69,6 +112,14 @@ fn text_joined(list: &[DType], separator: &str) -> String {
 struct Covered {
     listed: Listed,
     forms: Vec<(Form, Vec<Mark>)>,
+    /// What else is chosen.
+    more: Vec<(Form, Vec<Mark>)>,
+}
+
+impl Covered {
+    fn marks(&self) -> impl Iterator<Item = &Mark> {
+        self.forms.iter().chain(&self.more).flat_map(|(_, marks)| marks)
+    }
 }
 
 fn cover(listed: &Listed, targets: &[&Target]) -> Covered {
@@ -101,7 +152,20 @@ fn cover(listed: &Listed, targets: &[&Target]) -> Covered {
         }
     }
     forms.sort_by_key(|(f, _)| f.split([':', '>']).map(rank).collect::<Vec<_>>());
-    Covered { listed: listed.clone(), forms }
+    Covered { listed: listed.clone(), forms, more: more(listed, targets) }
+}
+
+fn more(listed: &Listed, targets: &[&Target]) -> Vec<(Form, Vec<Mark>)> {
+    let [a2a3, a5] = &listed.more;
+    let mut all: Vec<&Form> = a5.iter().chain(a2a3).collect();
+    let mut seen = Vec::new();
+    all.retain(|f| !seen.contains(f) && { seen.push(*f); true });
+    let mark = |target: &Target, form: &Form| {
+        let column = if target.name == "a2a3" { a2a3 } else { a5 };
+        let there = lookup(listed.name).is_some_and(|id| chosen(target, id, form));
+        Mark::of(column.contains(form), there)
+    };
+    all.into_iter().map(|f| (f.clone(), targets.iter().map(|t| mark(t, f)).collect())).collect()
 }
 
 /// The place of a dtype among the columns.
@@ -139,8 +203,8 @@ pub fn coverage_markdown() -> String {
     out.push_str("\n| group | works | missing | instructions with something missing |\n|---|---|---|---|\n");
     for (section, title) in SECTIONS {
         let group = || all.iter().filter(|c| c.listed.section == section);
-        let count = |mark| group().flat_map(|c| &c.forms).flat_map(|(_, m)| m).filter(|m| **m == mark).count();
-        let short = group().filter(|c| c.forms.iter().any(|(_, m)| m.contains(&Mark::Missing)));
+        let count = |mark| group().flat_map(Covered::marks).filter(|m| **m == mark).count();
+        let short = group().filter(|c| c.marks().any(|m| *m == Mark::Missing));
         let short: Vec<&str> = short.map(|c| c.listed.name).collect();
         let (works, missing) = (count(Mark::Works), count(Mark::Missing));
         put(&mut out, format_args!("| {section} {title} | {works} | {missing} | {} |\n", text::joined(short)));
@@ -151,6 +215,7 @@ pub fn coverage_markdown() -> String {
         by_dtype(&mut out, &group);
         conversions(&mut out, &group);
         by_tuple(&mut out, &group);
+        by_choice(&mut out, &group);
     }
     out.push_str("\n## Left out\n\n");
     for (name, why) in left_out {
@@ -242,6 +307,27 @@ fn by_tuple(out: &mut String, group: &[&Covered]) {
     }
 }
 
+/// What is chosen beside dtypes, what has equal signs together.
+fn by_choice(out: &mut String, group: &[&Covered]) {
+    let rows: Vec<&&Covered> = group.iter().filter(|c| !c.more.is_empty()).collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("\n| | what else is chosen |\n|---|---|\n");
+    for c in rows {
+        let mut signed: Vec<(String, Vec<&str>)> = Vec::new();
+        for (form, marks) in &c.more {
+            let (signs, what) = (signs(marks), form.split_once(": ").map_or(form.as_str(), |(what, _)| what));
+            match signed.iter_mut().find(|(s, _)| *s == signs) {
+                Some((_, list)) => list.push(what),
+                None => signed.push((signs, vec![what])),
+            }
+        }
+        let parts: Vec<String> = signed.iter().map(|(signs, list)| format!("`{signs}` {}", list.join("; "))).collect();
+        put(out, format_args!("| {} | {} |\n", name(c), parts.join("; ")));
+    }
+}
+
 const HEAD: &str = "# Coverage\n\n\
 Which of PTO's instructions ptoc has, on which dtypes, on which targets. Generated from PTO's list (`compiler/isa/src/coverage/pto.txt`),\n\
 the instruction table and the target files (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit. What works is run by tests: each form\n\
@@ -276,6 +362,30 @@ mod tests {
         }
     }
 
+    /// What the table offers is in the list, so that the list cannot fall behind it.
+    #[test]
+    fn every_choice_of_the_table_is_listed() {
+        let listed = list().instructions;
+        let mut missing = Vec::new();
+        for id in InstrId::all().filter(|id| id.get().sem != crate::Sem::Sample) {
+            let row = id.get();
+            let of = listed.iter().find(|l| l.name == row.written_name()).expect("listed");
+            let all: Vec<&str> = of.more.iter().flatten().map(String::as_str).collect();
+            let mut wanted: Vec<String> = words(row).map(str::to_owned).collect();
+            wanted.extend((!crate::is_first(id)).then(|| format!(": {}", row.name)));
+            let absent = |w: &String| !all.iter().any(|f| f == w || (w.starts_with(": ") && f.ends_with(w.as_str())));
+            missing.extend(wanted.into_iter().filter(absent).map(|w| format!("{} {w}", row.name)));
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
+        // What is said to be there in words names a row, or says that it is missing.
+        for (name, form) in listed.iter().flat_map(|l| l.more.iter().flatten().map(move |f| (l.name, f))) {
+            let row = form.split_once(": ").map(|(_, row)| row);
+            assert!(row.is_none_or(|r| r == "missing" || lookup(r).is_some()), "{name}: {form}");
+            let place = form.split_once('>').map(|(a, b)| (place(a), place(b)));
+            assert!(place.is_none_or(|(a, b)| a.is_some() && b.is_some()), "{name}: {form}");
+        }
+    }
+
     #[test]
     fn signs_say_what_they_mean() {
         let a5 = Target::builtin("a5").expect("built in");
@@ -293,5 +403,12 @@ mod tests {
         assert_eq!(marks("TROWARGMAX", "i32:f16"), "++");
         assert_eq!(marks("SETHF32MODE", "*"), "??");
         assert_eq!(marks("TSUBVIEW", "*"), "++");
+        let more = |name: &str, form: &str| {
+            entry(name).more.iter().find(|(f, _)| f == form).map_or(String::new(), |(_, m)| signs(m))
+        };
+        assert_eq!(more("TCMP", "LT"), "++");
+        assert_eq!(more("TMOV", "Acc>Vec"), ".+");
+        assert_eq!(more("TRANDOM", "Rounds7"), ".+");
+        assert_eq!(more("TQUANT", "INT8, with offsets: TQUANT_OFFSET"), ".+");
     }
 }
