@@ -300,7 +300,8 @@ fn pipes() -> String {
     for id in InstrId::all().filter(|id| id.get().sem != ptoc_isa::Sem::Sample) {
         let i = id.get();
         match i.pipe {
-            PipeRule::Store | PipeRule::Move => {}
+            PipeRule::Move => {}
+            PipeRule::Store if i.sem == ptoc_isa::Sem::Store => {}
             // Binding an address is the issuer's.
             _ => add(pipe_of(id, None, None), format!("`{}`", i.name)),
         }

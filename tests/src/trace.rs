@@ -316,7 +316,7 @@ impl Observer for Trace<'_> {
                         match operand {
                             Operand::Tile(t) => self.tile(state, t, true, access),
                             Operand::View(v) => {
-                                self.view(state, v, Access { atomic: inst.attrs.atomic_add, ..access });
+                                self.view(state, v, Access { atomic: inst.attrs.atomic.is_some(), ..access });
                             }
                             Operand::Scalar(_) => {}
                         }

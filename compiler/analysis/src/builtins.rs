@@ -411,7 +411,7 @@ pub fn word(name: &str) -> Option<Word> {
         "X" => Word::Skip,
         "ND" => Word::Order(Order::Nd),
         "DN" => Word::Order(Order::Dn),
-        "u4" | "i4" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit dtypes, and hifloat8 and scales of blocks,"),
+        "u4" | "i4" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit dtypes, hifloat8 and f8e8m0"),
         _ => Word::Choice(choice(name)?),
     })
 }
@@ -422,7 +422,7 @@ fn choice(name: &str) -> Option<&'static str> {
         ptoc_isa::OperandKind::Choice(words) => words,
         _ => &[],
     });
-    words.map(|(word, _)| *word).chain(["Max", "Min"]).find(|w| *w == name)
+    words.map(|(word, _)| *word).chain(["Max", "Min", "Skip"]).find(|w| *w == name)
 }
 
 /// Words for suggestions.

@@ -77,6 +77,8 @@ pub enum Sem {
     MatmulBias,
     /// d[i, j] = table[idx[i, j]] element of the view read as one flat row-major list; sources: view, index tile.
     Gather,
+    /// view[idx[i, j]] = a[i, j], in row-major order, or an update of what is there; sources: a, idx.
+    ScatterTo,
     /// d[idx[i, j], j] = a[i, j], row by row; the others stay; sources: a, idx, and d as it was.
     Scatter,
     /// Samples of a map between its pixels, weighted and summed (geopim): d is 1 x c; sources are views: the map (h, w, c),
@@ -219,6 +221,8 @@ pub enum ShapeRule {
     Matmul,
     /// d and idx have one valid shape; the view is free.
     Gather,
+    /// a and idx have one valid shape; the view is free.
+    Scattered,
     /// d is 1 x c; the views have 3, 1, 1 and 2 modes.
     Sample,
 }
@@ -261,7 +265,7 @@ pub enum DTypeRule {
         /// A5 and, less those with bf16, the Kirins.
         a5: &'static [&'static [DType]],
     },
-    /// Data of any dtype; index tile i32 or u32.
+    /// A view and a tile of one dtype, any; index tile i32 or u32.
     Gather,
     /// d is f32, the views are f16.
     Sample,

@@ -164,7 +164,7 @@ named_enum! {
         Clamp = "clamp",
         /// Modulo the extent.
         Wrap = "wrap",
-        /// Reads as zero.
+        /// There is no element: reads as zero, and is not written.
         Zero = "zero",
     }
 }

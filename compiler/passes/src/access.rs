@@ -54,7 +54,7 @@ pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
                     Operand::Scalar(_) => {}
                 }
             }
-            if inst.attrs.atomic_add {
+            if inst.attrs.atomic.is_some() {
                 // An atomic store reads what it adds to.
                 let reads: Vec<_> = out.iter().filter(|(a, _)| *a == Access::Write).map(|(_, p)| *p).collect();
                 out.extend(reads.into_iter().map(|p| (Access::Read, p)));

@@ -19,7 +19,8 @@ fn moves(region: &Region) -> bool {
     region.iter().all(|s| match &s.op {
         Op::Inst(inst) => {
             let sem = inst.instr.get().sem;
-            !inst.attrs.atomic_add && matches!(sem, Sem::Assign | Sem::Load | Sem::Store | Sem::Move | Sem::Transpose)
+            inst.attrs.atomic.is_none()
+                && matches!(sem, Sem::Assign | Sem::Load | Sem::Store | Sem::Move | Sem::Transpose)
         }
         Op::Load { .. }
         | Op::Store { .. }

@@ -269,6 +269,7 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         Sem::Store => moves(target, id, |rule| rule.to == Place::Gm),
         Sem::Move => moves(target, id, |rule| rule.from != Place::Gm && rule.to != Place::Gm),
         Sem::Gather => gathers(target, &label),
+        Sem::ScatterTo => scatters(target, &label),
         // `placed` runs those on what numpy makes of them.
         Sem::Sample | Sem::Cells(_) | Sem::Named(_) | Sem::Scatter => Vec::new(),
         Sem::Map(_) => {
@@ -550,6 +551,33 @@ fn gathers(target: &Target, label: &dyn Fn(&str) -> String) -> Vec<Case> {
                 w.output(dtype, Form::Full, &d);
             }
             all.push(w.case(label(&format!("{dtype} by {index}")), GRID, Some(Model::Gather)));
+        }
+    }
+    all
+}
+
+/// Over zeros, or added to them: within a block, so that no two blocks meet.
+fn scatters(target: &Target, label: &dyn Fn(&str) -> String) -> Vec<Case> {
+    let mut all = Vec::new();
+    for &dtype in &target.dtypes {
+        for index in [DType::I32, DType::U32] {
+            let mut w = Writer::default();
+            let (value, anywhere) = (w.input(dtype, Form::Full), w.input(index, Form::Full));
+            let mut modes = vec!["oob = Skip", "oob = Clamp", "Wrap"];
+            // A sum of floats of any size depends on its order.
+            if dtype.is_int() {
+                modes.push("Wrap, atomic = true");
+                if target.name != "a2a3" {
+                    modes.extend(["Clamp, atomic = Max", "Skip, atomic = Min"]);
+                }
+            }
+            for mode in modes {
+                let table = w.arg(dtype, Form::Full.shape(), Filling::Zero, true);
+                let zeros = w.filled(dtype, Form::Full, Filling::Zero);
+                w.line(format!("TSTORE({table}.tile(i, j), {zeros});"));
+                w.line(format!("MSCATTER({table}.tile(i, j), {value}, {anywhere}, {mode});"));
+            }
+            all.push(w.case(label(&format!("{dtype} by {index}")), GRID, None));
         }
     }
     all

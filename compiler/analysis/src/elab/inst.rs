@@ -11,8 +11,8 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{CheckData, Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    BinOp, CmpOp, Family, InstrId, Loc, OperandKind, Order, Place, Reduce, Role, Scratch, Sem, ShapeRule, TileType,
-    UnitKind,
+    AtomicOp, BinOp, CmpOp, Family, InstrId, Loc, Oob, OperandKind, Order, Place, Reduce, Role, Scratch, Sem,
+    ShapeRule, TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
 use ptoc_tensor::DType;
@@ -70,7 +70,7 @@ impl Elab<'_> {
         for a in args {
             // What is wrong with one argument does not hide what is wrong with the next.
             match (&a.name, self.expr(&a.value).unwrap_or(Val::Poison)) {
-                (n, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_))))
+                (n, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_) | Word::Choice("Skip"))))
                     if n.as_ref().is_none_or(|n| n.name == mode_name(w)) && !pads(instr) =>
                 {
                     words.push((w, a.value.span));
@@ -188,7 +188,8 @@ impl Elab<'_> {
                 } else {
                     self.readable(&view, e.span)?
                 }
-                let view = if instr.sem == Sem::Gather { (*view).clone() } else { self.matrix(&view, e.span)? };
+                let whole = matches!(instr.sem, Sem::Gather | Sem::ScatterTo);
+                let view = if whole { (*view).clone() } else { self.matrix(&view, e.span)? };
                 Ok(Opnd::View(view, e.span))
             }
             (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
@@ -263,15 +264,20 @@ impl Elab<'_> {
     fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> R<()> {
         match (name.name.as_str(), v) {
             (_, Val::Poison) => return Err(Reported),
-            ("saturate" | "sat", Val::Bool(b)) => attrs.saturate = Some(*b),
-            ("atomic", Val::Bool(b)) => attrs.atomic_add = *b,
+            ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
+            ("atomic", Val::Bool(b)) if matches!(id.get().sem, Sem::Store | Sem::ScatterTo) => {
+                attrs.atomic = b.then_some(AtomicOp::Add);
+            }
+            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if id.get().sem == Sem::ScatterTo => {
+                attrs.atomic = Some(if *w == "Max" { AtomicOp::Max } else { AtomicOp::Min });
+            }
             _ => {
                 let message = format!("`{}` has no mode `{}` with this value", id.get().name, name.name);
                 let d = Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message)
                     .with_label("no such mode")
                     .with_note(
                         "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of TCVT, \
-                         `oob = Clamp` of MGATHER, `atomic = true` of TSTORE",
+                         `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER",
                     );
                 return self.report(d);
             }
@@ -284,11 +290,15 @@ impl Elab<'_> {
             (sem, Word::Cmp(c)) if sem.compares() => attrs.cmp = Some(c),
             (sem, Word::Round(r)) if sem.converts() => attrs.round = Some(r),
             (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
+            (Sem::ScatterTo, Word::Oob(o)) if o != Oob::Zero => attrs.oob = Some(o),
+            // What is not there is not written.
+            (Sem::ScatterTo, Word::Choice("Skip")) => attrs.oob = Some(Oob::Zero),
             // `Round`-like words double as nothing else; what is left is misplaced.
             _ => {
                 let (what, of) = match w {
                     Word::Cmp(_) => ("a comparison", "TCMP"),
                     Word::Round(_) => ("a rounding", "TCVT"),
+                    Word::Choice(_) => ("what happens out of bounds", "MSCATTER"),
                     _ => ("what happens out of bounds", "MGATHER"),
                 };
                 let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("`{}` has no such mode", id.get().name))
@@ -344,9 +354,10 @@ impl Elab<'_> {
         attrs.stepwise = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::HbmPim(_)))
             && matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
             && ops[1].dtype() == Some(DType::F16);
-        if instr.sem == Sem::Gather {
-            attrs.oob.get_or_insert(ptoc_isa::Oob::Undefined);
+        if matches!(instr.sem, Sem::Gather | Sem::ScatterTo) {
+            attrs.oob.get_or_insert(Oob::Undefined);
         }
+        self.updates(id, &ops, &attrs, span)?;
         let shapes = self.shapes(id, &ops, span)?;
         self.limits(id, &ops, span)?;
         if self.is_nest(id, &ops) {
@@ -470,7 +481,7 @@ impl Elab<'_> {
                 }
             }
             [Opnd::View(v, _), Opnd::Tile(t, _)] => {
-                if attrs.atomic_add {
+                if attrs.atomic.is_some() {
                     return self.not_yet(span, &format!("atomic `{}` of such a window", id.get().name));
                 }
                 let part = self.tile_part(t, shapes[1].ok_or(Reported)?);
@@ -619,6 +630,32 @@ impl Elab<'_> {
         }
     }
 
+    /// What an instruction does to elements of a tensor instead of overwriting them.
+    fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+        let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
+        let name = id.get().name;
+        if op != AtomicOp::Add && self.target.family == Family::A2A3 {
+            let message =
+                format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
+            let there = self.target.others().filter(|t| t.family == Family::A5).map(|t| t.name.as_str());
+            let there = there.collect::<Vec<_>>().join(", ");
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
+                .with_label("not a mode of this target")
+                .with_note(format!("it is there on {there}"));
+            return self.report(d);
+        }
+        let sums = dtype == DType::F32 && op == AtomicOp::Add;
+        // What units in memory do is their backend's to say.
+        if dtype.is_int() || sums || self.target.is_pim() {
+            return Ok(());
+        }
+        let message = format!("no atomic `{op}` on `{dtype}`");
+        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, ops[0].span(), message)
+            .with_label(format!("`{dtype}`"))
+            .with_note("elements are updated as integers, or added as f32");
+        self.report(d)
+    }
+
     /// The valid shape of each operand; the destination's is set.
     fn shapes(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<Option<Shape>>> {
         let instr = id.get();
@@ -628,7 +665,9 @@ impl Elab<'_> {
             let written = instr.operands[k].role == Role::Dst && matches!(op, Opnd::Tile(..));
             shapes.push(match op {
                 Opnd::Tile(t, at) if !written => Some(self.valid_of(t, *at)?),
-                Opnd::View(v, _) if instr.sem != Sem::Gather => Some((v.modes[0].extent, v.modes[1].extent)),
+                Opnd::View(v, _) if !matches!(instr.sem, Sem::Gather | Sem::ScatterTo) => {
+                    Some((v.modes[0].extent, v.modes[1].extent))
+                }
                 _ => None,
             });
         }
@@ -736,6 +775,12 @@ impl Elab<'_> {
             // `Elab::sample` has its own way.
             ShapeRule::Sample => return Err(Reported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
+            ShapeRule::Scattered => {
+                let (a, idx) = (source(1, &shapes)?, source(2, &shapes)?);
+                self.same_shape(a, idx, span, Some((at(1), at(2))))?;
+                shapes[2] = Some(a);
+                None
+            }
         };
         if let Some(d) = dst {
             // Operands carry the very same values where the rule says equal, also where a check made them so.

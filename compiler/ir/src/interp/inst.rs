@@ -4,10 +4,10 @@ use super::exec::Window;
 use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
 use super::trap::Trap;
-use crate::tile::{Inst, Operand, TileRef, Ty, Update, Value, ViewRef};
+use crate::tile::{Inst, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{Expr, Oob, Read, Role, RoundMode, Sem};
+use ptoc_isa::{AtomicOp, Expr, Oob, Read, Role, RoundMode, Sem};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
@@ -51,9 +51,12 @@ impl<'k> Machine<'k, '_> {
         let ops = &inst.operands[..];
         match (row.sem, ops) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(d, v),
-            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a, inst.attrs.atomic_add),
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a, inst.attrs.atomic),
             (Sem::Gather, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx)]) => {
                 self.gather(d, v, idx, inst.attrs.oob.unwrap_or(Oob::Undefined))
+            }
+            (Sem::ScatterTo, [Operand::View(v), Operand::Tile(a), Operand::Tile(idx)]) => {
+                self.scatter_to(v, a, idx, inst.attrs.oob.unwrap_or(Oob::Undefined), inst.attrs.atomic)
             }
             (
                 Sem::Sample,
@@ -295,7 +298,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, add: bool) -> Step {
+    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, atomic: Option<AtomicOp>) -> Step {
         let w = self.window(a)?;
         let view = self.matching(v, &w)?;
         let dtype = self.tensors[v.tensor].dtype;
@@ -304,11 +307,52 @@ impl<'k> Machine<'k, '_> {
         for i in 0..w.rows {
             for j in 0..w.cols {
                 let element = view.element(&[i as i64, j as i64]);
-                if add {
-                    self.atomic(Update::STORE, v.tensor, element, None, source.at(i, j))?;
-                } else {
-                    self.tensor_write(v.tensor, element, source.at(i, j))?;
-                }
+                self.put_element(v.tensor, element, source.at(i, j), atomic)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an element, or updates it.
+    fn put_element(&mut self, tensor: TensorId, element: i64, bits: u64, atomic: Option<AtomicOp>) -> Step {
+        match atomic {
+            Some(op) => self.atomic(Update::unseen(op), tensor, element, None, bits).map(|_| ()),
+            None => self.tensor_write(tensor, element, bits),
+        }
+    }
+
+    fn scatter_to(
+        &mut self,
+        v: &'k ViewRef,
+        a: &'k TileRef,
+        idx: &'k TileRef,
+        oob: Oob,
+        atomic: Option<AtomicOp>,
+    ) -> Step {
+        let (source, index) = (self.take(a)?, self.take(idx)?);
+        let view = self.view(v);
+        if (index.rows, index.cols) != (source.rows, source.cols) {
+            return self.malformed("MSCATTER");
+        }
+        // A table beyond i64 has elements outside every tensor anyway.
+        let len = view.len().unwrap_or(i64::MAX);
+        self.spend((index.rows * index.cols) as u64)?;
+        for i in 0..index.rows {
+            for j in 0..index.cols {
+                let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
+                let n = match oob {
+                    _ if (0..len).contains(&n) => n,
+                    Oob::Clamp if len > 0 => n.clamp(0, len - 1),
+                    Oob::Wrap if len > 0 => n.rem_euclid(len),
+                    Oob::Zero => continue,
+                    _ => {
+                        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
+                        let message =
+                            format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
+                        return self.trap(codes::GATHER_INDEX, message);
+                    }
+                };
+                self.put_element(v.tensor, view.nth(n), source.at(i, j), atomic)?;
             }
         }
         Ok(())

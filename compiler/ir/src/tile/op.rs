@@ -179,12 +179,12 @@ pub struct InstAttrs {
     pub saturate: Option<bool>,
     /// Scalar forms: the scalar is the left operand.
     pub reversed: bool,
-    /// MGATHER; the border of TSAMPLE (Clamp or Zero).
+    /// MGATHER, MSCATTER; the border of TSAMPLE (Clamp or Zero).
     pub oob: Option<Oob>,
     /// TSAMPLE: is attention multiplied into the weights of the four pixels?
     pub fold: Option<bool>,
-    /// TSTORE adds instead of overwriting.
-    pub atomic_add: bool,
+    /// TSTORE and MSCATTER do this to what is there, element by element, instead of overwriting it: `Add`, `Max` or `Min`.
+    pub atomic: Option<AtomicOp>,
     /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM has
     /// [`SUM_LANES`] partial sums then.
     pub stepwise: bool,

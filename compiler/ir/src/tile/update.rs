@@ -14,8 +14,10 @@ pub struct Update {
 }
 
 impl Update {
-    /// The addition of TSTORE's `atomic = true`, which gives no old value.
-    pub const STORE: Update = Update { op: AtomicOp::Add, seen: false };
+    /// The update of an instruction, which gives no old value.
+    pub fn unseen(op: AtomicOp) -> Update {
+        Update { op, seen: false }
+    }
 
     /// May two of them come in any order, so that the result is the same? An old value that is used tells which came first.
     /// A sum of floats counts as the same: its rounding is all that differs (`spec/numerics.md`).
@@ -57,7 +59,7 @@ pub fn adds_floats(kernel: &Kernel) -> bool {
         region.iter().any(|stmt| {
             let own = match &stmt.op {
                 Op::Atomic { tensor, .. } => float(*tensor),
-                Op::Inst(inst) if inst.attrs.atomic_add => {
+                Op::Inst(inst) if inst.attrs.atomic == Some(AtomicOp::Add) => {
                     inst.operands.iter().any(|o| matches!(o, Operand::View(v) if float(v.tensor)))
                 }
                 _ => false,

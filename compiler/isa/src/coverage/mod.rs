@@ -159,7 +159,12 @@ fn more(listed: &Listed, targets: &[&Target]) -> Vec<(Form, Vec<Mark>)> {
     let [a2a3, a5] = &listed.more;
     let mut all: Vec<&Form> = a5.iter().chain(a2a3).collect();
     let mut seen = Vec::new();
-    all.retain(|f| !seen.contains(f) && { seen.push(*f); true });
+    all.retain(|f| {
+        !seen.contains(f) && {
+            seen.push(*f);
+            true
+        }
+    });
     let mark = |target: &Target, form: &Form| {
         let column = if target.name == "a2a3" { a2a3 } else { a5 };
         let there = lookup(listed.name).is_some_and(|id| chosen(target, id, form));
@@ -409,6 +414,7 @@ mod tests {
         assert_eq!(more("TCMP", "LT"), "++");
         assert_eq!(more("TMOV", "Acc>Vec"), ".+");
         assert_eq!(more("TRANDOM", "Rounds7"), ".+");
-        assert_eq!(more("TQUANT", "INT8, with offsets: TQUANT_OFFSET"), ".+");
+        assert_eq!(more("TROWARGMAX", "with the values: TROWARGMAX_VALUES"), "++");
+        assert_eq!(more("MSCATTER", "atomic = Max"), ".+");
     }
 }

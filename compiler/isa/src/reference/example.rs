@@ -23,6 +23,9 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         Sem::Gather => {
             "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
         }
+        Sem::ScatterTo => {
+            "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|MSCATTER(result[i.index, _].tile(j), a, idx);"
+        }
         Sem::Scatter => {
             "a: in f32[M, N], result: out f32[M, N]|let dst = tile Vec<f32, i, j>;|TEXPANDS(dst, 0.0);|let a = Vec(a.tile(i, j));|let rows = tile Vec<i32, i, j>;|TEXPANDS(rows, 0);|TSCATTER(dst, a, rows);|TSTORE(result.tile(i, j), dst);"
         }

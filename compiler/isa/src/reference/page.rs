@@ -153,6 +153,7 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         ShapeRule::EvenColumns => "one valid shape for all, with an even number of columns",
         ShapeRule::Halves => "`src` is r x c with an even c, the others r x c/2",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
+        ShapeRule::Scattered => "`a` and `idx` have one valid shape",
         ShapeRule::Gather => "`dst` and `idx` have one valid shape",
         ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
     }

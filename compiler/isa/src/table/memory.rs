@@ -91,4 +91,30 @@ pub(super) const ROWS: &[Instr] = &[
         meaning: "dst[i, j] = table[idx[i, j]]",
         ..BASE
     },
+    Instr {
+        name: "MSCATTER",
+        sem: Sem::ScatterTo,
+        modes: &[
+            Mode {
+                words: &["Undefined", "Skip", "Clamp", "Wrap"],
+                optional: true,
+                doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest element, to the one at \
+                      the index modulo the size",
+            },
+            Mode {
+                words: &["atomic = true", "atomic = Max", "atomic = Min"],
+                optional: true,
+                doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not \
+                      said. a2a3 only adds",
+            },
+        ],
+        operands: &[view("table", Role::Dst), src("a", VEC), src("idx", VEC)],
+        shape: ShapeRule::Scattered,
+        dtypes: DTypeRule::Gather,
+        pipe: PipeRule::Store,
+        doc: "Stores elements to a tensor by index, rows first; of those that meet, the last one stays. An index outside is an \
+              error unless a mode is named.",
+        meaning: "table[idx[i, j]] = a[i, j]",
+        ..BASE
+    },
 ];

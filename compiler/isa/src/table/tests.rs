@@ -56,6 +56,7 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         Sem::Matmul => (3, ShapeRule::Matmul),
         Sem::MatmulAcc | Sem::MatmulBias => (4, ShapeRule::Matmul),
         Sem::Gather => (3, ShapeRule::Gather),
+        Sem::ScatterTo => (3, ShapeRule::Scattered),
         Sem::Sample => (5, ShapeRule::Sample),
         // `cells_agree_with_their_operands` looks at these.
         Sem::Cells(_) => (row.operands.len(), row.shape),
@@ -121,7 +122,7 @@ fn operands_agree_with_meaning() {
         }
         assert_eq!(
             has(OperandKind::View),
-            matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather | Sem::Sample),
+            matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather | Sem::ScatterTo | Sem::Sample),
             "{}",
             row.name
         );
@@ -162,6 +163,7 @@ fn every_meaning_is_an_instruction_once() {
         Sem::MatmulAcc,
         Sem::MatmulBias,
         Sem::Gather,
+        Sem::ScatterTo,
         Sem::Scatter,
         Sem::Sample,
     ];

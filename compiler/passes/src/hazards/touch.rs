@@ -108,8 +108,10 @@ fn instruction<'k>(inst: &'k Inst, push: &mut dyn FnMut(Kind, What<'k>)) {
         match operand {
             Operand::Tile(t) => push(kind, What::Tile(t)),
             Operand::View(v) => {
-                let kind =
-                    if inst.attrs.atomic_add && kind == Kind::Write { Kind::Atomic(Update::STORE) } else { kind };
+                let kind = match (inst.attrs.atomic, kind) {
+                    (Some(op), Kind::Write) => Kind::Atomic(Update::unseen(op)),
+                    _ => kind,
+                };
                 push(kind, What::View(v.tensor, v, cap.filter(|_| by_rows)));
             }
             Operand::Scalar(_) => {}

@@ -110,15 +110,15 @@ impl Lower<'_> {
         }
     }
 
-    /// A TSTORE that adds.
-    pub(super) fn add_to(&mut self, view: &ViewRef, a: &TileRef) {
+    /// A TSTORE that updates what is there.
+    pub(super) fn update(&mut self, op: AtomicOp, view: &ViewRef, a: &TileRef) {
         let shape = self.view_shape(view);
         let (v, a) = (self.view(view), self.tile(a));
-        self.atomic_store(shape, &v, &a);
+        self.atomic_store(op, shape, &v, &a);
     }
 
-    /// Elements in row-major order, each one an atomic addition.
-    fn atomic_store(&mut self, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix) {
+    /// Elements in row-major order, each one an atomic update.
+    fn atomic_store(&mut self, op: AtomicOp, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix) {
         let (from, to) = (Ty::D(a.dtype), Ty::D(v.dtype));
         self.code.for_count(rows, |code, i| {
             let (v, a) = (v.at_row(code, i), a.at_row(code, i));
@@ -130,7 +130,7 @@ impl Lower<'_> {
                 let dst = code.reg(v.ty.reg());
                 code.emit(Op::Atomic(Box::new(Atomic {
                     dst,
-                    op: AtomicOp::Add,
+                    op,
                     unsigned: ops::kind(to) == ops::Kind::Unsigned,
                     ty: v.ty,
                     addr: v.first(),

@@ -1,9 +1,10 @@
-//! MGATHER: elements of a view by index.
+//! MGATHER and MSCATTER: elements of a view by index.
 
+use super::code::Code;
 use super::matrix::{Matrix, map, scaled};
 use super::{Lower, ops};
 use ptoc_diagnostics::codes;
-use ptoc_ir::loops::{Addr, BinOp as L, Cast, CmpOp as C, LTy, Op, Reg, Stride};
+use ptoc_ir::loops::{Addr, Atomic, BinOp as L, Cast, CmpOp as C, LTy, Op, Reg, Stride};
 use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
@@ -23,7 +24,7 @@ impl Lower<'_> {
         let (d, index) = (self.tile(dst), self.tile(idx));
         let table = self.table(view);
         if oob != Oob::Zero {
-            self.check_indices(oob, view, idx, &index, shape, table.total);
+            self.check_indices((oob, false), view, idx, &index, shape, table.total);
         }
         let clash = self.clash(dst, &[(idx, d.ty.size() != index.ty.size())]);
         let unsigned = index.dtype == DType::U32;
@@ -68,6 +69,56 @@ impl Lower<'_> {
         self.code.emit(Op::If(Box::new(ptoc_ir::loops::If { cond: some, then, els })));
     }
 
+    /// Elements in row-major order, so that of those that meet the last one stays.
+    pub(super) fn scatter_to(&mut self, view: &ViewRef, a: &TileRef, idx: &TileRef, attrs: &InstAttrs) {
+        let oob = attrs.oob.unwrap_or(Oob::Undefined);
+        let (rows, cols) = (self.value(a.valid.0), self.value(a.valid.1));
+        let (source, index) = (self.tile(a), self.tile(idx));
+        let table = self.table(view);
+        if oob != Oob::Zero {
+            self.check_indices((oob, true), view, idx, &index, (rows, cols), table.total);
+        }
+        let (ty, unsigned_index) = (Ty::D(source.dtype), index.dtype == DType::U32);
+        let source = if attrs.atomic.is_some() { source } else { source.raw() };
+        self.code.for_count(rows, |code, i| {
+            let (source, index) = (source.at_row(code, i), index.at_row(code, i));
+            code.for_count(cols, |code, j| {
+                let (source, index) = (source.at_col(code, j), index.at_col(code, j));
+                let number = code.load(index.ty, index.first());
+                let number = code.cast(if unsigned_index { Cast::Zext } else { Cast::Sext }, number, LTy::I64);
+                let value = code.load(source.ty, source.first());
+                let put = |code: &mut Code, number: Reg| {
+                    let bytes = flat_offset(code, number, &table.dims);
+                    let (base, offset) = (table.matrix.base, code.add(table.matrix.offset, bytes));
+                    let addr = Addr { base, offset, stride: Stride::Const(0), gather: None };
+                    let Some(op) = attrs.atomic else { return code.store(source.ty, addr, value) };
+                    let dst = code.reg(source.ty.reg());
+                    let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
+                    let atomic = Atomic { dst, op, unsigned, ty: source.ty, addr, expected: None, value };
+                    code.emit(Op::Atomic(Box::new(atomic)));
+                };
+                let (zero, last) = (code.int(0), code.plus(table.total, -1));
+                match oob {
+                    Oob::Undefined => put(code, number),
+                    Oob::Wrap => {
+                        let inside = code.bin(L::RemFloor, number, table.total);
+                        put(code, inside);
+                    }
+                    Oob::Clamp => {
+                        let low = code.bin(L::Max, number, zero);
+                        let inside = code.bin(L::Min, low, last);
+                        put(code, inside);
+                    }
+                    Oob::Zero => {
+                        // One unsigned comparison: a negative index is huge.
+                        let inside = code.cmp(C::LtU, number, table.total);
+                        code.either(inside, |code| put(code, number), |_| {});
+                    }
+                }
+            });
+        });
+    }
+
     fn table(&mut self, view: &ViewRef) -> Table {
         let size = self.kernel.tensors[view.tensor].dtype.size() as i64;
         let dims: Vec<(Reg, Stride)> = view
@@ -86,10 +137,10 @@ impl Lower<'_> {
         Table { matrix: self.view(view), dims, total }
     }
 
-    /// Ends the launch at the first index that the mode does not allow.
+    /// Ends the launch at the first index that the mode does not allow, of a gather or a scatter.
     fn check_indices(
         &mut self,
-        oob: Oob,
+        (oob, scatters): (Oob, bool),
         view: &ViewRef,
         idx: &TileRef,
         index: &Matrix,
@@ -97,16 +148,23 @@ impl Lower<'_> {
         total: Reg,
     ) {
         let (tensor, tile) = (&self.kernel.tensors[view.tensor].name, &self.kernel.tiles[idx.tile].name);
-        let (message, help) = match oob {
-            Oob::Undefined => (
-                format!(
-                    "index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} elements of `{tensor}` that are gathered from"
-                ),
-                "say what an index outside means: `oob = Zero`, `Clamp` or `Wrap`",
-            ),
-            _ => (
+        let outside = |way: &str| {
+            format!("index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} elements of `{tensor}` that are {way}")
+        };
+        let (message, help) = match (oob, scatters) {
+            (Oob::Undefined, false) => {
+                (outside("gathered from"), "say what an index outside means: `oob = Zero`, `Clamp` or `Wrap`")
+            }
+            (Oob::Undefined, true) => {
+                (outside("scattered to"), "say what an index outside means: `oob = Skip`, `Clamp` or `Wrap`")
+            }
+            (_, false) => (
                 format!("`{tensor}` has no element to gather from, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
                 "`oob = Zero` reads zeros from an empty tensor",
+            ),
+            (_, true) => (
+                format!("`{tensor}` has no element to scatter to, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
+                "`oob = Skip` writes nothing to an empty tensor",
             ),
         };
         let row = self.new_check(CheckData {
@@ -136,7 +194,7 @@ impl Lower<'_> {
 }
 
 /// Byte offset of a flat row-major index into strided dimensions.
-fn flat_offset(code: &mut super::code::Code, index: Reg, dims: &[(Reg, Stride)]) -> Reg {
+fn flat_offset(code: &mut Code, index: Reg, dims: &[(Reg, Stride)]) -> Reg {
     let Some((&(_, first), rest)) = dims.split_first() else { return code.int(0) };
     let mut left = index;
     let mut bytes = code.int(0);

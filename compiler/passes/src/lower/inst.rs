@@ -56,7 +56,8 @@ impl Lower<'_> {
         match inst.instr.get().sem {
             // A constant address is part of the tile, a run-time one is `Op::Assign`.
             Sem::Assign => {}
-            Sem::Store => self.add_to(o.view(0)?, &o.tile(1)?),
+            Sem::Store => self.update(inst.attrs.atomic?, o.view(0)?, &o.tile(1)?),
+            Sem::ScatterTo => self.scatter_to(o.view(0)?, &o.tile(1)?, &o.tile(2)?, &inst.attrs),
             // Sums of units in memory, which are not lowered to loops.
             Sem::RowReduce(_) | Sem::ColReduce(_) if inst.attrs.stepwise => return None,
             Sem::RowReduce(Reduce::Prod) => self.fold(Reduce::Prod, &o.tile(0)?, &o.tile(1)?, true),

@@ -48,7 +48,7 @@ impl<'i> Pattern<'i> {
         let view = |n| o.view(n).map(Place::View);
         let (dst, srcs) = match inst.instr.get().sem {
             Sem::Load => (tile(0)?, vec![(view(1)?, Read::Whole)]),
-            Sem::Store if inst.attrs.atomic_add => return None,
+            Sem::Store if inst.attrs.atomic.is_some() => return None,
             Sem::Store => (view(0)?, vec![(tile(1)?, Read::Whole)]),
             Sem::Move => (tile(0)?, vec![(tile(1)?, Read::Whole)]),
             // What the table has an expression for: its sources that are tiles.

@@ -126,7 +126,8 @@ fn moved(op: &Op) -> Option<(TileRef, TileRef)> {
 /// A plain TSTORE: the window and the tile.
 pub(super) fn stored(op: &Op) -> Option<(&ViewRef, TileRef)> {
     match op {
-        Op::Inst(inst) if inst.instr.get().sem == Sem::Store && !inst.attrs.atomic_add => match &inst.operands[..] {
+        Op::Inst(inst) if inst.instr.get().sem == Sem::Store && inst.attrs.atomic.is_none() => match &inst.operands[..]
+        {
             [Operand::View(v), Operand::Tile(t)] => Some((v, *t)),
             _ => None,
         },

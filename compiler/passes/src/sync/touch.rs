@@ -172,7 +172,7 @@ impl<'k> Scalars<'k> {
                     match operand {
                         Operand::Tile(r) => self.tile(r, access == Access::Write, known, &mut out),
                         Operand::View(v) => {
-                            let update = inst.attrs.atomic_add.then_some(Update::STORE);
+                            let update = inst.attrs.atomic.map(Update::unseen);
                             out.push(tensor(v.tensor, access == Access::Write, update));
                         }
                         Operand::Scalar(_) => {}

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use ptoc_ir::tile::{AddrKind, InstAttrs, Op, Operand, TensorDir, TileRef, Ty, Value, ViewRef};
-use ptoc_isa::{BinOp, CmpOp, Loc, Oob, Order, RoundMode, TileType};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Order, RoundMode, TileType};
 use ptoc_tensor::DType;
 
 /// C = start + A B over blocks of K, with tails in every dimension; `start` is zero, a bias, or what C holds.
@@ -390,6 +390,69 @@ fn a_gather_outside_names_the_index() {
     assert_eq!(run_lowered(&prepared, &args), End::Failed("PA-1042".into()));
 }
 
+fn scatter(oob: Oob, idx: DType, dtype: DType, atomic: Option<AtomicOp>) -> ptoc_ir::tile::Kernel {
+    let mut k = K::new("scatter");
+    let (n, m) = (k.dim("N"), k.dim("M"));
+    let (r, c, one, zero) = (k.c(4), k.c(16), k.c(1), k.c(0));
+    let table = k.tensor("table", dtype, TensorDir::InOut, &[n, m]);
+    let index = k.tensor("index", idx, TensorDir::In, &[r, c]);
+    let x = k.tensor("x", dtype, TensorDir::In, &[r, c]);
+    k.b.begin_body();
+    let i = k.tile("idx", Loc::Vec, idx, (4, 16), Order::Nd);
+    let a = k.tile("a", Loc::Vec, dtype, (4, 32), Order::Nd);
+    let (i, a) = (k.r(i, (r, c)), k.r(a, (r, c)));
+    let (from, values) = (k.view(index, r, c), k.view(x, r, c));
+    k.load(i, from);
+    k.load(a, values);
+    // The table transposed, as in `gather`.
+    let turned = ViewRef { tensor: table, offset: zero, shape: vec![m, n], strides: vec![one, m] };
+    let attrs = InstAttrs { oob: Some(oob), atomic, ..InstAttrs::default() };
+    k.inst("MSCATTER", vec![Operand::View(turned), Operand::Tile(a), Operand::Tile(i)], attrs);
+    k.finish()
+}
+
+/// Many elements meet: the last one stays, or all are joined.
+#[test]
+fn scatters() {
+    let ops = [None, Some(AtomicOp::Add), Some(AtomicOp::Max), Some(AtomicOp::Min)];
+    for (idx, dtype) in
+        [(DType::I32, DType::F32), (DType::U32, DType::U8), (DType::I32, DType::I16), (DType::U32, DType::BF16)]
+    {
+        for (oob, op) in Oob::ALL.iter().flat_map(|oob| ops.map(|op| (*oob, op))) {
+            let updates = dtype.is_int() || (dtype == DType::F32 && op == Some(AtomicOp::Add));
+            if op.is_some() && !updates {
+                continue;
+            }
+            let kernel = scatter(oob, idx, dtype, op);
+            for (n, m) in [(6u64, 5u64), (1, 1), (0, 3)] {
+                let total = n * m;
+                let inside = oob == Oob::Undefined;
+                let indices = noise(idx, 3)
+                    .map(|x| if inside { x % total.max(1) } else { x % 61 + u64::from(x > 1 << 31) * 0xffff_ffc0 });
+                // Sums of small numbers: those of floats are exact.
+                let values = |seed| -> Box<dyn Iterator<Item = u64>> {
+                    if op.is_some() { Box::new(tame(dtype, seed)) } else { Box::new(noise(dtype, seed)) }
+                };
+                let args = Args {
+                    dims: vec![n as i64, m as i64],
+                    scalars: vec![],
+                    tensors: vec![
+                        tensor(dtype, &[n, m], values(12)),
+                        tensor(idx, &[4, 16], indices.map(|x| x & 0xffff_ffff)),
+                        tensor(dtype, &[4, 16], values(9)),
+                    ],
+                };
+                if total == 0 && oob != Oob::Zero {
+                    let got = run_lowered(&compile(&kernel, a5()), &args);
+                    assert_eq!(got, End::Failed("PA-1042".into()));
+                } else {
+                    agree(&kernel, a5(), &args);
+                }
+            }
+        }
+    }
+}
+
 /// Stores from Acc convert; atomic stores add.
 #[test]
 fn stores_convert_and_add() {
@@ -420,7 +483,7 @@ fn stores_convert_and_add() {
             k.tiles("TMOV", &[b, m]);
             k.tiles("TMATMUL", &[d, a, b]);
             let view = k.view(y, r, c);
-            let attrs = InstAttrs { atomic_add, ..InstAttrs::default() };
+            let attrs = InstAttrs { atomic: atomic_add.then_some(AtomicOp::Add), ..InstAttrs::default() };
             k.inst("TSTORE", vec![Operand::View(view), Operand::Tile(d)], attrs);
             let args = Args {
                 dims: vec![],

@@ -109,7 +109,7 @@ impl Visitor for Block<'_> {
                     Operand::View(v) => Some(numbers.window(v)),
                     _ => None,
                 });
-                let (Some(query), Some(view), false) = (stored, view, inst.attrs.atomic_add) else {
+                let (Some(query), Some(view), false) = (stored, view, inst.attrs.atomic.is_some()) else {
                     let message = "a unit stores its sums, rounded to f16, and nothing else".into();
                     return refuse(codes::UNIT_CANNOT, span, message, "write `TSTORE(y[..], f16(acc))`");
                 };

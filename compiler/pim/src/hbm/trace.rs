@@ -259,7 +259,7 @@ impl<'t> Tracer<'t> {
         let row = inst.instr.get();
         match (row.sem, &inst.operands[..]) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(numbers, d, v, span),
-            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) if !inst.attrs.atomic_add => {
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) if inst.attrs.atomic.is_none() => {
                 self.store(numbers, v, a, span)
             }
             (Sem::Store, [Operand::View(_), Operand::Tile(_)]) => {

@@ -169,7 +169,8 @@ mod tests {
             let mut clock = [0u32; 3];
             for _ in 0..40 {
                 let (start, len, s) = (next(24), 1 + next(8), next(3) as usize);
-                let kind = [Kind::Read, Kind::Write, Kind::Atomic(Update::STORE)][next(3) as usize];
+                let kind =
+                    [Kind::Read, Kind::Write, Kind::Atomic(Update::unseen(ptoc_isa::AtomicOp::Add))][next(3) as usize];
                 clock[s] += 1;
                 let mut know = clock.map(|c| next(u64::from(c) + 1).max(u64::from(c).saturating_sub(2)) as u32);
                 know[s] = clock[s] - 1;

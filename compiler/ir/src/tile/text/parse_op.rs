@@ -322,7 +322,9 @@ impl<'t> Parser<'t> {
                     "fold" => attrs.fold = Some(true),
                     "nofold" => attrs.fold = Some(false),
                     "rev" => attrs.reversed = true,
-                    "atomic" => attrs.atomic_add = true,
+                    "atomic" => attrs.atomic = Some(AtomicOp::Add),
+                    "atomic_max" => attrs.atomic = Some(AtomicOp::Max),
+                    "atomic_min" => attrs.atomic = Some(AtomicOp::Min),
                     "step" => attrs.stepwise = true,
                     _ => return self.unknown(place, format!("`{mode}` is no mode of an instruction")),
                 }

@@ -211,7 +211,11 @@ impl Printer<'_> {
             a.reversed.then_some("rev"),
             a.oob.map(|x| x.name()),
             a.fold.map(|x| if x { "fold" } else { "nofold" }),
-            a.atomic_add.then_some("atomic"),
+            a.atomic.map(|op| match op {
+                ptoc_isa::AtomicOp::Max => "atomic_max",
+                ptoc_isa::AtomicOp::Min => "atomic_min",
+                _ => "atomic",
+            }),
             a.stepwise.then_some("step"),
         ];
         for name in names.into_iter().flatten() {

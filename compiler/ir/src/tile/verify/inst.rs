@@ -51,9 +51,19 @@ impl Verifier<'_> {
             ("a rounding mode", a.round.is_some(), row.sem.converts(), true),
             ("saturation", a.saturate.is_some(), row.sem.converts(), false),
             ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
-            ("an out-of-bounds mode", a.oob.is_some(), matches!(row.sem, Sem::Gather | Sem::Sample), true),
+            (
+                "an out-of-bounds mode",
+                a.oob.is_some(),
+                matches!(row.sem, Sem::Gather | Sem::ScatterTo | Sem::Sample),
+                true,
+            ),
             ("folding", a.fold.is_some(), row.sem == Sem::Sample, true),
-            ("atomic addition", a.atomic_add, row.sem == Sem::Store, false),
+            (
+                "an atomic update",
+                a.atomic.is_some(),
+                row.sem == Sem::ScatterTo || row.sem == Sem::Store && a.atomic == Some(AtomicOp::Add),
+                false,
+            ),
             (
                 "rounded steps",
                 a.stepwise,
@@ -173,7 +183,7 @@ impl Verifier<'_> {
                     && rest[2] == Ty::D(d)
                     && d != DType::Bool
             }
-            Sem::Gather => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
+            Sem::Gather | Sem::ScatterTo => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
                 rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
             }
@@ -284,10 +294,12 @@ impl Verifier<'_> {
             ShapeRule::EvenColumns => shapes.iter().all(|&s| equal(d, s)),
             ShapeRule::Halves => equal(d, shapes[1]) && self.same(d.0, last.0),
             ShapeRule::Sample => self.sample(operands),
-            ShapeRule::Gather => match (&operands[0], &operands[2]) {
-                (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
-                _ => true,
-            },
+            ShapeRule::Gather | ShapeRule::Scattered => {
+                match (&operands[usize::from(row.sem == Sem::ScatterTo)], &operands[2]) {
+                    (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
+                    _ => true,
+                }
+            }
         };
         if !ok {
             let list: Vec<_> = shapes.iter().map(|(r, c)| format!("{r} x {c}")).collect();

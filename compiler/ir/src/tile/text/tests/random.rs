@@ -6,7 +6,7 @@ use crate::tile::{
     Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
-use ptoc_isa::{BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
 use ptoc_tensor::DType;
 
@@ -123,7 +123,7 @@ impl Generator {
             saturate: [None, Some(true), Some(false)][self.r.below(3)],
             reversed: self.r.below(2) == 0,
             oob: [None, Some(*self.r.pick(Oob::ALL))][self.r.below(2)],
-            atomic_add: self.r.below(2) == 0,
+            atomic: [None, Some(AtomicOp::Add), Some(AtomicOp::Max), Some(AtomicOp::Min)][self.r.below(4)],
             stepwise: self.r.below(2) == 0,
         };
         Op::Inst(Box::new(Inst { instr, operands, scratch, attrs }))
