@@ -89,7 +89,7 @@ fn place_with(
     hazards: Hazards,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let target = &*seen_by(&kernel, target);
-    let mut too_large = pass("sizes", || check_sizes(&kernel, target));
+    let mut too_large = pass("sizes", || check_sizes(&kernel, target, author));
     if let Some(first) = too_large.first_mut() {
         first.fixes.splice(0..0, smaller(&kernel, target, author));
     }

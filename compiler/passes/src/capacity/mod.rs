@@ -3,55 +3,21 @@
 
 mod author;
 mod repairs;
+mod sizes;
 
 pub use author::{Author, Nobody, Parameter, Statement};
+pub use sizes::{check_sizes, smaller};
 
 use crate::access::tile_accesses;
 use crate::holding::{Holding, holding};
-use crate::liveness::{Liveness, Point, for_each_point, liveness};
+use crate::liveness::{Liveness, Point, for_each_point};
 use crate::memories;
 use crate::placement::{self, Overflow, footprint};
 use cranelift_entity::SecondaryMap;
-use ptoc_diagnostics::{Diagnostic, Fix, Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData};
-use ptoc_isa::{Loc, SaViolation, Target, check_size};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_isa::Target;
 use std::fmt::Write as _;
-
-/// Tiles that no placement can help: their memory does not exist (SA-0351) or is smaller than they are (SA-0352).
-/// Tiles with constant addresses are judged where the address is written. Hidden tiles are as large as what the author has
-/// written makes them: of a memory's, one is told of, and none if a tile of the author's is too large for it.
-pub fn check_sizes(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
-    let mut out = Vec::new();
-    for loc in Loc::ALL {
-        let of_loc = kernel.tiles.values().filter(|d| d.ty.loc == loc && !matches!(d.addr, AddrKind::Fixed(_)));
-        let wrong = of_loc.filter_map(|d| Some((d, check_size(target, d.ty)?)));
-        let (hidden, named): (Vec<(&TileData, SaViolation)>, Vec<_>) = wrong.partition(|(d, _)| d.hidden);
-        out.extend(named.iter().map(|(d, v)| v.diagnostic(&format!("tile `{}`", d.name), d.span)));
-        let Some((first, violation)) = hidden.first().filter(|_| named.is_empty()) else { continue };
-        let mut d = violation
-            .diagnostic(&format!("a hidden tile for `{}`", first.name), first.span)
-            .with_note("the compiler needs this tile to carry out what is written here");
-        let others = hidden[1..].iter().filter(|(o, _)| o.span != first.span).take(LABELS);
-        for (other, _) in others {
-            d = d.with_secondary(other.span, format!("the hidden `{}` takes {} bytes", other.name, other.ty.bytes()));
-        }
-        out.push(d);
-    }
-    // In the order of the source.
-    out.sort_by_key(|d| d.span.map(|s| s.start));
-    out
-}
-
-/// What would make tiles smaller that no placement can help, tried.
-pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Fix> {
-    let locs: Vec<Loc> = Loc::ALL
-        .into_iter()
-        .filter(|&l| kernel.tiles.values().any(|t| t.ty.loc == l && check_size(target, t.ty).is_some()))
-        .collect();
-    let (live, values) = (liveness(kernel), holding(kernel));
-    let repairs = repairs::Repairs::new(kernel, &live, &values, target, author);
-    locs.first().map(|&loc| repairs.parameters(loc)).unwrap_or_default()
-}
 
 /// Tiles that are pointed at; the rest is listed in a note.
 const LABELS: usize = 8;

@@ -1,7 +1,7 @@
 //! One change that would make the tiles fit: each was carried out and planned again.
 
 use super::author::{Author, Parameter};
-use super::check_sizes;
+use super::sizes::any_too_large;
 use crate::holding::Holding;
 use crate::init;
 use crate::liveness::{Interval, Liveness, liveness};
@@ -343,7 +343,7 @@ pub(super) fn idle(
 
 /// The plan of a kernel, or what overflows; `None` if something else is wrong with it.
 fn judge(mut kernel: Kernel, target: &Target) -> Option<Result<Placement, Vec<Overflow>>> {
-    if !check_sizes(&kernel, target).is_empty() || init::check(&mut kernel).iter().any(Diagnostic::is_error) {
+    if any_too_large(&kernel, target) || init::check(&mut kernel).iter().any(Diagnostic::is_error) {
         return None;
     }
     Some(placement::plan_with(&kernel, &liveness(&kernel), target, u32::MAX))
