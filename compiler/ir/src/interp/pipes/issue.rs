@@ -87,6 +87,10 @@ impl<'k> Machine<'k, '_> {
     fn queue(&mut self, r: &mut Running<'k>, op: &'k Op, pipe: Pipe, span: Span) -> Step {
         let (stamp, knowledge) = r.clocks.start(r.role, pipe);
         let item = r.item(op, span, stamp);
+        if r.loads.counted() {
+            let loops = r.loops_here();
+            r.loads.note((self.k, op, stamp), &loops, &|v| self.index(v));
+        }
         if let Some(mut timeline) = r.timeline.take() {
             timeline.work(stamp, time::work_of(self, op), time::name_of(op), span);
             r.timeline = Some(timeline);
@@ -189,6 +193,11 @@ impl<'k> Machine<'k, '_> {
         if r.stuck.is_some() {
             self.after_stuck(r, sync, name, value, me, pipe);
             return Ok(());
+        }
+        if matches!(sync, SyncOp::Complete(..))
+            && let Some(moved) = r.loads.complete(stamp, value, &r.loops)
+        {
+            return Err(self.moved_trap(r, item, name, value, &moved));
         }
         let effect = match r.protocol.apply(sync, name, value, me) {
             Ok(effect) => effect,

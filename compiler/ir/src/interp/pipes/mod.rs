@@ -11,6 +11,7 @@
 
 mod clocks;
 mod issue;
+mod loads;
 mod protocol;
 mod races;
 mod report;
@@ -20,8 +21,9 @@ pub(super) mod touches;
 
 use super::machine::Machine;
 use super::trap::Trap;
-use crate::tile::{AddrKind, Kernel, Label, Op, RoleId};
+use crate::tile::{AddrKind, EventKind, Kernel, Label, Op, RoleId};
 use clocks::{Clocks, Stamp};
+use loads::Loads;
 use protocol::Protocol;
 use ptoc_diagnostics::{Span, codes};
 use ptoc_isa::{Pipe, PipeTimes};
@@ -77,6 +79,7 @@ pub(super) struct Running<'k> {
     protocol: Protocol,
     histories: Histories,
     schedule: Schedule<'k>,
+    loads: Loads,
     items: Vec<Item<'k>>,
     /// By [`races::Use::number`]: the item, and what it touched the bytes as.
     uses: Vec<(u32, Object)>,
@@ -103,6 +106,7 @@ impl<'k> Running<'k> {
             protocol: Protocol::new(kernel),
             histories: Histories::default(),
             schedule: Schedule::new(pipes.order, clocks.streams(), 0),
+            loads: loads_of(kernel, &clocks),
             timeline: pipes
                 .time
                 .as_ref()
@@ -123,6 +127,7 @@ impl<'k> Running<'k> {
         self.protocol = Protocol::new(kernel);
         self.histories = Histories::default();
         self.schedule = Schedule::new(self.order, self.clocks.streams(), block);
+        self.loads = loads_of(kernel, &self.clocks);
         self.items.clear();
         self.uses.clear();
     }
@@ -161,11 +166,20 @@ impl<'k> Running<'k> {
         self.timeline.map(Timeline::finish)
     }
 
+    fn loops_here(&mut self) -> Rc<[(Label, i64)]> {
+        self.loops_now.get_or_insert_with(|| Rc::from(&self.loops[..])).clone()
+    }
+
     fn item(&mut self, op: &'k Op, span: Span, stamp: Stamp) -> u32 {
-        let loops = self.loops_now.get_or_insert_with(|| Rc::from(&self.loops[..])).clone();
+        let loops = self.loops_here();
         self.items.push(Item { op, span, stamp, loops });
         self.items.len() as u32 - 1
     }
+}
+
+fn loads_of(kernel: &Kernel, clocks: &Clocks) -> Loads {
+    let bytes = kernel.events.values().any(|e| matches!(e.kind, EventKind::Barrier { .. }));
+    Loads::new(if bytes { clocks.streams() } else { 0 })
 }
 
 impl Machine<'_, '_> {

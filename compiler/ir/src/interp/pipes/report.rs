@@ -170,8 +170,16 @@ impl<'k> Machine<'k, '_> {
         let item = &r.items[stuck.item as usize];
         let (pipe, event, data) = (self.pipe(item), self.event(stuck.name), &self.k.events[stuck.name.event]);
         let (from, barrier) = (data.from, matches!(data.kind, EventKind::Barrier { .. }));
-        let message = match (&stuck.pending, &stuck.set) {
-            (Some(p), _) => {
+        // More bytes came than were announced, and no announcement follows: this is no matter of order.
+        let surplus = stuck.pending.map(|p| -p.bytes).filter(|n| *n > 0 && stuck.set.is_none());
+        let message = match (&stuck.pending, &stuck.set, surplus) {
+            (Some(p), _, Some(surplus)) => format!(
+                "phase {} of {event} does not end: {} more came than were announced, and {pipe} waits for parity {}",
+                p.phase,
+                times(surplus, "byte"),
+                p.parity
+            ),
+            (Some(p), _, None) => {
                 let bytes = if p.bytes == 0 { String::new() } else { format!(" and {}", times(p.bytes, "byte")) };
                 format!(
                     "deadlock: {pipe} waits for parity {} of {event}, which stays in phase {}: it still needs {} of {}{bytes}",
@@ -181,15 +189,16 @@ impl<'k> Machine<'k, '_> {
                     times(i64::from(p.of), "arrival")
                 )
             }
-            (None, None) => format!("deadlock: {pipe} waits for {event}, and {from} never sets it"),
-            (None, Some((_, true))) => {
+            (None, None, _) => format!("deadlock: {pipe} waits for {event}, and {from} never sets it"),
+            (None, Some((_, true)), _) => {
                 format!("deadlock: {pipe} waits for {event}, which {from} sets only after this wait")
             }
-            (None, Some((_, false))) => {
+            (None, Some((_, false)), _) => {
                 format!("{pipe} waits for {event}, which {from} sets only later in program order")
             }
         };
-        let mut trap = self.item_trap(codes::TRAP_DEADLOCK, item, message, "this wait never ends");
+        let code = if surplus.is_some() { codes::TRAP_BYTES } else { codes::TRAP_DEADLOCK };
+        let mut trap = self.item_trap(code, item, message, "this wait never ends");
         if let Some((set, _)) = stuck.set {
             let what = if barrier { "the phase would end here" } else { "set here" };
             trap.labels.push((r.items[set as usize].span, what.into()));
@@ -203,6 +212,9 @@ impl<'k> Machine<'k, '_> {
             (Some((_, false)), _) => "the meaning of a block is its program order: put what is waited for before the wait".into(),
             (Some((_, true)), false) => {
                 "the two wait for each other: put the set where it does not depend on this wait, or set the event once before".into()
+            }
+            (None, _) if surplus.is_some() => {
+                "announce each byte that comes: `expect` or `arrive_and_expect` with what the loads of the phase move".into()
             }
             (None, _) if barrier => format!("every phase takes as many arrivals as `{}` was declared with, and every announced byte", data.name),
             (None, _) => format!("set {event} on {from} before, or drop the wait"),
@@ -367,6 +379,22 @@ impl<'k> Machine<'k, '_> {
                 self.item_trap(codes::TRAP_BYTES, me, message, "here")
             }
         }
+    }
+
+    /// The loads before `item` have moved other bytes than it says.
+    pub(super) fn moved_trap(&self, r: &Running<'k>, item: u32, name: Name, said: i64, moved: &[u64]) -> Trap {
+        let (me, total) = (&r.items[item as usize], moved.iter().fold(0u64, |a, b| a.saturating_add(*b)));
+        let message =
+            format!("{} are said to have come at {}, and {total} were moved", times(said, "byte"), self.event(name));
+        let mut trap = self.item_trap(codes::TRAP_BYTES, me, message, format!("says {said}"));
+        if moved.len() > 1 {
+            let parts: Vec<String> = moved.iter().map(u64::to_string).collect();
+            trap.notes.push(format!("the loads before it move {} bytes", parts.join(" + ")));
+        }
+        trap.notes.extend(self.iteration(me));
+        trap.help =
+            Some("say what the loads have moved: all that their windows can hold, or what is valid of it".into());
+        trap
     }
 
     /// In which iteration an item is.

@@ -68,7 +68,7 @@ fn deadlocks() {
         message(&unreleased),
         "deadlock: MTE2 of role `p` waits for parity 0 of `empty[0]`, which stays in phase 0: it still needs 1 of 1 arrival"
     );
-    let fewer = ring(|s| s.replace("complete full[k] 256", "complete full[k] 128"));
+    let fewer = ring(|s| s.replace("arrive_expect full[k] 256", "arrive_expect full[k] 384"));
     assert_eq!(
         message(&fewer),
         "deadlock: V of role `c` waits for parity 0 of `full[0]`, which stays in phase 0: it still needs 0 of 1 arrival and 128 bytes"
@@ -105,6 +105,44 @@ fn early_flips_and_bytes() {
     assert_eq!(says(&roles.replace("expect", "arrive_expect").replace("arrive m\n", "")), "fine");
     let over = format!("{head}expect m 1048575\nexpect m 1");
     assert_eq!(message(&over), "`m` has 1048576 bytes pending, beyond the 20 bits that it counts with");
+}
+
+/// What is said to have come is what some of the loads before it have moved.
+#[test]
+fn bytes_that_were_not_moved() {
+    let elements = ring(|s| s.replace(" 256\n", " 64\n"));
+    assert_eq!(says(&elements), "PA-1127@19");
+    assert_eq!(message(&elements), "64 bytes are said to have come at `full[0]`, and 256 were moved");
+    let head = "tile a 0x0\ntile b 0x100\nmbar m MTE2 V 1\nmbar n MTE2 V 1\n";
+    let rest = "wait_phase m 0\nmuls a a\nmuls b b";
+    let both = |said: u32| format!("{head}arrive_expect m {said}\nload a 0\nload b 1\ncomplete m {said}\n{rest}");
+    assert_eq!(says(&both(512)), "fine");
+    assert_eq!(message(&both(384)), "384 bytes are said to have come at `m`, and 512 were moved");
+    // The other load has a barrier of its own.
+    let own = "arrive_expect m 256\narrive_expect n 256\nload a 0\nload b 1\ncomplete m 256\ncomplete n 256";
+    assert_eq!(says(&format!("{head}{own}\nwait_phase n 0\n{rest}")), "fine");
+    // Loads of an inner loop are of this iteration; those of the iteration before are not.
+    let inner = |said: u32| {
+        format!("{head}arrive_expect m {said}\nfor i 2 {{\nload a i\n}}\ncomplete m {said}\nwait_phase m 0\nmuls a a")
+    };
+    assert_eq!(says(&inner(512)), "fine");
+    assert_eq!(says(&inner(128)).split('@').next(), Some("PA-1127"));
+    let before = format!("{head}load b 1\nfor i 1 {{\narrive_expect m 64\ncomplete m 64\nwait_phase m 0\n}}");
+    assert_eq!(says(&before), "fine");
+}
+
+/// More bytes than were announced are no matter of order, unless the announcement comes later.
+#[test]
+fn bytes_that_nobody_announced() {
+    let head = "tile a 0x0\nmbar m MTE2 V 1\n";
+    let never = format!("{head}load a 0\ncomplete m 256\narrive m\nwait_phase m 0\nmuls a a");
+    assert_eq!(says(&never).split('@').next(), Some("PA-1127"));
+    assert_eq!(
+        message(&never),
+        "phase 0 of `m` does not end: 256 bytes more came than were announced, and V waits for parity 0"
+    );
+    let later = format!("{head}load a 0\ncomplete m 256\nwait_phase m 0\narrive_expect m 256\nmuls a a");
+    assert_eq!(says(&later).split('@').next(), Some("PA-1123"));
 }
 
 /// Row 39: reads before the wait, writes before the acquire; the producer waits for both consumers.
