@@ -3,7 +3,8 @@
 
 use super::contents::Meeting;
 use super::numbers::{Literal, Num};
-use super::walk::{State, Target, Walk, touches};
+use super::states::State;
+use super::walk::{Target, Walk, touches};
 use crate::access::Access;
 use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While};
 

@@ -9,7 +9,8 @@
 use super::contents::{EMPTY_LOOP, UNWRITTEN};
 use super::control::jumps;
 use super::numbers::Num;
-use super::walk::{State, Walk, touches};
+use super::states::State;
+use super::walk::{Walk, touches};
 use super::window::{Key, Part};
 use crate::access::Access;
 use ptoc_ir::tile::{AddrKind, For, Op, Stmt, Tile, TileRef, Ty, Value};

@@ -27,14 +27,17 @@ mod control;
 mod covers;
 mod numbers;
 mod places;
+mod reads;
 mod related;
 mod repair;
 mod report;
 mod shift;
 mod sources;
 mod spread;
+mod states;
 mod walk;
 mod window;
+mod writes;
 
 use crate::capacity::Author;
 use crate::init::{Kind, kind};

@@ -2,7 +2,8 @@
 
 use super::contents::{Bytes, Entry, UNWRITTEN, Vague};
 use super::numbers::Num;
-use super::walk::{Element, State, Walk};
+use super::states::State;
+use super::walk::{Element, Walk};
 use super::window::{Extent, Key, Part, Shape, Start};
 use cranelift_entity::EntityRef;
 use ptoc_ir::tile::{AddrKind, Tile, TileRef};
@@ -41,6 +42,19 @@ impl Places {
         self.all.iter().filter(|_| !self.anywhere).map(|&(s, base)| (s, shift(&self.extent.least, base))).collect()
     }
 
+    /// Bytes that are touched wherever the window is; none if that is not known.
+    pub(super) fn common(&self) -> Option<(usize, Rc<[Bytes]>)> {
+        let (storage, first) = *self.all.first()?;
+        if self.anywhere || !self.extent.exact || self.all.iter().any(|(s, _)| *s != storage) {
+            return None;
+        }
+        let mut common = shift(&self.extent.most, first).to_vec();
+        for &(_, base) in &self.all[1..] {
+            common = both(&common, &shift(&self.extent.most, base));
+        }
+        (!common.is_empty()).then(|| (storage, common.into()))
+    }
+
     pub(super) fn most(&self) -> Vec<(usize, Rc<[Bytes]>)> {
         let whole: Rc<[Bytes]> = Rc::from([(self.lowest, u64::MAX)]);
         let at = |&(s, base): &(usize, u64)| match self.anywhere {
@@ -56,6 +70,19 @@ pub(super) fn shift(ranges: &Rc<[Bytes]>, by: u64) -> Rc<[Bytes]> {
         0 => ranges.clone(),
         _ => ranges.iter().map(|(s, e)| (s.saturating_add(by), e.saturating_add(by))).collect(),
     }
+}
+
+/// Bytes that are in both lists, each of which is sorted and has no overlaps.
+fn both(a: &[Bytes], b: &[Bytes]) -> Vec<Bytes> {
+    let (mut i, mut j, mut out) = (0, 0, Vec::new());
+    while i < a.len() && j < b.len() {
+        let (start, end) = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+        if start < end {
+            out.push((start, end));
+        }
+        if a[i].1 < b[j].1 { i += 1 } else { j += 1 }
+    }
+    out
 }
 
 impl Walk<'_> {

@@ -302,7 +302,12 @@ impl Report<'_> {
             d = d.with_secondary(y.span, self.describe(by));
         }
         let (start, end) = o.bytes;
-        d = d.with_note(format!("bytes {start:#x}..{end:#x} of {memory} belong to both"));
+        let bytes = format!("bytes {start:#x}..{end:#x} of {memory} belong to both");
+        let wherever = match by.somewhere {
+            true => format!(", at every address that `{b}` may have here"),
+            false => String::new(),
+        };
+        d = d.with_note(format!("{bytes}{wherever}"));
         let tiles = if by.tile < o.tile { [o.tile, by.tile] } else { [by.tile, o.tile] };
         let found = tiles
             .into_iter()
@@ -316,7 +321,9 @@ impl Report<'_> {
         }
         // `at` is for what is declared later.
         let (first, second) = if by.tile < o.tile { (y, x) } else { (x, y) };
-        if x.ty.loc.bytes_observable() {
+        if by.somewhere {
+            d = d.with_help(format!("put `{b}` elsewhere, at addresses at which it has no byte of `{a}`"));
+        } else if x.ty.loc.bytes_observable() {
             d = d.with_help(format!(
                 "if they share bytes on purpose, say so: `let {} = tile .. at {};`",
                 second.name, first.name

@@ -3,7 +3,8 @@
 
 use super::contents::Bytes;
 use super::places::Places;
-use super::walk::{State, Walk};
+use super::states::State;
+use super::walk::Walk;
 use super::window::Part;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Inst, Operand, Stmt, Tile};

@@ -1,18 +1,14 @@
 //! The abstract interpretation: statements and what they do to bytes.
 
-use super::contents::{
-    Bytes, Contents, Def, EMPTY_LOOP, Entry, FIRST_DEF, Meeting, NOTHING, Owner, Sets, UNWRITTEN, Vague,
-};
+use super::contents::{Bytes, Contents, Def, FIRST_DEF, Owner, Sets};
 use super::numbers::{Literal, Num, Numbers};
-use super::places::{Places, shift};
 use super::sources::OwnSource;
-use super::window::{Key, Keys, Part};
+use super::states::State;
+use super::window::{Keys, Part};
 use crate::access::{Access, inst_operands, tile_accesses};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Span, codes};
-use ptoc_ir::tile::{
-    AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, SyncMode, TensorDir, Tile, TileRef, Value, Var,
-};
+use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, TensorDir, Tile, TileRef, Value};
 use ptoc_isa::{Loc, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
@@ -39,6 +35,8 @@ pub(super) struct DefInfo {
     pub(super) overwritten: Option<Span>,
     /// Some of it may still be there where the block ends.
     pub(super) at_end: bool,
+    /// At some visit it is not known where it goes.
+    pub(super) somewhere: bool,
 }
 
 /// What the visits of a read found about bytes that nothing has written.
@@ -86,15 +84,6 @@ impl Overlap {
     }
 }
 
-/// Everything that is known at a place of the program.
-#[derive(Clone, PartialEq)]
-pub(super) struct State {
-    pub(super) storages: Vec<Rc<Contents>>,
-    /// Addresses of tiles that are bound at run time; what is missing is unknown.
-    pub(super) bound: FxHashMap<(Tile, u32), Num>,
-    pub(super) vars: FxHashMap<Var, Num>,
-}
-
 pub(super) struct Target {
     pub(super) label: Label,
     pub(super) breaks: Option<State>,
@@ -111,7 +100,7 @@ pub(super) struct Walk<'k> {
     /// First storage of each automatic tile; those of the memories come first.
     pub(super) own: SecondaryMap<Tile, usize>,
     pub(super) defs: Vec<DefInfo>,
-    def_ids: FxHashMap<(*const Stmt, Tile, Element), Def>,
+    pub(super) def_ids: FxHashMap<(*const Stmt, Tile, Element), Def>,
     /// What holds here.
     pub(super) path: Vec<Literal>,
     /// Nobody knows whether control comes here.
@@ -125,20 +114,20 @@ pub(super) struct Walk<'k> {
     pub(super) any_summary: bool,
     pub(super) targets: Vec<Target>,
     /// The statement that an inserted check of a trip count guards.
-    checked: Option<Span>,
-    unwritten: FxHashMap<(*const Stmt, Tile, Element), Unwritten>,
+    pub(super) checked: Option<Span>,
+    pub(super) unwritten: FxHashMap<(*const Stmt, Tile, Element), Unwritten>,
     /// Reads of [`Walk::unwritten`]'s kind that found everything written.
-    clean: FxHashSet<(*const Stmt, Tile, Element)>,
+    pub(super) clean: FxHashSet<(*const Stmt, Tile, Element)>,
     /// Reads that may find something unwritten, or cannot be followed: the statement and the tile.
-    unproved: FxHashSet<(Span, Tile)>,
+    pub(super) unproved: FxHashSet<(Span, Tile)>,
     /// Those of them for which it matters where a window is.
-    doubts: FxHashSet<(Span, Tile)>,
+    pub(super) doubts: FxHashSet<(Span, Tile)>,
     /// Reads that were looked at.
-    looked_at: FxHashSet<(Span, Tile)>,
-    overlaps: Vec<Overlap>,
+    pub(super) looked_at: FxHashSet<(Span, Tile)>,
+    pub(super) overlaps: Vec<Overlap>,
     pub(super) own_sources: Vec<OwnSource>,
     /// Pairs of tiles of which one reads what the other wrote: they share bytes on purpose.
-    aliases: FxHashSet<(Tile, Tile)>,
+    pub(super) aliases: FxHashSet<(Tile, Tile)>,
 }
 
 /// The result.
@@ -155,12 +144,12 @@ pub(super) struct Findings {
     pub(super) doubts: FxHashSet<(Span, Tile)>,
 }
 
-fn owns(defs: &[DefInfo], def: Def, tile: Tile, element: Element) -> bool {
+pub(super) fn owns(defs: &[DefInfo], def: Def, tile: Tile, element: Element) -> bool {
     def.0 >= FIRST_DEF && owner(defs, def).meets(Owner { tile, element })
 }
 
 /// Of a write of the program.
-fn owner(defs: &[DefInfo], def: Def) -> Owner {
+pub(super) fn owner(defs: &[DefInfo], def: Def) -> Owner {
     let d = &defs[(def.0 - FIRST_DEF) as usize];
     Owner { tile: d.tile, element: d.element }
 }
@@ -432,317 +421,6 @@ impl<'k> Walk<'k> {
         let storage = &mut state.storages[kernel.tiles[tile].ty.loc as usize];
         Rc::make_mut(storage).update(ranges, &mut |set| sets.end(set, &own));
     }
-
-    fn visible(&self, e: &Entry, key: Key) -> bool {
-        !e.shadows.iter().any(|s| self.keys.covers(*s, key))
-            && !e.literals.iter().any(|l| self.numbers.contradicts(*l, &self.path))
-    }
-
-    /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements before
-    /// whom is what the flags are about.
-    fn in_turn(&self, places: &Places) -> bool {
-        self.kernel.sync == SyncMode::Manual && places.element.is_none()
-    }
-
-    /// May a read find something unwritten, because of where a window is?
-    fn doubtful(&self, state: &State, places: &Places, checked: bool) -> bool {
-        let mut found = false;
-        let in_turn = self.in_turn(places);
-        for (storage, ranges) in places.sure() {
-            state.storages[storage].visit(&ranges, &mut |_, set| {
-                let open = |e: &Entry| match e.def {
-                    UNWRITTEN if in_turn => e.vague == Vague::Somewhere,
-                    UNWRITTEN => e.vague != Vague::Valid,
-                    EMPTY_LOOP => e.vague == Vague::Somewhere && !checked,
-                    _ => false,
-                };
-                found |= self.sets.get(set).iter().any(|e| open(e) && self.visible(e, places.key));
-            });
-        }
-        found
-    }
-
-    fn read(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
-        let places = self.places(state, r, part);
-        let (mut written, mut used) = (true, Vec::new());
-        for (storage, ranges) in places.most() {
-            state.storages[storage].visit(&ranges, &mut |_, set| {
-                let found = self.sets.get(set);
-                let unwritten = |e: &Entry| matches!(e.def, UNWRITTEN | EMPTY_LOOP) && self.visible(e, places.key);
-                written &= !found.iter().any(unwritten);
-                used.extend(
-                    found.iter().filter(|e| e.def.0 >= FIRST_DEF && self.visible(e, places.key)).map(|e| e.def),
-                );
-            });
-        }
-        for def in used {
-            self.defs[(def.0 - FIRST_DEF) as usize].used = true;
-        }
-        if self.quiet == 0 {
-            self.looked_at.insert((stmt.span, r.tile));
-            if !written {
-                self.unproved.insert((stmt.span, r.tile));
-                if self.doubtful(state, &places, self.checked == Some(stmt.span)) {
-                    self.doubts.insert((stmt.span, r.tile));
-                }
-            }
-        }
-        self.foreign(stmt, state, r.tile, &places);
-        if !places.certain {
-            return;
-        }
-        let (storage, base) = places.all[0];
-        let ranges = shift(&places.extent.least, base);
-        let id = (std::ptr::from_ref(stmt), r.tile, places.element);
-        let (mut never, mut perhaps, mut empty): (Vec<Bytes>, Vec<Bytes>, Vec<Bytes>) = Default::default();
-        state.storages[storage].visit(&ranges, &mut |(start, end), set| {
-            let found = self.sets.get(set);
-            let mut seen = found.iter().filter(|e| self.visible(e, places.key)).peekable();
-            let (mut all, mut unwritten, mut no_loop) = (seen.peek().is_some(), false, false);
-            for e in seen {
-                all &= e.def == UNWRITTEN && e.vague == Vague::No;
-                unwritten |= e.def == UNWRITTEN && e.vague == Vague::No;
-                no_loop |= e.def == EMPTY_LOOP && e.vague == Vague::No;
-            }
-            match () {
-                () if all => never.push((start - base, end - base)),
-                () if unwritten => perhaps.push((start - base, end - base)),
-                () if no_loop => empty.push((start - base, end - base)),
-                () => {}
-            }
-        });
-        // What is read where all is valid that can be, and nobody writes.
-        let mut beyond: Vec<Bytes> = Vec::new();
-        if never.is_empty() && perhaps.is_empty() {
-            state.storages[storage].visit(&shift(&places.extent.full, base), &mut |(start, end), set| {
-                let found = self.sets.get(set);
-                let mut seen = found.iter().filter(|e| self.visible(e, places.key)).peekable();
-                if seen.peek().is_some() && seen.all(|e| e.def == UNWRITTEN && e.vague == Vague::No) {
-                    beyond.push((start - base, end - base));
-                }
-            });
-        }
-        let checked = self.checked == Some(stmt.span);
-        let bad = [&never, &perhaps, &beyond].iter().any(|b| !b.is_empty()) || (!empty.is_empty() && !checked);
-        let beyond_only = never.is_empty() && perhaps.is_empty() && !beyond.is_empty();
-        if bad {
-            if self.quiet == 0 {
-                let sure = !never.is_empty() && !self.unsure;
-                let always = !never.is_empty();
-                let empty_loop = never.is_empty() && perhaps.is_empty() && beyond.is_empty();
-                let bytes = [never, perhaps, beyond, empty].into_iter().find(|b| !b.is_empty()).unwrap_or_default();
-                let (rows, cols) = match beyond_only {
-                    true => places.extent.reach,
-                    false => (places.extent.rows, places.extent.cols),
-                };
-                let new = Unwritten {
-                    tile: r.tile,
-                    span: stmt.span,
-                    always,
-                    sure,
-                    empty_loop,
-                    beyond: beyond_only,
-                    bytes,
-                    rows,
-                    cols,
-                };
-                match self.unwritten.get_mut(&id) {
-                    None => {
-                        self.unwritten.insert(id, new);
-                    }
-                    Some(old) => {
-                        let (always, sure, empty_loop) =
-                            (old.always && always, old.sure || sure, old.empty_loop && empty_loop);
-                        if (new.sure, new.always) > (old.sure, old.always) {
-                            *old = new;
-                        }
-                        (old.always, old.sure, old.empty_loop) = (always, sure, empty_loop);
-                    }
-                }
-            }
-            let sets = &mut self.sets;
-            let reported = shift(if beyond_only { &places.extent.full } else { &places.extent.least }, base);
-            Rc::make_mut(&mut state.storages[storage]).update(&reported, &mut |set| sets.settled(set));
-        } else if self.quiet == 0 {
-            self.clean.insert(id);
-        }
-    }
-
-    /// What a read finds of other tiles.
-    fn foreign(&mut self, stmt: &Stmt, state: &State, tile: Tile, places: &Places) {
-        let known = places.certain && !places.extent.full.is_empty();
-        let all = match known {
-            true => places.full().unwrap_or_default(),
-            // What may be read of whole windows; where these are not either, nothing is said.
-            false => places.sure(),
-        };
-        let mut found: Vec<(Bytes, Def, Vec<Def>, bool)> = Vec::new();
-        for (storage, ranges) in all {
-            state.storages[storage].visit(&ranges, &mut |bytes, set| {
-                for e in self.sets.get(set).iter().filter(|e| e.def.0 >= FIRST_DEF && self.visible(e, places.key)) {
-                    if owns(&self.defs, e.def, tile, places.element) {
-                        continue;
-                    }
-                    let lost = |v: &Def| owns(&self.defs, *v, tile, places.element);
-                    let lost: Vec<Def> = e.victims.iter().copied().filter(lost).collect();
-                    // What may have been overwritten since says nothing about what the author means.
-                    if !lost.is_empty() || (known && e.vague == Vague::No) {
-                        found.push((bytes, e.def, lost, !known || e.maybe));
-                    }
-                }
-            });
-        }
-        for (bytes, by, lost, maybe) in found {
-            let other = self.defs[(by.0 - FIRST_DEF) as usize].tile;
-            match lost.first() {
-                None => {
-                    self.aliases.insert((other.min(tile), other.max(tile)));
-                }
-                Some(&lost) if self.quiet == 0 => {
-                    let new = Overlap { tile, read: stmt.span, lost, by, bytes, summary: self.any_summary, maybe };
-                    match self.overlaps.iter_mut().find(|o| (o.read, o.lost, o.by) == (stmt.span, lost, by)) {
-                        Some(old) => {
-                            old.bytes = (old.bytes.0.min(bytes.0), old.bytes.1.max(bytes.1));
-                            old.maybe &= maybe;
-                        }
-                        None => self.overlaps.push(new),
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-    }
-
-    fn write(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
-        let places = self.places(state, r, part);
-        let def = self.def(stmt, r.tile, places.element);
-        let in_turn = self.in_turn(&places);
-        let Walk { sets, defs, .. } = self;
-        let own = Owner { tile: r.tile, element: places.element };
-        if places.certain && places.extent.exact {
-            let (storage, base) = places.all[0];
-            let ranges = shift(&places.extent.most, base);
-            let mut gone = Vec::new();
-            state.storages[storage].visit(&ranges, &mut |_, set| gone.extend(sets.get(set).iter().map(|e| e.def)));
-            for old in gone.into_iter().filter(|d| d.0 >= FIRST_DEF) {
-                defs[(old.0 - FIRST_DEF) as usize].overwritten.get_or_insert(stmt.span);
-            }
-            let owners = |d: Def| owner(defs, d);
-            Rc::make_mut(&mut state.storages[storage]).update(&ranges, &mut |set| {
-                let victims = sets.victims(set, own, &owners);
-                sets.only(def, victims)
-            });
-            return;
-        }
-        let key = (!matches!(part, Part::Some)).then_some(places.key);
-        // What is written somewhere in a tile destroys nothing that could be named.
-        let placed = places.certain && !places.extent.full.is_empty();
-        let somewhere = !placed && !matches!(part, Part::Some) && !in_turn;
-        let owners = |d: Def| owner(defs, d);
-        for (storage, ranges) in places.most() {
-            let contents = Rc::make_mut(&mut state.storages[storage]);
-            contents.update(&ranges, &mut |set| sets.overlaid(set, def, key, (placed, somewhere), own, &owners));
-        }
-        if places.certain {
-            // Written anew, if anything is; and if nothing is, nothing is read there either.
-            let (storage, base) = places.all[0];
-            let ranges = shift(&places.extent.least, base);
-            Rc::make_mut(&mut state.storages[storage]).update(&ranges, &mut |set| sets.restored(set, own, &owners));
-        }
-    }
-
-    fn def(&mut self, stmt: &'k Stmt, tile: Tile, element: Element) -> Def {
-        let next = Def(self.defs.len() as u32 + FIRST_DEF);
-        let def = *self.def_ids.entry((std::ptr::from_ref(stmt), tile, element)).or_insert(next);
-        if def == next {
-            let span = stmt.span;
-            self.defs.push(DefInfo { tile, element, span, used: false, overwritten: None, at_end: false });
-        }
-        def
-    }
-
-    fn note_end(&mut self, end: &State) {
-        for storage in &end.storages {
-            let mut left = Vec::new();
-            storage.visit(&[(0, u64::MAX)], &mut |_, set| {
-                if set != NOTHING {
-                    left.extend(self.sets.get(set).iter().map(|e| e.def));
-                }
-            });
-            for def in left.into_iter().filter(|d| d.0 >= FIRST_DEF) {
-                self.defs[(def.0 - FIRST_DEF) as usize].at_end = true;
-            }
-        }
-    }
-
-    // ---- states --------------------------------------------------------------------------------------------------
-
-    pub(super) fn join(&mut self, a: Option<State>, b: Option<State>, how: Meeting) -> Option<State> {
-        let (a, b) = match (a, b) {
-            (None, x) | (x, None) => return x,
-            (Some(a), Some(b)) => (a, b),
-        };
-        let sets = &mut self.sets;
-        let mut both = |x: &Rc<Contents>, y: &Rc<Contents>| match Rc::ptr_eq(x, y) {
-            true => x.clone(),
-            false => Rc::new(x.zip(y, &mut |p, q| sets.join(p, q, how))),
-        };
-        Some(State {
-            storages: a.storages.iter().zip(&b.storages).map(|(x, y)| both(x, y)).collect(),
-            bound: agreed(a.bound, &b.bound),
-            vars: match how {
-                Meeting::Branch(l) if self.relational => self.either(l, a.vars, &b.vars),
-                _ => agreed(a.vars, &b.vars),
-            },
-        })
-    }
-
-    /// Without what cannot be if these hold as well.
-    pub(super) fn filter(&mut self, mut state: State, more: &[Literal]) -> State {
-        if more.is_empty() {
-            return state;
-        }
-        let path: Vec<Literal> = self.path.iter().chain(more).copied().collect();
-        let Walk { sets, numbers, .. } = self;
-        if self.relational {
-            state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
-        }
-        for s in &mut state.storages {
-            let new = {
-                let mut c = Contents::clone(s);
-                c.map(&mut |set| sets.filter(set, numbers, &path));
-                c
-            };
-            if new != **s {
-                *s = Rc::new(new);
-            }
-        }
-        state
-    }
-
-    /// At the end of an iteration.
-    pub(super) fn forget(&mut self, state: Option<State>, then: u32) -> Option<State> {
-        let mut state = state?;
-        let Walk { sets, numbers, keys, .. } = self;
-        for s in &mut state.storages {
-            let new = {
-                let mut c = Contents::clone(s);
-                c.map(&mut |set| sets.forget(set, numbers, keys, then));
-                c
-            };
-            if new != **s {
-                *s = Rc::new(new);
-            }
-        }
-        state.bound.retain(|_, n| !numbers.younger(*n, then));
-        state.vars.retain(|_, n| !numbers.younger(*n, then));
-        Some(state)
-    }
-}
-
-pub(super) fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {
-    a.retain(|k, n| b.get(k) == Some(n));
-    a
 }
 
 /// The windows that a statement touches, reads before writes.

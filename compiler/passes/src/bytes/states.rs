@@ -1,0 +1,86 @@
+//! What is known at a place of the program, where ways meet, and where iterations end.
+
+use super::contents::{Contents, Meeting};
+use super::numbers::{Literal, Num};
+use super::walk::Walk;
+use ptoc_ir::tile::{Tile, Var};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// Everything that is known at a place of the program.
+#[derive(Clone, PartialEq)]
+pub(super) struct State {
+    pub(super) storages: Vec<Rc<Contents>>,
+    /// Addresses of tiles that are bound at run time; what is missing is unknown.
+    pub(super) bound: FxHashMap<(Tile, u32), Num>,
+    pub(super) vars: FxHashMap<Var, Num>,
+}
+
+impl Walk<'_> {
+    pub(super) fn join(&mut self, a: Option<State>, b: Option<State>, how: Meeting) -> Option<State> {
+        let (a, b) = match (a, b) {
+            (None, x) | (x, None) => return x,
+            (Some(a), Some(b)) => (a, b),
+        };
+        let sets = &mut self.sets;
+        let mut both = |x: &Rc<Contents>, y: &Rc<Contents>| match Rc::ptr_eq(x, y) {
+            true => x.clone(),
+            false => Rc::new(x.zip(y, &mut |p, q| sets.join(p, q, how))),
+        };
+        Some(State {
+            storages: a.storages.iter().zip(&b.storages).map(|(x, y)| both(x, y)).collect(),
+            bound: agreed(a.bound, &b.bound),
+            vars: match how {
+                Meeting::Branch(l) if self.relational => self.either(l, a.vars, &b.vars),
+                _ => agreed(a.vars, &b.vars),
+            },
+        })
+    }
+
+    /// Without what cannot be if these hold as well.
+    pub(super) fn filter(&mut self, mut state: State, more: &[Literal]) -> State {
+        if more.is_empty() {
+            return state;
+        }
+        let path: Vec<Literal> = self.path.iter().chain(more).copied().collect();
+        let Walk { sets, numbers, .. } = self;
+        if self.relational {
+            state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
+        }
+        for s in &mut state.storages {
+            let new = {
+                let mut c = Contents::clone(s);
+                c.map(&mut |set| sets.filter(set, numbers, &path));
+                c
+            };
+            if new != **s {
+                *s = Rc::new(new);
+            }
+        }
+        state
+    }
+
+    /// At the end of an iteration.
+    pub(super) fn forget(&mut self, state: Option<State>, then: u32) -> Option<State> {
+        let mut state = state?;
+        let Walk { sets, numbers, keys, .. } = self;
+        for s in &mut state.storages {
+            let new = {
+                let mut c = Contents::clone(s);
+                c.map(&mut |set| sets.forget(set, numbers, keys, then));
+                c
+            };
+            if new != **s {
+                *s = Rc::new(new);
+            }
+        }
+        state.bound.retain(|_, n| !numbers.younger(*n, then));
+        state.vars.retain(|_, n| !numbers.younger(*n, then));
+        Some(state)
+    }
+}
+
+pub(super) fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {
+    a.retain(|k, n| b.get(k) == Some(n));
+    a
+}
