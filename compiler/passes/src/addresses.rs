@@ -3,7 +3,8 @@
 //! A TASSIGN in a loop has a run-time address, and checks that it is aligned and inside its memory. Where every loop
 //! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one is
 //! wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354). So is an
-//! address that is wrong in every iteration, however many there are (`progressions`).
+//! address that is wrong in every iteration, however many there are, or for every argument that a `where` lets through
+//! (`progressions`).
 
 use crate::access::regions;
 use crate::memories;
@@ -34,6 +35,7 @@ pub fn settle(kernel: &mut Kernel, target: &Target) -> Vec<Diagnostic> {
     pass.lows.extend(counted.map(|v| (v, 0)));
     pass.note(&pass.kernel.prologue);
     pass.note(&body);
+    pass.demand();
     pass.region(&mut body);
     let out = pass.out;
     kernel.body = body;
@@ -60,7 +62,7 @@ struct Pass<'k> {
     target: &'k Target,
     defs: FxHashMap<Value, Def>,
     loops: Vec<Loop>,
-    /// What counters, sizes and numbers of blocks are at least.
+    /// What counters, sizes, numbers of blocks, and arguments that a `where` limits are at least.
     lows: FxHashMap<Value, i64>,
     /// Does the current statement run in every iteration of all of `loops`?
     sure: bool,
@@ -84,6 +86,36 @@ impl Pass<'_> {
                 }
                 op => regions(op).into_iter().for_each(|r| self.note(r)),
             }
+        }
+    }
+
+    /// What the launch is refused without (`where`) holds: some arguments are not below a constant.
+    fn demand(&mut self) {
+        let prologue = &self.kernel.prologue;
+        let made: FxHashMap<Value, &Op> = prologue.iter().filter_map(|s| Some((s.op.def()?, &s.op))).collect();
+        let checked = |s: &Stmt| if let Op::Check { cond, .. } = s.op { Some(cond) } else { None };
+        let mut holds: Vec<Value> = prologue.iter().filter_map(checked).collect();
+        let mut lows: Vec<(Value, i64)> = Vec::new();
+        while let Some(condition) = holds.pop() {
+            match made.get(&condition) {
+                Some(Op::Binary { op: BinOp::And, a, b, .. }) => holds.extend([*a, *b]),
+                Some(Op::Compare { op, a, b, .. }) => {
+                    let constant = |v: &Value| if let Some(Def::Const(n)) = self.defs.get(v) { Some(*n) } else { None };
+                    let low = match (op, constant(a), constant(b)) {
+                        (CmpOp::Ge | CmpOp::Eq, _, Some(n)) => Some((*a, n)),
+                        (CmpOp::Gt, _, Some(n)) => n.checked_add(1).map(|n| (*a, n)),
+                        (CmpOp::Le | CmpOp::Eq, Some(n), _) => Some((*b, n)),
+                        (CmpOp::Lt, Some(n), _) => n.checked_add(1).map(|n| (*b, n)),
+                        _ => None,
+                    };
+                    lows.extend(low);
+                }
+                _ => {}
+            }
+        }
+        for (value, low) in lows {
+            let known = self.lows.entry(value).or_insert(low);
+            *known = low.max(*known);
         }
     }
 
