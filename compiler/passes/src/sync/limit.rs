@@ -76,14 +76,19 @@ impl Placer<'_> {
 
     /// Makes one of two flags where `step` can.
     fn pairs(&mut self, block: &mut Block, way: Way, limit: u32, step: Join<Self>) {
+        // Counted anew only where something has changed, so that pairs that do not fit cost one step each.
+        let mut used = self.used(way);
         for later in 0..self.tree.flags.len() {
-            for earlier in 0..later {
-                let fits = self.alone(later, way)
-                    && self.is(earlier, way)
-                    && self.tree.flags[earlier].count == self.tree.flags[later].count;
-                if fits && self.used(way) > limit && step(self, block, earlier, later) {
-                    break;
-                }
+            if used <= limit || !self.affordable() {
+                return;
+            }
+            if !self.alone(later, way) {
+                continue;
+            }
+            let fits =
+                |this: &Self, f: FlagId| this.is(f, way) && this.tree.flags[f].count == this.tree.flags[later].count;
+            if (0..later).any(|earlier| fits(self, earlier) && step(self, block, earlier, later)) {
+                used = self.used(way);
             }
         }
     }
