@@ -2,13 +2,34 @@
 //! happens before what.
 
 use super::program::{At, ELEMENTS, EVENTS, P, Trip, When};
-use ptoc_isa::Pipe;
+use ptoc_isa::{AtomicOp, Pipe};
 
 /// Something that happens: its pipe, what it reads and writes.
 struct Event {
     pipe: Pipe,
-    touches: Vec<(bool, char, i64)>,
+    touches: Vec<Touch>,
     part: Part,
+}
+
+/// How, what, and which element of it.
+type Touch = (Kind, char, i64);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    /// The old value is not used.
+    Update(AtomicOp),
+}
+
+impl Kind {
+    fn conflicts(self, other: Kind) -> bool {
+        match (self, other) {
+            (Kind::Read, Kind::Read) => false,
+            (Kind::Update(a), Kind::Update(b)) => a != b,
+            _ => true,
+        }
+    }
 }
 
 /// What an event is to the pipe V, where instructions may start before the one before them is done.
@@ -81,7 +102,7 @@ impl Run {
     }
 
     /// A new event on a pipe. It follows what its pipe did, what the issuer waited for, and `after`.
-    fn push(&mut self, pipe: Pipe, touches: Vec<(bool, char, i64)>, after: &[usize], part: Part) -> usize {
+    fn push(&mut self, pipe: Pipe, touches: Vec<Touch>, after: &[usize], part: Part) -> usize {
         let n = self.events.len();
         let mut before = Bits::default();
         let follow = |before: &mut Bits, all: &Vec<Bits>, e: usize| {
@@ -95,7 +116,8 @@ impl Run {
                 || matches!(part, Part::Announce | Part::Barrier)
                 || matches!(event.part, Part::Gate | Part::Barrier);
             // The issuer goes on when it has read.
-            let reads = event.pipe == Pipe::S && !event.touches.is_empty() && event.touches.iter().all(|t| !t.0);
+            let reads =
+                event.pipe == Pipe::S && !event.touches.is_empty() && event.touches.iter().all(|t| t.0 == Kind::Read);
             if event.pipe == pipe && waits {
                 follow(&mut before, &self.before, e);
             } else if reads {
@@ -115,7 +137,7 @@ impl Run {
                 continue;
             }
             for (w, tile, k) in &touches {
-                if event.touches.iter().any(|(v, t, l)| (t, l) == (tile, k) && (*w || *v)) {
+                if event.touches.iter().any(|(v, t, l)| (t, l) == (tile, k) && w.conflicts(*v)) {
                     self.wrong.push("race");
                 }
             }
@@ -134,13 +156,22 @@ impl Run {
 
     fn one(&mut self, p: &P, dims: [i64; 2], flag: bool, around: Option<(i64, i64)>) {
         let at = |a: At| Run::at(a, around);
+        use Kind::{Read, Update, Write};
         match p {
-            P::Load(a) => drop(self.push(Pipe::Mte2, vec![(true, 's', at(*a))], &[], Part::Work)),
-            P::Work(a, b) => drop(self.push(Pipe::V, vec![(false, 's', at(*a)), (true, 'd', at(*b))], &[], Part::Work)),
-            P::Fill(a) => drop(self.push(Pipe::V, vec![(true, 'd', at(*a))], &[], Part::Work)),
-            P::Store(a) => drop(self.push(Pipe::Mte3, vec![(false, 'd', at(*a))], &[], Part::Work)),
-            P::Look(a) => drop(self.push(Pipe::S, vec![(false, 'd', at(*a))], &[], Part::Work)),
-            P::Poke(a) => drop(self.push(Pipe::S, vec![(true, 's', at(*a))], &[], Part::Work)),
+            P::Load(a) => drop(self.push(Pipe::Mte2, vec![(Write, 's', at(*a))], &[], Part::Work)),
+            P::Work(a, b) => drop(self.push(Pipe::V, vec![(Read, 's', at(*a)), (Write, 'd', at(*b))], &[], Part::Work)),
+            P::Fill(a) => drop(self.push(Pipe::V, vec![(Write, 'd', at(*a))], &[], Part::Work)),
+            P::Store(a) => drop(self.push(Pipe::Mte3, vec![(Read, 'd', at(*a))], &[], Part::Work)),
+            P::Look(a) => drop(self.push(Pipe::S, vec![(Read, 'd', at(*a))], &[], Part::Work)),
+            P::Poke(a) => drop(self.push(Pipe::S, vec![(Write, 's', at(*a))], &[], Part::Work)),
+            P::Add(a) => {
+                let touches = vec![(Read, 'd', at(*a)), (Update(AtomicOp::Add), 'z', 0)];
+                self.push(Pipe::Mte3, touches, &[], Part::Work);
+            }
+            P::Bump(op) => drop(self.push(Pipe::S, vec![(Update(*op), 'z', 0)], &[], Part::Work)),
+            P::Fetch(a) => {
+                self.push(Pipe::Mte2, vec![(Read, 'z', 0), (Write, 's', at(*a))], &[], Part::Work);
+            }
             P::Set(n, a) => {
                 let flag = n * ELEMENTS as usize + at(*a) as usize;
                 let e = self.push(EVENTS[*n].0, Vec::new(), &[], Part::Announce);

@@ -3,10 +3,10 @@
 use crate::harness::*;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{
-    AddrKind, Event, EventData, EventKind, EventRef, For, If, Kernel, Op, Operand, Purpose, SyncMode, SyncOp,
-    TensorDir, TensorId, Tile, TileRef, Ty, Value,
+    AddrKind, Event, EventData, EventKind, EventRef, For, If, InstAttrs, Kernel, Op, Operand, Purpose, SyncMode,
+    SyncOp, TensorDir, TensorId, Tile, TileRef, Ty, Value,
 };
-use ptoc_isa::{BinOp, CmpOp, Loc, Order, Pipe, TileType};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Order, Pipe, TileType};
 use ptoc_tensor::DType;
 
 /// An element of an array of two or three.
@@ -43,6 +43,12 @@ pub enum P {
     Look(At),
     /// S writes an element of `src`.
     Poke(At),
+    /// MTE3 reads `dst` and adds it to `z`.
+    Add(At),
+    /// S updates an element of `z`, and nobody uses the old value.
+    Bump(AtomicOp),
+    /// MTE2 reads `z`, writes `src`.
+    Fetch(At),
     Set(usize, At),
     Wait(usize, At),
     Barrier(Option<Pipe>),
@@ -77,6 +83,7 @@ struct Build {
     dst: Tile,
     x: TensorId,
     y: TensorId,
+    z: TensorId,
     dims: Vec<Value>,
     flag: Value,
     loops: Vec<(Value, Value)>,
@@ -92,6 +99,7 @@ pub fn kernel(program: &[P]) -> Kernel {
     let (rows, cols) = (k.c(8), k.c(64));
     let x = k.tensor("x", DType::F32, TensorDir::In, &[rows, cols]);
     let y = k.tensor("y", DType::F32, TensorDir::Out, &[rows, cols]);
+    let z = k.tensor("z", DType::F32, TensorDir::InOut, &[rows, cols]);
     k.b.kernel_mut().sync = SyncMode::Manual;
     for (n, (from, to)) in EVENTS.into_iter().enumerate() {
         let span = k.span();
@@ -111,7 +119,7 @@ pub fn kernel(program: &[P]) -> Kernel {
     let at = |from: u64| AddrKind::Fixed((0..ELEMENTS as u64).map(|n| from + n * 2048).collect());
     let src = k.place("src", ty, at(0), ELEMENTS as u32, 1);
     let dst = k.place("dst", ty, at(0x4000), ELEMENTS as u32, 1);
-    let mut build = Build { k, src, dst, x, y, dims, flag, loops: Vec::new() };
+    let mut build = Build { k, src, dst, x, y, z, dims, flag, loops: Vec::new() };
     build.all(program);
     build.k.finish()
 }
@@ -190,6 +198,24 @@ impl Build {
                 let tile = self.tile(self.src, *at);
                 let value = self.k.b.float_const(DType::F32, 1.0);
                 self.k.b.emit(Op::TileSet { tile, row: zero, col: zero, value }, span);
+            }
+            P::Add(at) => {
+                let t = self.tile(self.dst, *at);
+                let view = self.k.view(self.z, rows, cols);
+                let attrs = InstAttrs { atomic_add: true, ..InstAttrs::default() };
+                self.k.inst("TSTORE", vec![Operand::View(view), Operand::Tile(t)], attrs);
+            }
+            P::Bump(op) => {
+                let value = self.k.b.float_const(DType::F32, 1.0);
+                let dst = self.k.b.new_value(Ty::D(DType::F32), None, span);
+                self.k.b.define_here(dst);
+                let update = Op::Atomic { dst, op: *op, tensor: self.z, offset: zero, expected: None, value };
+                self.k.b.emit(update, span);
+            }
+            P::Fetch(at) => {
+                let t = self.tile(self.src, *at);
+                let view = self.k.view(self.z, rows, cols);
+                self.k.load(t, view);
             }
             P::Set(n, at) => {
                 let e = self.event(*n, *at);

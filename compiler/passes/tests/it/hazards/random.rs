@@ -4,7 +4,7 @@ use super::oracle::mistakes;
 use super::program::{At, EVENTS, P, Trip, When};
 use super::schedules::{double, found};
 use proptest::prelude::*;
-use ptoc_isa::Pipe;
+use ptoc_isa::{AtomicOp, Pipe};
 
 fn at(looped: bool) -> BoxedStrategy<At> {
     let fixed = (0i64..3).prop_map(At::Fixed);
@@ -24,6 +24,9 @@ fn simple(looped: bool) -> BoxedStrategy<Vec<P>> {
         2 => a().prop_map(|x| vec![P::Store(x)]),
         1 => a().prop_map(|x| vec![P::Look(x)]),
         1 => a().prop_map(|x| vec![P::Poke(x)]),
+        1 => a().prop_map(|x| vec![P::Add(x)]),
+        1 => prop_oneof![Just(AtomicOp::Add), Just(AtomicOp::Max)].prop_map(|op| vec![P::Bump(op)]),
+        1 => a().prop_map(|x| vec![P::Fetch(x)]),
         1 => (0..EVENTS.len(), a()).prop_map(|(n, x)| vec![P::Set(n, x)]),
         1 => (0..EVENTS.len(), a()).prop_map(|(n, x)| vec![P::Wait(n, x)]),
         4 => (0..EVENTS.len(), a()).prop_map(|(n, x)| vec![P::Set(n, x), P::Wait(n, x)]),
