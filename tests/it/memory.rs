@@ -63,7 +63,7 @@ fn sessions_and_pictures_of_the_chapter_are_current() {
         std::fs::write(&page, &new).expect("written");
     }
     assert!(update() || new == text, "UPDATE_SPEC=1 writes spec/memory.md anew");
-    assert_eq!(seen, 2);
+    assert_eq!(seen, 4);
 }
 
 /// Every kernel of the examples that can be checked without `-D`, on every target that takes it.
