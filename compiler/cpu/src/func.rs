@@ -214,6 +214,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             }
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
+            Op::Gather(g) => self.gather(g),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Print { parts } => self.print(parts),
             // It stands in lanes, which have emitted it.

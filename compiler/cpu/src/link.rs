@@ -89,7 +89,8 @@ impl Link {
         if let Some(&id) = self.routines.get(&routine) {
             return id;
         }
-        let signature = self.signature(routine.params().iter().copied());
+        let mut signature = self.signature(routine.params().iter().copied());
+        signature.returns.extend(routine.results().iter().map(|ty| AbiParam::new(*ty)));
         let id = self.declare(&routine.name(), Linkage::Import, &signature);
         self.routines.insert(routine, id);
         id
@@ -97,17 +98,17 @@ impl Link {
 }
 
 impl Emit<'_, '_> {
-    /// Calls a function of the module.
-    pub(crate) fn call(&mut self, id: FuncId, args: &[Value]) {
-        let Some(link) = &mut self.link else { return };
+    /// Calls a function of the module; what it gives, if anything.
+    pub(crate) fn call(&mut self, id: FuncId, args: &[Value]) -> Option<Value> {
+        let link = self.link.as_mut()?;
         let callee: FuncRef = *self.callees.entry(id).or_insert_with(|| link.jit.declare_func_in_func(id, self.b.func));
-        self.b.ins().call(callee, args);
+        let call = self.b.ins().call(callee, args);
+        self.b.inst_results(call).first().copied()
     }
 
     /// Calls a routine.
-    pub(crate) fn call_routine(&mut self, routine: Routine, args: &[Value]) {
-        if let Some(id) = self.link.as_mut().map(|link| link.routine(routine)) {
-            self.call(id, args);
-        }
+    pub(crate) fn call_routine(&mut self, routine: Routine, args: &[Value]) -> Option<Value> {
+        let id = self.link.as_mut()?.routine(routine);
+        self.call(id, args)
     }
 }

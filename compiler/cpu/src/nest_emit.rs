@@ -1,12 +1,12 @@
 //! Calls of nests, and the functions that they call.
 
 use crate::func::Emit;
-use crate::native::Routine;
+use crate::native::{Routine, mode};
 use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
-use ptoc_ir::loops::{BinOp, For, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use ptoc_ir::loops::{BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
 
 /// Strided elements that are moved by emitted code.
 const FEW: i64 = 64;
@@ -130,6 +130,24 @@ impl Emit<'_, '_> {
             args.push(self.b.ins().iconst(I64, stride));
         }
         self.call_routine(Routine::Reduce(r.op, r.ty), &args);
+    }
+
+    /// Calls the routine of a gather.
+    pub(crate) fn gather(&mut self, g: &Gather) {
+        let mut args = Vec::new();
+        for addr in [&g.d, &g.table, &g.index] {
+            let at = self.address(addr);
+            args.push(self.pointer(at));
+        }
+        args.extend([self.value(g.rows), self.value(g.cols)]);
+        for stride in [g.d_strides.0, g.d_strides.1, g.index_strides.0, g.index_strides.1] {
+            args.push(self.b.ins().iconst(I64, stride));
+        }
+        args.push(self.value(g.total));
+        args.push(self.b.ins().iconst(I64, mode(g.oob, g.unsigned)));
+        if let Some(missing) = self.call_routine(Routine::Gather(g.ty.size()), &args) {
+            self.define(g.dst, missing);
+        }
     }
 
     /// The whole function of a nest.

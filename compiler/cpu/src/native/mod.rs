@@ -4,6 +4,7 @@
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
 //! instructions: each element has the same roundings in the same order.
 
+mod gather;
 #[cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, unused_imports, unused_variables, reason = "only its plain version is reached there")
@@ -15,6 +16,7 @@ mod rows;
 mod simd;
 mod strided;
 
+pub(crate) use gather::mode;
 pub(crate) use gemm::{scratch, types};
 
 use cranelift_codegen::ir::types::{I64, Type};
@@ -30,7 +32,7 @@ pub(crate) fn arena(module: &Module) -> u64 {
     module.arena.next_multiple_of(64)
 }
 
-/// A routine. All take i64 only (addresses too) and give nothing.
+/// A routine. All take i64 only (addresses too) and give nothing, or one i64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Routine {
     /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both.
@@ -46,6 +48,8 @@ pub(crate) enum Routine {
     Matmul,
     /// Reduction of rows: see [`reduce`].
     Reduce(BinOp, MemTy),
+    /// Elements of 1, 2, 4 or 8 bytes of a table: see [`gather`].
+    Gather(u32),
 }
 
 impl Routine {
@@ -57,6 +61,7 @@ impl Routine {
             Routine::FromF16 => "ptoc_from_f16".into(),
             Routine::ToF16 => "ptoc_to_f16".into(),
             Routine::Matmul => "ptoc_matmul".into(),
+            Routine::Gather(size) => format!("ptoc_gather_{size}"),
             Routine::Reduce(op, ty) => format!("ptoc_reduce_{}_{}", op.name(), ty.name()),
         }
     }
@@ -68,14 +73,21 @@ impl Routine {
             Routine::Move(_) => &[I64; 8],
             Routine::Matmul => &[I64; gemm::PARAMS],
             Routine::Reduce(..) => &[I64; 7],
+            Routine::Gather(_) => &[I64; 11],
         }
+    }
+
+    /// What it gives.
+    pub(crate) fn results(self) -> &'static [Type] {
+        if let Routine::Gather(_) = self { &[I64] } else { &[] }
     }
 
     /// The routine of that name, at its address.
     pub(crate) fn find(name: &str) -> Option<*const u8> {
         let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
         let moves = [1, 2, 4, 8].map(Routine::Move);
-        let routine = fixed.into_iter().chain(moves).find(|r| r.name() == name).or_else(|| {
+        let gathers = [1, 2, 4, 8].map(Routine::Gather);
+        let routine = fixed.into_iter().chain(moves).chain(gathers).find(|r| r.name() == name).or_else(|| {
             let reduction = name.strip_prefix("ptoc_reduce_")?;
             let (op, ty) = reduction.rsplit_once('_')?;
             let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
@@ -92,7 +104,11 @@ impl Routine {
             Routine::Move(2) => Some(strided::move_2 as *const u8),
             Routine::Move(4) => Some(strided::move_4 as *const u8),
             Routine::Move(8) => Some(strided::move_8 as *const u8),
-            Routine::Move(_) => None,
+            Routine::Gather(1) => Some(gather::gather_1 as *const u8),
+            Routine::Gather(2) => Some(gather::gather_2 as *const u8),
+            Routine::Gather(4) => Some(gather::gather_4 as *const u8),
+            Routine::Gather(8) => Some(gather::gather_8 as *const u8),
+            Routine::Move(_) | Routine::Gather(_) => None,
             Routine::FromF16 => halves::from_f16(),
             Routine::ToF16 => halves::to_f16(),
             Routine::Matmul => Some(gemm::product as *const u8),

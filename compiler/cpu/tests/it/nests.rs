@@ -4,7 +4,8 @@ use crate::make::{Build, agree, cases, compiled, strided, tensor};
 use proptest::prelude::*;
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::FileId;
-use ptoc_ir::loops::{Base, BinOp, LTy, MemTy, Module, Op, Reduce, Reg, UnOp, text, verify};
+use ptoc_ir::loops::{Base, BinOp, Gather, LTy, MemTy, Module, Op, Reduce, Reg, UnOp, text, verify};
+use ptoc_isa::Oob;
 
 /// Elements of a type: small numbers of both signs, zeros, infinities, integers of all sizes.
 fn data(ty: MemTy, bytes: usize, seed: u32) -> Vec<u8> {
@@ -236,6 +237,55 @@ fn reductions_of_every_type() {
                     let tensors = [data(ty, bytes, cols as u32 + 1), vec![9; 9 * ty.size() as usize]];
                     agree(&module, &[rows, cols], &tensors)
                         .unwrap_or_else(|e| panic!("{} {} {gap} {rows}x{cols}: {e}", op.name(), ty.name()));
+                }
+            }
+        }
+    }
+}
+
+/// A gather from tensor 0 by tensor 1 into tensor 2; what is missing goes to tensor 3.
+fn gather(oob: Oob, unsigned: bool, ty: MemTy, gap: i64) -> Module {
+    let mut f = Build::new(3);
+    let zero = f.i64(0);
+    let size = i64::from(ty.size());
+    let [table, index, d, missing] = [0, 1, 2, 3].map(|n| tensor(n, zero));
+    let (rows, cols, total) = (f.params[0], f.params[1], f.params[2]);
+    let dst = f.def(LTy::I64, |dst| {
+        let (d_strides, index_strides) = ((200 * size * gap, size * gap), (200 * 4, 4));
+        Op::Gather(Box::new(Gather {
+            dst,
+            oob,
+            ty,
+            rows,
+            cols,
+            d,
+            d_strides,
+            table,
+            total,
+            index,
+            unsigned,
+            index_strides,
+        }))
+    });
+    f.store(MemTy::I64, missing, dst);
+    f.module(4)
+}
+
+#[test]
+fn gathers_of_every_size_and_mode() {
+    for ty in [MemTy::U8, MemTy::U16, MemTy::I32, MemTy::I64] {
+        for oob in Oob::ALL {
+            for (rows, cols, total) in [(0, 5, 9), (3, 1, 4), (2, 70, 500), (1, 200, 300), (2, 64, 64), (1, 3, 0)] {
+                for (gap, unsigned, start, jump) in
+                    [(1, false, 0, 71), (2, true, 3, 73), (1, true, -2, 64), (1, false, 290, 9)]
+                {
+                    // Neighbours, but for every `jump`-th index, which is one too many.
+                    let index = |n: i32| start + n % 200 + i32::from(n % jump == jump - 1);
+                    let index: Vec<u8> = (0..600).flat_map(|n| index(n).to_le_bytes()).collect();
+                    let room = 3 * 200 * gap as usize * ty.size() as usize;
+                    let tensors = [data(ty, 500 * ty.size() as usize, 5), index, vec![9; room], vec![9; 8]];
+                    agree(&gather(*oob, unsigned, ty, gap), &[rows, cols, total], &tensors)
+                        .unwrap_or_else(|e| panic!("{} {} {rows}x{cols} of {total}: {e}", oob.name(), ty.name()));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::{Label, MemTy, Reg, SpaceId, VarId};
 use ptoc_diagnostics::Span;
+use ptoc_isa::Oob;
 
 /// Statements in order.
 pub type Region = Vec<Stmt>;
@@ -238,6 +239,38 @@ impl Reduce {
     }
 }
 
+/// `d[i, j]` = element `index[i, j]` of a table, for each row i and column j. Elements of the table lie side by side, and are
+/// taken bit for bit. Where there is none to take, `d[i, j]` is 0. `d` does not overlap the table; its elements may be those of the
+/// indices, of the same size and in the same places, and overlap none otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gather {
+    /// The row-major number of the first element that is missing although `oob` has no answer to it, or -1: an index outside
+    /// under `Undefined`, any index into an empty table under `Clamp` and `Wrap`. i64.
+    pub dst: Reg,
+    /// What an index outside means.
+    pub oob: Oob,
+    /// Type of elements in memory: one that is loaded as it is stored, thus none of the floats, which would not keep every NaN.
+    pub ty: MemTy,
+    /// Rows (i64 register), at least 0.
+    pub rows: Reg,
+    /// Columns.
+    pub cols: Reg,
+    /// Element (0, 0) of the result.
+    pub d: Addr,
+    /// From row to row, from column to column, in bytes.
+    pub d_strides: (i64, i64),
+    /// The table's first element.
+    pub table: Addr,
+    /// Its number of elements, at least 0.
+    pub total: Reg,
+    /// Index (0, 0), I32 in memory.
+    pub index: Addr,
+    /// Are indices without sign?
+    pub unsigned: bool,
+    /// From row to row, from column to column, in bytes.
+    pub index_strides: (i64, i64),
+}
+
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "fields are explained on the variants")]
@@ -325,6 +358,8 @@ pub enum Op {
     Contract(Box<Contract>),
     /// Rows of memory, each reduced to one value.
     Reduce(Box<Reduce>),
+    /// Elements of a table by their numbers.
+    Gather(Box<Gather>),
     /// Ends the function with status `check` (row of the module's table) and up to four i64 arguments unless `cond`.
     Check {
         cond: Reg,

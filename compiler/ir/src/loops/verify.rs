@@ -5,7 +5,7 @@
 //! inside their memory: that is the lowering's obligation.
 
 use super::{
-    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, Entry, For, Func, LTy, Label, Lanes, MemTy, Module, Op,
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op,
     PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -278,6 +278,7 @@ impl Verifier<'_> {
             Op::Leave(label) => self.target(*label, LabelKind::Scope, "leave"),
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
+            Op::Gather(g) => self.gather(g),
             Op::Check { cond, check, args } => {
                 self.read(*cond, &[LTy::Bool], "the condition of check");
                 if *check as usize >= self.module.checks.len() {
@@ -412,6 +413,21 @@ impl Verifier<'_> {
             let message = format_args!("reduce: there is no {} of {}", r.op.name(), r.ty.name());
             self.error(codes::LOOP_IR_TYPE, message);
         }
+    }
+
+    fn gather(&mut self, g: &Gather) {
+        let counts =
+            [(g.rows, "the rows of gather"), (g.cols, "the columns of gather"), (g.total, "the table of gather")];
+        for (reg, what) in counts {
+            self.read(reg, &[LTy::I64], what);
+        }
+        for addr in [&g.d, &g.table, &g.index] {
+            self.addr(addr, "gather");
+        }
+        if g.ty.reg() == LTy::F32 {
+            self.error(codes::LOOP_IR_TYPE, format_args!("gather: bits are moved, not {}", g.ty.name()));
+        }
+        self.define(g.dst, &[LTy::I64], "gather");
     }
 
     fn join(&mut self, op: BinOp, ty: MemTy, addr: &Addr, value: Reg) {

@@ -2,9 +2,11 @@
 
 use super::code::Code;
 use super::matrix::{Matrix, map, scaled};
+use super::poly::Poly;
+use super::reduce::fixed;
 use super::{Lower, ops};
 use ptoc_diagnostics::codes;
-use ptoc_ir::loops::{Addr, Atomic, BinOp as L, Cast, CmpOp as C, LTy, Op, Reg, Stride};
+use ptoc_ir::loops::{Addr, Atomic, BinOp as L, Cast, CmpOp as C, Gather, If, LTy, Op, Reg, Stride};
 use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
@@ -15,6 +17,8 @@ struct Table {
     dims: Vec<(Reg, Stride)>,
     /// Number of elements.
     total: Reg,
+    /// Do the elements follow each other?
+    dense: bool,
 }
 
 impl Lower<'_> {
@@ -23,10 +27,35 @@ impl Lower<'_> {
         let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
         let (d, index) = (self.tile(dst), self.tile(idx));
         let table = self.table(view);
+        // An index is read again behind the gather where an error says it.
+        let again = table.dense && oob != Oob::Zero;
+        let clash = self.clash(dst, &[(idx, again || d.ty.size() != index.ty.size())]);
+        if table.dense {
+            let check = (oob != Oob::Zero).then(|| self.index_check((oob, false), view, idx));
+            return self.write_apart(clash, dst, &d, shape, &mut |code, target| {
+                let missing = code.reg(LTy::I64);
+                code.emit(Op::Gather(Box::new(Gather {
+                    dst: missing,
+                    oob,
+                    ty: target.raw().ty,
+                    rows: shape.0,
+                    cols: shape.1,
+                    d: target.first(),
+                    d_strides: (fixed(target.rows), fixed(target.cols)),
+                    table: table.matrix.first(),
+                    total: table.total,
+                    index: index.first(),
+                    unsigned: index.dtype == DType::U32,
+                    index_strides: (fixed(index.rows), fixed(index.cols)),
+                })));
+                if let Some(check) = check {
+                    stop_at(code, missing, check, &index, shape.1, table.total);
+                }
+            });
+        }
         if oob != Oob::Zero {
             self.check_indices((oob, false), view, idx, &index, shape, table.total);
         }
-        let clash = self.clash(dst, &[(idx, d.ty.size() != index.ty.size())]);
         let unsigned = index.dtype == DType::U32;
         let element = table.matrix.raw().ty;
         // From an empty table only zeros can come (or the check above has ended the launch).
@@ -66,7 +95,7 @@ impl Lower<'_> {
         self.code.push();
         map(&mut self.code, shape, &d.raw(), &[], &mut |code, _| code.bits(element.reg(), 0));
         let els = self.code.pop();
-        self.code.emit(Op::If(Box::new(ptoc_ir::loops::If { cond: some, then, els })));
+        self.code.emit(Op::If(Box::new(If { cond: some, then, els })));
     }
 
     /// Elements in row-major order, so that of those that meet the last one stays.
@@ -134,19 +163,21 @@ impl Lower<'_> {
         for &(n, _) in &dims {
             total = self.code.bin(L::Mul, total, n);
         }
-        Table { matrix: self.view(view), dims, total }
+        Table { matrix: self.view(view), dims, total, dense: self.is_dense(view) }
     }
 
-    /// Ends the launch at the first index that the mode does not allow, of a gather or a scatter.
-    fn check_indices(
-        &mut self,
-        (oob, scatters): (Oob, bool),
-        view: &ViewRef,
-        idx: &TileRef,
-        index: &Matrix,
-        (rows, cols): (Reg, Reg),
-        total: Reg,
-    ) {
+    /// Do the elements of a view follow each other, in row-major order and without gaps?
+    fn is_dense(&self, view: &ViewRef) -> bool {
+        let mut step = Some(Poly::constant(1));
+        view.shape.iter().zip(&view.strides).rev().all(|(&n, &stride)| {
+            let here = step.take();
+            step = here.as_ref().and_then(|s| s.times(&self.defs.poly(n)?));
+            here.is_some() && here == self.defs.poly(stride)
+        })
+    }
+
+    /// The row of the check that an index is inside.
+    fn index_check(&mut self, (oob, scatters): (Oob, bool), view: &ViewRef, idx: &TileRef) -> u32 {
         let (tensor, tile) = (&self.kernel.tensors[view.tensor].name, &self.kernel.tiles[idx.tile].name);
         let outside = |way: &str| {
             format!("index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} elements of `{tensor}` that are {way}")
@@ -167,20 +198,30 @@ impl Lower<'_> {
                 "`oob = Skip` writes nothing to an empty tensor",
             ),
         };
-        let row = self.new_check(CheckData {
+        self.new_check(CheckData {
             code: codes::GATHER_INDEX,
             message,
             span: self.code.span,
             help: Some(help.to_owned()),
-        });
-        let ty = Ty::D(index.dtype);
+        })
+    }
+
+    /// Ends the launch at the first index that the mode does not allow, of a gather or a scatter.
+    fn check_indices(
+        &mut self,
+        (oob, scatters): (Oob, bool),
+        view: &ViewRef,
+        idx: &TileRef,
+        index: &Matrix,
+        (rows, cols): (Reg, Reg),
+        total: Reg,
+    ) {
+        let row = self.index_check((oob, scatters), view, idx);
         self.code.for_count(rows, |code, i| {
             let index = index.at_row(code, i);
             code.for_count(cols, |code, j| {
                 let at = index.at_col(code, j);
-                let narrow = code.load(at.ty, at.first());
-                let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
-                let wide = code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64);
+                let wide = number(code, &at);
                 // One unsigned comparison: a negative index is huge. The other modes only need any element at all.
                 let zero = code.int(0);
                 let cond = match oob {
@@ -191,6 +232,27 @@ impl Lower<'_> {
             });
         });
     }
+}
+
+/// The first index of a matrix as an i64.
+fn number(code: &mut Code, index: &Matrix) -> Reg {
+    let narrow = code.load(index.ty, index.first());
+    let unsigned = ops::kind(Ty::D(index.dtype)) == ops::Kind::Unsigned;
+    code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64)
+}
+
+/// Ends the launch if there is a missing element (its row-major number, else -1).
+fn stop_at(code: &mut Code, missing: Reg, check: u32, index: &Matrix, cols: Reg, total: Reg) {
+    let zero = code.int(0);
+    let cond = code.cmp(C::Ge, missing, zero);
+    code.push();
+    let (i, j) = (code.bin(L::DivU, missing, cols), code.bin(L::RemU, missing, cols));
+    let at = index.at_row(code, i).at_col(code, j);
+    let wide = number(code, &at);
+    let never = code.bits(LTy::Bool, 0);
+    code.emit(Op::Check { cond: never, check, args: vec![wide, total, i, j] });
+    let then = code.pop();
+    code.emit(Op::If(Box::new(If { cond, then, els: Vec::new() })));
 }
 
 /// Byte offset of a flat row-major index into strided dimensions.

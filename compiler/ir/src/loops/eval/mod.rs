@@ -6,12 +6,12 @@
 pub(super) mod arith;
 
 use super::{
-    Addr, Atomic, Base, Contract, For, Func, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce, Reg,
-    Region, Start, Stmt, Stride, VarId,
+    Addr, Atomic, Base, Contract, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce,
+    Reg, Region, Start, Stmt, Stride, VarId,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
-use ptoc_isa::AtomicOp;
+use ptoc_isa::{AtomicOp, Oob};
 
 /// The memory of a run.
 #[derive(Clone, Debug, Default)]
@@ -170,6 +170,7 @@ impl Eval<'_> {
             Op::Continue(label) => return Err(Exit::Continue(*label)),
             Op::Contract(c) => return self.contract(c, stmt.span),
             Op::Reduce(r) => return self.reduce(r, stmt.span),
+            Op::Gather(g) => return self.gather(g, stmt.span),
             Op::Check { cond, check, args } => {
                 if self.regs[*cond] != 0 {
                     return Ok(());
@@ -335,6 +336,32 @@ impl Eval<'_> {
             }
             self.store(r.ty, &r.d, i * r.d_stride, partials[0], span)?;
         }
+        Ok(())
+    }
+
+    fn gather(&mut self, g: &Gather, span: Span) -> Result<(), Exit> {
+        let (cols, total) = (self.i64(g.cols), self.i64(g.total));
+        let ty = g.ty;
+        let mut missing = -1;
+        for i in 0..self.i64(g.rows) {
+            for j in 0..cols {
+                self.spend()?;
+                let bits = self.load(MemTy::I32, &g.index, i * g.index_strides.0 + j * g.index_strides.1, span)?;
+                let index = if g.unsigned { i64::from(bits as u32) } else { i64::from(bits as u32 as i32) };
+                let at = match g.oob {
+                    Oob::Clamp => index.clamp(0, (total - 1).max(0)),
+                    Oob::Wrap if total > 0 => index.rem_euclid(total),
+                    _ => index,
+                };
+                let inside = (0..total).contains(&at);
+                if !inside && g.oob != Oob::Zero && missing < 0 {
+                    missing = i * cols + j;
+                }
+                let x = if inside { self.load(ty, &g.table, at * i64::from(ty.size()), span)? } else { 0 };
+                self.store(ty, &g.d, i * g.d_strides.0 + j * g.d_strides.1, x, span)?;
+            }
+        }
+        self.regs[g.dst] = missing as u64;
         Ok(())
     }
 

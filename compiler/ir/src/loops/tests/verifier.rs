@@ -69,6 +69,16 @@ fn each_rule() {
         ),
         ("reduce mul f32 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no mul of f32"),
         ("reduce max_u i8 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no max_u of i8"),
+        (
+            "r5: i64 = gather zero f32 (r0, r0), d t0[r0] (4, 4), from t0[r0] r0, by t0[r0] (4, 4)",
+            ty,
+            "gather: bits are moved",
+        ),
+        (
+            "F r5: i64 = gather zero i32 (r0, r0), d t0[r0] (4, 4), from t0[r0] r2, by t0[r0] (4, 4)",
+            ty,
+            "the table of gather",
+        ),
         // Definitions.
         ("r5: i64 = add r6, r0\nr6: i64 = const 1", def, "add: r6 has no value yet"),
         ("F r2: f32 = get m1", def, "get: r2 is defined twice"),

@@ -1,7 +1,7 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, CheckRow, Contract, Func, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start, Stmt, Stride,
+    Addr, Base, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start, Stmt, Stride,
     operands,
 };
 use cranelift_entity::SecondaryMap;
@@ -226,6 +226,10 @@ impl Printer {
             }
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
+            Op::Gather(g) => {
+                define(self, g.dst);
+                self.gather(g);
+            }
             Op::Check { cond, check, args } => {
                 put!(self, "check {cond}, {check} ({})", list(args));
             }
@@ -261,6 +265,15 @@ impl Printer {
         put!(self, ", a {} ({}, {})", address(&r.a), r.a_strides.0, r.a_strides.1);
     }
 
+    fn gather(&mut self, g: &Gather) {
+        let pair = |(x, y): (i64, i64)| format!("({x}, {y})");
+        put!(self, "gather {} {} ({}, {})", g.oob.name(), g.ty.name(), g.rows, g.cols);
+        put!(self, ", d {} {}", address(&g.d), pair(g.d_strides));
+        put!(self, ", from {} {}", address(&g.table), g.total);
+        let unsigned = if g.unsigned { "unsigned " } else { "" };
+        put!(self, ", by {unsigned}{} {}", address(&g.index), pair(g.index_strides));
+    }
+
     fn part(&mut self, part: &PrintPart) {
         let sign = |unsigned: &bool| if *unsigned { "unsigned " } else { "" };
         match part {
@@ -281,6 +294,7 @@ fn mark(region: &Region, defined: &mut SecondaryMap<Reg, bool>) {
     for stmt in region {
         match &stmt.op {
             Op::Atomic(a) => defined[a.dst] = true,
+            Op::Gather(g) => defined[g.dst] = true,
             Op::For(f) => {
                 defined[f.index] = true;
                 mark(&f.body, defined);

@@ -3,10 +3,10 @@
 use super::lex::Kind;
 use super::parse::{Parser, Result};
 use crate::loops::{
-    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce, Reg,
-    Region, Scope, Start, Stmt, Stride, UnOp, While,
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce,
+    Reg, Region, Scope, Start, Stmt, Stride, UnOp, While,
 };
-use ptoc_isa::AtomicOp;
+use ptoc_isa::{AtomicOp, Oob};
 
 impl Parser<'_> {
     /// Statements up to the closing brace, which is taken.
@@ -168,6 +168,7 @@ impl Parser<'_> {
                 Op::Load { dst, ty, addr: self.addr()? }
             }
             "atomic" => self.atomic(dst)?,
+            "gather" => self.gather(dst)?,
             _ => {
                 if let Some(op) = UnOp::from_name(name) {
                     let [a] = self.regs()?;
@@ -351,6 +352,33 @@ impl Parser<'_> {
         let a = self.addr()?;
         let a_strides = self.pair()?;
         Ok(Op::Reduce(Box::new(Reduce { op, ty, rows, cols, d, d_stride, a, a_strides })))
+    }
+
+    fn gather(&mut self, dst: Reg) -> Result<Op> {
+        let token = self.peek();
+        let Some(oob) = Oob::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+            return self.wanted("what an index outside means");
+        };
+        self.advance();
+        let ty = self.mem_ty()?;
+        self.expect("(")?;
+        let [rows, cols] = self.regs()?;
+        self.expect(")")?;
+        self.expect(",")?;
+        self.expect("d")?;
+        let d = self.addr()?;
+        let d_strides = self.pair()?;
+        self.expect(",")?;
+        self.expect("from")?;
+        let table = self.addr()?;
+        let total = self.reg()?;
+        self.expect(",")?;
+        self.expect("by")?;
+        let unsigned = self.take("unsigned");
+        let index = self.addr()?;
+        let index_strides = self.pair()?;
+        let gather = Gather { dst, oob, ty, rows, cols, d, d_strides, table, total, index, unsigned, index_strides };
+        Ok(Op::Gather(Box::new(gather)))
     }
 
     fn print(&mut self) -> Result<Op> {
