@@ -33,6 +33,7 @@ mod plan_source;
 mod plans;
 mod products;
 mod random;
+mod raster;
 mod rearrange;
 mod spec;
 mod sync;

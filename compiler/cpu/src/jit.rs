@@ -186,6 +186,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         tensors: module.tensors.len(),
         rank,
         arena: if panels { native::arena(module) + native::scratch() } else { module.arena },
+        raster: module.raster,
         spread: module.spread.iter().map(|d| *d as usize).collect(),
         prints,
         code: Box::new(Code(Mutex::new(Some(jit)))),

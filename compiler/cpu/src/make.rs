@@ -60,6 +60,7 @@ impl Maker {
     pub(crate) fn new(settings: Settings) -> Maker {
         let nowhere = Module {
             spread: Vec::new(),
+            raster: None,
             name: "".into(),
             tensors: Vec::new(),
             spaces: PrimaryMap::new(),

@@ -4,6 +4,7 @@ use crate::arena::Arena;
 use crate::frame::{EntryFn, Frame, Status, enter};
 use crate::pool::Pool;
 use crate::print::{PrintEvent, PrintItem, PrintLog, record};
+use crate::raster::Raster;
 use std::any::Any;
 use std::fmt;
 use std::ptr::{null, null_mut};
@@ -32,6 +33,8 @@ pub struct KernelParts {
     /// Dimensions of the grid along which a call of `block` may run several blocks: it is given their number along every
     /// dimension, behind its coordinates. None: it runs one. Such blocks have no checks and print nothing.
     pub spread: Vec<usize>,
+    /// The order of blocks, if it is not that of the grid's dimensions.
+    pub raster: Option<Raster>,
     /// The `print` statements, by site.
     pub prints: Vec<Vec<PrintItem>>,
     /// Keeps the code mapped.
@@ -78,7 +81,7 @@ pub struct Failure {
     pub check: u32,
     /// The numbers of the message.
     pub args: Vec<i64>,
-    /// The block's linear index; `None` when the launch function failed.
+    /// The block's number in the order of the launch; `None` when the launch function failed.
     pub block: Option<u64>,
     /// The block's grid coordinates.
     pub coords: Vec<i64>,
@@ -174,8 +177,8 @@ impl Kernel {
         Ok(extents[..self.parts.rank].to_vec())
     }
 
-    /// Runs the launch function, then every block of the grid (linear order: the last dimension moves fastest). An
-    /// empty grid runs nothing.
+    /// Runs the launch function, then every block of the grid, in the order of its raster (without one the last dimension moves
+    /// fastest). An empty grid runs nothing.
     ///
     /// Blocks are handed out in ascending chunks. When a block fails, blocks above it are no longer started and all
     /// below it still run, so for any number of threads the reported failure is that of the lowest failing block.
@@ -390,6 +393,7 @@ impl Grid<'_> {
             if first >= self.blocks {
                 break;
             }
+            let raster = self.kernel.raster.filter(|r| (r.along as usize) < rank);
             let mut rest = first;
             for d in (0..rank).rev() {
                 let calls = self.calls[d] as u64;
@@ -399,6 +403,9 @@ impl Grid<'_> {
             for block in first..self.blocks.min(first.saturating_add(self.chunk)) {
                 if block > self.failed.load(Ordering::Relaxed) {
                     break 'chunks;
+                }
+                if let Some(raster) = raster {
+                    raster.place(block, self.calls, &mut at);
                 }
                 for d in 0..rank {
                     coords[d] = at[d] * self.spans[d];

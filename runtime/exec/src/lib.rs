@@ -8,9 +8,11 @@ mod kernel;
 pub mod machine;
 mod pool;
 mod print;
+mod raster;
 
 pub use arena::ARENA_ALIGN;
 pub use frame::{EntryFn, Frame, PrintHook, Status};
 pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, TensorArg};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintItem, PrintValue};
+pub use raster::Raster;

@@ -100,6 +100,7 @@ impl Build {
         };
         Module {
             spread: Vec::new(),
+            raster: None,
             name: "test".into(),
             tensors: (0..tensors).map(|n| format!("T{n}").into()).collect(),
             spaces,

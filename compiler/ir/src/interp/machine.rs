@@ -241,6 +241,9 @@ impl<'k, 'l> Machine<'k, 'l> {
         let prologue = self.values.clone();
         let mut at = vec![0i64; extents.len()];
         for block in 0..blocks {
+            if let Some(raster) = k.raster {
+                raster.place(u64::from(block), &extents, &mut at);
+            }
             self.block = block;
             self.coordinates = Some(at.clone());
             self.values.copy_from_slice(&prologue);

@@ -3,6 +3,7 @@
 use super::Region;
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::Span;
+use ptoc_exec::Raster;
 use smol_str::SmolStr;
 use std::fmt;
 
@@ -218,6 +219,8 @@ pub struct Module {
     /// Dimensions of the grid along which one call of the block function may run several blocks, from the one of its
     /// coordinates on. None: it runs one block, and has no parameters for more.
     pub spread: Vec<u32>,
+    /// The order in which blocks start, if it is not that of the grid's dimensions.
+    pub raster: Option<Raster>,
     /// Checks that the code refers to by index.
     pub checks: Vec<CheckRow>,
     /// The launch function.

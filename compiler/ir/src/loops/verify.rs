@@ -75,6 +75,10 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
     if let Some(dim) = module.spread.iter().find(|d| **d as usize >= launch.results.len()) {
         bad(format!("blocks join along dimension {dim} of a grid of {}", launch.results.len()));
     }
+    if let Some(raster) = module.raster.filter(|r| r.along as usize >= launch.results.len() || r.swizzle == 0) {
+        let rank = launch.results.len();
+        bad(format!("a raster along dimension {} of a grid of {rank}, {} abreast", raster.along, raster.swizzle));
+    }
     if !block.results.is_empty() {
         bad("a block function has no results".into());
     }

@@ -81,6 +81,7 @@ impl Builder {
                 labels: PrimaryMap::new(),
                 prologue: Region::new(),
                 grid: Vec::new(),
+                raster: None,
                 on: None,
                 host: false,
                 body: Region::new(),

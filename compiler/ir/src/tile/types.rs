@@ -3,6 +3,7 @@
 use super::{Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::{Code, Span};
+use ptoc_exec::Raster;
 use ptoc_isa::TileType;
 use ptoc_tensor::DType;
 use smol_str::SmolStr;
@@ -292,6 +293,8 @@ pub struct Kernel {
     pub prologue: Region,
     /// The grid, slowest dimension first; empty means one block.
     pub grid: Vec<GridDim>,
+    /// The order in which blocks start, if it is not that of the grid's dimensions.
+    pub raster: Option<Raster>,
     /// Who runs each block (`grid .. on`): units, bank groups and so on, a dimension for each of the grid's.
     pub on: Option<Placement>,
     /// On a PIM target: is it run by the host, and not by the units?

@@ -160,6 +160,7 @@ impl<'k> Lower<'k> {
             tensors: arguments.map(|t| t.name.clone()).collect(),
             spaces: self.spaces,
             arena,
+            raster: self.kernel.raster,
             spread: spread.into_iter().map(|d| d as u32).collect(),
             checks: self.check_rows,
             launch,

@@ -50,6 +50,7 @@ fn kernel() -> Kernel {
             rank: 2,
             arena: 64,
             spread: Vec::new(),
+            raster: None,
             prints: vec![vec![
                 PrintItem::Scalar(DType::I64),
                 PrintItem::Text(", ".into()),

@@ -18,7 +18,8 @@
 //! }
 //! ```
 //!
-//! `spread 0` (before the checks): blocks join along dimension 0 of the grid. `@file:start..end` behind a statement is its span. Registers, variables, labels and spaces are numbered; `var`,
+//! `spread 0` (before the checks): blocks join along dimension 0 of the grid. `raster 1 4` (behind it): they start in bands of 4
+//! along dimension 1. `@file:start..end` behind a statement is its span. Registers, variables, labels and spaces are numbered; `var`,
 //! `labels` and (for registers that nothing defines) `reg` lines open a function's body. `//` starts a comment.
 
 mod lex;

@@ -6,6 +6,7 @@ use crate::loops::{
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use ptoc_exec::Raster;
 use smol_str::SmolStr;
 
 /// Reads a module from its text form; `file` is where the text's own spans point (diagnostics only).
@@ -226,6 +227,13 @@ impl<'a> Parser<'a> {
         while self.take("spread") {
             spread.push(self.number("a dimension")?);
         }
+        let raster = match self.take("raster") {
+            true => {
+                let along = self.number("a dimension")?;
+                Some(Raster { along, swizzle: self.number("a number of blocks")? })
+            }
+            false => None,
+        };
         let mut checks = Vec::new();
         while self.take("check") {
             let id = self.number("a check's number")?;
@@ -236,7 +244,7 @@ impl<'a> Parser<'a> {
         if self.peek().kind != Kind::End {
             return self.wanted("the end of the text");
         }
-        Ok(Module { name, tensors, spaces, arena, spread, checks, launch, block })
+        Ok(Module { name, tensors, spaces, arena, spread, raster, checks, launch, block })
     }
 
     fn func(&mut self, entry: Entry) -> Result<Func> {

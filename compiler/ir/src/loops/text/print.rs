@@ -47,6 +47,9 @@ impl Printer {
         for dim in &module.spread {
             put!(self, "spread {dim}\n");
         }
+        if let Some(raster) = module.raster {
+            put!(self, "raster {} {}\n", raster.along, raster.swizzle);
+        }
         for CheckRow { id, span } in &module.checks {
             put!(self, "check {id}");
             self.span(*span);

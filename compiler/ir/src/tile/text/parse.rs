@@ -7,6 +7,7 @@ use crate::tile::{
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
+use ptoc_exec::Raster;
 use ptoc_isa::{Loc, Order, TileType};
 use ptoc_layout::{TileLayout, parse_value};
 use ptoc_tensor::DType;
@@ -350,6 +351,7 @@ impl<'t> Parser<'t> {
             labels: PrimaryMap::new(),
             prologue: Vec::new(),
             grid: Vec::new(),
+            raster: None,
             on: None,
             host: false,
             body: Vec::new(),
@@ -369,6 +371,13 @@ impl<'t> Parser<'t> {
             p.expect('<')?;
             Ok(GridDim { name, extent: p.value()?, index })
         })?;
+        if self.is_word("raster") {
+            self.next();
+            self.expect_word("along")?;
+            let along = self.number()?;
+            self.expect_word("swizzle")?;
+            k.raster = Some(Raster { along, swizzle: self.number()? });
+        }
         self.expect_word("body")?;
         k.body = self.block(1)?;
         if *self.peek() != Tok::End {

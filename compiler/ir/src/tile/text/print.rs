@@ -130,7 +130,11 @@ impl Printer<'_> {
             self.def(dim.index, k.span)?;
             write!(self.out, " {} < {}", Quoted(&dim.name), dim.extent)?;
         }
-        self.out.push_str("]\nbody {\n");
+        self.out.push(']');
+        if let Some(raster) = k.raster {
+            write!(self.out, " raster along {} swizzle {}", raster.along, raster.swizzle)?;
+        }
+        self.out.push_str("\nbody {\n");
         self.region(&k.body)?;
         self.out.push_str("}\n");
         let tail = std::mem::replace(&mut self.out, head);

@@ -158,6 +158,15 @@ impl Verifier<'_> {
             self.define(dim.index);
             self.expect(dim.index, Ty::Index, "an index of the grid");
         }
+        if let Some(raster) = k.raster.filter(|r| r.along as usize >= k.grid.len() || r.swizzle == 0) {
+            let message = format!(
+                "a raster along dimension {} of a grid of {}, {} abreast",
+                raster.along,
+                k.grid.len(),
+                raster.swizzle
+            );
+            self.error(codes::IR_DECLARATION, message);
+        }
         self.placements();
         self.in_prologue = false;
         self.region(&k.body, 1);

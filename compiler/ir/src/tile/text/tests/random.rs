@@ -6,6 +6,7 @@ use crate::tile::{
     Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
+use ptoc_exec::Raster;
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
 use ptoc_tensor::DType;
@@ -427,6 +428,8 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
     }
     let on = [None, Some(g.placement())][g.r.below(2)].clone();
     let host = g.r.below(2) == 0;
+    let raster = Raster { along: g.r.below(3) as u32, swizzle: 1 << g.r.below(4) };
+    g.b.kernel_mut().raster = [None, Some(raster)][g.r.below(2)];
     (g.b.kernel_mut().on, g.b.kernel_mut().host) = (on, host);
     g.b.begin_body();
     for _ in 0..g.r.below(12) {
