@@ -14,7 +14,7 @@ fn order(grid: &str, rows: i64, cols: i64) -> Vec<i64> {
     let dims = [("M", rows), ("N", cols)];
     let built = build(&text, "a2a3", &[], &dims).expect("compiles");
     let sizes = [rows as usize, cols as usize];
-    let arrays = [Tensor::new(DType::I32, &[1]), Tensor::new(DType::I32, &sizes)];
+    let arrays = [Tensor::zeros(DType::I32, &[1]).expect("small"), Tensor::zeros(DType::I32, &sizes).expect("small")];
     let interpreted = built.interpret(&dims, &arrays).expect("runs");
     let executed = built.execute(&dims, &arrays, 1).expect("runs");
     assert_eq!(interpreted[1].bytes(), executed[1].bytes(), "{grid}");
