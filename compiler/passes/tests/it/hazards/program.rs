@@ -202,7 +202,7 @@ impl Build {
             P::Add(at) => {
                 let t = self.tile(self.dst, *at);
                 let view = self.k.view(self.z, rows, cols);
-                let attrs = InstAttrs { atomic_add: true, ..InstAttrs::default() };
+                let attrs = InstAttrs { atomic: Some(AtomicOp::Add), ..InstAttrs::default() };
                 self.k.inst("TSTORE", vec![Operand::View(view), Operand::Tile(t)], attrs);
             }
             P::Bump(op) => {
