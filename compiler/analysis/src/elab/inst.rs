@@ -634,10 +634,10 @@ impl Elab<'_> {
     fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
         let name = id.get().name;
-        if op != AtomicOp::Add && self.target.family == Family::A2A3 {
+        if id.get().sem == Sem::ScatterTo && !self.target.scatters_by(op) {
             let message =
                 format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
-            let there = self.target.others().filter(|t| t.family == Family::A5).map(|t| t.name.as_str());
+            let there = self.target.others().filter(|t| t.scatters_by(op)).map(|t| t.name.as_str());
             let there = there.collect::<Vec<_>>().join(", ");
             let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
                 .with_label("not a mode of this target")

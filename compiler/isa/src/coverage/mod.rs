@@ -3,7 +3,7 @@
 mod listed;
 
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
-use crate::{DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
+use crate::{AtomicOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
 use listed::{Form, List, Listed, list};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -69,7 +69,16 @@ fn chosen(target: &Target, id: InstrId, form: &str) -> bool {
     let mut rows = overloads(id).map(InstrId::get).filter(|row| !there(target, row).is_empty());
     match form.split_once(": ") {
         Some((_, name)) => rows.any(|row| row.name == name),
-        None => rows.any(|row| words(row).any(|w| w == form)),
+        None => rows.any(|row| words(row).any(|w| w == form)) && updates(target, form),
+    }
+}
+
+/// Unless a word names an update of elements that the target has not.
+fn updates(target: &Target, word: &str) -> bool {
+    match word.strip_prefix("atomic = ") {
+        Some("Max") => target.scatters_by(AtomicOp::Max),
+        Some("Min") => target.scatters_by(AtomicOp::Min),
+        _ => true,
     }
 }
 

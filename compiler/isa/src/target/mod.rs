@@ -6,7 +6,7 @@ mod raw;
 mod setting;
 mod unit;
 
-use crate::{InstrId, Loc, Pipe};
+use crate::{AtomicOp, InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -198,6 +198,15 @@ impl Target {
         memory.capacity = bytes;
         memory.overridden = true;
         self
+    }
+
+    /// Has MSCATTER this update of an element? A2A3 has additions only, the others the larger and the smaller of both too.
+    pub fn scatters_by(&self, op: AtomicOp) -> bool {
+        match op {
+            AtomicOp::Add => true,
+            AtomicOp::Max | AtomicOp::Min => self.family != Family::A2A3,
+            _ => false,
+        }
     }
 
     /// Is it a target whose kernels run in the memory (or on the host beside it)?
