@@ -169,6 +169,19 @@ named_enum! {
     }
 }
 
+impl Oob {
+    /// The element of a table of `total` elements that an index leads to; none if it leads to none.
+    #[inline]
+    pub fn lead(self, index: i64, total: i64) -> Option<i64> {
+        match self {
+            _ if (0..total).contains(&index) => Some(index),
+            Oob::Clamp if total > 0 => Some(index.clamp(0, total - 1)),
+            Oob::Wrap if total > 0 => Some(index.rem_euclid(total)),
+            _ => None,
+        }
+    }
+}
+
 named_enum! {
     /// Read-modify-write of one element of a tensor; the result is the old value.
     AtomicOp { Add = "add", Max = "max", Min = "min", And = "and", Or = "or", Xor = "xor", Exchange = "exchange", Cas = "cas" }

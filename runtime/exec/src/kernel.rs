@@ -386,6 +386,7 @@ impl Grid<'_> {
         let mut at = [0i64; MAX_GRID_RANK];
         let mut coords = [0i64; 2 * MAX_GRID_RANK];
         let rank = self.extents.len();
+        let raster = self.kernel.raster.filter(|r| (r.along as usize) < rank);
         let log_ptr = &raw mut log;
         let status_ptr = &raw mut status;
         'chunks: loop {
@@ -393,7 +394,6 @@ impl Grid<'_> {
             if first >= self.blocks {
                 break;
             }
-            let raster = self.kernel.raster.filter(|r| (r.along as usize) < rank);
             let mut rest = first;
             for d in (0..rank).rev() {
                 let calls = self.calls[d] as u64;

@@ -124,17 +124,12 @@ impl Gather {
             // SAFETY: inside, as the caller says; the table is read inside only.
             unsafe {
                 let number = self.number(index.cast::<u32>().read_unaligned());
-                let number = match self.oob {
-                    Oob::Clamp => number.clamp(0, (self.total - 1).max(0)),
-                    Oob::Wrap if self.total > 0 => number.rem_euclid(self.total),
-                    _ => number,
+                let at = self.oob.lead(number, self.total);
+                let x = match at {
+                    Some(at) => self.table.offset(at as isize * S as isize).cast::<[u8; S]>().read_unaligned(),
+                    None => [0; S],
                 };
-                let inside = (0..self.total).contains(&number);
-                let x = match inside {
-                    true => self.table.offset(number as isize * S as isize).cast::<[u8; S]>().read_unaligned(),
-                    false => [0; S],
-                };
-                if !inside && missing < 0 && self.oob != Oob::Zero {
+                if at.is_none() && missing < 0 && self.oob != Oob::Zero {
                     missing = j;
                 }
                 dst.cast::<[u8; S]>().write_unaligned(x);

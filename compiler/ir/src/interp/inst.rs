@@ -340,17 +340,10 @@ impl<'k> Machine<'k, '_> {
         for i in 0..index.rows {
             for j in 0..index.cols {
                 let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
-                let n = match oob {
-                    _ if (0..len).contains(&n) => n,
-                    Oob::Clamp if len > 0 => n.clamp(0, len - 1),
-                    Oob::Wrap if len > 0 => n.rem_euclid(len),
-                    Oob::Zero => continue,
-                    _ => {
-                        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-                        let message =
-                            format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
-                        return self.trap(codes::GATHER_INDEX, message);
-                    }
+                let n = match oob.lead(n, len) {
+                    Some(n) => n,
+                    None if oob == Oob::Zero => continue,
+                    None => return self.no_element((n, len), (i, j), v, idx),
                 };
                 self.put_element(v.tensor, view.nth(n), source.at(i, j), atomic)?;
             }
@@ -371,25 +364,21 @@ impl<'k> Machine<'k, '_> {
         for i in 0..w.rows {
             for j in 0..w.cols {
                 let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
-                let n = match oob {
-                    _ if (0..len).contains(&n) => n,
-                    Oob::Clamp if len > 0 => n.clamp(0, len - 1),
-                    Oob::Wrap if len > 0 => n.rem_euclid(len),
-                    Oob::Zero => {
-                        self.tile_write(&w, i, j, 0);
-                        continue;
-                    }
-                    _ => {
-                        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-                        let message =
-                            format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
-                        return self.trap(codes::GATHER_INDEX, message);
-                    }
+                let bits = match oob.lead(n, len) {
+                    Some(n) => self.tensor_read(view.at.tensor, view.nth(n))?,
+                    None if oob == Oob::Zero => 0,
+                    None => return self.no_element((n, len), (i, j), v, idx),
                 };
-                let bits = self.tensor_read(view.at.tensor, view.nth(n))?;
                 self.tile_write(&w, i, j, bits);
             }
         }
         Ok(())
+    }
+
+    /// Index `n`, at a place of tile `idx`, leads to none of the `len` elements of a view.
+    fn no_element(&mut self, (n, len): (i64, i64), (i, j): (usize, usize), v: &ViewRef, idx: &TileRef) -> Step {
+        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
+        let message = format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
+        self.trap(codes::GATHER_INDEX, message)
     }
 }

@@ -107,14 +107,13 @@ impl Lower<'_> {
         if oob != Oob::Zero {
             self.check_indices((oob, true), view, idx, &index, (rows, cols), table.total);
         }
-        let (ty, unsigned_index) = (Ty::D(source.dtype), index.dtype == DType::U32);
+        let ty = Ty::D(source.dtype);
         let source = if attrs.atomic.is_some() { source } else { source.raw() };
         self.code.for_count(rows, |code, i| {
             let (source, index) = (source.at_row(code, i), index.at_row(code, i));
             code.for_count(cols, |code, j| {
                 let (source, index) = (source.at_col(code, j), index.at_col(code, j));
-                let number = code.load(index.ty, index.first());
-                let number = code.cast(if unsigned_index { Cast::Zext } else { Cast::Sext }, number, LTy::I64);
+                let number = number(code, &index);
                 let value = code.load(source.ty, source.first());
                 let put = |code: &mut Code, number: Reg| {
                     let bytes = flat_offset(code, number, &table.dims);

@@ -348,16 +348,14 @@ impl Eval<'_> {
                 self.spend()?;
                 let bits = self.load(MemTy::I32, &g.index, i * g.index_strides.0 + j * g.index_strides.1, span)?;
                 let index = if g.unsigned { i64::from(bits as u32) } else { i64::from(bits as u32 as i32) };
-                let at = match g.oob {
-                    Oob::Clamp => index.clamp(0, (total - 1).max(0)),
-                    Oob::Wrap if total > 0 => index.rem_euclid(total),
-                    _ => index,
-                };
-                let inside = (0..total).contains(&at);
-                if !inside && g.oob != Oob::Zero && missing < 0 {
+                let at = g.oob.lead(index, total);
+                if at.is_none() && g.oob != Oob::Zero && missing < 0 {
                     missing = i * cols + j;
                 }
-                let x = if inside { self.load(ty, &g.table, at * i64::from(ty.size()), span)? } else { 0 };
+                let x = match at {
+                    Some(at) => self.load(ty, &g.table, at * i64::from(ty.size()), span)?,
+                    None => 0,
+                };
                 self.store(ty, &g.d, i * g.d_strides.0 + j * g.d_strides.1, x, span)?;
             }
         }
