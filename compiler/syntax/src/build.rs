@@ -10,13 +10,18 @@ use crate::lexer;
 #[derive(Debug)]
 pub(crate) enum Node {
     File(Vec<Item>),
-    Item(Item),
-    Param(Param),
-    StaticParam(StaticParam),
-    Stmt(Stmt),
+    Item(Box<Item>),
+    Param(Box<Param>),
+    StaticParam(Box<StaticParam>),
+    Stmt(Box<Stmt>),
     GridVar((Ident, Expr)),
     Arg(Arg),
     Expr(Expr),
+}
+
+/// What was boxed on the parser's stack, side by side.
+pub(crate) fn unboxed<T>(list: Vec<Box<T>>) -> Vec<T> {
+    list.into_iter().map(|boxed| *boxed).collect()
 }
 
 /// Parts parsed before, each taken at most once.

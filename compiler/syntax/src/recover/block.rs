@@ -116,7 +116,7 @@ impl Recovery<'_, '_, '_> {
         let span = self.builder.span(text[0].start, text[text.len() - 1].end);
         let mut part = text.to_vec();
         match self.part_or_split(Terminal::StartStmt, &mut part, last && open_end) {
-            Outcome::Node(Node::Stmt(stmt)) => stmts.push(stmt),
+            Outcome::Node(Node::Stmt(stmt)) => stmts.push(*stmt),
             Outcome::Node(Node::Expr(e)) => *tail = Some(e),
             // The statement ends before its `;`, which is missing: the rest is another one. Repairs before the split
             // may have changed the number of lexemes, so it is counted from the end.
@@ -126,7 +126,7 @@ impl Recovery<'_, '_, '_> {
                 let at = part.last().map_or(span.start, |l| l.end);
                 part.push(Lexeme { term: Terminal::Tok(Tok::Semi), start: at, end: at, touched: false });
                 match parse(self.builder, Terminal::StartStmt, &part) {
-                    Ok(Node::Stmt(stmt)) => stmts.push(stmt),
+                    Ok(Node::Stmt(stmt)) => stmts.push(*stmt),
                     _ => {
                         let span = Span { end: at, ..span };
                         stmts.push(self.salvage(&flat[from..end], span));

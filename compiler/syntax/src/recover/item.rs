@@ -83,7 +83,7 @@ impl Recovery<'_, '_, '_> {
         if lexemes[word].is(tok)
             && let Ok(Node::Item(item)) = parse(self.builder, Terminal::StartItem, &lexemes[from..end])
         {
-            return item;
+            return *item;
         }
         let mut flat: Vec<Lexeme> = lexemes[from..word].to_vec();
         // What is left of the item when its clauses are hopeless: word, name, parameters, body.
@@ -139,7 +139,7 @@ impl Recovery<'_, '_, '_> {
         let node = if distrusted { None } else { self.part(Terminal::StartItem, flat) };
         self.quiet = false;
         match node {
-            Some(Node::Item(item)) => Item { docs, ..item },
+            Some(Node::Item(item)) => Item { docs, ..*item },
             _ => {
                 let salvaged =
                     if launches && body { parse(self.builder, Terminal::StartItem, &core).ok() } else { None };

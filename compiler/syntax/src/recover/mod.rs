@@ -213,8 +213,8 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         let error = self.builder.error_expr(span);
         let parts = &mut self.builder.parts;
         let term = match (pieces, node) {
-            (_, Some(Node::Param(p))) => Terminal::Param(add(&mut parts.params, p)),
-            (_, Some(Node::StaticParam(p))) => Terminal::StaticParam(add(&mut parts.static_params, p)),
+            (_, Some(Node::Param(p))) => Terminal::Param(add(&mut parts.params, *p)),
+            (_, Some(Node::StaticParam(p))) => Terminal::StaticParam(add(&mut parts.static_params, *p)),
             (_, Some(Node::GridVar(v))) => Terminal::GridVar(add(&mut parts.grid_vars, v)),
             (_, Some(Node::Arg(Arg { name: None, value }))) => Terminal::Expr(add(&mut parts.exprs, value)),
             (_, Some(Node::Arg(arg))) => Terminal::Arg(add(&mut parts.args, arg)),
