@@ -3,6 +3,8 @@
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, Loc, Oob, Order, Reduce, RoundMode, UnOp};
 use ptoc_layout::Operand;
 use ptoc_tensor::DType;
+use rustc_hash::FxHashSet;
+use std::sync::LazyLock;
 
 /// A built-in function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -418,11 +420,14 @@ pub fn word(name: &str) -> Option<Word> {
 
 /// The word of that name with which some instruction of the table lets choose.
 fn choice(name: &str) -> Option<&'static str> {
-    let words = ptoc_isa::TABLE.iter().flat_map(|row| row.operands).flat_map(|o| match o.kind {
-        ptoc_isa::OperandKind::Choice(words) => words,
-        _ => &[],
+    static CHOICES: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
+        let words = ptoc_isa::TABLE.iter().flat_map(|row| row.operands).flat_map(|o| match o.kind {
+            ptoc_isa::OperandKind::Choice(words) => words,
+            _ => &[],
+        });
+        words.map(|(word, _)| *word).chain(["Max", "Min", "Skip"]).collect()
     });
-    words.map(|(word, _)| *word).chain(["Max", "Min", "Skip"]).find(|w| *w == name)
+    CHOICES.get(name).copied()
 }
 
 /// Words for suggestions.

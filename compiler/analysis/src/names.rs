@@ -4,12 +4,13 @@
 use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
 use crate::index::Kind;
-use crate::modules::{Module, Modules};
+use crate::modules::{ItemId, Module, Modules};
 use crate::scopes::{self, Part};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashSet;
+use std::cell::LazyCell;
 
 /// Checks the names of all modules.
 pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
@@ -23,6 +24,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             open: false,
             called: false,
             modes: &[],
+            used: FxHashSet::default(),
         };
         for item in &module.ast.items {
             walk.item(item);
@@ -30,19 +32,18 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             walk.reported.clear();
         }
         if id.0 == 0 {
-            unused_imports(module, out);
+            let used = walk.used;
+            unused_imports(module, &used, out);
         }
     }
 }
 
-fn unused_imports(module: &Module, out: &mut Vec<Diagnostic>) {
-    if module.imports.is_empty() {
-        return;
-    }
-    let text =
-        format!("{:?}", module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_))).collect::<Vec<_>>());
-    for (name, _) in &module.imports {
-        let given = module.given.contains(&name.name);
+fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
+    let items = || module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_)));
+    // What the walk does not come by (options, attributes) may name it, too.
+    let text = LazyCell::new(|| format!("{:?}", items().collect::<Vec<_>>()));
+    for (name, item) in &module.imports {
+        let given = module.given.contains(&name.name) || used.contains(item);
         if !given && !text.contains(&format!("{:?}", name.name)) {
             out.push(
                 Diagnostic::warning(
@@ -76,6 +77,8 @@ struct Walk<'a> {
     called: bool,
     /// Locals of the item whose block has ended.
     gone: Vec<(Name, Span)>,
+    /// Items that were named.
+    used: FxHashSet<ItemId>,
     /// Unknown names of the item, each reported once, with the number of its report if there is one.
     reported: Vec<(Name, Option<usize>)>,
 }
@@ -262,8 +265,11 @@ impl Walk<'_> {
                 return true;
             }
         }
-        self.module.scope.contains_key(name)
-            || self.reported.iter().any(|(n, _)| n == name)
+        if let Some(item) = self.module.scope.get(name) {
+            self.used.insert(*item);
+            return true;
+        }
+        self.reported.iter().any(|(n, _)| n == name)
             || self.module.broken.iter().any(|n| n == name)
             || builtins::word(name).is_some()
             || builtins::function(name).is_some()

@@ -15,6 +15,8 @@ mod unit;
 pub use names::{Lookup, NOT_YET, find, sibling};
 
 use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
@@ -57,8 +59,9 @@ const fn row_count() -> usize {
 
 /// The instruction that is called exactly `name` (PTO's spelling, upper case).
 pub fn lookup(name: &str) -> Option<InstrId> {
-    let at = TABLE.iter().position(|i| i.name == name)?;
-    Some(InstrId(u16::try_from(at).expect("the table has fewer than 65536 rows")))
+    static NAMES: LazyLock<HashMap<&str, InstrId>> =
+        LazyLock::new(|| InstrId::all().map(|id| (id.get().name, id)).collect());
+    NAMES.get(name).copied()
 }
 
 /// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
