@@ -12,6 +12,8 @@ use ptoc_analysis::index::Index;
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span};
 use ptoc_ir::cost::BlockCost;
 use ptoc_passes::MemoryMap;
+use ptoc_syntax::ast::{Item, ItemKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A text with what it imports, and the names in all of them.
@@ -62,6 +64,17 @@ impl Loaded {
     pub fn reads(&self, file: &Path) -> bool {
         let own = |f: &FileId| !self.sources.name(*f).starts_with('<');
         self.sources.files().filter(own).any(|f| self.place(f) == file)
+    }
+
+    /// The item of the text around a byte, with what follows it. Words that begin kernels, programs and functions begin items in
+    /// broken texts, too; of what else the parser takes for one it is not sure there.
+    pub fn part(&self, offset: usize) -> Range<usize> {
+        let sure = |item: &&Item| matches!(item.kind, ItemKind::Kernel(_) | ItemKind::Program(_) | ItemKind::Fn(_));
+        let root = self.unit.modules.root();
+        let starts = root.ast.items.iter().filter(sure).map(|item| item.span.start as usize);
+        let from = starts.clone().take_while(|start| *start < offset).last().unwrap_or(0);
+        let to = starts.clone().find(|start| *start >= offset).unwrap_or(self.sources.text(root.file).len());
+        from..to
     }
 
     /// One name for one file of the unit, whoever imports it.

@@ -7,6 +7,8 @@ use serde_json::Value;
 pub struct Client {
     /// Proposals may have places to be filled.
     pub snippets: bool,
+    /// What all proposals of a list replace may be said once for the list.
+    pub edit_range: bool,
     /// Parameters of a signature may be told by their places in it.
     pub label_offsets: bool,
     /// It asks for diagnostics, and can be told that it should ask again.
@@ -30,6 +32,10 @@ impl Client {
         let has = |path: &str| params.pointer(&format!("/capabilities/{path}")).is_some_and(Value::is_object);
         Client {
             snippets: is("textDocument/completion/completionItem/snippetSupport"),
+            edit_range: params
+                .pointer("/capabilities/textDocument/completion/completionList/itemDefaults")
+                .and_then(Value::as_array)
+                .is_some_and(|known| known.iter().any(|name| name == "editRange")),
             label_offsets: is(
                 "textDocument/signatureHelp/signatureInformation/parameterInformation/labelOffsetSupport",
             ),

@@ -1,6 +1,7 @@
 //! A text that a request is about, with what is known of it.
 
 use super::analysis::{Analysis, Loaded, load};
+use super::cursor::Cursor;
 use super::documents::Document;
 use super::world::World;
 use lsp_types::{Location, Position, Range, Uri};
@@ -42,6 +43,12 @@ impl<'a> Context<'a> {
     /// The byte at a position.
     pub fn offset(self, at: Position) -> usize {
         self.document.lines.offset(&self.document.text, at, self.world.encoding)
+    }
+
+    /// What stands around a position, by the tokens.
+    pub fn cursor(self, at: Position) -> Cursor<'a> {
+        let offset = self.offset(at);
+        Cursor::new(self.file(), self.text(), self.loaded().part(offset), offset)
     }
 
     /// The range of a span, in whichever file it is.

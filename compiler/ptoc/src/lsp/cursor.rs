@@ -6,11 +6,15 @@ use std::ops::Range;
 
 /// A place between tokens, or in a word.
 pub struct Cursor<'a> {
+    /// The item that is being written, and what stands up to the next one.
     text: &'a str,
+    /// Where that begins in the file.
+    base: usize,
+    /// Places are those in `text`.
     tokens: Vec<(Tok, Span)>,
     /// Number of tokens, comments left out, that end before the word.
     before: usize,
-    /// The word that is being written, up to the cursor; empty between tokens.
+    /// The word that is being written, up to the cursor, in the file; empty between tokens.
     pub word: Range<usize>,
     /// In a comment or a text.
     pub quoted: bool,
@@ -56,8 +60,11 @@ struct Open {
 }
 
 impl<'a> Cursor<'a> {
-    /// The place of a byte.
-    pub fn new(file: FileId, text: &'a str, offset: usize) -> Cursor<'a> {
+    /// The place of a byte. Only `part` of the file is looked at, which begins and ends with an item and has the byte in it: an edit
+    /// in a long file costs no more than one in a short file.
+    pub fn new(file: FileId, whole: &'a str, part: Range<usize>, offset: usize) -> Cursor<'a> {
+        let (base, text) = (part.start, &whole[part]);
+        let offset = offset - base;
         let tokens = ptoc_syntax::tokens(file, text);
         let inside = |(tok, s): &&(Tok, Span)| {
             let (start, end) = (s.start as usize, s.end as usize);
@@ -70,7 +77,7 @@ impl<'a> Cursor<'a> {
         let start =
             text[..offset].rfind(|c| !name(c)).map_or(0, |n| n + text[n..].chars().next().map_or(1, char::len_utf8));
         let before = tokens.partition_point(|(_, s)| s.end as usize <= start);
-        Cursor { text, tokens, before, word: start..offset, quoted }
+        Cursor { text, base, tokens, before, word: base + start..base + offset, quoted }
     }
 
     /// The kind of the n-th token before the word, from 1.
@@ -125,7 +132,7 @@ impl<'a> Cursor<'a> {
 
     /// What can stand here, by the grammar; nothing if what stands before is wrong.
     pub fn next(&self, file: FileId) -> Option<ptoc_syntax::Next> {
-        ptoc_syntax::next(file, &self.text[..self.word.start])
+        ptoc_syntax::next(file, &self.text[..self.word.start - self.base])
     }
 
     /// Is the cursor in a block?
@@ -216,8 +223,13 @@ impl<'a> Cursor<'a> {
 
     /// Names that statements of the item around define before the cursor, for texts whose tree has lost them.
     pub fn locals(&self) -> Vec<&'a str> {
-        let item = |t: &(Tok, Span)| matches!(t.0, Tok::Kernel | Tok::Program);
-        let from = self.tokens[..self.before].iter().rposition(item).unwrap_or(0);
+        // `fn` among static parameters begins no item.
+        let function = |at: usize| {
+            let before = at.checked_sub(1).map(|b| self.tokens[b].0);
+            self.tokens[at].0 == Tok::Fn && matches!(before, None | Some(Tok::Semi | Tok::RBrace | Tok::RBracket))
+        };
+        let item = |at: &usize| matches!(self.tokens[*at].0, Tok::Kernel | Tok::Program) || function(*at);
+        let from = (0..self.before).rev().find(item).unwrap_or(0);
         // The statement that is being written defines nothing yet.
         let ends = |t: &(Tok, Span)| matches!(t.0, Tok::Semi | Tok::LBrace | Tok::Let | Tok::Var | Tok::For);
         let mut found = Vec::new();
@@ -230,5 +242,66 @@ impl<'a> Cursor<'a> {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lsp::analysis::load;
+    use crate::lsp::position::Encoding;
+    use std::path::Path;
+
+    /// All that a cursor says, with so many tokens before it.
+    fn said(cursor: &Cursor<'_>, tokens: usize, file: FileId) -> String {
+        let previous: Vec<_> = (1..=tokens).map(|n| (cursor.previous(n), cursor.previous_text(n))).collect();
+        let (call, next) = (cursor.call(), cursor.next(file));
+        let (declared, bracket, block) = (cursor.declaration(), cursor.bracket(), cursor.in_block());
+        let (word, quoted) = (&cursor.word, cursor.quoted);
+        let locals = if block { cursor.locals() } else { Vec::new() };
+        format!("{word:?} {quoted} {locals:?} {declared:?} {bracket:?} {block} {call:?}\n{next:?}\n{previous:?}")
+    }
+
+    /// Texts out of which something is missing: what is said of a place is what all of the text says, unless the mistake is in
+    /// an item before, where it is out of the way.
+    #[test]
+    fn an_item_says_as_much_as_the_file() {
+        let mut seed = 5u64;
+        let mut draw = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n.max(1)
+        };
+        let mut files = Vec::new();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for folder in ["examples", "stdlib", "tests/language"] {
+            crate::files::collect(&root.join(folder), &mut files).expect("it is there");
+        }
+        assert!(files.len() > 50, "{files:?}");
+        let (mut shorter, mut asked) = (0, 0);
+        for path in files {
+            let whole = std::fs::read_to_string(&path).expect("it is a text");
+            for _ in 0..6 {
+                let mut text = whole.clone();
+                let at = text.floor_char_boundary(draw(text.len()));
+                let end = text.floor_char_boundary((at + draw(8)).min(text.len()));
+                text.replace_range(at..end.max(at), "");
+                let loaded = load(&path, &text, &Default::default());
+                for offset in [at, text.floor_char_boundary(draw(text.len()))] {
+                    let part = loaded.part(offset);
+                    if at < part.start {
+                        continue;
+                    }
+                    shorter += usize::from(part.len() < text.len());
+                    asked += 1;
+                    let file = loaded.file();
+                    let [one, all] = [part, 0..text.len()].map(|part| Cursor::new(file, &text, part, offset));
+                    let tokens = one.before.min(5);
+                    let place =
+                        format!("{}, {:?}", path.display(), loaded.lines[0].position(&text, offset, Encoding::Utf8));
+                    assert_eq!(said(&one, tokens, file), said(&all, tokens, file), "{place}");
+                }
+            }
+        }
+        assert!(shorter * 2 > asked, "{shorter} of {asked}");
     }
 }

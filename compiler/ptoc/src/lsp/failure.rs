@@ -1,6 +1,5 @@
 //! Why a request has no result.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -68,9 +67,4 @@ fn plain(error: &str) -> String {
         _ => expected,
     };
     format!("the parameters are not those of the request: {found} where {form} is to be")
-}
-
-/// A request's result.
-pub(super) fn result(value: impl Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value).map_err(|e| Failure::new(Failure::INTERNAL, e.to_string()))
 }

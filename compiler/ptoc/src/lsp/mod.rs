@@ -15,6 +15,7 @@ mod documents;
 mod failure;
 mod places;
 mod position;
+mod reply;
 mod requests;
 mod server;
 mod settings;
@@ -24,4 +25,5 @@ mod work;
 mod world;
 
 pub use failure::Failure;
+pub use reply::Reply;
 pub use server::{Message, Pace, Server};

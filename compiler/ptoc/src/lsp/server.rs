@@ -3,8 +3,9 @@
 use super::capabilities;
 use super::client::Client;
 use super::documents::Document;
-use super::failure::{Failure, read, result};
+use super::failure::{Failure, read};
 use super::position::Encoding;
+use super::reply::{Reply, result};
 use super::requests::{
     actions, calls, complete, diagnose, formatting, hints, hover, lens, links, navigate, rename, signature, structure,
     symbols, tokens, views,
@@ -19,8 +20,11 @@ use lsp_types::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// Analyses that wait to be freed, at most: a kernel that takes long may be edited many times meanwhile.
+const MOST_REST: usize = 4;
+
 /// How a request is answered.
-type Answer = fn(&mut World, Value) -> Result<Value, Failure>;
+type Answer = fn(&mut World, Value) -> Result<Reply, Failure>;
 
 /// What a request needs before it is answered, where analyses run beside the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,7 +160,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Failure`] as the protocol numbers them.
-    pub fn request(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Reply, Failure> {
         match (self.stage, method) {
             (Stage::New, "initialize") => return self.initialize(params),
             (Stage::New, _) => return Err(Failure::new(Failure::NOT_INITIALIZED, "`initialize` comes first")),
@@ -166,7 +170,7 @@ impl Server {
             }
             (Stage::Running, "shutdown") => {
                 self.stage = Stage::Shut;
-                return Ok(Value::Null);
+                return result(Value::Null);
             }
             (Stage::Running, _) => {}
         }
@@ -193,7 +197,7 @@ impl Server {
         &self,
         method: &str,
         params: Value,
-    ) -> Option<impl FnOnce() -> Result<Value, Failure> + Send + 'static> {
+    ) -> Option<impl FnOnce() -> Result<Reply, Failure> + Send + 'static> {
         let (_, answer, _) = REQUESTS.iter().find(|(name, ..)| *name == method)?;
         let mut world = self.world.snapshot();
         Some(move || answer(&mut world, params))
@@ -216,7 +220,8 @@ impl Server {
         self.running = Some((uri.clone(), stop.clone()));
         let cache = self.world.caches.remove(&uri).unwrap_or_default();
         let (settings, texts) = (self.world.settings.clone(), self.world.texts());
-        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop })
+        let rest = std::mem::take(&mut self.world.rest);
+        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop, rest })
     }
 
     /// Takes what was found. If the text is another one by now, only what was found in its kernels is kept.
@@ -343,7 +348,7 @@ impl Server {
     }
 
     #[allow(deprecated, reason = "older clients have a root and no folders")]
-    fn initialize(&mut self, params: Value) -> Result<Value, Failure> {
+    fn initialize(&mut self, params: Value) -> Result<Reply, Failure> {
         let folders = params.get("workspaceFolders").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut folders: Vec<Uri> =
             folders.into_iter().filter_map(|f| serde_json::from_value(f.get("uri")?.clone()).ok()).collect();
@@ -360,7 +365,7 @@ impl Server {
         if let Some(options) = params.initialization_options.and_then(|o| serde_json::to_value(o).ok()) {
             self.configure(&options);
         }
-        Ok(capabilities::answer(self.world.encoding, &self.world.client))
+        result(capabilities::answer(self.world.encoding, &self.world.client))
     }
 
     /// Takes over settings, or tells the user what is wrong with them.
@@ -394,7 +399,8 @@ impl Server {
             if changed != Some(uri) && !file.as_deref().is_none_or(depends) {
                 continue;
             }
-            opened.age();
+            let rest = opened.age().filter(|_| self.world.beside && self.world.rest.len() < MOST_REST);
+            self.world.rest.extend(rest);
             self.states += 1;
             opened.state = self.states;
             self.stale.insert(uri.as_str().to_owned());
@@ -413,7 +419,7 @@ fn text_of(params: &Value) -> Option<&str> {
 }
 
 /// `workspace/textDocumentContent`: a text of the standard library or the page of a code, which are no files.
-fn library(_: &mut World, params: Value) -> Result<Value, Failure> {
+fn library(_: &mut World, params: Value) -> Result<Reply, Failure> {
     let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
     let name = uri.strip_prefix(LIBRARY).unwrap_or_default();
     if let Some(code) = name.strip_prefix("codes/").and_then(|n| n.strip_suffix(".md"))

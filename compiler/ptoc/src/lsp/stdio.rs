@@ -6,8 +6,9 @@
 //! threads of their own. A message that is no JSON or no message gets the protocol's error, and the server goes on.
 
 use super::work::{Done, Work};
-use super::{Failure, Message, Pace, Server};
+use super::{Failure, Message, Pace, Reply, Server};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::{self, BufRead, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -110,7 +111,8 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
         let _ = incoming.send(Event::End);
     };
     let analyst = move || {
-        while let Ok(work) = work.recv() {
+        while let Ok(mut work) = work.recv() {
+            let _rest = std::mem::take(&mut work.rest);
             if finished.send(Event::Done(Box::new(work.run()))).is_err() {
                 return;
             }
@@ -163,7 +165,7 @@ enum Event {
     End,
 }
 
-type Answer = Result<Value, Failure>;
+type Answer = Result<Reply, Failure>;
 
 /// A request that waits for the analysis of its text.
 struct Waiting {
@@ -225,7 +227,7 @@ impl Conversation<'_> {
                 if let Some(id) = id {
                     message["id"] = json!(id);
                 }
-                write(self.output, &message)?;
+                write(self.output, message)?;
             }
             self.answer_waiting()?;
             if !self.busy
@@ -344,19 +346,19 @@ impl Conversation<'_> {
     }
 
     fn respond(&mut self, id: Value, answer: Answer) -> io::Result<()> {
-        let mut message = json!({"jsonrpc": "2.0", "id": id});
         match answer {
-            // It is moved: `json!` would copy all of a long list.
-            Ok(result) => message["result"] = result,
+            Ok(result) => {
+                let text = result.text();
+                write(self.output, format_args!(r#"{{"jsonrpc":"2.0","id":{id},"result":{text}}}"#))
+            }
             Err(f) => {
                 let mut error = json!({"code": f.code, "message": f.message});
                 if f.code == Failure::SERVER_CANCELLED {
                     error["data"] = json!({"retriggerRequest": true});
                 }
-                message["error"] = error;
+                write(self.output, json!({"jsonrpc": "2.0", "id": id, "error": error}))
             }
         }
-        write(self.output, &message)
     }
 }
 
@@ -389,7 +391,7 @@ fn cancelled(batch: &[Event]) -> Vec<Value> {
     ids.collect()
 }
 
-fn write(output: &mut dyn Write, message: &Value) -> io::Result<()> {
+fn write(output: &mut dyn Write, message: impl Display) -> io::Result<()> {
     let text = message.to_string();
     write!(output, "Content-Length: {}\r\n\r\n{text}", text.len())?;
     output.flush()

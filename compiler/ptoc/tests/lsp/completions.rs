@@ -16,6 +16,36 @@ fn marked(text: &str) -> (String, Value) {
     (text.replacen('|', "", 1), place)
 }
 
+/// A client that knows defaults gets what is replaced once, and the same proposals.
+#[test]
+fn defaults_of_lists() {
+    let (text, place) = marked(&kernel("TADD|"));
+    let snippets = json!({"snippetSupport": true});
+    let asked = |list: Value| {
+        let able = json!({"textDocument": {"completion": {"completionItem": snippets, "completionList": list}}});
+        let mut c = Client::able(Value::Null, able);
+        c.open(URI, &text);
+        let found = c.ask("textDocument/completion", place.clone());
+        c.published();
+        found
+    };
+    let (plain, short) =
+        (asked(json!({"itemDefaults": ["commitCharacters"]})), asked(json!({"itemDefaults": ["editRange"]})));
+    let range = &short["itemDefaults"]["editRange"];
+    let mut items = short["items"].as_array().unwrap().clone();
+    for item in &mut items {
+        let text = item.as_object_mut().unwrap().shift_remove("textEditText").unwrap_or(item["label"].clone());
+        item["textEdit"] = json!({"range": range, "newText": text});
+    }
+    let sorted = |items: &[Value]| items.iter().map(|i| i["sortText"].to_string()).collect::<Vec<_>>();
+    let given = plain["items"].as_array().unwrap();
+    assert!(plain.get("itemDefaults").is_none() && sorted(given) == sorted(&items));
+    for (given, item) in given.iter().zip(&items) {
+        assert_eq!(given, item);
+    }
+    assert!(short.to_string().len() * 3 < plain.to_string().len() * 2);
+}
+
 /// The best proposals at the mark.
 fn proposals(text: &str, most: usize) -> String {
     let (text, place) = marked(text);

@@ -111,6 +111,7 @@ fn lives_are_those_of_the_memory_map() {
             let mut params = json!({"textDocument": {"uri": URI}, "position": kernel["selectionRange"]["start"]});
             params["format"] = json!("json");
             let Ok(map) = c.server.request("ptoc/memoryMap", params) else { continue };
+            let map = map.value();
             let memories = map["map"]["memories"].as_array().unwrap();
             for tile in memories.iter().flat_map(|m| m["tiles"].as_array().unwrap()) {
                 let number = |end: &str| tile[end]["line"].as_u64();

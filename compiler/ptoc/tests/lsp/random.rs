@@ -90,7 +90,8 @@ fn fresh(text: &str) -> Client {
 /// What a request says, without what a server numbers by itself.
 fn asked(c: &mut Client, method: &str, params: &Value) -> String {
     match c.server.request(method, params.clone()) {
-        Ok(mut answer) => {
+        Ok(answer) => {
+            let mut answer = answer.value();
             if method.starts_with("textDocument/semanticTokens") {
                 answer["resultId"] = Value::Null;
             }

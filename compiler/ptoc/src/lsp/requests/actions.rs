@@ -1,12 +1,13 @@
 //! Quick fixes: every fix of a diagnostic that has edits.
 
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{CodeActionKind, CodeActionParams};
 use serde_json::Value;
 
 /// `textDocument/codeAction`
-pub fn actions(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn actions(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: CodeActionParams = read(params)?;
     let wanted = params.context.only.is_none_or(|only| only.contains(&CodeActionKind::QuickFix));
     let context = world.known(&params.text_document.uri)?;

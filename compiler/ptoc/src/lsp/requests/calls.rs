@@ -1,7 +1,8 @@
 //! Call hierarchy: functions that call functions, programs that launch kernels.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::{World, path};
 use lsp_types::{Position, Range, TextDocumentPositionParams, Uri};
 use ptoc_analysis::index::{Access, Definition, Kind, Meaning};
@@ -14,7 +15,7 @@ fn callable(kind: Kind) -> bool {
 }
 
 /// `textDocument/prepareCallHierarchy`
-pub fn prepare(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn prepare(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
     let found = context.definition(at.position).filter(|(_, d)| callable(d.kind));
@@ -44,7 +45,7 @@ struct Item {
 }
 
 /// `callHierarchy/incomingCalls`: who calls it, in all files of the workspace.
-pub fn incoming(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn incoming(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let Params { item } = read(params)?;
     let mut found = Vec::new();
     for (file, loaded) in world.with_words(&[&item.name]) {
@@ -75,17 +76,17 @@ pub fn incoming(world: &mut World, params: Value) -> Result<Value, Failure> {
 }
 
 /// `callHierarchy/outgoingCalls`: what it calls. The item may be in a file that is not open.
-pub fn outgoing(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn outgoing(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let Params { item: asked } = read(params)?;
     let Some((file, loaded)) = world.with_words(&[&asked.name]).into_iter().find(|(p, _)| *p == path(&asked.uri))
     else {
-        return Ok(json!([]));
+        return result(json!([]));
     };
     let here = loaded.index.file(loaded.file());
     let at = |p: Position| (p.line, p.character);
     let is_it = |d: &&Definition| at(world.range(&loaded, d.span).start) == at(asked.selection_range.start);
-    let (Some(here), Some(_)) = (here, world.uri(&file)) else { return Ok(json!([])) };
-    let Some(caller) = here.definitions.iter().find(is_it) else { return Ok(json!([])) };
+    let (Some(here), Some(_)) = (here, world.uri(&file)) else { return result(json!([])) };
+    let Some(caller) = here.definitions.iter().find(is_it) else { return result(json!([])) };
     let mut found: Vec<(ptoc_diagnostics::Span, Vec<Range>)> = Vec::new();
     for o in here.occurrences.iter().filter(|o| o.access == Access::Read && caller.whole.contains(o.span)) {
         let Meaning::Source(name) = o.meaning else { continue };

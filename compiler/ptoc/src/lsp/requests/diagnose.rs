@@ -1,6 +1,7 @@
 //! Diagnostics by request.
 
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::TextDocumentIdentifier;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ struct Params {
 }
 
 /// `textDocument/diagnostic`: all of a text, or that nothing has changed.
-pub fn diagnostics(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn diagnostics(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: Params = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let items: Vec<_> = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();

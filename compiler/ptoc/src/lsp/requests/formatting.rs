@@ -4,8 +4,9 @@
 //! the same number of these belong together, and what differs between two such places is one edit.
 
 use crate::lsp::documents::Document;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
 use crate::lsp::position::Encoding;
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{DocumentFormattingParams, Position, Range, TextDocumentIdentifier, TextEdit};
 use ptoc_diagnostics::SourceMap;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::ops;
 
 /// `textDocument/formatting`
-pub fn document(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentFormattingParams = read(params)?;
     let document = &world.opened(&params.text_document.uri)?.document;
     let formatted = formatted(document)?;
@@ -31,7 +32,7 @@ struct OfRange {
 }
 
 /// `textDocument/rangeFormatting`: the lines that the range touches.
-pub fn range(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn range(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: OfRange = read(params)?;
     let document = &world.opened(&params.text_document.uri)?.document;
     let asked = document.lines.bytes(&document.text, &params.range, world.encoding);
@@ -49,7 +50,7 @@ struct OnType {
 
 /// `textDocument/onTypeFormatting`: behind `;` its line, behind `}` its block, behind a new line the one before. While the text is
 /// broken nothing is done: its author is at work.
-pub fn on_type(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn on_type(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: OnType = read(params)?;
     let document = &world.opened(&params.text_document.uri)?.document;
     let Ok(formatted) = formatted(document) else { return result(json!([])) };

@@ -1,8 +1,9 @@
 //! Inlay hints: types, addresses and bytes behind names, and what is left of the memories behind a kernel's brace.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
 use crate::lsp::places;
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::settings::Hints;
 use crate::lsp::world::World;
 use lsp_types::{Range, TextDocumentIdentifier};
@@ -22,7 +23,7 @@ struct Params {
 }
 
 /// `textDocument/inlayHint`
-pub fn hints(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn hints(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: Params = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let asked = context.offset(params.range.start) as u32..=context.offset(params.range.end) as u32;

@@ -4,8 +4,9 @@ use crate::commands::explain;
 use crate::commands::layout::render;
 use crate::io::list;
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
 use crate::lsp::places;
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
@@ -24,7 +25,7 @@ use std::ops::Range;
 const PICTURE: (usize, usize) = (100, 16);
 
 /// `textDocument/hover`
-pub fn hover(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn hover(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
     let found =
@@ -34,7 +35,7 @@ pub fn hover(world: &mut World, params: Value) -> Result<Value, Failure> {
         let bytes = word(context.text(), context.offset(at.position))?;
         Some((code(&context.text()[bytes.clone()])?, bytes))
     });
-    let Some((value, bytes)) = found else { return Ok(Value::Null) };
+    let Some((value, bytes)) = found else { return result(Value::Null) };
     result(json!({"contents": {"kind": "markdown", "value": value}, "range": context.range_of(bytes)}))
 }
 

@@ -5,7 +5,8 @@ use super::views;
 use crate::commands::check::{Checked, Whole, check_entry};
 use crate::lsp::analysis::session;
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::settings::Settings;
 use crate::lsp::world::{World, path};
 use lsp_types::{DocumentSymbolParams, Uri};
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// `textDocument/codeLens`
-pub fn lenses(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn lenses(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let target = context.world.target();
@@ -118,7 +119,7 @@ struct Data {
 }
 
 /// `codeLens/resolve`: the memories on another target, when the lens is to be seen.
-pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn resolve(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let mut lens = params;
     let data: Data = read(lens.get("data").cloned().unwrap_or_default())?;
     let target = Target::builtin(&data.target).map_err(|d| Failure::new(Failure::INVALID_PARAMS, d.message.clone()))?;
@@ -132,7 +133,7 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
         let cost = entry.and_then(|entry| views::simulated(&mut session, &unit, entry));
         let title = cost.map_or("show stream".to_owned(), |cost| format!("show stream: {cost}"));
         lens["command"] = json!({"title": title, "command": "ptoc.showPim", "arguments": [data.at]});
-        return Ok(lens);
+        return result(lens);
     }
     let checked = entry.map(|e| check_entry(&mut session, &unit, e));
     let found = if let Some(Checked::Whole(found)) = checked { found } else { Whole::default() };
@@ -140,5 +141,5 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
     let title = state(found.maps.first(), found.costs.first(), errors, entry.is_some_and(|e| e.program));
     let title = format!("{}: {title}", target.name);
     lens["command"] = json!({"title": title, "command": "ptoc.showMemoryMap", "arguments": [data.at]});
-    Ok(lens)
+    result(lens)
 }

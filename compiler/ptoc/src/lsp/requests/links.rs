@@ -1,6 +1,7 @@
 //! Links in a text: imported modules, and the arrays of test lines.
 
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::{World, path};
 use lsp_types::{DocumentLink, DocumentSymbolParams, Uri};
 use ptoc_diagnostics::Span;
@@ -9,7 +10,7 @@ use ptoc_syntax::ast::ItemKind;
 use serde_json::Value;
 
 /// `textDocument/documentLink`
-pub fn links(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn links(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let loaded = context.loaded();

@@ -1,7 +1,8 @@
 //! Definition, type definition, references, highlights.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{DocumentHighlight, DocumentHighlightKind, Location, TextDocumentPositionParams};
 use ptoc_analysis::index::{Access, Definition, Kind, Meaning};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// `textDocument/definition`, `textDocument/declaration`
-pub fn definition(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn definition(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
     let found = context.occurrence(at.position).and_then(|o| match o.meaning {
@@ -22,10 +23,10 @@ pub fn definition(world: &mut World, params: Value) -> Result<Value, Failure> {
 }
 
 /// `textDocument/typeDefinition`: what the type that is written for a name is made of: parameters, constants, atoms.
-pub fn type_definition(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn type_definition(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
-    let Some((_, definition)) = context.definition(at.position) else { return Ok(Value::Null) };
+    let Some((_, definition)) = context.definition(at.position) else { return result(Value::Null) };
     result(types(context, definition))
 }
 
@@ -60,10 +61,10 @@ struct ReferenceContext {
 }
 
 /// `textDocument/references`: in all files of the workspace and all open texts.
-pub fn references(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn references(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: References = read(params)?;
     let context = world.known(&params.at.text_document.uri)?;
-    let Some((_, definition)) = context.definition(params.at.position) else { return Ok(Value::Null) };
+    let Some((_, definition)) = context.definition(params.at.position) else { return result(Value::Null) };
     let found = everywhere(context, definition).into_iter();
     let wanted = found.filter(|(_, access)| params.context.include_declaration || *access != Access::Define);
     result(wanted.map(|(location, _)| location).collect::<Vec<_>>())
@@ -102,10 +103,10 @@ fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, A
 }
 
 /// `textDocument/documentHighlight`
-pub fn highlights(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn highlights(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
-    let Some(here) = context.occurrence(at.position) else { return Ok(Value::Null) };
+    let Some(here) = context.occurrence(at.position) else { return result(Value::Null) };
     let file = context.loaded().index.file(context.file());
     let same = file.into_iter().flat_map(|f| &f.occurrences).filter(|o| match here.meaning {
         // Words that every file knows are themselves.

@@ -4,7 +4,8 @@
 use crate::files::OpenTexts;
 use crate::lsp::analysis::{Loaded, load};
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::{LIBRARY, World};
 use lsp_types::{TextDocumentPositionParams, TextEdit, Uri};
 use ptoc_analysis::index::{Definition, Known, Meaning, known};
@@ -25,7 +26,7 @@ struct Rename {
 }
 
 /// `textDocument/prepareRename`: the name, if it can be changed.
-pub fn prepare(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn prepare(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
     let (span, definition) = renamable(context, &at)?;
@@ -55,7 +56,7 @@ fn renamable<'a>(context: Context<'a>, at: &TextDocumentPositionParams) -> Resul
 }
 
 /// `textDocument/rename`
-pub fn rename(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn rename(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: Rename = read(params)?;
     let context = world.known(&params.at.text_document.uri)?;
     let (_, definition) = renamable(context, &params.at)?;

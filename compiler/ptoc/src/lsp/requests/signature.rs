@@ -2,7 +2,8 @@
 
 use crate::lsp::context::Context;
 use crate::lsp::cursor::{Call, Cursor};
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_isa::{Instr, OperandKind, Role};
@@ -20,14 +21,14 @@ struct Signature {
 }
 
 /// `textDocument/signatureHelp`
-pub fn help(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn help(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
-    let cursor = Cursor::new(context.file(), context.text(), context.offset(at.position));
-    let Some(call) = cursor.call().filter(|_| !cursor.quoted) else { return Ok(Value::Null) };
+    let cursor = context.cursor(at.position);
+    let Some(call) = cursor.call().filter(|_| !cursor.quoted) else { return result(Value::Null) };
     let signatures = signatures(context, &cursor, &call);
     if signatures.is_empty() {
-        return Ok(Value::Null);
+        return result(Value::Null);
     }
     // The first one that has so many parameters.
     let active = signatures.iter().position(|s| call.index < s.params.len()).unwrap_or(0);

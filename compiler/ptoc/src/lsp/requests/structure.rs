@@ -1,7 +1,8 @@
 //! Folding and selection, from the tokens: they work in every text.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{DocumentSymbolParams, Position, SelectionRangeParams};
 use ptoc_diagnostics::Span;
@@ -9,7 +10,7 @@ use ptoc_syntax::Tok;
 use serde_json::{Value, json};
 
 /// `textDocument/foldingRange`: brackets, runs of comment lines, runs of imports.
-pub fn folding(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn folding(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let tokens = ptoc_syntax::tokens(context.file(), context.text());
@@ -86,7 +87,7 @@ fn pairs(tokens: &[(Tok, Span)]) -> Vec<(Span, Span)> {
 
 /// `textDocument/selectionRange`: the word, then what is between commas, what is in the brackets, the brackets, the statement, the
 /// item, the text.
-pub fn selection(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn selection(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: SelectionRangeParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let tokens = ptoc_syntax::tokens(context.file(), context.text());

@@ -1,14 +1,15 @@
 //! The outline of a text, and items of the workspace by name.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{DocumentSymbol, DocumentSymbolParams, SymbolKind, WorkspaceSymbolParams};
 use ptoc_analysis::index::{Definition, Kind};
 use serde_json::{Value, json};
 
 /// `textDocument/documentSymbol`: items in source order, with what is defined in them.
-pub fn document(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let index = context.loaded().index.file(context.file());
@@ -65,7 +66,7 @@ fn symbol(context: Context<'_>, d: &Definition) -> DocumentSymbol {
 }
 
 /// `workspace/symbol`: items whose names have the letters of the query, in this order.
-pub fn workspace(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn workspace(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: WorkspaceSymbolParams = read(params)?;
     let query = params.query.to_lowercase();
     let mut found = Vec::new();

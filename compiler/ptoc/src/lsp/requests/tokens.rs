@@ -1,7 +1,8 @@
 //! Semantic tokens: what a name is, which no pattern can tell.
 
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{DocumentSymbolParams, SemanticTokensRangeParams, TextDocumentIdentifier};
 use ptoc_analysis::index::{Access, Kind, Known, Meaning, Occurrence};
@@ -42,7 +43,7 @@ fn number(name: &str) -> u32 {
 }
 
 /// `textDocument/semanticTokens/full`
-pub fn full(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn full(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let uri = params.text_document.uri;
     let context = world.known(&uri)?;
@@ -61,7 +62,7 @@ struct Delta {
 }
 
 /// `textDocument/semanticTokens/full/delta`: one edit, or everything if the client has another state.
-pub fn delta(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn delta(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: Delta = read(params)?;
     let uri = params.text_document.uri;
     let context = world.known(&uri)?;
@@ -83,7 +84,7 @@ pub fn delta(world: &mut World, params: Value) -> Result<Value, Failure> {
 }
 
 /// `textDocument/semanticTokens/range`
-pub fn range(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn range(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: SemanticTokensRangeParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
     let bytes = context.offset(params.range.start)..context.offset(params.range.end);

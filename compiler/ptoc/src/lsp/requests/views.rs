@@ -5,7 +5,8 @@ use crate::commands::{emit, mem, sim};
 use crate::launch::{Plan, pim};
 use crate::lsp::analysis::session;
 use crate::lsp::context::Context;
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::{World, path};
 use crate::page::{Page, escape};
 use crate::session::{Entry, Session, Unit};
@@ -73,7 +74,7 @@ fn said(session: &mut Session) -> Failure {
 }
 
 /// `ptoc/memoryMap`: the page of `ptoc mem --html`, or the data of `ptoc mem --json`.
-pub fn memory_map(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn memory_map(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: At = read(params)?;
     let mut chosen = choose(world, &at)?;
     let Chosen { session, unit, name } = &mut chosen;
@@ -92,7 +93,7 @@ pub fn memory_map(world: &mut World, params: Value) -> Result<Value, Failure> {
 }
 
 /// `ptoc/ir`: what `ptoc emit --stage` prints.
-pub fn ir(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: At = read(params)?;
     let word = at.stage.clone().unwrap_or_else(|| "ir".into());
     let stage = Stage::from_str(&word, false).ok().filter(|s| *s != Stage::Pto);
@@ -120,7 +121,7 @@ pub fn ir(world: &mut World, params: Value) -> Result<Value, Failure> {
 }
 
 /// `ptoc/layout`: the picture of the layout that the name at the place stands for.
-pub fn layout(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn layout(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: At = read(params)?;
     let context = world.known(&at.text_document.uri)?;
     let Some((name, value)) = at.position.and_then(|p| layout_at(context, p)) else {
@@ -145,7 +146,7 @@ fn layout_at(context: Context<'_>, at: Position) -> Option<(&str, &ptoc_layout::
 }
 
 /// `ptoc/pim`: the command stream of `ptoc emit --stage pim`, with what its execution costs on the simulator.
-pub fn pim(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn pim(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: At = read(params)?;
     let mut chosen = choose(world, &at)?;
     let Chosen { session, unit, name } = &mut chosen;

@@ -54,7 +54,7 @@ pub fn items(context: Context<'_>) -> Vec<Proposal> {
     let new = LIBRARY.iter().filter(|item| !scope.contains_key(item.name.as_str()));
     new.map(|item| {
         let path = format!("{}::{}", item.module, item.name);
-        let more = Some(imports.edit(context, &path));
+        let more = Some(imports.edit(&path));
         Proposal { more, ..proposal(item, Rank::Library, format!("use {path}")) }
     })
     .collect()

@@ -6,15 +6,18 @@ mod library;
 mod words;
 
 use super::hover;
+use crate::lsp::client::Client;
 use crate::lsp::context::Context;
 use crate::lsp::cursor::{Cursor, Declared};
-use crate::lsp::failure::{Failure, read, result};
+use crate::lsp::failure::{Failure, read};
+use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
-use lsp_types::TextDocumentPositionParams;
+use lsp_types::{Range, TextDocumentPositionParams, TextEdit};
 use ptoc_analysis::Fact;
 use ptoc_analysis::index::{Definition, Kind, known};
 use ptoc_syntax::Tok;
 use ptoc_syntax::ast::ItemKind;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What the protocol calls the kinds of proposals.
@@ -59,7 +62,7 @@ struct Proposal {
     insert: Option<String>,
     snippet: bool,
     /// `use` lines and the like.
-    more: Option<Value>,
+    more: Option<TextEdit>,
 }
 
 impl Proposal {
@@ -69,43 +72,88 @@ impl Proposal {
 }
 
 /// `textDocument/completion`
-pub fn complete(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn complete(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
-    let cursor = Cursor::new(context.file(), context.text(), context.offset(at.position));
+    let cursor = context.cursor(at.position);
     let mut found = proposals(context, &cursor);
     // The same name by two ways: the better one stays.
     found.sort_by(|a, b| (a.rank, &a.label).cmp(&(b.rank, &b.label)));
     let mut seen = std::collections::HashSet::new();
     found.retain(|p| seen.insert(p.label.clone()));
-    let range = result(context.range_of(cursor.word.clone()))?;
-    // Hundreds of proposals are moved, and not copied.
-    let mut answer = json!({"isIncomplete": false});
-    answer["items"] = found.into_iter().map(|p| item(context, p, &range)).collect();
-    Ok(answer)
+    let range = context.range_of(cursor.word.clone());
+    let client = &context.world.client;
+    let items = found.iter().map(|p| Item::new(p, range, client)).collect();
+    result(List {
+        is_incomplete: false,
+        item_defaults: client.edit_range.then_some(Defaults { edit_range: range }),
+        items,
+    })
 }
 
-fn item(context: Context<'_>, p: Proposal, range: &Value) -> Value {
-    let snippet = p.snippet && context.world.client.snippets;
-    let text = p.insert.filter(|_| snippet || !p.snippet).unwrap_or_else(|| p.label.clone());
-    let mut item = json!({
-        "label": p.label, "kind": p.kind, "sortText": format!("{:02}{}", p.rank as u32, p.label),
-        "textEdit": {"range": range, "newText": text},
-    });
-    if !p.detail.is_empty() {
-        item["detail"] = json!(p.detail);
+/// Proposals as the protocol has them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    is_incomplete: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item_defaults: Option<Defaults>,
+    items: Vec<Item<'a>>,
+}
+
+/// What holds for every proposal.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Defaults {
+    edit_range: Range,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    label: &'a str,
+    kind: u32,
+    sort_text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_edit: Option<Edit<'a>>,
+    /// Where the range is among the defaults, and what is written is not the label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_edit_text: Option<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    insert_text_format: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_text_edits: Option<[&'a TextEdit; 1]>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Edit<'a> {
+    range: Range,
+    new_text: &'a str,
+}
+
+impl<'a> Item<'a> {
+    /// A proposal; `range` is the word that it replaces.
+    fn new(p: &'a Proposal, range: Range, client: &Client) -> Item<'a> {
+        let snippet = p.snippet && client.snippets;
+        let new_text = p.insert.as_deref().filter(|_| snippet || !p.snippet).unwrap_or(&p.label);
+        Item {
+            label: &p.label,
+            kind: p.kind,
+            sort_text: format!("{:02}{}", p.rank as u32, p.label),
+            text_edit: (!client.edit_range).then_some(Edit { range, new_text }),
+            text_edit_text: Some(new_text).filter(|text| client.edit_range && *text != p.label),
+            detail: &p.detail,
+            insert_text_format: snippet.then_some(2),
+            additional_text_edits: p.more.as_ref().map(|more| [more]),
+        }
     }
-    if snippet {
-        item["insertTextFormat"] = json!(2);
-    }
-    if let Some(more) = p.more {
-        item["additionalTextEdits"] = json!([more]);
-    }
-    item
 }
 
 /// `completionItem/resolve`: the page of an instruction, a function, a location, when it is looked at.
-pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
+pub fn resolve(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let mut item = params;
     let Some(label) = item.get("label").and_then(Value::as_str) else {
         return Err(Failure::new(Failure::INVALID_PARAMS, "a proposal has a label"));
@@ -113,7 +161,7 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Value, Failure> {
     if let Some(page) = known(label).and_then(|k| hover::about_known(world.target(), k, label)) {
         item["documentation"] = json!({"kind": "markdown", "value": page});
     }
-    Ok(item)
+    result(item)
 }
 
 /// What can stand at the cursor.
@@ -221,7 +269,7 @@ fn type_of(context: Context<'_>, d: &Definition) -> String {
 
 /// Where `use` lines go: behind the last one, or behind the file's documentation.
 struct Imports {
-    at: usize,
+    at: Range,
     before: &'static str,
     after: &'static str,
 }
@@ -229,19 +277,20 @@ struct Imports {
 impl Imports {
     fn of(context: Context<'_>) -> Imports {
         let items = &context.loaded().unit.modules.root().ast.items;
+        let at = |at: usize| context.range_of(at..at);
         let last = items.iter().rfind(|item| matches!(item.kind, ItemKind::Use(_)));
         if let Some(item) = last {
-            return Imports { at: item.span.end as usize, before: "\n", after: "" };
+            return Imports { at: at(item.span.end as usize), before: "\n", after: "" };
         }
         let docs = context.text().split_inclusive('\n').take_while(|line| line.starts_with("//!"));
         match docs.map(str::len).sum::<usize>() {
-            0 => Imports { at: 0, before: "", after: "\n\n" },
+            0 => Imports { at: at(0), before: "", after: "\n\n" },
             // Before the line break of the last one.
-            end => Imports { at: context.text()[..end].trim_end().len(), before: "\n\n", after: "" },
+            end => Imports { at: at(context.text()[..end].trim_end().len()), before: "\n\n", after: "" },
         }
     }
 
-    fn edit(&self, context: Context<'_>, path: &str) -> Value {
-        json!({"range": context.range_of(self.at..self.at), "newText": format!("{}use {path};{}", self.before, self.after)})
+    fn edit(&self, path: &str) -> TextEdit {
+        TextEdit { range: self.at, new_text: format!("{}use {path};{}", self.before, self.after) }
     }
 }
