@@ -84,6 +84,17 @@ pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
     })
 }
 
+/// The text of a file that is imported, or could be: nobody has asked for this very file, so a pipe, which may never end, is not read.
+pub fn read_module(path: &Path) -> Result<String, Diagnostic> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            let message = format!("cannot read source file `{}`: it is a pipe or a device", path.display());
+            Err(Diagnostic::global(codes::CANNOT_READ, message))
+        }
+        _ => read_source(path),
+    }
+}
+
 /// A file as it is, a directory's `.tile` files sorted, all levels.
 pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     if !path.is_dir() {
@@ -193,7 +204,7 @@ impl Loader for FileLoader<'_> {
         }
         let text = match self.open.get(&identity(&file)) {
             Some(text) => text.clone(),
-            None => read_source(&file).map_err(|d| d.message)?,
+            None => read_module(&file).map_err(|d| d.message)?,
         };
         let id = self.sources.add(file.display().to_string(), text.clone());
         self.remember(id, &file);

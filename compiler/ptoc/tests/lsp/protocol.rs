@@ -1,6 +1,6 @@
 //! Diagnostics by request, what the server asks of clients that can do more, and the examples of the repository.
 
-use super::{Client, KERNEL, URI, document, place_of};
+use super::{Client, KERNEL, Sandbox, URI, document, place_of};
 use ptoc::lsp::Server;
 use serde_json::{Value, json};
 
@@ -112,4 +112,21 @@ fn wrong_parameters_are_said_in_words_of_the_protocol() {
     }
     let all: Vec<String> = said.into_iter().collect();
     insta::assert_snapshot!(all.join("\n"));
+}
+
+/// A pipe that nobody writes to never ends: it is no module, and the server goes on.
+#[test]
+#[cfg(unix)]
+fn pipes_are_no_modules() {
+    let s = Sandbox::new();
+    let made = std::process::Command::new("mkfifo").arg(s.path().join("pipe.tile")).status().unwrap();
+    assert!(made.success());
+    let uri = format!("file://{}", s.path().canonicalize().unwrap().join("k.tile").display());
+    let mut c = Client::new(Value::Null);
+    c.open(&uri, &format!("use pipe::f;\n{KERNEL}"));
+    let published = c.published();
+    assert!(published.contains("it is a pipe or a device"), "{published}");
+    c.edit(&uri, [(0, 10), (0, 12)], "");
+    assert_eq!(c.ask("textDocument/completion", super::at(&uri, 0, 10))["items"], json!([]));
+    c.published();
 }
