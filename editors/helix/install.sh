@@ -4,12 +4,15 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 helix=${XDG_CONFIG_HOME:-$HOME/.config}/helix
+queries=$helix/runtime/queries/tile
 
-mkdir -p "$helix/runtime/queries/tile"
-for query in highlights locals folds tags; do
-    cp "$repository/editors/tree-sitter-tile/queries/$query.scm" "$helix/runtime/queries/tile/"
+mkdir -p "$queries"
+# Helix has names of its own for some colours.
+for query in highlights folds tags; do
+    sed -e 's/@number/@constant.numeric/g' -e 's/@string\.escape/@constant.character.escape/g' -e 's/@module/@namespace/g' \
+        -e 's/@property/@variable.other.member/g' "$repository/editors/tree-sitter-tile/queries/$query.scm" >"$queries/$query.scm"
 done
-cp "$here"/queries/*.scm "$helix/runtime/queries/tile/"
+cp "$here"/queries/*.scm "$queries/"
 if ! grep -q '^\[language-server.ptoc\]' "$helix/languages.toml" 2>/dev/null; then
     sed "s#\"PTOC/#\"$repository/#; s# \# PTOC is where.*##" "$here/languages.toml" >>"$helix/languages.toml"
 fi

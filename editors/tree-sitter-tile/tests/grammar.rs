@@ -105,17 +105,83 @@ fn names_of_the_language_have_their_colours() {
     }
 }
 
-#[test]
-fn queries_are_well_formed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
-    let mut count = 0;
-    for entry in fs::read_dir(folder).expect("the queries") {
-        let path = entry.expect("an entry").path();
-        let text = fs::read_to_string(&path).expect("text");
-        Query::new(&language(), &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        count += 1;
+/// The queries of a folder, by their paths; every pattern of each finds something in some program of the repository.
+fn queries_that_find(folder: &Path) -> Vec<(PathBuf, Query)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for part in ["examples", "stdlib", "tests"] {
+        programs(&root.join(part), &mut files);
     }
-    assert_eq!(count, 5);
+    let mut texts: Vec<String> = files.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+    // What is rare.
+    texts.push("fn f(x: f32) -> f32 { print(\"x\\n\"); x }".into());
+    let trees: Vec<Tree> = texts.iter().map(|text| tree(text)).collect();
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut all: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    all.sort();
+    let queries = all.into_iter().map(|path| {
+        let source = fs::read_to_string(&path).expect("text");
+        let query = Query::new(&language(), &source).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut found = vec![false; query.pattern_count()];
+        for (tree, text) in trees.iter().zip(&texts) {
+            let mut cursor = QueryCursor::new();
+            let mut matches = cursor.matches(&query, tree.root_node(), text.as_bytes());
+            while let Some(m) = matches.next() {
+                found[m.pattern_index] = true;
+            }
+        }
+        for idle in (0..found.len()).filter(|n| !found[*n]) {
+            let at = query.start_byte_for_pattern(idle);
+            panic!("{}: nothing is like `{}`", path.display(), source[at..].lines().next().unwrap_or_default());
+        }
+        (path, query)
+    });
+    queries.collect()
+}
+
+#[test]
+fn every_pattern_of_the_queries_finds_something() {
+    assert_eq!(queries_that_find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("queries")).len(), 5);
+}
+
+/// What its installation makes: queries with the names that Helix knows, and a configuration that leads here, once.
+#[test]
+#[cfg(unix)]
+fn helix_gets_what_it_knows() {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("helix");
+    let _ = fs::remove_dir_all(&home);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../helix/install.sh");
+    for _ in 0..2 {
+        let status = std::process::Command::new("sh").arg(&script).env("XDG_CONFIG_HOME", &home).status();
+        assert!(status.expect("there is a shell").success());
+    }
+    let folder = home.join("helix");
+    let known = [
+        (
+            "highlights",
+            "attribute comment constant function keyword label namespace operator punctuation string type variable",
+        ),
+        ("folds", "fold"),
+        ("indents", "indent outdent"),
+        ("locals", "local"),
+        ("tags", "definition name reference"),
+        ("textobjects", "comment function parameter"),
+    ];
+    let queries = queries_that_find(&folder.join("runtime/queries/tile"));
+    assert_eq!(queries.len(), known.len());
+    for (path, query) in queries {
+        let (_, words) = known.iter().find(|(name, _)| path.file_stem() == Some(name.as_ref())).expect("it is read");
+        for capture in query.capture_names() {
+            let first = capture.split('.').next().unwrap_or_default();
+            assert!(words.split(' ').any(|w| w == first), "{}: @{capture}", path.display());
+            assert_ne!(*capture, "local.definition", "it says how references are coloured");
+        }
+    }
+    let text = fs::read_to_string(folder.join("languages.toml")).expect("the configuration");
+    assert_eq!(text.matches("[[language]]").count(), 1, "{text}");
+    let (_, rest) = text.split_once("source = { path = \"").expect("a grammar");
+    let (path, rest) = rest.split_once('"').expect("a path");
+    assert!(Path::new(path).join("src/parser.c").is_file() && rest.trim() == "}", "{text}");
 }
 
 /// The tree of `text`: node kinds in brackets, as tree-sitter prints them.
