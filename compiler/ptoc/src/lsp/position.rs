@@ -43,12 +43,26 @@ impl Encoding {
             Encoding::Utf32 => 1,
         }
     }
+
+    /// The columns of a part of a line.
+    fn columns(self, part: &str) -> usize {
+        if self == Encoding::Utf8 {
+            return part.len();
+        }
+        let count = |of: fn(u8) -> bool| part.bytes().filter(|b| of(*b)).count();
+        // Every character has one byte that goes on with none; those of two units have four bytes.
+        let characters = count(|b| b & 0xc0 != 0x80);
+        if self == Encoding::Utf16 { characters + count(|b| b >= 0xf0) } else { characters }
+    }
 }
 
 /// Where the lines of a text begin.
 #[derive(Clone, Debug, Default)]
 pub struct LineIndex {
     starts: Vec<usize>,
+    /// Which lines are ASCII: there, columns are bytes. A generated text may be one line of megabytes with tokens all along, each
+    /// of which is asked for its place.
+    plain: Vec<bool>,
 }
 
 impl LineIndex {
@@ -57,7 +71,10 @@ impl LineIndex {
         let bytes = text.as_bytes();
         let ends =
             (0..bytes.len()).filter(|&i| bytes[i] == b'\n' || (bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n')));
-        LineIndex { starts: std::iter::once(0).chain(ends.map(|i| i + 1)).collect() }
+        let starts: Vec<usize> = std::iter::once(0).chain(ends.map(|i| i + 1)).collect();
+        let ends = starts[1..].iter().copied().chain([bytes.len()]);
+        let plain = starts.iter().zip(ends).map(|(&start, end)| bytes[start..end].is_ascii()).collect();
+        LineIndex { starts, plain }
     }
 
     /// The byte at a position. A column behind the end of its line is the line's end, a line behind the last one the text's
@@ -66,6 +83,9 @@ impl LineIndex {
         let Some(&start) = self.starts.get(at.line as usize) else { return text.len() };
         let end = self.starts.get(at.line as usize + 1).copied().unwrap_or(text.len());
         let line = text[start..end].trim_end_matches(['\n', '\r']);
+        if encoding == Encoding::Utf8 || self.plain[at.line as usize] {
+            return start + line.floor_char_boundary((at.character as usize).min(line.len()));
+        }
         let mut column = 0;
         for (i, c) in line.char_indices() {
             column += encoding.width(c);
@@ -80,7 +100,8 @@ impl LineIndex {
     pub fn position(&self, text: &str, offset: usize, encoding: Encoding) -> Position {
         let offset = text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|&start| start <= offset) - 1;
-        let column: usize = text[self.starts[line]..offset].chars().map(|c| encoding.width(c)).sum();
+        let start = self.starts[line];
+        let column = if self.plain[line] { offset - start } else { encoding.columns(&text[start..offset]) };
         Position { line: line as u32, character: column as u32 }
     }
 
@@ -108,6 +129,25 @@ mod tests {
         }
         let columns = [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32].map(|e| index.position(text, 8, e).character);
         assert_eq!(columns, [8, 5, 4]);
+    }
+
+    /// Places all along a line that is as long as a large file.
+    #[test]
+    fn long_lines_take_no_time() {
+        let begin = std::time::Instant::now();
+        let text = format!("\u{e9}{}", "(".repeat(1 << 20));
+        for encoding in [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32] {
+            let ascii = &text[2..];
+            let index = LineIndex::new(ascii);
+            for offset in (0..ascii.len()).step_by(64) {
+                let at = index.position(ascii, offset, encoding);
+                assert_eq!((at.character as usize, index.offset(ascii, at, encoding)), (offset, offset));
+            }
+        }
+        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+        let index = LineIndex::new(&text);
+        assert_eq!(index.position(&text, 1000, Encoding::Utf16).character, 999);
+        assert_eq!(index.offset(&text, Position { line: 0, character: 999 }, Encoding::Utf16), 1000);
     }
 
     #[test]
