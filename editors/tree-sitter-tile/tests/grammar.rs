@@ -130,7 +130,7 @@ fn queries_that_find(folder: &Path) -> Vec<(PathBuf, Query)> {
                 found[m.pattern_index] = true;
             }
         }
-        for idle in (0..found.len()).filter(|n| !found[*n]) {
+        if let Some(idle) = found.iter().position(|found| !found) {
             let at = query.start_byte_for_pattern(idle);
             panic!("{}: nothing is like `{}`", path.display(), source[at..].lines().next().unwrap_or_default());
         }
