@@ -46,7 +46,7 @@ impl Facts {
     /// `v <= u + c` until the region ends.
     pub fn le(&mut self, v: Value, u: Value, c: i64) {
         self.upper.entry(v).or_default().push((u, c));
-        self.lower.entry(u).or_default().push((v, -c));
+        self.lower.entry(u).or_default().push((v, c.saturating_neg()));
         self.log.push(Undo::Pair(v, u));
     }
 
@@ -305,4 +305,19 @@ fn restore(map: &mut FxHashMap<Value, i64>, v: Value, old: Option<i64>) {
         Some(c) => map.insert(v, c),
         None => map.remove(&v),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_entity::EntityRef as _;
+
+    /// The farthest of all distances has no opposite.
+    #[test]
+    fn no_distance_is_too_far() {
+        let mut facts = Facts::default();
+        let (v, u) = (Value::new(0), Value::new(1));
+        facts.le(v, u, i64::MIN);
+        assert!(facts.le_certain(v, u, 0) && !facts.le_certain(u, v, 0));
+    }
 }
