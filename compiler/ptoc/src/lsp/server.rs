@@ -20,9 +20,6 @@ use lsp_types::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Analyses that wait to be freed, at most: a kernel that takes long may be edited many times meanwhile.
-const MOST_REST: usize = 4;
-
 /// How a request is answered.
 type Answer = fn(&mut World, Value) -> Result<Reply, Failure>;
 
@@ -220,8 +217,7 @@ impl Server {
         self.running = Some((uri.clone(), stop.clone()));
         let cache = self.world.caches.remove(&uri).unwrap_or_default();
         let (settings, texts) = (self.world.settings.clone(), self.world.texts());
-        let rest = std::mem::take(&mut self.world.rest);
-        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop, rest })
+        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop })
     }
 
     /// Takes what was found. If the text is another one by now, only what was found in its kernels is kept.
@@ -399,8 +395,7 @@ impl Server {
             if changed != Some(uri) && !file.as_deref().is_none_or(depends) {
                 continue;
             }
-            let rest = opened.age().filter(|_| self.world.beside && self.world.rest.len() < MOST_REST);
-            self.world.rest.extend(rest);
+            opened.age();
             self.states += 1;
             opened.state = self.states;
             self.stale.insert(uri.as_str().to_owned());

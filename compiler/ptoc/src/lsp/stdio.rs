@@ -111,8 +111,7 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
         let _ = incoming.send(Event::End);
     };
     let analyst = move || {
-        while let Ok(mut work) = work.recv() {
-            let _rest = std::mem::take(&mut work.rest);
+        while let Ok(work) = work.recv() {
             if finished.send(Event::Done(Box::new(work.run()))).is_err() {
                 return;
             }

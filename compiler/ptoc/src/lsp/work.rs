@@ -46,8 +46,6 @@ pub struct Work {
     pub cache: Cache,
     /// Raised when the state is gone.
     pub stop: Stop,
-    /// What is to be freed, when nobody waits.
-    pub rest: Vec<Analysis>,
 }
 
 /// What was found.
@@ -66,7 +64,7 @@ pub struct Done {
 impl Work {
     /// Does it, kernel by kernel, until somebody says stop.
     pub fn run(self) -> Done {
-        let Work { uri, state, path, settings, texts, mut cache, stop, .. } = self;
+        let Work { uri, state, path, settings, texts, mut cache, stop } = self;
         let text = texts.get(&path).cloned().unwrap_or_default();
         let job = || analyse(&path, &text, &settings, &texts, &mut cache, &stop);
         // A bug in the analysis of one text is no reason to lose the editor's state.

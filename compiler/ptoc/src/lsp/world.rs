@@ -44,11 +44,10 @@ impl Opened {
         self.analysis.as_ref().is_some_and(|a| a.whole)
     }
 
-    /// Something has changed. What nobody needs any more is given back.
-    pub fn age(&mut self) -> Option<Analysis> {
-        match self.analysis.take() {
-            Some(analysis) if analysis.whole => self.before.replace(analysis),
-            glanced => glanced,
+    /// Something has changed.
+    pub fn age(&mut self) {
+        if let Some(analysis) = self.analysis.take().filter(|a| a.whole) {
+            self.before = Some(analysis);
         }
     }
 }
@@ -72,8 +71,6 @@ pub struct World {
     pub tokens: HashMap<Uri, (u64, Vec<u32>)>,
     /// Analyses are made elsewhere, and requests are answered from what there is.
     pub beside: bool,
-    /// Analyses that nobody needs any more. To free a tree takes a while, so it is done where analyses are made.
-    pub rest: Vec<Analysis>,
 }
 
 impl World {
