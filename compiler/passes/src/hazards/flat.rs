@@ -157,10 +157,15 @@ impl<'k> Flat<'k> {
             Op::For(f) => {
                 let counted = Some(Counted { index: f.index, lo: Some(f.lo), hi: f.hi, var: None });
                 let Def::Slot(slot) = self.code.defs[f.index] else { return };
+                let start = self.code.steps.len();
                 self.repeat(f.label, counted, slot, |flat, id| {
                     flat.push(Step::Head(id));
                     flat.region(&f.body, 0);
                 });
+                // It ends, and nothing in it matters: how often it runs is not asked.
+                if matches!(self.code.steps[start..], [Step::Enter(_), Step::Head(_), Step::Next(_), Step::Leave(_)]) {
+                    self.code.steps.truncate(start);
+                }
             }
             Op::While(w) => {
                 let slot = self.code.slots.len();

@@ -13,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Steps of one walk.
 const STEPS: u64 = 200_000;
-/// States that are kept.
-const STATES: usize = 20_000;
+/// States that are kept: three loops around each other over one dimension that is not known take 27,000.
+const STATES: usize = 60_000;
 /// Elements of an array that are told apart if the index is not known.
 const ELEMENTS: i64 = 16;
 

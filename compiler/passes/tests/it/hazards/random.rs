@@ -99,6 +99,47 @@ fn agree(program: &[P]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What random programs have shown before.
+#[test]
+fn known_ones() {
+    let b = At::Turn(0, 2);
+    let dim = |n, body| P::Loop(Trip::Dim(n), body);
+    let programs = [
+        // Loops that do nothing multiply the ways through a pipeline.
+        vec![
+            P::Set(0, At::Fixed(0)),
+            P::Wait(0, At::Fixed(0)),
+            dim(0, vec![dim(0, vec![]), P::Set(4, b), P::Wait(4, b), dim(1, vec![])]),
+            P::Load(At::Fixed(0)),
+        ],
+        // The same with loops that do something.
+        vec![
+            P::Set(0, At::Fixed(0)),
+            P::Wait(0, At::Fixed(0)),
+            dim(0, vec![dim(0, vec![P::Look(b)]), P::Set(4, b), P::Wait(4, b), dim(1, vec![P::Look(b)])]),
+            P::Load(At::Fixed(0)),
+        ],
+        vec![
+            P::Set(0, At::Fixed(0)),
+            P::Wait(0, At::Fixed(0)),
+            dim(0, vec![dim(0, vec![P::Barrier(None)]), P::Set(4, b), P::Wait(4, b), dim(1, vec![P::Barrier(None)])]),
+            P::Load(At::Fixed(0)),
+        ],
+        vec![dim(
+            0,
+            vec![
+                dim(0, vec![P::Set(4, b), P::Wait(4, b)]),
+                P::Set(4, b),
+                P::Wait(4, b),
+                dim(1, vec![P::Set(4, b), P::Wait(4, b)]),
+            ],
+        )],
+    ];
+    for program in programs {
+        agree(&program).expect("the verdict of brute force");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
