@@ -26,6 +26,8 @@ pub struct Compiled {
     config: Config,
     /// The launch of each kernel of the host, in their order in the stream.
     hosted: Vec<usize>,
+    /// The source line of each step.
+    lines: Vec<Span>,
 }
 
 /// What the simulator says of a program.
@@ -69,8 +71,23 @@ pub fn compile(session: &Session, plan: &Plan) -> Result<Compiled, Box<Diagnosti
     let config = device::config(&stream.device).map_err(|e| ours(plan, &e.message))?;
     match stream.check(&device::geometry(&config)).first() {
         Some(fault) => Err(ours(plan, &format!("{:?}: {}", fault.site, fault.message))),
-        None => Ok(Compiled { stream, config, hosted: linked.hosted }),
+        None => {
+            let files = files.into_inner();
+            let of = |place: Place| match files.get((place.file as usize).wrapping_sub(1)) {
+                Some(&file) => line(session, file, place.line),
+                None => span(plan),
+            };
+            let lines = stream.steps.iter().map(|s| of(s.place)).collect();
+            Ok(Compiled { stream, config, hosted: linked.hosted, lines })
+        }
     }
+}
+
+/// What stands in a line, counted from 1.
+fn line(session: &Session, file: FileId, line: u32) -> Span {
+    let text = session.sources.line(file, line.saturating_sub(1));
+    let start = session.sources.line_start(file, line.saturating_sub(1)) + text.len() - text.trim_start().len();
+    Span::new(file, start as u32, (start + text.trim().len()) as u32)
 }
 
 /// The plan with arrays by number: arguments, tensors of the program, scratch of its kernels.
@@ -237,7 +254,7 @@ pub fn run(
     rules: bool,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
-    let Compiled { stream, config, hosted } = compiled;
+    let Compiled { stream, config, hosted, .. } = compiled;
     let given = stream.tensors.iter().zip(tensors.iter());
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
     let options = Options { trace: keep.trace || rules, ..keep };
@@ -254,7 +271,7 @@ pub fn run(
     let outcome = match (outcome, failed) {
         (Ok(outcome), _) => outcome,
         (Err(_), Some(d)) => return Err(d),
-        (Err(stop), None) => return Err(stopped(plan, &stop)),
+        (Err(stop), None) => return Err(stopped(plan, compiled, &stop)),
     };
     if rules && !keep.trace {
         sim::rules_kept(stream, config, &outcome)?;
@@ -268,10 +285,15 @@ pub fn run(
     Ok(Simulated { name: plan.name.to_string(), report: outcome.report, timeline })
 }
 
-fn stopped(plan: &Plan, stop: &Stop) -> Box<Diagnostic> {
+fn stopped(plan: &Plan, compiled: &Compiled, stop: &Stop) -> Box<Diagnostic> {
     // What mends a stream is no help to who wrote the kernel.
     let (code, _) = sim::failure(stop.kind);
-    Box::new(Diagnostic::error(code, span(plan), format!("the stream of `{}`: {stop}", plan.name)))
+    let at = stop.step.and_then(|n| compiled.lines.get(n)).copied().unwrap_or(span(plan));
+    let mut d = Diagnostic::error(code, at, stop.message.clone());
+    if let Some(step) = stop.step.and_then(|n| compiled.stream.steps.get(n)) {
+        d = d.with_label(format!("a `{}` of the command stream comes from here", step.action.name()));
+    }
+    Box::new(d)
 }
 
 /// The counts of a run, and the whole report.

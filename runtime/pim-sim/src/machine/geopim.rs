@@ -247,7 +247,8 @@ impl Machine<'_> {
         Ok(report.end)
     }
 
-    /// Closes all banks of a channel; the tick from which they may be activated.
+    /// Closes all banks of a channel; the tick from which they may be activated, or refreshed (a refresh has one cycle less than
+    /// an ACT, and so waits for longer).
     fn close(&mut self, place: Place, channel: usize, start: u64) -> Result<u64, Stop> {
         self.dram.catch_up(channel, start)?;
         let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing { done: false, place }).collect();
@@ -256,7 +257,13 @@ impl Machine<'_> {
         let closed = self.dram.channel(channel).run(rules, start, sources)?;
         let session = &self.dram.sessions[channel];
         let banks = (self.geometry.pch * self.geometry.banks_of_pch()) as usize;
-        Ok((0..banks).map(|b| session.earliest(Command::Act, b, closed)).max().unwrap_or(closed))
+        let first: &[Command] = match self.dram.controller.refresh {
+            Refresh::Off => &[Command::Act],
+            Refresh::AllBank => &[Command::Act, Command::RefAb],
+            Refresh::PerBank => &[Command::Act, Command::RefPb],
+        };
+        let ready = |b| first.iter().map(move |c| session.earliest(*c, b, closed));
+        Ok((0..banks).flat_map(ready).max().unwrap_or(closed))
     }
 
     /// Do the banks of all jobs hold the same map in the same place? Then they may share what they have read.

@@ -167,18 +167,21 @@ impl Channel<'_> {
             })
             .collect();
         loop {
+            let due = self.session.refresh_due();
+            // The first command that is of use before the next refresh; and does a lane want any?
             let mut best: Option<(u64, usize, Command)> = None;
+            let mut wanted = false;
             for (n, lane) in lanes.iter_mut().enumerate() {
-                if let Some((tick, command)) = self.next(rules, lane, now)?
-                    && best.is_none_or(|(t, ..)| tick < t)
-                {
+                let Some((tick, command)) = self.next(rules, lane, now)? else { continue };
+                wanted = true;
+                if tick + self.until_data(lane, command) < due && best.is_none_or(|(t, ..)| tick < t) {
                     best = Some((tick, n, command));
                 }
             }
-            let Some((tick, n, command)) = best else {
+            if !wanted {
                 return Ok(lanes.iter().map(|l| l.data_end.max(l.last_issue + 1)).max().unwrap_or(start));
-            };
-            if tick >= self.session.refresh_due() {
+            }
+            let Some((tick, n, command)) = best else {
                 vain += 1;
                 if vain > 256 + 4 * self.config.org.pseudochannel * self.config.org.banks_per_pc() {
                     let message = "refreshes leave no time for data: no row stays open long enough between two of them";
@@ -186,7 +189,7 @@ impl Channel<'_> {
                 }
                 now = now.max(self.refresh()?);
                 continue;
-            }
+            };
             now = tick;
             if command.is_column() {
                 vain = 0;
@@ -244,6 +247,22 @@ impl Channel<'_> {
                     return Ok(Some((self.session.earliest(command, index, lane.from.max(ready).max(now)), command)));
                 }
             }
+        }
+    }
+
+    /// Ticks that an ACT takes to be of use (tRCD from its last cycle on), if the next refresh closes its row whatever its bank:
+    /// opened for nothing, the row would delay the refresh by tRAS, and the time between two refreshes can be so short that
+    /// nothing else happens.
+    fn until_data(&self, lane: &Lane<'_>, command: Command) -> u64 {
+        let (t, cycles) = (&self.config.timing, &self.config.command_ticks);
+        match (command, self.controller.refresh, lane.source.want()) {
+            (Command::Act, Refresh::AllBank, Want::Column { write, .. }) => {
+                let (clocks, column) = if write { (t.rcd_wr, Command::Wr) } else { (t.rcd_rd, Command::Rd) };
+                let gap = self.config.ticks(clocks) + u64::from(cycles[Command::Act as usize]);
+                // Commands begin with a clock.
+                (gap - u64::from(cycles[column as usize]).min(gap)).next_multiple_of(self.config.ticks(1))
+            }
+            _ => 0,
         }
     }
 

@@ -161,6 +161,32 @@ fn changed_streams_run_or_stop() {
     assert!(ran > 100, "{ran}");
 }
 
+/// A stream that runs with refreshes runs with the same results if they are further apart; numbers at which each refresh finds
+/// a row that was opened for nothing do not stop it.
+#[test]
+fn refreshes_further_apart_stop_nothing() {
+    let rfc = 260;
+    for (seed, text) in seeds() {
+        let device = text.lines().find(|l| l.starts_with("device")).expect("it has one").to_owned();
+        let others: Vec<&str> = device.split_whitespace().filter(|w| !w.starts_with("refresh=")).collect();
+        let outputs = |refresh: &str| {
+            let text = text.replace(&device, &format!("{} {refresh}", others.join(" ")));
+            let stream = Stream::parse(&text).expect("as before").stream;
+            let config = device::config(&stream.device).expect("a preset");
+            let inputs = stream.tensors.iter().map(given).collect();
+            run(&stream, &config, inputs, Options::default()).ok().map(|o| o.outputs)
+        };
+        let alone = outputs("refresh=off");
+        let gaps: Vec<u64> = (20..160).collect();
+        let runs = |gap: &u64| outputs(&format!("refresh=all nRFC={rfc} nREFI={}", rfc + gap));
+        let results: Vec<_> = gaps.iter().map(runs).collect();
+        let first = results.iter().position(Option::is_some).expect("one is long enough");
+        for (gap, result) in gaps.iter().zip(&results).skip(first) {
+            assert!(*result == alone, "{seed}: nREFI - nRFC = {gap}, though it runs with {}", gaps[first]);
+        }
+    }
+}
+
 fn given(t: &ptoc_pim_stream::stream::TensorDecl) -> Option<Tensor> {
     let shape: Vec<usize> = t.shape.iter().map(|e| *e as usize).collect();
     matches!(t.role, Role::In | Role::InOut).then(|| random(t.dtype, &shape, 1, &t.name).expect("a short array"))

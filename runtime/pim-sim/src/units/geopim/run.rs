@@ -254,12 +254,13 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         self.refresh.due[bank] += self.refresh.interval;
     }
 
-    /// Opens a row for a unit; false if a refresh comes first.
+    /// Opens a row for a unit; false if a refresh comes before the row could be used. Opened all the same, it would have to
+    /// stay open for tRAS, and delay the refresh; the time between two refreshes can be so short that nothing else happens.
     fn activate(&mut self, n: usize, row: u32, ready: u64) -> bool {
         let (pc, group) = (self.pc(n), self.group(n));
         let (config, bank) = (self.config, self.jobs[n].bank);
         let tick = self.shared[pc].grant(&self.fixed.gaps, Command::Act, group, ready);
-        if tick >= self.due(n) {
+        if tick + self.fixed.gaps.own(Command::Act, self.units[n].column_command()) >= self.due(n) {
             self.pauses[n] = Pause::Refresh;
             return false;
         }

@@ -190,7 +190,7 @@ impl<'k> Unit<'k> {
     fn access(&mut self, fixed: &Fixed<'_>, burst: u64, due: u64, trace: Trace<'_>) -> Option<Pause> {
         // Addresses were checked against the bank's rows.
         let (row, column) = ((burst / fixed.row) as u32, (burst % fixed.row) as u32);
-        let column_command = if self.group.kind == Kind::Output { Command::Wr } else { Command::Rd };
+        let column_command = self.column_command();
         let command = match self.bank.open {
             Some(open) if open == row => column_command,
             Some(_) => Command::PrePb,
@@ -220,6 +220,11 @@ impl<'k> Unit<'k> {
         }
         self.cursor = tick + 1;
         None
+    }
+
+    /// What the group at hand does to columns.
+    pub fn column_command(&self) -> Command {
+        if self.group.kind == Kind::Output { Command::Wr } else { Command::Rd }
     }
 
     /// The row that the unit wanted was opened at `tick`; it was ready at `ready`.
