@@ -260,6 +260,19 @@ fn pages_of_kernels() {
     assert!(!s.path().join("p.html").exists());
 }
 
+/// Every bank has a copy of the map, and ten units look at theirs: those banks are shown, with the others of their pseudo-channel.
+#[test]
+fn a_page_shows_the_banks_at_work() {
+    let s = Sandbox::new();
+    s.file("sampling.tile", include_str!("../../../../examples/sampling.tile"));
+    let sizes = "-D B=2 -D H=8 -D W=8 -D Q=18 -D S=4";
+    let said = s.run(&format!("run sampling.tile transplat --target geopim {sizes} --random 1 --html p.html"));
+    assert!(said.contains("exit 0"), "{said}");
+    let page = fs::read_to_string(s.path().join("p.html")).unwrap();
+    assert!(page.contains("496 banks of pseudo-channels in which no unit computes are left out."));
+    assert!(page.contains("<summary>16 banks</summary>"));
+}
+
 /// What is no stream is told as what it is.
 #[test]
 fn files_that_are_no_streams() {

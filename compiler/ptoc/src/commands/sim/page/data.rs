@@ -1,5 +1,6 @@
 //! Timeline and row map: the past of the banks as JSON, which the page's script draws.
 
+use super::super::report::short;
 use super::bytes;
 use crate::io::plural;
 use crate::page::escape;
@@ -8,6 +9,7 @@ use ptoc_pim_sim::machine::history::{Count, History};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_stream::stream::Place;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Bins that are written, over all banks.
@@ -21,6 +23,8 @@ const ROWS: usize = 64;
 pub(super) struct Timeline {
     history: History,
     banks: Vec<usize>,
+    /// Banks that are not shown though they have accesses: no unit of their pseudo-channels computes.
+    aside: usize,
     /// The bins are wider than those that the run kept.
     joined: bool,
 }
@@ -43,13 +47,19 @@ impl Timeline {
     pub fn new(r: &Report) -> Option<Timeline> {
         let kept = r.history.as_ref()?;
         let history = kept.at_most(BINS);
-        let works = |bank: &usize| {
-            let refresh = Count::Refresh as usize;
-            history.bins(*bank).iter().any(|b| b.counts.iter().enumerate().any(|(n, c)| n != refresh && *c > 0))
+        let has = |bank: usize, what: &dyn Fn(usize) -> bool| {
+            history.bins(bank).iter().any(|b| b.counts.iter().enumerate().any(|(n, c)| what(n) && *c > 0))
         };
-        let banks: Vec<usize> = (0..history.banks()).filter(works).collect();
+        let works: Vec<usize> = (0..history.banks()).filter(|b| has(*b, &|n| n != Count::Refresh as usize)).collect();
+        // Copies of what units read lie in all banks. Where these are too many to look at, those beside units at work are shown.
+        let of_pch = (r.shape[1] * r.shape[2]) as usize;
+        let busy: BTreeSet<usize> =
+            works.iter().filter(|b| has(**b, &|n| n == Count::Compute as usize)).map(|b| b / of_pch).collect();
+        let shown = |b: &usize| works.len() <= ROWS || busy.is_empty() || busy.contains(&(b / of_pch));
+        let banks: Vec<usize> = works.iter().copied().filter(shown).collect();
         let joined = history.width() > 1;
-        Some(Timeline { history, banks, joined })
+        let aside = works.len() - banks.len();
+        Some(Timeline { history, banks, aside, joined })
     }
 
     /// Both pictures with their data, and a table of the banks.
@@ -58,7 +68,7 @@ impl Timeline {
         let (commands, until) = self.history.commands();
         let data = self.data(r, &commands, until, &mut places).to_string().replace("</", "<\\/");
         let mut out = String::from("<h2>Time of every bank</h2>\n<p class=\"note\">");
-        let left = self.history.banks() - self.banks.len();
+        let left = self.history.banks() - self.banks.len() - self.aside;
         if self.joined {
             write!(out, "Counts are of bins of {} ticks. ", self.history.width()).ok();
         }
@@ -74,6 +84,15 @@ impl Timeline {
         if left > 0 {
             write!(out, "{} with no access {} left out. ", plural(left, "bank"), if left == 1 { "is" } else { "are" })
                 .ok();
+        }
+        if self.aside > 0 {
+            write!(
+                out,
+                "{} of pseudo-channels in which no unit computes {} left out. ",
+                plural(self.aside, "bank"),
+                if self.aside == 1 { "is" } else { "are" }
+            )
+            .ok();
         }
         out.push_str("A command for many banks is drawn at each.</p>\n");
         out.push_str(
@@ -135,7 +154,7 @@ impl Timeline {
             "lengths": {"burst": burst, "act": act, "pre": pre, "refreshAll": refresh_all, "refreshOne": refresh_one},
             "commands": Command::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
             "steps": steps, "banks": banks, "kept": kept, "until": until,
-            "places": places.0.iter().map(|p| if p.file == 0 { String::new() } else { r.place(*p) }).collect::<Vec<_>>(),
+            "places": places.0.iter().map(|p| if p.file == 0 { String::new() } else { short(r, *p) }).collect::<Vec<_>>(),
         })
     }
 
