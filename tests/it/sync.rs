@@ -6,7 +6,7 @@ use ptoc_analysis::{Bindings, Modules, NoImports, SyncFn, check_names, instantia
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{EventKind, Kernel, Op, Purpose, Region, SyncMode, SyncOp};
-use ptoc_isa::{InstrId, Loc, Pipe, PipeRule, Place, Target, pipe_of};
+use ptoc_isa::{InstrId, Loc, OperandKind, Pipe, PipeRule, Place, Role, Target, pipe_of};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -287,6 +287,15 @@ fn pipes_of_the_target() {
     assert_eq!(errors("MTE3", &[Loc::Vec, Loc::Mat]), ["E0551", "E0551"]);
 }
 
+/// Where the first source and the destination of an instruction may be.
+fn ends(id: InstrId) -> Vec<(Loc, Loc)> {
+    let locs = |role: Role| match id.get().operands.iter().find(|o| o.role == role).map(|o| o.kind) {
+        Some(OperandKind::Tile(locs)) => locs,
+        _ => &[],
+    };
+    locs(Role::Src).iter().flat_map(|from| locs(Role::Dst).iter().map(move |to| (*from, *to))).collect()
+}
+
 /// Which instructions run on which pipe, as a table.
 fn pipes() -> String {
     let mut rows: Vec<(Pipe, Vec<String>)> = Pipe::ALL.map(|p| (p, Vec::new())).into();
@@ -300,7 +309,13 @@ fn pipes() -> String {
     for id in InstrId::all().filter(|id| id.get().sem != ptoc_isa::Sem::Sample) {
         let i = id.get();
         match i.pipe {
-            PipeRule::Move => {}
+            // The targets' tables of moves have TMOV's paths; of others operands say where they are.
+            PipeRule::Move if Target::pto().iter().any(|t| t.moves.iter().any(|m| m.instr == id)) => {}
+            PipeRule::Move => {
+                for (from, to) in ends(id) {
+                    add(pipe_of(id, Some(from), Some(to)), format!("`{}` from {from} to {to}", i.name));
+                }
+            }
             PipeRule::Store if i.sem == ptoc_isa::Sem::Store => {}
             // Binding an address is the issuer's.
             _ => add(pipe_of(id, None, None), format!("`{}`", i.name)),

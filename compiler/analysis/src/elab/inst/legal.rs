@@ -1,0 +1,209 @@
+//! What an instruction asks of its operands on the target: where they are, their dtypes, how updates are made, limits of the unit.
+
+use super::Opnd;
+use crate::elab::labels::around;
+use crate::elab::{Elab, R, Reported};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::InstAttrs;
+use ptoc_isa::{AtomicOp, InstrId, Loc, OperandKind, Order, Place, Role, Sem, TileType};
+use ptoc_tensor::DType;
+
+impl Elab<'_> {
+    pub(super) fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
+        let instr = id.get();
+        for (k, op) in ops.iter().enumerate() {
+            if let Opnd::Tile(t, at) = op
+                && let Some(v) = ptoc_isa::check_layout(id, k, t.ty)
+            {
+                let subject = format!("tile `{}`", self.b.kernel().tiles[t.tile].name);
+                return self.report(v.diagnostic(&subject, *at));
+            }
+        }
+        if matches!(instr.sem, Sem::Load | Sem::Store | Sem::Move) {
+            // Which moves there are is the target's to say.
+            return Ok(());
+        }
+        for (spec, op) in instr.operands.iter().zip(ops) {
+            let (OperandKind::Tile(_), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
+            if spec.takes(t.ty.loc) {
+                continue;
+            }
+            let legal = &spec.locations(self.target)[..];
+            let list = either(legal);
+            let message =
+                format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
+            let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
+                .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
+            d = d.with_label(format!("in {}", t.ty.loc));
+            if instr.sem == Sem::Load {
+                d = d.with_help(format!(
+                    "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
+                    t.ty.loc, t.ty.loc
+                ));
+            } else if let (Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias, Loc::Left | Loc::Right) =
+                (instr.sem, t.ty.loc)
+            {
+                d = d.with_help("the left operand comes before the right one");
+            } else if spec.role == Role::Src
+                && let Some(to) = self.reachable(t.ty, legal)
+            {
+                d = d.with_edits(format!("move it there: `{to}(..)`"), around(*at, &format!("{to}("), ")"));
+            }
+            return self.report(d);
+        }
+        Ok(())
+    }
+
+    /// The first of these locations that a conversion leads to.
+    fn reachable(&self, from: TileType, to: &[Loc]) -> Option<Loc> {
+        let path = |to: &&Loc| ptoc_isa::shortest_path(self.target, Place::Tile(from.loc), **to, from.dtype).is_some();
+        to.iter().find(path).copied()
+    }
+
+    pub(super) fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+        let instr = id.get();
+        let found: Vec<DType> = ops.iter().filter_map(Opnd::dtype).collect();
+        if let Sem::Move = instr.sem {
+            let (Some(d), Some(s)) = (ops[0].tile(), ops[1].tile()) else { return Err(Reported) };
+            return match ptoc_isa::check_move_tiles(self.target, s.ty, d.ty) {
+                Ok(_) => Ok(()),
+                Err(v) => {
+                    let d = v.diagnostic(span);
+                    self.report(d)
+                }
+            };
+        }
+        if matches!(instr.sem, Sem::Load | Sem::Store) {
+            let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(Reported) };
+            let (a, b) = match (&ops[0], &ops[1]) {
+                (Opnd::Tile(t, _), _) => (Place::Gm, Place::Tile(t.ty.loc)),
+                (_, Opnd::Tile(t, _)) => (Place::Tile(t.ty.loc), Place::Gm),
+                _ => return Err(Reported),
+            };
+            return match ptoc_isa::check_move(self.target, a, b, from, to) {
+                Ok(_) => Ok(()),
+                Err(v) => {
+                    let same = ptoc_isa::check_move(self.target, a, b, from, from).is_ok();
+                    let d = match (from != to && same, instr.sem) {
+                        (true, Sem::Load) => {
+                            let message = format!("TLOAD does not convert: the window holds `{from}`, the tile `{to}`");
+                            Diagnostic::error(codes::MOVE_DTYPE, ops[1].span(), message)
+                                .with_label(format!("`{from}`"))
+                                .with_secondary(ops[0].span(), format!("`{to}`"))
+                                .with_help(format!("load into a tile of `{from}`, then convert it: `{to}(..)`"))
+                        }
+                        (true, _) => {
+                            let message =
+                                format!("TSTORE does not convert: the tile holds `{from}`, the tensor `{to}`");
+                            let d = Diagnostic::error(codes::MOVE_DTYPE, ops[1].span(), message)
+                                .with_label(format!("`{from}`"))
+                                .with_secondary(ops[0].span(), format!("`{to}`"));
+                            let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
+                            let edits =
+                                around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
+                            d.with_edits("convert it by name", edits)
+                        }
+                        _ => v
+                            .diagnostic(span)
+                            .with_secondary(ops[0].span(), format!("`{to}`"))
+                            .with_secondary(ops[1].span(), format!("`{from}`")),
+                    };
+                    self.report(d)
+                }
+            };
+        }
+        match ptoc_isa::check_dtypes(self.target, id, &found, attrs.cmp) {
+            None => Ok(()),
+            Some(v) => {
+                let mut d = v.diagnostic(span);
+                for op in ops {
+                    if let Some(t) = op.dtype()
+                        && !d.labels.iter().any(|l| l.span == op.span())
+                    {
+                        d = d.with_secondary(op.span(), format!("`{t}`"));
+                    }
+                }
+                self.report(d)
+            }
+        }
+    }
+
+    /// What an instruction does to elements of a tensor instead of overwriting them.
+    pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+        let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
+        let name = id.get().name;
+        if id.get().sem == Sem::ScatterTo && !self.target.scatters_by(op) {
+            let message =
+                format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
+            let there = self.target.others().filter(|t| t.scatters_by(op)).map(|t| t.name.as_str());
+            let there = there.collect::<Vec<_>>().join(", ");
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
+                .with_label("not a mode of this target")
+                .with_note(format!("it is there on {there}"));
+            return self.report(d);
+        }
+        let sums = dtype == DType::F32 && op == AtomicOp::Add;
+        // What units in memory do is their backend's to say.
+        if dtype.is_int() || sums || self.target.is_pim() {
+            return Ok(());
+        }
+        let message = format!("no atomic `{op}` on `{dtype}`");
+        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, ops[0].span(), message)
+            .with_label(format!("`{dtype}`"))
+            .with_note("elements are updated as integers, or added as f32");
+        self.report(d)
+    }
+
+    /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
+    pub(super) fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<()> {
+        let instr = id.get();
+        let tiles: Vec<TileType> =
+            ops.iter().filter_map(|o| o.tile().map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty })).collect();
+        if let Some(v) = ptoc_isa::check_limits(self.target, id, &tiles).first() {
+            let d = v.diagnostic(span);
+            return self.report(d);
+        }
+        // Copies between GM and Vec keep the order of the elements.
+        let (view, tile) = match instr.sem {
+            Sem::Load => (&ops[1], &ops[0]),
+            Sem::Store => (&ops[0], &ops[1]),
+            _ => return Ok(()),
+        };
+        let (Opnd::View(v, at), Opnd::Tile(t, _)) = (view, tile) else { return Ok(()) };
+        if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 {
+            return Ok(());
+        }
+        let unit =
+            |m: &crate::value::Mode| m.plain().is_none_or(|l| self.const_index(l.by[0]) == Some(1)) || m.cap == Some(1);
+        let straight = if t.ty.order == Order::Nd { unit(&v.modes[1]) } else { unit(&v.modes[0]) };
+        if straight {
+            return Ok(());
+        }
+        let d = Diagnostic::error(
+            codes::TRANSPOSING_LOAD,
+            *at,
+            format!("`{}` cannot transpose or stride on the way", instr.name),
+        )
+        .with_label("consecutive columns are not adjacent in memory")
+        .with_help(match instr.sem {
+            Sem::Load => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
+            _ => "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`",
+        })
+        .with_help(match instr.sem {
+            Sem::Load => "`copy(tile, window)` follows any strides, element by element",
+            _ => "`copy(window, tile)` follows any strides, element by element",
+        });
+        self.report(d)
+    }
+}
+
+/// "Vec, Mat or Acc"
+fn either(list: &[Loc]) -> String {
+    match list {
+        [rest @ .., last] if !rest.is_empty() => {
+            let rest: Vec<&str> = rest.iter().map(|l| l.name()).collect();
+            format!("{} or {last}", rest.join(", "))
+        }
+        _ => list.iter().map(|l| l.name()).collect(),
+    }
+}

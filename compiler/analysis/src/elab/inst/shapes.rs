@@ -1,0 +1,246 @@
+//! Shapes of an instruction's operands: what the table's rule says of them, and checks where only the launch knows.
+
+use super::Opnd;
+use crate::elab::tiles::Shape;
+use crate::elab::{Elab, R, Reported};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::CheckData;
+use ptoc_isa::{BinOp, CmpOp, InstrId, Role, Sem, ShapeRule};
+
+impl Elab<'_> {
+    /// The valid shape of each operand; the destination's is set.
+    pub(super) fn shapes(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<Option<Shape>>> {
+        let instr = id.get();
+        let one = self.idx(1);
+        let mut shapes: Vec<Option<Shape>> = Vec::new();
+        for (k, op) in ops.iter().enumerate() {
+            let written = instr.operands[k].role == Role::Dst && matches!(op, Opnd::Tile(..));
+            shapes.push(match op {
+                Opnd::Tile(t, at) if !written => Some(self.valid_of(t, *at)?),
+                Opnd::View(v, _) if !matches!(instr.sem, Sem::Gather | Sem::ScatterTo) => {
+                    Some((v.modes[0].extent, v.modes[1].extent))
+                }
+                _ => None,
+            });
+        }
+        let at = |k: usize| ops[k].span();
+        let source = |k: usize, shapes: &[Option<Shape>]| shapes[k].ok_or(Reported);
+        let dst = match instr.shape {
+            ShapeRule::Free => None,
+            ShapeRule::Same => {
+                let known: Vec<usize> = (0..ops.len()).filter(|k| shapes[*k].is_some()).collect();
+                match known.first() {
+                    Some(&first) => {
+                        let s = source(first, &shapes)?;
+                        for &k in &known[1..] {
+                            let other = source(k, &shapes)?;
+                            self.same_shape(s, other, span, Some((at(first), at(k))))?;
+                            shapes[k] = Some(s);
+                        }
+                        Some(s)
+                    }
+                    // Only scalars: the destination keeps its shape.
+                    None => match &ops[0] {
+                        Opnd::Tile(t, at) => Some(self.valid_of(t, *at)?),
+                        _ => None,
+                    },
+                }
+            }
+            ShapeRule::RowReduce => Some((source(ops.len() - 1, &shapes)?.0, one)),
+            ShapeRule::ColReduce => Some((one, source(1, &shapes)?.1)),
+            ShapeRule::RowExpand | ShapeRule::ColExpand => {
+                let by_row = instr.shape == ShapeRule::RowExpand;
+                let last = ops.len() - 1;
+                let big = if last == 1 {
+                    let Opnd::Tile(t, at) = &ops[0] else { return Err(Reported) };
+                    self.valid_of(t, *at)?
+                } else {
+                    source(1, &shapes)?
+                };
+                let small = source(last, &shapes)?;
+                let spans = Some((at(last - 1), at(last)));
+                if by_row {
+                    self.same_length(big.0, small.0, "rows", span, spans)?;
+                    self.same_length(small.1, one, "columns of the narrow operand", at(last), None)?;
+                    shapes[last] = Some((big.0, one));
+                } else {
+                    self.same_length(big.1, small.1, "columns", span, spans)?;
+                    self.same_length(small.0, one, "rows of the flat operand", at(last), None)?;
+                    shapes[last] = Some((one, big.1));
+                }
+                Some(big)
+            }
+            ShapeRule::Part => Some(self.part_shapes(ops, &mut shapes, span)?),
+            ShapeRule::EvenColumns | ShapeRule::Halves => {
+                let reads: Vec<usize> = instr.sources().collect();
+                let s = source(reads[0], &shapes)?;
+                for &k in &reads[1..] {
+                    let other = source(k, &shapes)?;
+                    self.same_shape(s, other, span, Some((at(reads[0]), at(k))))?;
+                    shapes[k] = Some(s);
+                }
+                self.even(s.1, at(reads[0]))?;
+                let two = self.idx(2);
+                Some(if reads.len() == 1 { (s.0, self.bin(BinOp::Div, s.1, two, span)) } else { s })
+            }
+            ShapeRule::Transpose => source(1, &shapes)?.into_swapped(),
+            ShapeRule::RowParams => {
+                let big = source(1, &shapes)?;
+                for k in 2..ops.len() {
+                    let small = source(k, &shapes)?;
+                    self.same_length(big.0, small.0, "rows", span, Some((at(1), at(k))))?;
+                    self.same_length(small.1, one, "columns of the narrow operand", at(k), None)?;
+                    shapes[k] = Some((big.0, one));
+                }
+                Some(big)
+            }
+            ShapeRule::Gemv => {
+                let d = self.matmul_shapes(instr.sem, ops, &mut shapes, span)?;
+                let left = if instr.sem == Sem::MatmulAcc { 2 } else { 1 };
+                self.same_length(d.0, one, "rows of the vector", at(left), None)?;
+                for k in [left, 1] {
+                    if let Some(s) = shapes[k] {
+                        shapes[k] = Some((one, s.1));
+                    }
+                }
+                Some((one, d.1))
+            }
+            ShapeRule::Matmul => Some(self.matmul_shapes(instr.sem, ops, &mut shapes, span)?),
+            ShapeRule::Own => match &ops[0] {
+                Opnd::Tile(t, at) => {
+                    let own = self.valid_of(t, *at)?;
+                    if instr.sem == Sem::Scatter {
+                        let (a, b) = (source(1, &shapes)?, source(2, &shapes)?);
+                        self.same_shape(a, b, span, Some((ops[1].span(), ops[2].span())))?;
+                        self.same_length(own.1, a.1, "columns", span, Some((*at, ops[1].span())))?;
+                        shapes[1] = Some((a.0, own.1));
+                        shapes[2] = shapes[1];
+                    }
+                    Some(own)
+                }
+                _ => None,
+            },
+            ShapeRule::Whole => match &ops[0] {
+                Opnd::Tile(t, _) => Some((self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)))),
+                _ => None,
+            },
+            // `Elab::sample` has its own way.
+            ShapeRule::Sample => return Err(Reported),
+            ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
+            ShapeRule::Scattered => {
+                let (a, idx) = (source(1, &shapes)?, source(2, &shapes)?);
+                self.same_shape(a, idx, span, Some((at(1), at(2))))?;
+                shapes[2] = Some(a);
+                None
+            }
+        };
+        if let Some(d) = dst {
+            // Operands carry the very same values where the rule says equal, also where a check made them so.
+            for k in instr.results() {
+                let Opnd::Tile(t, at) = &ops[k] else { continue };
+                self.write_valid(t, d, *at)?;
+                shapes[k] = Some(d);
+            }
+            if instr.shape == ShapeRule::Same {
+                for s in shapes.iter_mut().flatten() {
+                    *s = d;
+                }
+            }
+        }
+        Ok(shapes)
+    }
+
+    /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is larger is
+    /// known when it is compiled; where it is not, the first one is meant, and the launch checks it.
+    fn part_shapes(&mut self, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+        let at = |k: usize| ops[k].span();
+        let (a, b) = (shapes[1].ok_or(Reported)?, shapes[2].ok_or(Reported)?);
+        if ops.len() == 6 {
+            for (value, index) in [(1, 4), (2, 5)] {
+                let (v, i) = (shapes[value].ok_or(Reported)?, shapes[index].ok_or(Reported)?);
+                self.same_shape(v, i, span, Some((at(value), at(index))))?;
+                shapes[index] = Some(v);
+            }
+        }
+        let certain = |e: &Self, x: Shape, y: Shape| e.facts.le_certain(x.0, y.0, 0) && e.facts.le_certain(x.1, y.1, 0);
+        if !certain(self, b, a) && certain(self, a, b) {
+            return Ok(b);
+        }
+        for (x, y, what) in [(b.0, a.0, "rows"), (b.1, a.1, "columns")] {
+            let message =
+                format!("the second source has {{0}} {what}, the first one {{1}}: one must lie within the other");
+            self.require_le(x, y, codes::PART_OUTSIDE, message, at(2))?;
+        }
+        Ok(a)
+    }
+
+    /// `n` columns are an even number: known, refuted, or checked.
+    fn even(&mut self, n: ptoc_ir::tile::Value, at: Span) -> R<()> {
+        if self.facts.multiple_certain(n, 2) {
+            return Ok(());
+        }
+        let (zero, two) = (self.idx(0), self.idx(2));
+        let rest = self.bin(BinOp::Rem, n, two, at);
+        let cond = self.compare(CmpOp::Eq, rest, zero, at);
+        let message = "{0} columns are no even number: pairs of columns are taken apart or put together".to_string();
+        self.check(cond, CheckData { code: codes::ODD_COLUMNS, message, span: at, help: None }, vec![n], at)
+    }
+
+    fn matmul_shapes(&mut self, sem: Sem, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+        let (a, b) = if sem == Sem::MatmulAcc { (2, 3) } else { (1, 2) };
+        let (sa, sb) = (shapes[a].ok_or(Reported)?, shapes[b].ok_or(Reported)?);
+        let at = |k: usize| ops[k].span();
+        self.same_length(
+            sa.1,
+            sb.0,
+            "depths (columns of the left, rows of the right operand)",
+            span,
+            Some((at(a), at(b))),
+        )?;
+        shapes[b] = Some((sa.1, sb.1));
+        let d = (sa.0, sb.1);
+        if sem == Sem::MatmulAcc {
+            let c = shapes[1].ok_or(Reported)?;
+            self.same_shape(c, d, span, Some((at(1), at(a))))?;
+            shapes[1] = Some(d);
+        }
+        if sem == Sem::MatmulBias {
+            let bias = shapes[3].ok_or(Reported)?;
+            self.same_length(bias.1, d.1, "columns", span, Some((at(3), at(b))))?;
+            let one = self.idx(1);
+            self.same_length(bias.0, one, "rows of the bias", at(3), None)?;
+            shapes[3] = Some((one, d.1));
+        }
+        let (ta, tb, td) = (ops[a].tile(), ops[b].tile(), ops[0].tile());
+        let (Some(ta), Some(tb), Some(td)) = (ta, tb, td) else { return Err(Reported) };
+        let pairs = [
+            (ta.ty.cols, tb.ty.rows, "depth", at(a), at(b)),
+            (td.ty.rows, ta.ty.rows, "rows", at(0), at(a)),
+            (td.ty.cols, tb.ty.cols, "columns", at(0), at(b)),
+        ];
+        for (x, y, what, p, q) in pairs {
+            if x != y {
+                let d = Diagnostic::error(
+                    codes::CAPACITY_MISMATCH,
+                    q,
+                    format!("capacities of a matrix product must agree: {what} {x} and {y}"),
+                )
+                .with_label(format!("{what} {y}"))
+                .with_secondary(p, format!("{what} {x}"))
+                .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
+                return self.report(d);
+            }
+        }
+        Ok(d)
+    }
+}
+
+trait Swapped {
+    fn into_swapped(self) -> Option<Shape>;
+}
+
+impl Swapped for Shape {
+    fn into_swapped(self) -> Option<Shape> {
+        Some((self.1, self.0))
+    }
+}
