@@ -329,10 +329,7 @@ impl Walk<'_> {
     fn unknown(&mut self, name: &Name, span: Span) {
         let upper = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         if matches!(isa::find(name), isa::Lookup::NotYet(_)) {
-            self.out.push(
-                Diagnostic::error(codes::NOT_YET, span, format!("ptoc does not have the PTO instruction `{name}` yet"))
-                    .with_label("not available"),
-            );
+            self.out.push(no_instruction(&name.to_ascii_uppercase(), span));
             return;
         }
         let called = std::mem::take(&mut self.called);
@@ -651,4 +648,19 @@ pub(crate) fn mentions(e: &Expr, name: &Name) -> bool {
 /// Names in braces: `"got {KS}"`.
 pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
     text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))
+}
+
+/// An instruction of PTO's that the table does not have.
+fn no_instruction(name: &str, span: Span) -> Diagnostic {
+    let told = |message: String, label: &str| Diagnostic::error(codes::NOT_YET, span, message).with_label(label);
+    match isa::otherwise(name) {
+        Some(isa::Otherwise::As(how)) => {
+            told(format!("ptoc has the PTO instruction `{name}` under another name"), "spelled otherwise")
+                .with_help(format!("it is {how}"))
+        }
+        Some(isa::Otherwise::LeftOut(why)) => {
+            told(format!("the PTO instruction `{name}` is not part of the language"), "left out").with_note(why)
+        }
+        None => told(format!("ptoc does not have the PTO instruction `{name}` yet"), "not available"),
+    }
 }

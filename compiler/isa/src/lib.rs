@@ -17,7 +17,7 @@ mod text;
 mod tile_type;
 
 pub use cells::{Cell, Cells, Need, Num, Test};
-pub use coverage::coverage_markdown;
+pub use coverage::{Otherwise, coverage_markdown, otherwise};
 pub use expr::{Expr, Read, To};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;

@@ -25,6 +25,22 @@ pub(super) struct List {
     pub(super) out: Vec<(&'static str, &'static str)>,
 }
 
+/// What stands for a mnemonic of PTO that is no instruction here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Otherwise {
+    /// The language has it, in these words.
+    As(&'static str),
+    /// It is left out, for this reason.
+    LeftOut(&'static str),
+}
+
+/// What PTO's list says of a mnemonic that the table does not have; `None` if it is simply not there yet.
+pub fn otherwise(name: &str) -> Option<Otherwise> {
+    let list = list();
+    let listed = list.instructions.iter().find(|l| l.name == name).and_then(|l| l.otherwise).map(Otherwise::As);
+    listed.or_else(|| list.out.iter().find(|o| o.0 == name).map(|o| Otherwise::LeftOut(o.1)))
+}
+
 const TEXT: &str = include_str!("pto.txt");
 
 /// The list. It is a file of ours: one that cannot be read is a mistake, which a test finds.

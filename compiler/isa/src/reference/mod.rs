@@ -5,7 +5,9 @@ mod page;
 
 pub use page::{instruction_page, instruction_text};
 
-use crate::{Family, Instr, Loc, NOT_YET, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, text};
+use crate::{
+    Family, Instr, Loc, NOT_YET, Otherwise, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, otherwise, text,
+};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -32,13 +34,22 @@ pub fn reference_markdown() -> String {
     for p in math::programs().iter().map(|(_, p)| p).chain([math::pow()]) {
         put(&mut out, format_args!("* `{}`, {} operations: {}\n", p.name, p.ops.len(), error_bound(p)));
     }
+    let absent = |what: fn(Option<Otherwise>) -> bool| {
+        text::list(NOT_YET.iter().filter(|n| what(otherwise(n))).map(|n| format!("`{n}`")))
+    };
+    let not_yet = absent(|o| o.is_none());
     put(
         &mut out,
-        format_args!(
-            "\n## Not yet\n\nInstructions of PTO that ptoc does not have yet (E0901): {}.\n",
-            text::list(NOT_YET.iter().map(|n| format!("`{n}`")))
-        ),
+        format_args!("\n## Not there\n\nInstructions of PTO that ptoc does not have yet (E0901): {not_yet}.\n\n"),
     );
+    put(&mut out, format_args!("Not instructions, but there in another way:\n\n"));
+    for (name, how) in NOT_YET.iter().filter_map(|n| Some((n, otherwise(n)?))) {
+        if let Otherwise::As(how) = how {
+            put(&mut out, format_args!("* `{name}`: {how}\n"));
+        }
+    }
+    let left_out = absent(|o| matches!(o, Some(Otherwise::LeftOut(_))));
+    put(&mut out, format_args!("\nNot part of the language ([coverage.md](coverage.md) says why): {left_out}.\n"));
     out
 }
 

@@ -5,7 +5,7 @@ use crate::args::{ExplainArgs, MessageFormat};
 use crate::io::{Io, list};
 use crate::{DONE, WRONG_CALL};
 use ptoc_diagnostics::{Code, Diagnostic, codes};
-use ptoc_isa::Lookup;
+use ptoc_isa::{Lookup, Otherwise};
 
 /// Prints the page of a code, the entry of an instruction, or the list of codes.
 pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
@@ -51,7 +51,14 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             return Ok(pages.collect::<Vec<_>>().join("\n"));
         }
         Lookup::NotYet(name) => {
-            return Ok(format!("# {name}\n\nAn instruction of PTO that ptoc does not have yet.\n"));
+            let what = match ptoc_isa::otherwise(name) {
+                Some(Otherwise::As(how)) => format!("An instruction of PTO. In ptoc it is {how}."),
+                Some(Otherwise::LeftOut(why)) => {
+                    format!("An instruction of PTO that is not part of the language: {why}.")
+                }
+                None => "An instruction of PTO that ptoc does not have yet.".into(),
+            };
+            return Ok(format!("# {name}\n\n{what}\n"));
         }
         Lookup::Unknown { nearest } => {
             let mut near: Vec<&str> = unknown.suggestion.into_iter().collect();
