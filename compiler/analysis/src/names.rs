@@ -655,7 +655,7 @@ fn no_instruction(name: &str, span: Span) -> Diagnostic {
     let told = |message: String, label: &str| Diagnostic::error(codes::NOT_YET, span, message).with_label(label);
     match isa::otherwise(name) {
         Some(isa::Otherwise::As(how)) => {
-            told(format!("ptoc has the PTO instruction `{name}` under another name"), "spelled otherwise")
+            told(format!("ptoc has the PTO instruction `{name}` in another form"), "spelled otherwise")
                 .with_help(format!("it is {how}"))
         }
         Some(isa::Otherwise::LeftOut(why)) => {
