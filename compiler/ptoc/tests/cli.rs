@@ -8,6 +8,7 @@ mod format;
 mod layout;
 mod lsp;
 mod pipes;
+mod readme;
 mod sim;
 mod tensors;
 

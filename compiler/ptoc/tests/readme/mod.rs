@@ -1,0 +1,45 @@
+//! What the README shows is what ptoc prints.
+
+use super::Sandbox;
+use std::fs;
+use std::path::Path;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// The fenced blocks of a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let open = format!("```{language}\n");
+    README.split(&open).skip(1).map(|rest| rest.split("```").next().expect("its beginning")).collect()
+}
+
+/// Commands that only read files are run; `...` stands for lines that are left out, and times are not compared.
+#[test]
+fn commands_print_what_it_shows() {
+    let s = Sandbox::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let copy = |from: &str, to: &str| s.file(to, fs::read(root.join(from)).expect("a file of the repository"));
+    for file in ["softmax.tile", "sampling.tile", "data/softmax_x.npy", "data/softmax_y.npy"] {
+        copy(&format!("examples/{file}"), &format!("examples/{file}"));
+    }
+    s.file("linear.tile", blocks("rust")[0]);
+    let whole = fs::read_to_string(root.join("tests/language/double_buffer.tile")).expect("UTF-8");
+    s.file("double_buffer.tile", whole.replacen("wait(full[b]);  wait(done[b]);", "wait(done[b]);", 1));
+    let mut ran = 0;
+    for session in blocks("console").iter().flat_map(|b| b.split("$ ptoc ").skip(1)) {
+        let (command, shown) = session.split_once('\n').expect("what it prints");
+        if command.contains('\'') {
+            continue;
+        }
+        let printed = s.run(command);
+        let mut rest: Vec<&str> = printed.lines().collect();
+        for line in shown.lines().filter(|l| !l.trim().is_empty() && *l != "..." && !l.contains("compiled in")) {
+            let at = rest.iter().position(|p| p.trim_end() == line.trim_end());
+            let Some(at) = at else {
+                panic!("`ptoc {command}` does not print, or not in this order:\n{line}\n{printed}")
+            };
+            rest.drain(..=at);
+        }
+        ran += 1;
+    }
+    assert_eq!(ran, 4, "softmax, linear, double_buffer and sampling");
+}
