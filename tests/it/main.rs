@@ -27,6 +27,7 @@ mod pim_hbm;
 mod pim_hbm_reference;
 mod pim_language;
 mod pim_messages;
+mod pim_operands;
 mod pim_program;
 mod placed;
 mod plan_source;

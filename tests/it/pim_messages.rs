@@ -52,6 +52,12 @@ fn hbm_pim() {
         with("TSTORE(y.tile(i, _), max(x, x * x));"),
         with("TSTORE(y.tile(i, _), x - rowsum(x));"),
         with("TSTORE(y.tile(i, _), f16(f32(x)));"),
+        with("TAXPY(x, x, 2.0);\nTSTORE(y.tile(i, _), x);"),
+        block(
+            "a: in f16[N, 64], s: in f16[N], y: out f16[N, 64]",
+            "(n in 0..N)",
+            "TSTORE(y[n, _], Vec(a[n, _]) * s[n]);",
+        ),
         with("if i.start == 4 { TSTORE(y[0, _], x[0, _]); }"),
         block(
             "a: in f16[N, 64], y: out f16[N, 64]",
@@ -123,7 +129,7 @@ fn geopim() {
     };
     let plain: &[&'static str] = &[];
     let store = "TSTORE(y[b, i, _], f16(acc));";
-    let cases: [(Edits<'_>, &[&'static str]); 22] = [
+    let cases: [(Edits<'_>, &[&'static str]); 24] = [
         // E1320
         (&[(store, "acc = acc + acc;\n        TSTORE(y[b, i, _], f16(acc));")], plain),
         (&[(store, "if i < 3 { TSTORE(y[b, i, _], f16(acc)); }")], plain),
@@ -162,6 +168,9 @@ fn geopim() {
             ],
             plain,
         ),
+        (&[(" on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit)", "")], &["Q=600"]),
+        // E1302
+        (&[], &["Q=600"]),
         // E0603
         (&[], &["C=20"]),
         // E1322

@@ -3,8 +3,8 @@
 use ptoc_analysis::Loader;
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
 use ptoc_syntax::ast::Name;
-use ptoc_tensor::Tensor;
 use ptoc_tensor::npy::{self, NpyError};
+use ptoc_tensor::{DType, Tensor};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -120,10 +120,14 @@ pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> 
     Ok(())
 }
 
-/// Reads an array.
-pub fn read_array(path: &Path) -> Result<Tensor, Diagnostic> {
+/// Reads an array, of which elements of one type are wanted.
+pub fn read_array(path: &Path, wanted: Option<DType>) -> Result<Tensor, Diagnostic> {
     let bytes = read_bytes(path, "array", ".npy")?;
-    npy::read(&bytes, None).map_err(|e| {
+    npy::read(&bytes, None).map_err(|mut e| {
+        // Who saves it anew should save what is taken.
+        if let (NpyError::UnsupportedType { remedy, .. }, Some(wanted)) = (&mut e, wanted) {
+            *remedy = remedy.replace("np.float32", &format!("np.{}", numpy_name(wanted)));
+        }
         let d = Diagnostic::global(code(e.code()), format!("array `{}`: {e}", path.display()));
         match &e {
             NpyError::NotNpy { .. } => d.with_help("write the array with `numpy.save`"),
@@ -141,6 +145,23 @@ pub fn read_array(path: &Path) -> Result<Tensor, Diagnostic> {
             NpyError::TooLarge { .. } | NpyError::Tensor(_) => d.with_help("give a smaller array"),
         }
     })
+}
+
+/// NumPy's name for elements of a type, or for their bits.
+pub fn numpy_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool_",
+        DType::I8 => "int8",
+        DType::U8 | DType::F8E4M3 | DType::F8E5M2 => "uint8",
+        DType::I16 => "int16",
+        DType::U16 | DType::BF16 => "uint16",
+        DType::I32 => "int32",
+        DType::U32 => "uint32",
+        DType::I64 => "int64",
+        DType::U64 => "uint64",
+        DType::F16 => "float16",
+        DType::F32 => "float32",
+    }
 }
 
 /// The code that is spelled `text` in an error of `ptoc-tensor`, which knows no registry.

@@ -340,7 +340,11 @@ impl Elab<'_> {
             )
             .with_label(format!("{coord}: {} = {last}", terms.join(" + ")))
             .with_note(format!("{range} {plural} is what {} {of_what}", self.target.name));
-            return self.report(d);
+            let over = u64::try_from((last + i128::from(range)) / i128::from(range.max(1))).unwrap_or(u64::MAX);
+            return self.report(match (coord, of.bytes) {
+                (Coord::Unit, None) => d.with_help(super::sample::several(over)),
+                _ => d,
+            });
         }
         Ok(())
     }

@@ -13,6 +13,14 @@ use ptoc_tensor::DType;
 /// Samples of a query: the register that counts them has 16 bits.
 const MAX_SAMPLES: i64 = 65_535;
 
+/// How blocks become fewer by this factor.
+pub(super) fn several(each: u64) -> String {
+    format!(
+        "let a block do {each} times as much: where it is one query, `grid (q in tiles(Q, {each})) on (ceil_div(Q, {each})) : \
+         (1@unit)` with a loop `for i in q`"
+    )
+}
+
 impl Elab<'_> {
     /// `TSAMPLE(acc, map, geo, attn, offs, fold = .., border = ..);`
     pub(crate) fn sample(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
@@ -135,6 +143,16 @@ impl Elab<'_> {
         };
         if extents.is_empty() {
             return "give the block to a unit, by the kernel's first statement: `grid (b in 0..1) on 1:0;`".into();
+        }
+        let blocks = extents.iter().try_fold(1i64, |p, e| p.checked_mul((*e)?)).unwrap_or(0);
+        // The host, whose kernel this is yet, has no units.
+        let target = ptoc_isa::Target::find(&self.target.name).ok();
+        if let Some((device, unit)) = target.as_ref().and_then(|t| Some((t.device.as_ref()?, t.unit.as_ref()?))) {
+            let units = device.units(unit).max(1);
+            let each = u64::try_from(blocks).unwrap_or(0).div_ceil(units);
+            if each > 1 {
+                return format!("these are {blocks} blocks for {units} units: {}", several(each));
+            }
         }
         let unknown: Vec<String> = (0..extents.len()).filter(|n| extents[*n].is_none()).map(name).collect();
         let text = format!("give each block to a unit: `grid (..) on {} : {}`", list(&name), list(&stride));

@@ -75,10 +75,9 @@ impl Plan<'_> {
             self.map_rows = self.batch * self.item_rows(self.layout);
             return Ok(());
         };
-        let rank = author.dims.len();
+        let Some(form) = &self.forms[0] else { return Ok(()) };
         let coordinates = |b: u32, y: u32, x: u32, n: u32| {
-            let index = [i64::from(b), i64::from(y), i64::from(x), 16 * i64::from(n)];
-            author.at(&index[4 - rank.min(4)..])
+            author.at(&form.index(i64::from(b), &[i64::from(y), i64::from(x), 16 * i64::from(n)]))
         };
         let burst = |at: [i64; 8]| (at[Coord::Row as usize] * i64::from(row) + at[Coord::Col as usize]) as u64;
         // Of an item's own unit, if it has one, or of all.
@@ -116,9 +115,8 @@ impl Plan<'_> {
         let (pixel, row) = (c / 16, self.row());
         let channels = within(c, 16, 2, row);
         let item = leaf(self.batch, Coord::Row, self.item_rows(self.layout));
-        let dims = match self.layout {
+        let pixels = match self.layout {
             MapLayout::Patches => vec![
-                vec![item],
                 vec![leaf(2, Coord::Col, 2 * pixel), leaf(h / 2, Coord::Row, w / 2)],
                 vec![leaf(2, Coord::Col, pixel), leaf(w / 2, Coord::Row, 1)],
                 channels,
@@ -126,10 +124,11 @@ impl Plan<'_> {
             MapLayout::Pixels => {
                 let x = slots(w, pixel, row)?;
                 let line = w.checked_mul(pixel)?;
-                vec![vec![item], last_slots(h, line, row)?, x, channels]
+                vec![last_slots(h, line, row)?, x, channels]
             }
         };
-        let rank = self.shapes[self.first.map.tensor as usize].len();
-        Some(Placement { dims: dims[4 - rank.min(4)..].to_vec(), row: 0, replicated: true })
+        let items = [(i64::from(self.batch), vec![item]), (1, Vec::new())];
+        let dims = self.forms[0].as_ref()?.dims(items, &pixels)?;
+        Some(Placement { dims, row: 0, replicated: true })
     }
 }

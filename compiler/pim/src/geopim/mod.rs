@@ -5,12 +5,14 @@
 //! blocks must give each unit queries that follow each other. What differs is an error with both numbers.
 
 mod map;
+mod operands;
 mod queries;
 mod steps;
 
 use crate::eval::Numbers;
 use crate::rows::Rows;
 use crate::{Lines, Piece, advice};
+use operands::{Form, counts, dense, forms};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Coord, Kernel};
 use ptoc_isa::{GeoUnit, Target, UnitKind};
@@ -69,9 +71,10 @@ fn unit_at(target: &Target, c: [i64; 8]) -> Option<i64> {
 struct Plan<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
-    shapes: Vec<Vec<u32>>,
     /// Tensors by number: map, geo, attn, offs, output.
     tensors: [Option<u32>; 5],
+    /// Their dimensions.
+    forms: [Option<Form>; 5],
     first: &'k Query,
     /// The first unit, units of a batch item, queries of a unit, batch items.
     first_unit: u32,
@@ -113,38 +116,32 @@ impl<'k> Plan<'k> {
             Some(first.geo.tensor),
             Some(first.attn.tensor),
             first.offs.as_ref().map(|w| w.tensor),
-            first.out.map(|o| o.0),
+            first.out.as_ref().map(|w| w.tensor),
         ];
         let [h, w, c] = <[i64; 3]>::try_from(first.map.shape.clone()).unwrap_or([0; 3]);
         let size = [h, w, c].map(|n| u32::try_from(n).unwrap_or(0));
-        let item = h * w * c;
-        let of_map = &shapes[first.map.tensor as usize];
-        let elements: i64 = of_map.iter().map(|n| i64::from(*n)).product();
-        let batch = u32::try_from(elements / item.max(1)).unwrap_or(0);
-        if first.map.strides != [w * c, c, 1] || batch == 0 || i64::from(batch) * item != elements {
-            let message = "the map of a query is a whole item of its tensor, channels last".into();
-            return refuse(codes::UNIT_MAP, first.span, message, "sample `feat[b, _, _, _]` of `f16[B, H, W, C]`");
+        for (n, q) in queries.iter().enumerate() {
+            dense(kernel, n, q, first)?;
         }
-        let total = shapes[first.geo.tensor as usize].iter().map(|n| u64::from(*n)).product::<u64>() / 4;
-        let (per_item, first_unit) = ((total / u64::from(batch)) as i64, first.unit);
+        let forms = forms(kernel, &shapes, first)?;
+        let items = forms[0].as_ref().map_or(0, Form::count).max(1);
+        let (total, item) = (queries.len() as i64, h * w * c);
+        counts(kernel, &forms, first, total, items)?;
+        let batch = u32::try_from(items).unwrap_or(u32::MAX);
+        let (per_item, first_unit) = (total / items, first.unit);
         let each = queries.iter().take_while(|q| q.unit == first_unit).count() as i64;
         let units = (per_item + each - 1) / each;
-        in_order(kernel, queries, first, &Order { per_item, each, units, item, batch })?;
-        let counts = [first_unit, units, each].map(u32::try_from);
-        let [Ok(unit), Ok(units), Ok(queries)] = counts else {
-            let message = format!("the first query is on unit {first_unit}, and units count from 0");
-            return refuse(
-                codes::UNIT_QUERIES,
-                first.span,
-                message,
-                "let `on` give the first block to unit 0 or a later one",
-            );
+        in_order(kernel, queries, first, &Order { per_item, each, units, item })?;
+        let [Ok(unit @ 0), Ok(units), Ok(queries)] = [first_unit, units, each].map(u32::try_from) else {
+            let message = format!("the first query is on unit {first_unit}, and its operands lie from unit 0 on");
+            let help = "let `on` give the first block that samples to unit 0";
+            return refuse(codes::UNIT_QUERIES, first.span, message, help);
         };
         let mut plan = Plan {
             kernel,
             target,
-            shapes,
             tensors,
+            forms,
             first,
             first_unit: unit,
             units,

@@ -19,8 +19,15 @@ pub(super) struct Query {
     pub(super) fold: bool,
     pub(super) border: Oob,
     pub(super) channels: i64,
-    pub(super) out: Option<(u32, i64)>,
+    pub(super) out: Option<Window>,
     pub(super) span: Span,
+}
+
+impl Query {
+    /// Samples, which are as many as there are weights.
+    pub(super) fn samples(&self) -> i64 {
+        self.attn.shape.iter().product()
+    }
 }
 
 /// Where a tile's value stands on its way to the output.
@@ -109,17 +116,27 @@ impl Visitor for Block<'_> {
                     Operand::View(v) => Some(numbers.window(v)),
                     _ => None,
                 });
+                let sum = inst.operands.iter().any(|o| self.holds(o, State::Sum).is_some());
+                if let (true, Some(view)) = (sum, &view) {
+                    let name = self.kernel.tensors.values().nth(view.tensor as usize).map_or("?", |t| t.name.as_str());
+                    let message = format!("a unit stores its sums rounded to f16, and `{name}` takes them as they are");
+                    let help = format!(
+                        "declare `{name}` as f16 and store `f16(acc)`; where f32 is wanted, let a kernel of the host, \
+                         `#[on(host)]`, convert it"
+                    );
+                    return refuse(codes::UNIT_CANNOT, span, message, &help);
+                }
                 let (Some(query), Some(view), false) = (stored, view, inst.attrs.atomic.is_some()) else {
                     let message = "a unit stores its sums, rounded to f16, and nothing else".into();
                     return refuse(codes::UNIT_CANNOT, span, message, "write `TSTORE(y[..], f16(acc))`");
                 };
                 let q = &mut self.queries[query];
-                let row = view.shape.last() == Some(&q.channels) && view.strides.last() == Some(&1);
+                let row = view.shape.iter().product::<i64>() == q.channels;
                 if q.out.is_some() || !row {
                     let message = "a unit writes the result of a query once, as a row of its channels".into();
                     return refuse(codes::UNIT_CANNOT, span, message, "store the tile as a whole, once");
                 }
-                q.out = Some((view.tensor, view.offset));
+                q.out = Some(view);
                 Ok(())
             }
             _ => {
@@ -185,27 +202,11 @@ pub(super) struct Order {
     pub(super) each: i64,
     pub(super) units: i64,
     pub(super) item: i64,
-    pub(super) batch: u32,
 }
 
 /// Does every query ask for its own rows, and is it its unit's turn?
 pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> {
-    let (total, wanted) = (queries.len() as i64, o.per_item * i64::from(o.batch));
-    if total != wanted {
-        let message = format!(
-            "{} computed; `geo` has {wanted} lines: {} of each of {} batch items",
-            match total {
-                1 => "one query is".to_owned(),
-                n => format!("{n} queries are"),
-            },
-            o.per_item,
-            o.batch
-        );
-        let help =
-            format!("let the blocks of the grid go over all {wanted}, each once; or give arrays of {total} queries");
-        return refuse(codes::UNIT_QUERIES, first.span, message, &help);
-    }
-    let samples = first.attn.shape.last().copied().unwrap_or(0);
+    let samples = first.samples();
     for (n, q) in queries.iter().enumerate() {
         let n = n as i64;
         let (b, of_item) = (n / o.per_item.max(1), n % o.per_item.max(1));
@@ -230,12 +231,12 @@ pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Or
                     .with_help(help),
             ));
         }
-        let out = q.out.map_or((q.geo.tensor, 0), |out| out);
+        let out = q.out.as_ref().unwrap_or(&q.geo);
         let mut rows = vec![
             ("samples map", q.map.tensor, q.map.offset, b * o.item, o.item),
             ("takes line", q.geo.tensor, q.geo.offset, 4 * n, 4),
             ("takes row", q.attn.tensor, q.attn.offset, n * samples, samples),
-            ("writes row", out.0, out.1, n * q.channels, q.channels),
+            ("writes row", out.tensor, out.offset, n * q.channels, q.channels),
         ];
         rows.extend(q.offs.as_ref().map(|w| ("takes row", w.tensor, w.offset, n * samples * 2, samples * 2)));
         for (does, tensor, got, wanted, size) in rows {
@@ -273,10 +274,9 @@ fn difference(q: &Query, first: &Query) -> Option<(&'static str, String, String)
         (own != wanted).then_some((what, own, wanted))
     };
     let size = |w: &Window| w.shape.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
-    pair("number of samples", &|q| format!("{} samples", q.attn.shape.last().copied().unwrap_or(0)))
+    pair("number of samples", &|q| format!("{} samples", q.samples()))
         .or_else(|| pair("way of folding weights", &|q| format!("`fold = {}`", q.fold)))
         .or_else(|| pair("border", &|q| format!("`border = {:?}`", q.border)))
         .or_else(|| pair("choice of offsets", &|q| if q.offs.is_some() { "offsets" } else { "no offsets" }.into()))
         .or_else(|| pair("size of maps", &|q| format!("a map of {}", size(&q.map))))
-        .or_else(|| pair("layout of maps", &|q| format!("a map with distances of {:?} elements", q.map.strides)))
 }

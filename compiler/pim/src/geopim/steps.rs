@@ -1,5 +1,6 @@
 //! The plan as steps of a stream: where operands and results lie beside the map, the descriptor, the entries and the commands.
 
+use super::operands::Role;
 use super::queries::Query;
 use super::{Plan, Refused, geo_unit, refuse};
 use crate::place::{last_slots, leaf, rows, slot_size, slots, within};
@@ -13,17 +14,15 @@ use ptoc_pim_stream::stream::*;
 
 impl Plan<'_> {
     /// An operand or result in slots of `size` bursts, one a query.
-    fn slotted(&self, tensor: u32, size: u32, inner: Vec<Vec<Leaf>>) -> Option<Placement> {
+    fn slotted(&self, role: Role, size: u32, inner: &[Vec<Leaf>]) -> Option<Placement> {
         // The last row of an item's only unit may be filled in part: nothing of the dimension comes behind.
         let of_unit = if self.units == 1 { last_slots } else { slots };
         let mut queries = of_unit(self.queries, size, self.row())?;
         queries.push(leaf(self.units, Coord::Unit, 1));
-        let mut dims = vec![vec![leaf(self.batch, Coord::Unit, self.units)], queries];
-        dims.extend(inner);
-        let rank = self.shapes[tensor as usize].len();
-        // A tensor without a batch dimension has one item.
-        let skip = dims.len().checked_sub(rank).filter(|n| *n == 0 || (*n == 1 && self.batch == 1))?;
-        Some(Placement { dims: dims[skip..].to_vec(), row: 0, replicated: false })
+        let items = (i64::from(self.batch), vec![leaf(self.batch, Coord::Unit, self.units)]);
+        let form = self.forms[role as usize].as_ref()?;
+        let dims = form.dims([items, (form.count() / i64::from(self.batch), queries)], inner)?;
+        Some(Placement { dims, row: 0, replicated: false })
     }
 
     pub(super) fn piece(&self, lines: Lines<'_>, mut memory: Rows) -> Result<Piece, Refused> {
@@ -51,7 +50,7 @@ impl Plan<'_> {
             );
             return refuse(codes::UNIT_QUERIES, t.span, message, "leave `at` out");
         }
-        let samples = q.attn.shape.last().copied().unwrap_or(0);
+        let samples = q.samples();
         if samples == 0 {
             let message = "a unit takes at least one sample a query".into();
             return refuse(
@@ -91,12 +90,12 @@ impl Plan<'_> {
             );
         }
         let address = |r: u32| u64::from(r) * bytes;
-        let of_attn = self.slotted(attn, attn_size, vec![within(n, 16, 2, row)]);
+        let of_attn = self.slotted(Role::Attn, attn_size, &[within(n, 16, 2, row)]);
         let of_offs = offs.map(|t| {
             let pairs = vec![within(n, 8, 4, row), vec![leaf(2, Coord::Byte, 2)]];
-            (t, self.slotted(t, offs_size, pairs))
+            (t, self.slotted(Role::Offs, offs_size, &pairs))
         });
-        let of_out = self.slotted(out, channels / 16, vec![within(channels, 16, 2, row)]);
+        let of_out = self.slotted(Role::Out, channels / 16, &[within(channels, 16, 2, row)]);
         let (Some(of_attn), Some(of_out)) = (of_attn, of_out) else {
             let fits = row / (channels / 16).max(1);
             let message = format!(

@@ -14,7 +14,7 @@ use crate::advice;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
-use ptoc_isa::{Order, Reduce, Sem, TileType, UnOp};
+use ptoc_isa::{Order, Reduce, Sem, TileType, UnOp, lookup};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -165,6 +165,19 @@ impl<'t> Tracer<'t> {
         ))
     }
 
+    /// A unit's MAD and MAC round the product.
+    fn no_fused<T>(&self, span: Span) -> Res<T> {
+        Err(Box::new(
+            Diagnostic::error(codes::UNIT_CANNOT, span, "an HBM-PIM unit has no TAXPY")
+                .with_label("no instruction of the unit")
+                .with_note("TAXPY rounds once; a unit's MAC rounds the product and then the sum")
+                .with_help(format!(
+                    "write `z + a * s` if two roundings will do, which units have; or {}",
+                    advice::host(self.kernel)
+                )),
+        ))
+    }
+
     /// There is no such instruction.
     fn lacks<T>(&self, span: Span, name: &str) -> Res<T> {
         self.cannot(span, format!("an HBM-PIM unit has no {name}"))
@@ -284,6 +297,9 @@ impl<'t> Tracer<'t> {
                     Some(Operand::Scalar(v)) => Some(self.scalar(numbers, *v, span)?),
                     _ => None,
                 };
+                if Some(inst.instr) == lookup("TAXPY") {
+                    return self.no_fused(span);
+                }
                 if rest.len() > 1 {
                     return self.lacks(span, row.name);
                 }

@@ -249,7 +249,7 @@ impl Runner<'_, '_> {
             }
         }
         for (name, path) in &args.expect {
-            match files::read_array(path) {
+            match files::read_array(path, None) {
                 Ok(tensor) => files.expected.push((name.clone(), tensor)),
                 Err(d) => {
                     self.session.diagnostics.push(d);

@@ -5,7 +5,7 @@ pub(crate) mod report;
 
 use super::dram::input::{Inputs, is_array};
 use crate::args::SimArgs;
-use crate::files::{Outputs, read_array, read_bytes};
+use crate::files::{Outputs, numpy_name, read_array, read_bytes};
 use crate::io::{Io, list, plural};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, suggest};
@@ -16,7 +16,7 @@ use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::{HEADER, Parsed};
 use ptoc_pim_stream::{Fault, FaultKind, Geometry, Site, Stream, Unordered, Unwritten};
-use ptoc_tensor::{Tensor, npy};
+use ptoc_tensor::{DType, Tensor, npy};
 use std::ops::Range;
 
 /// A stream and, if it was read as text, where its parts stand.
@@ -219,7 +219,8 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
     let mut out: Vec<Option<Tensor>> = vec![None; stream.tensors.len()];
     for (n, (name, path)) in args.input.iter().enumerate() {
         let number = array(stream, "--in", &args.input[..n], name)?;
-        let (decl, tensor) = (&stream.tensors[number], read_array(path)?);
+        let decl = &stream.tensors[number];
+        let tensor = read_array(path, (decl.dtype != DType::BF16).then_some(decl.dtype))?;
         let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
         if tensor.dtype() != decl.dtype || tensor.shape() != shape {
             let message = format!(
@@ -229,7 +230,16 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
                 tensor.dtype(),
                 tensor.shape()
             );
-            return Err(source.at(codes::SIM_ARRAY, Some(Site::Tensor(number)), message));
+            let d = source.at(codes::SIM_ARRAY, Some(Site::Tensor(number)), message);
+            return Err(match decl.dtype {
+                _ if tensor.dtype() == decl.dtype => d.with_help("save an array of that shape"),
+                DType::BF16 => d.with_help("save the bits of bf16 as `V2`"),
+                want => d.with_help(format!(
+                    "convert it: `np.save(\"{}\", x.astype(np.{}))`",
+                    path.display(),
+                    numpy_name(want)
+                )),
+            });
         }
         out[number] = Some(tensor);
     }

@@ -233,7 +233,7 @@ fn run_line(
     let expected_names = check_outputs(session, &entry, "", &expected_files);
     let mut expected: Vec<(String, Tensor)> = Vec::new();
     for (name, path) in &expected_files {
-        match files::read_array(path) {
+        match files::read_array(path, None) {
             Ok(tensor) => expected.push((name.clone(), tensor)),
             Err(d) => {
                 session.diagnostics.push(d);

@@ -2,11 +2,11 @@
 
 use crate::files;
 use crate::io::list;
-use crate::session::{Entry, Failed, Session};
+use crate::session::{Entry, Failed, Session, type_span};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, codes, suggest};
 use ptoc_syntax::ast::{Dir, Name};
-use ptoc_tensor::Tensor;
+use ptoc_tensor::{DType, Tensor};
 use std::path::PathBuf;
 
 /// An array and the file that it came from.
@@ -129,13 +129,16 @@ pub fn read_arrays(
     let begin = session.clock.now();
     let mut arrays = Arrays::new();
     for (name, path) in files {
-        match files::read_array(path) {
+        let param = entry.tensors().find(|p| p.name.name == *name);
+        let declared = param.map_or("", |p| session.sources.slice(type_span(p)));
+        let wanted = declared.split('[').next().and_then(|dtype| DType::from_name(dtype.trim()));
+        match files::read_array(path, wanted) {
             Ok(tensor) => {
                 arrays.insert(name.clone(), Array { tensor, path: path.clone() });
             }
             Err(mut d) => {
                 if d.span.is_none() {
-                    d.span = entry.tensors().find(|p| p.name.name == *name).map(|p| p.span);
+                    d.span = param.map(|p| p.span);
                     d.label = "for this argument".into();
                 }
                 session.diagnostics.push(d);

@@ -3,6 +3,7 @@
 use super::arrays::{Array, Arrays};
 use super::bind::{bind_dimensions, describe};
 use super::random::Bounds;
+use crate::files::numpy_name;
 use crate::io::list;
 use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
 use indexmap::IndexMap;
@@ -492,20 +493,4 @@ fn check_shapes(
         session.diagnostics.push(d);
     }
     if failed { Err(Failed) } else { Ok(()) }
-}
-
-fn numpy_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool_",
-        DType::I8 => "int8",
-        DType::U8 | DType::F8E4M3 | DType::F8E5M2 => "uint8",
-        DType::I16 => "int16",
-        DType::U16 | DType::BF16 => "uint16",
-        DType::I32 => "int32",
-        DType::U32 => "uint32",
-        DType::I64 => "int64",
-        DType::U64 => "uint64",
-        DType::F16 => "float16",
-        DType::F32 => "float32",
-    }
 }

@@ -1,5 +1,6 @@
 //! Column commands: bursts that exist, modes, words of programs.
 
+use super::Wrong;
 use super::{Checker, FaultKind, MOST, Said, Site, fault, mode_name};
 use crate::crf::Instruction;
 use crate::mode::{Control, Machine, Mode, REGISTER_ROW, Register};
@@ -124,8 +125,13 @@ impl Checker<'_> {
         match count {
             0 => fault(FaultKind::Place, "a command occurs at least once"),
             _ if u64::from(at.col) + u64::from(count) > u64::from(self.g.col) => {
-                let last = u64::from(at.col) + u64::from(count) - 1;
-                fault(FaultKind::Place, format!("column {last} is not below {}", self.g.col))
+                let message = format!(
+                    "x{count} from column {} passes the end of the row, which has {} columns",
+                    at.col, self.g.col
+                );
+                let help =
+                    format!("write at most `x{}`, and the others from column 0 of another row", self.g.col - at.col);
+                Err(Wrong { kind: FaultKind::Place, message, help })
             }
             _ => Ok(()),
         }

@@ -67,7 +67,7 @@ fn column_commands() {
     assert_eq!(faults(HBM, &good), Vec::<String>::new());
     let exec = |body: &str| format!("exec 0.0 {{\n{body}\n}}");
     one(HBM, &exec("rd 4 0 0 0"), "Place step 0, operation 0: bank group 4 is not below 4");
-    one(HBM, &exec("rd 0 0 0 30 x3"), "column 32 is not below 32");
+    one(HBM, &exec("rd 0 0 0 30 x3"), "x3 from column 30 passes the end of the row, which has 32 columns");
     one(HBM, &exec("rd 0 0 0 30 x0"), "at least once");
     one(HBM, &exec("wr 0 0 0 0 unit"), "Program step 0, operation 0: no unit drives the banks");
     one(HBM, &exec(&format!("{ENTER}{COMPUTE}wr 0 0 7 0 0x01")), "its data is `unit`");
