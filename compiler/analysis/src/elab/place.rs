@@ -342,7 +342,13 @@ impl Elab<'_> {
             .with_note(format!("{range} {plural} is what {} {of_what}", self.target.name));
             let over = u64::try_from((last + i128::from(range)) / i128::from(range.max(1))).unwrap_or(u64::MAX);
             return self.report(match (coord, of.bytes) {
-                (Coord::Unit, None) => d.with_help(super::sample::several(over)),
+                (Coord::Unit, None) if matches!(unit.kind, ptoc_isa::UnitKind::GeoPim(_)) => {
+                    d.with_help(super::sample::several(over))
+                }
+                (Coord::Unit, None) => d.with_help(
+                    "let blocks be larger, or give several to one unit, one after the other: a further mode of `on` with a \
+                     stride of 0",
+                ),
                 _ => d,
             });
         }

@@ -241,7 +241,7 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
                 let tiles = moves(kernel, id, |_| true);
                 let help = match moves(kernel, id, |ty| matches!(ty.loc, Loc::GrfA | Loc::GrfB)) {
                     false if !tiles => format!(
-                        "let blocks with numbers of their own not run at once: give them to one unit (a stride of 0 in `on`) or to \
+                        "blocks with different numbers of {array} do not run at once: give them to one unit (a stride of 0 in `on`) or to \
                          different `pch`, or go over the rows in a loop inside of one block; or have the host write each number \
                          of {array} 16 times, so that units have them in their banks: `GrfA(Bank(view))` of that array"
                     ),

@@ -441,6 +441,40 @@ fn emitted_streams_are_executed() {
     }
 }
 
+/// What is to be saved is what the stream or the kernel takes.
+#[test]
+fn arrays_of_other_types() {
+    let s = Sandbox::new();
+    s.file("double.tile", DOUBLE);
+    s.run("emit double.tile --target hbm-pim -D N=1000 --stage pim -o double.pim");
+    let integers = npy::write(&random(DType::I64, &[1000], 1, "a").unwrap());
+    let at = integers.windows(3).position(|w| w == b"<i8").unwrap();
+    s.file("doubles.npy", [&integers[..at], b"<f8", &integers[at + 3..]].concat());
+    s.file("singles.npy", npy::write(&random(DType::F32, &[1000], 1, "a").unwrap()));
+    s.file("short.npy", npy::write(&random(DType::F16, &[999], 1, "a").unwrap()));
+    for (words, code, says) in [
+        ("run double.tile --target hbm-pim --in a=doubles.npy", "E0705", "save `x.astype(np.float16)` instead"),
+        ("sim double.pim --in a=doubles.npy", "E0705", "save `x.astype(np.float16)` instead"),
+        ("sim double.pim --in a=singles.npy", "E1220", "convert it: `np.save(\"singles.npy\", x.astype(np.float16))`"),
+        ("sim double.pim --in a=short.npy", "E1220", "save an array of that shape"),
+    ] {
+        let said = s.run(words);
+        assert!(said.contains("exit 1") && said.contains(code) && said.contains(says), "{said}");
+    }
+}
+
+/// A repeated command ends with its row.
+#[test]
+fn commands_beyond_the_row() {
+    let s = sandbox();
+    let text = fs::read_to_string(s.path().join("add.pim.txt")).unwrap();
+    let line = text.lines().find(|l| l.trim_start().starts_with("rd ")).unwrap();
+    s.file("long.txt", text.replacen(line, "rd 0 0 16 28 x8", 1));
+    let said = s.run(&format!("sim long.txt {ARRAYS}"));
+    assert!(said.contains("E1204") && said.contains("x8 from column 28 passes the end of the row"), "{said}");
+    assert!(said.contains("write at most `x4`") && !said.contains("further part"), "{said}");
+}
+
 /// A launch that units cannot hold is refused before anybody makes arrays for it, which these would not fit either.
 #[test]
 fn refused_before_arrays_are_made() {
