@@ -14,7 +14,7 @@ use crate::advice;
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
-use ptoc_isa::{Order, Reduce, Sem, TileType, UnOp, lookup};
+use ptoc_isa::{Expr, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -166,11 +166,11 @@ impl<'t> Tracer<'t> {
     }
 
     /// A unit's MAD and MAC round the product.
-    fn no_fused<T>(&self, span: Span) -> Res<T> {
+    fn no_fused<T>(&self, span: Span, name: &str) -> Res<T> {
         Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, "an HBM-PIM unit has no TAXPY")
+            Diagnostic::error(codes::UNIT_CANNOT, span, format!("an HBM-PIM unit has no {name}"))
                 .with_label("no instruction of the unit")
-                .with_note("TAXPY rounds once; a unit's MAC rounds the product and then the sum")
+                .with_note(format!("{name} rounds once; a unit's MAC rounds the product and then the sum"))
                 .with_help(format!(
                     "write `z + a * s` if two roundings will do, which units have; or {}",
                     advice::host(self.kernel)
@@ -297,8 +297,8 @@ impl<'t> Tracer<'t> {
                     Some(Operand::Scalar(v)) => Some(self.scalar(numbers, *v, span)?),
                     _ => None,
                 };
-                if Some(inst.instr) == lookup("TAXPY") {
-                    return self.no_fused(span);
+                if matches!(row.sem.expr(), Some(Expr::Fma(..))) {
+                    return self.no_fused(span, row.name);
                 }
                 if rest.len() > 1 {
                     return self.lacks(span, row.name);
