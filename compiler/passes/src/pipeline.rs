@@ -136,6 +136,14 @@ fn place_with(
                     }
                     found.iter_mut().for_each(|d| d.severity = Severity::Warning);
                 }
+                // Where a wait is for ever, what is read behind it is not read.
+                if found.iter().any(|d| d.is_error() && d.code == codes::WAIT_WITHOUT_SET) {
+                    let ring = |d: &Diagnostic| {
+                        let rings = kernel.tiles.iter().filter(|(t, _)| init::kind(&kernel, *t) == init::Kind::Ring);
+                        rings.into_iter().any(|(_, t)| d.labels.iter().any(|l| l.span == t.span))
+                    };
+                    diagnostics.retain(|d| d.code != codes::MAYBE_UNINITIALISED || !ring(d));
+                }
                 diagnostics.extend(found);
                 if diagnostics.iter().any(Diagnostic::is_error) {
                     return Err(diagnostics);

@@ -48,6 +48,7 @@ impl<'k> Machine<'k, '_> {
     pub(super) fn inst(&mut self, inst: &'k Inst) -> Step {
         let row = inst.instr.get();
         *self.stats.instructions.entry(row.name).or_default() += 1;
+        self.own_source(inst)?;
         let ops = &inst.operands[..];
         match (row.sem, ops) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(d, v),

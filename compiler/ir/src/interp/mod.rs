@@ -28,6 +28,7 @@ mod named;
 mod nest;
 mod observe;
 mod overlap;
+mod own_source;
 mod pipes;
 mod sample;
 mod tensors;

@@ -8,7 +8,7 @@
 //! * **Overlap** (W0220): a read through one tile finds what another tile wrote over the value that was there. Reading
 //!   another tile's bytes that the reading tile has not written is the way to see bytes under another type, and means that
 //!   the two share bytes on purpose; so does `at x` in the source.
-//! * **Own source** (E0617): an instruction that works in steps writes bytes that it still reads.
+//! * **Own source** (E0617): an instruction that works in steps writes bytes that it still reads, or may do so.
 //! * **Dead store** (W0221): a write of which no read can find a byte.
 //!
 //! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked at).
@@ -25,6 +25,7 @@
 mod contents;
 mod control;
 mod covers;
+mod differ;
 mod numbers;
 mod places;
 mod reads;

@@ -519,7 +519,7 @@ impl Numbers {
     }
 }
 
-fn index_binary(op: BinOp, a: Num, b: Num) -> Option<Num> {
+pub(super) fn index_binary(op: BinOp, a: Num, b: Num) -> Option<Num> {
     match (op, a.constant(), b.constant()) {
         (BinOp::Add, _, Some(n)) => a.plus(n),
         (BinOp::Add, Some(n), _) => b.plus(n),

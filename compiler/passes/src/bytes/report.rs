@@ -197,14 +197,35 @@ impl Report<'_> {
             let violation = ptoc_isa::check_overlap(self.target, o.instr, o.source)?;
             let (dst, src) = (&self.kernel.tiles[o.tiles.0], &self.kernel.tiles[o.tiles.1]);
             let memory = memories::name(self.target, dst.ty.loc);
-            let mut d = violation.diagnostic(o.span).with_label(match o.tiles.0 == o.tiles.1 {
+            let mut d = violation.diagnostic(o.span);
+            if o.bytes.is_none() {
+                let row = o.instr.get();
+                let operand = row.operands.get(o.source).map_or("a", |s| s.name);
+                d = Diagnostic::warning(
+                    codes::OVERLAPPING_OPERANDS,
+                    o.span,
+                    format!(
+                        "the destination of {} may have bytes of its operand `{operand}`, and must not have any",
+                        row.name
+                    ),
+                )
+                .with_note(format!(
+                    "{} reads its operands again after it has begun to write; which bytes these are is known when the kernel \
+                     runs, and the interpreter ends a run in which they meet (PA-1015)",
+                    row.name
+                ))
+                .with_help("write to another tile, or demand with `where` what keeps the two apart");
+            }
+            d = d.with_label(match o.tiles.0 == o.tiles.1 {
+                true if o.bytes.is_none() => format!("not proved: two windows of `{}` with no element in common", dst.name),
+                false if o.bytes.is_none() => format!("not proved: `{}` has no byte of `{}`", dst.name, src.name),
                 true => format!("two windows of `{}` that have elements in common", dst.name),
                 false => format!("`{}` has bytes of `{}`", dst.name, src.name),
             });
             for data in [dst, src].into_iter().take(1 + usize::from(o.tiles.0 != o.tiles.1)) {
                 d = d.with_secondary(data.span, format!("`{}`: {}", data.name, data.ty));
             }
-            let (start, end) = o.bytes;
+            let Some((start, end)) = o.bytes else { return Some(d) };
             Some(match dst.addr {
                 AddrKind::Auto => d,
                 _ => d.with_note(format!("bytes {start:#x}-{:#x} of {memory} belong to both", end - 1)),

@@ -19,8 +19,8 @@ pub(super) struct OwnSource {
     pub(super) source: usize,
     /// Destination and source.
     pub(super) tiles: (Tile, Tile),
-    /// In the memory: first of the common bytes, one past the last.
-    pub(super) bytes: Bytes,
+    /// In the memory: first of the common bytes, one past the last. `None`: it is not known whether there are any.
+    pub(super) bytes: Option<Bytes>,
 }
 
 impl Walk<'_> {
@@ -39,13 +39,44 @@ impl Walk<'_> {
             tiles.filter(|(_, t)| t.tile == dst.tile || (placed(t.tile) && placed(dst.tile))).collect();
         for (source, r) in sources {
             let (d, s) = (self.places(state, &dst, Part::Valid), self.places(state, &r, Part::Valid));
-            let Some(bytes) = common(&d, &s) else { continue };
-            let same = |o: &OwnSource| (o.span, o.source, o.tiles) == (stmt.span, source, (dst.tile, r.tile));
-            if !self.own_sources.iter().any(same) {
-                let tiles = (dst.tile, r.tile);
-                self.own_sources.push(OwnSource { instr: inst.instr, span: stmt.span, source, tiles, bytes });
+            let bytes = common(&d, &s);
+            if bytes.is_none() && !self.may_meet((dst.tile, &d), (r.tile, &s)) {
+                continue;
+            }
+            let same = |o: &&mut OwnSource| (o.span, o.source, o.tiles) == (stmt.span, source, (dst.tile, r.tile));
+            match self.own_sources.iter_mut().find(same) {
+                Some(old) => old.bytes = old.bytes.or(bytes),
+                None => {
+                    let tiles = (dst.tile, r.tile);
+                    self.own_sources.push(OwnSource { instr: inst.instr, span: stmt.span, source, tiles, bytes });
+                }
             }
         }
+    }
+
+    /// May two windows have a byte in common? Of elements and addresses that the launch decides, what their numbers exclude
+    /// is excluded.
+    fn may_meet(&mut self, (a, x): (Tile, &Places), (b, y): (Tile, &Places)) -> bool {
+        let (same, size) = (a == b, self.kernel.tiles[a].ty.bytes().max(self.kernel.tiles[b].ty.bytes()));
+        // Elements of one array that are never the same one.
+        let starts = self.keys.starts(x.key, y.key);
+        let elements = same && self.kernel.tiles[a].addr != AddrKind::Dynamic;
+        let never = elements && starts.is_some_and(|(m, n)| self.numbers.differ(m, n));
+        let addresses = self.kernel.tiles[a].addr == AddrKind::Dynamic && self.kernel.tiles[b].addr == AddrKind::Dynamic;
+        if addresses && starts.is_some_and(|(m, n)| m.base == n.base && m.offset.abs_diff(n.offset) >= size) {
+            return false;
+        }
+        let apart = same && self.keys.apart(x.key, y.key, &mut self.numbers);
+        let common = |p: &[Bytes], q: &[Bytes]| p.iter().any(|p| q.iter().any(|q| p.0.max(q.0) < p.1.min(q.1)));
+        for (n, (m, p)) in x.most().iter().enumerate() {
+            for (k, (l, q)) in y.most().iter().enumerate() {
+                let one = same && !x.anywhere && !y.anywhere && x.all[n] == y.all[k];
+                if m == l && common(p, q) && !(one && (never || apart)) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 

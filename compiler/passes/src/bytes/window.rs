@@ -81,6 +81,21 @@ impl Axis {
         self.origin.constant().is_some() && self.valid.constant().is_some()
     }
 
+    /// Has no row or column a place in both?
+    fn apart(self, other: Axis, numbers: &mut Numbers) -> bool {
+        let before = |a: Axis, b: Axis, numbers: &mut Numbers| match a.origin.base == b.origin.base {
+            true => a.origin.offset.saturating_add(a.length()) <= b.origin.offset,
+            false => {
+                let (end, start) = (numbers.spread(a.origin).last, numbers.spread(b.origin).first);
+                end.zip(start).is_some_and(|(end, start)| end.saturating_add(a.length()) <= start)
+            }
+        };
+        let single = self.length() == 1 && other.length() == 1;
+        before(self, other, numbers)
+            || before(other, self, numbers)
+            || (single && numbers.differ(self.origin, other.origin))
+    }
+
     /// Does every row or column of `inner` lie in this one?
     fn covers(self, inner: Axis) -> bool {
         if self.origin == inner.origin && self.valid == inner.valid {
@@ -249,6 +264,20 @@ impl Keys {
             self.all.push(window);
         }
         key
+    }
+
+    /// The numbers that say where the two windows begin, where they are not known.
+    pub(super) fn starts(&self, a: Key, b: Key) -> Option<(Num, Num)> {
+        match (self.all[a.0 as usize].start, self.all[b.0 as usize].start) {
+            (Start::Somewhere(_, a), Start::Somewhere(_, b)) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// Have two windows of one tile no row or no column in common?
+    pub(super) fn apart(&self, a: Key, b: Key, numbers: &mut Numbers) -> bool {
+        let (a, b) = (&self.all[a.0 as usize], &self.all[b.0 as usize]);
+        a.row.apart(b.row, numbers) || a.col.apart(b.col, numbers)
     }
 
     /// Does every element of `inner` lie in `outer`?

@@ -6,9 +6,11 @@ use super::order::Wrong;
 use super::poly::Poly;
 use super::repair::{Advice, Repair};
 use super::text;
+use super::touch::{Kind, What as Place};
 use super::walk::Walk;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
+use ptoc_isa::Pipe;
 
 /// A fault of an event as a diagnostic.
 pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
@@ -337,9 +339,8 @@ fn starts(walk: &Walk, f: &Finding) -> bool {
     if f.why == Why::FirstUse && walk.code.sites[f.site as usize].loops.iter().all(|l| f.at[*l] == 0) {
         return true;
     }
-    let fresh = |p: &Poly| p.constant() == Some(0);
     match &f.fault {
-        Fault::Order(Wrong::Stuck { completed: 0, announced, came, .. }) => first && fresh(announced) && fresh(came),
+        Fault::Order(Wrong::Stuck { completed: 0, fresh, .. }) => first && *fresh,
         _ => false,
     }
 }
@@ -350,6 +351,24 @@ fn none_arrives(walk: &Walk, f: &Finding) -> bool {
         Op::Sync(op @ (SyncOp::Arrive(_) | SyncOp::ArriveExpect(..))) => op.event().map(|e| e.event) != event,
         _ => true,
     })
+}
+
+/// The `complete` that is missing: bytes are announced, and nothing says that they have come.
+fn completing(walk: &Walk, f: &Finding, from: Pipe, one: &str) -> String {
+    let filled = walk.code.sites[..f.site as usize].iter().rev().filter(|s| s.pipe == Some(from)).find_map(|s| {
+        s.touches.iter().find_map(|t| match (t.kind, t.what) {
+            (Kind::Write, Place::Tile(r)) => Some((s, text::tile(walk.code, r))),
+            _ => None,
+        })
+    });
+    match filled {
+        Some((site, tile)) => {
+            let near = text::operation(&site.stmt.op);
+            let tile = tile.trim_matches('`');
+            format!("nothing says that the bytes have come: `complete({one}, bytes({tile}));` after {near}")
+        }
+        None => format!("nothing says that the bytes have come: `complete({one}, ..);` after what moves them"),
+    }
 }
 
 /// What to look for, where no change was found that mends it.
@@ -447,6 +466,15 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
             "arrive {} in each phase: leave out what is too much, or add what is missing",
             if *of == 1 { "once".to_owned() } else { format!("{of} times") }
         )),
+        (
+            Fault::BytesLeft { came: Some(0), announced: Some(1..) },
+            _,
+        ) => d.with_help(completing(walk, f, from, &one)),
+        (Fault::Order(Wrong::Stuck { announced, came, .. }), _)
+            if came.constant() == Some(0) && announced.constant() != Some(0) =>
+        {
+            d.with_help(completing(walk, f, from, &one))
+        }
         (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
             d.with_help("announce as many bytes as the loads move".to_owned())
         }

@@ -219,6 +219,15 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
                 _ => None,
             });
             let Some(e) = spelled[0] else { return out };
+            // A slot is taken and given back in turn: one statement more would be one for another slot.
+            if walk.code.kernel.events[e.event].purpose == Purpose::RingEmpty {
+                for s in [site, first] {
+                    if let Op::Sync(op) = &walk.code.sites[s].stmt.op {
+                        push(*op, s, How::Without);
+                    }
+                }
+                return out;
+            }
             let to = walk.code.kernel.events[e.event].to;
             let mut near: Vec<usize> = sites_on(walk, to).filter(|s| !walk.code.sites[*s].touches.is_empty()).collect();
             near.sort_by_key(|&s| if s > first { s - first } else { 1000 + first - s });
@@ -274,8 +283,12 @@ fn changed(walk: &Walk, change: &Change, path: &Path, at: usize) -> Option<Kerne
     let region = region_of(&mut kernel.body, path)?;
     match change.how {
         How::Before | How::After => region.insert(at, Stmt { op: Op::Sync(change.op), span: kernel.span }),
+        // What a ring's method does beside it goes too: it steps to the next slot.
         How::Without => {
-            region.remove(at);
+            let span = region.get(at)?.span;
+            let ring = change.op.event().is_some_and(|e| walk.code.kernel.events[e.event].purpose != Purpose::Author);
+            let last = region.iter().rposition(|s| ring && s.span == span).unwrap_or(at);
+            region.drain(at..=last.max(at));
         }
     }
     Some(kernel)

@@ -48,14 +48,13 @@ fn pairs(n: usize) -> String {
 
 /// The walk was given up.
 pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
-    let sites = walk.code.steps[..=end.step.min(walk.code.steps.len() - 1)].iter().rev();
-    let site = sites.clone().find_map(|s| match s {
-        super::code::Step::Access(n) | super::code::Step::Sync(n, _) => Some(*n as u32),
-        _ => None,
-    });
-    let span = site.map_or(walk.code.kernel.span, |s| text::span(walk, s));
-    Diagnostic::warning(codes::HAZARDS_UNDECIDED, span, format!("hazards were looked for up to here: {}", end.why))
-        .with_label("not followed beyond this")
+    let kernel = walk.code.kernel;
+    Diagnostic::warning(
+        codes::HAZARDS_UNDECIDED,
+        kernel.span,
+        format!("hazards of `{}` were not looked for on every path: {}", kernel.name, end.why),
+    )
+        .with_label("not proved: every access and every event has its order")
         .with_note("nothing was found on the paths that were followed; the others are not proved")
         .with_help("fewer conditions and variables on which accesses and events depend make fewer paths")
 }

@@ -5,7 +5,7 @@ use super::find::{Fault, Finding};
 use super::order::Wrong;
 use super::walk::Walk;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, TileRef, Value};
+use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, Region, TileRef, Value};
 
 /// `src[b]`
 pub(super) fn tile(code: &Code, r: &TileRef) -> String {
@@ -136,6 +136,11 @@ pub(super) fn iterations(
     Some((format!("iteration {name}"), later, distance))
 }
 
+/// Is there a `break`?
+fn leaves_early(region: &Region) -> bool {
+    region.iter().any(|s| matches!(s.op, Op::Break(_)) || s.op.regions().any(leaves_early))
+}
+
 /// The iteration in which something is found, as a run of the kernel would meet it; after loops, how long they were.
 pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
     let code = walk.code;
@@ -173,6 +178,10 @@ pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
     let known =
         |l: &usize| code.loops[*l].counted.is_some_and(|c| !matches!(code.defs[code.root(c.hi)], Def::Const(_)));
     let &[l] = &loops.into_iter().filter(known).collect::<Vec<_>>()[..] else { return None };
+    // A loop that may be left early may have had more iterations than were gone through.
+    if leaves_early(&code.kernel.body) {
+        return None;
+    }
     Some(format!(
         "when {} has {}",
         name(l),

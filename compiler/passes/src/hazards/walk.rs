@@ -15,6 +15,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const STEPS: u64 = 200_000;
 /// States that are kept: three loops around each other over one dimension that is not known take 27,000.
 const STATES: usize = 60_000;
+/// Words of them: of large states fewer are kept.
+const WORDS: usize = 1_500_000;
 /// Elements of an array that are told apart if the index is not known.
 const ELEMENTS: i64 = 16;
 
@@ -38,13 +40,12 @@ pub(super) struct Walk<'k> {
     /// Tensors whose accesses may meet unordered.
     pub(super) shared: Vec<bool>,
     steps: u64,
+    words: usize,
 }
 
 /// Why a walk was given up.
 #[derive(Clone, Debug)]
 pub(super) struct GivenUp {
-    /// The step.
-    pub(super) step: usize,
     pub(super) why: String,
 }
 
@@ -93,6 +94,7 @@ impl<'k> Walk<'k> {
             aged: FxHashMap::default(),
             shared: Vec::new(),
             steps: 0,
+            words: 0,
         };
         walk.shared = code.kernel.tensors.keys().map(|t| walk.is_shared(t)).collect();
         Some(walk)
@@ -126,9 +128,9 @@ impl<'k> Walk<'k> {
             loop {
                 let step = state.step;
                 self.steps += 1;
-                if self.steps > STEPS || self.seen.len() > STATES {
+                if self.steps > STEPS || self.seen.len() > STATES || self.words > WORDS {
                     let why = "there are more ways through the kernel than are followed".to_owned();
-                    return Err(GivenUp { step, why });
+                    return Err(GivenUp { why });
                 }
                 state.step += 1;
                 match self.step(&mut state, step) {
@@ -142,7 +144,11 @@ impl<'k> Walk<'k> {
 
     /// Was this moment met before?
     pub(super) fn again(&mut self, state: &State) -> bool {
-        !self.seen.insert(state.key())
+        let key = state.key();
+        let words = key.len();
+        let new = self.seen.insert(key);
+        self.words += if new { words } else { 0 };
+        !new
     }
 
     fn step(&mut self, state: &mut State, step: usize) -> Then {

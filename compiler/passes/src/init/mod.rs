@@ -17,7 +17,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use flow::{Flow, Pass, Visit};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{
-    AddrKind, CheckData, Dim, EventData, Kernel, Op, Purpose, Region, Stmt, TensorDir, TensorId, Tile, Ty, Value,
+    AddrKind, CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId, Tile, Ty, Value,
     ValueData,
 };
 use ptoc_isa::{CmpOp, Loc};
@@ -248,6 +248,10 @@ fn number(body: &Region) -> FxHashMap<*const Stmt, Point> {
 /// statement does.
 pub(crate) fn zeros(kernel: &Kernel, tile: Tile) -> Result<String, String> {
     let data = &kernel.tiles[tile];
+    if kernel.sync == SyncMode::Manual && kind(kernel, tile) != Kind::Ring {
+        // A value that the vector unit writes would be one more access for the author to order.
+        return Err("write it on every path that leads here".to_owned());
+    }
     let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
     match (data.ty.loc, kind(kernel, tile)) {
         (_, Kind::Ring) => Err(format!("fill the whole slot between `{0}.acquire()` and `{0}.commit()`", data.name)),
@@ -260,8 +264,43 @@ pub(crate) fn zeros(kernel: &Kernel, tile: Tile) -> Result<String, String> {
     }
 }
 
+/// The name of the loop whose body declares the tile, if some statement there writes it too.
+fn declared_in_loop(kernel: &Kernel, tile: Tile) -> Option<String> {
+    fn find(kernel: &Kernel, region: &Region, tile: Tile, around: Option<&Stmt>) -> Option<String> {
+        for stmt in region {
+            match (&stmt.op, around.map(|s| &s.op)) {
+                (Op::Alloc { tile: t }, Some(Op::For(f))) if *t == tile => {
+                    let name = kernel.values[f.index].name.as_ref();
+                    return Some(name.map_or("the loop".to_owned(), |n| format!("loop `{n}`")));
+                }
+                (Op::Alloc { tile: t }, Some(_)) if *t == tile => return Some("the loop".to_owned()),
+                _ => {}
+            }
+            let inner = if matches!(stmt.op, Op::For(_) | Op::While(_)) { Some(stmt) } else { around };
+            if let Some(found) = stmt.op.regions().find_map(|r| find(kernel, r, tile, inner)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+    fn written(region: &Region, tile: Tile) -> bool {
+        region.iter().any(|s| {
+            let here = match &s.op {
+                Op::Inst(i) => i.instr.get().results().any(|k| matches!(&i.operands[k], Operand::Tile(t) if t.tile == tile)),
+                _ => false,
+            };
+            here || s.op.regions().any(|r| written(r, tile))
+        })
+    }
+    find(kernel, &kernel.body, tile, None).filter(|_| written(&kernel.body, tile))
+}
+
 fn how_to_start(kernel: &Kernel, object: Object) -> String {
     match object {
+        Object::Tile(t) if !kernel.tiles[t].hidden && let Some(name) = declared_in_loop(kernel, t) => format!(
+            "a tile that is declared in a loop begins anew in each iteration: declare `{}` before {name} to keep its value",
+            kernel.tiles[t].name
+        ),
         Object::Tile(t) if !kernel.tiles[t].hidden => match (zeros(kernel, t), kernel.tiles[t].ty.loc) {
             (Err(instead), _) => instead,
             (Ok(zeros), Loc::Acc) => {

@@ -72,3 +72,29 @@ fn bytes_that_are_shared_on_purpose_are_no_overlap() {
         assert!(!told.contains("W0220") && !told.contains("PA-1014"), "{second} {use_of_it}: {told}");
     }
 }
+
+/// A destination that the launch makes its own source: warned of, and the run in which it is one ends.
+#[test]
+fn a_destination_of_the_launch_may_be_its_source() {
+    let s = Sandbox::new();
+    let kernel = |body: &str| {
+        format!(
+            "kernel k(x: inout u8[16, 64], n: index) where 0 <= n, n < 2 {{\n    let t = tile Vec<u8, 16, 64>[2] at [0x0, 0x400];\n    \
+             let u = tile Vec<u8, 16, 64>;\n    TASSIGN(u, n * 0x200);\n    TLOAD(t[0], x);\n    TLOAD(t[1], x);\n    \
+             {body}\n    TSTORE(x, t[1]);\n}}\n"
+        )
+    };
+    for (body, meets) in [
+        ("TANDS(t[n], t[1], 15);", [false, true]),
+        ("for r in 0..4 { TANDS(t[1][r, _], t[1][n + 3, _], 15); }", [true, false]),
+        ("TANDS(t[1], t[0], 15); TANDS(u, t[1], 1);", [false, true]),
+    ] {
+        s.file("own.tile", kernel(body));
+        let told = s.run("check own.tile");
+        assert!(told.contains("warning[E0617]") && told.contains("exit 0"), "{body}: {told}");
+        for (n, meets) in meets.into_iter().enumerate() {
+            let told = s.run(&format!("run own.tile --backend interp --random 1 -D n={n}"));
+            assert_eq!(told.contains("error[PA-1015]"), meets, "{body} {n}: {told}");
+        }
+    }
+}
