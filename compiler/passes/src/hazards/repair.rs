@@ -180,6 +180,17 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             for e in references(walk, a.pipe, b.pipe) {
                 push(SyncOp::Wait(e), site, How::Before);
             }
+            // Both arms of an `if` may read: the wait belongs before it, behind what stands there.
+            let outer = |s: &usize| {
+                let t = &walk.code.sites[*s];
+                let inner = b.path.len() > t.path.len() && t.role == b.role;
+                inner && t.path[..t.path.len() - 1] == b.path[..t.path.len() - 1] && t.loops == b.loops
+            };
+            if let Some(s) = (0..site).rev().find(outer) {
+                for e in references(walk, a.pipe, b.pipe) {
+                    push(SyncOp::Wait(e), s, How::After);
+                }
+            }
             for e in references(walk, a.pipe, b.pipe) {
                 push(SyncOp::Set(e), other, How::After);
             }
