@@ -67,7 +67,9 @@ impl Numbers {
     fn polynomial(&self, id: u32) -> bool {
         match &self.nodes[id as usize] {
             Node::Zero | Node::Symbol(_) => true,
-            Node::Index(BinOp::Add | BinOp::Sub | BinOp::Mul, a, b) => self.polynomial(a.base) && self.polynomial(b.base),
+            Node::Index(BinOp::Add | BinOp::Sub | BinOp::Mul, a, b) => {
+                self.polynomial(a.base) && self.polynomial(b.base)
+            }
             _ => false,
         }
     }

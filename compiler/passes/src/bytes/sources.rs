@@ -62,7 +62,8 @@ impl Walk<'_> {
         let starts = self.keys.starts(x.key, y.key);
         let elements = same && self.kernel.tiles[a].addr != AddrKind::Dynamic;
         let never = elements && starts.is_some_and(|(m, n)| self.numbers.differ(m, n));
-        let addresses = self.kernel.tiles[a].addr == AddrKind::Dynamic && self.kernel.tiles[b].addr == AddrKind::Dynamic;
+        let addresses =
+            self.kernel.tiles[a].addr == AddrKind::Dynamic && self.kernel.tiles[b].addr == AddrKind::Dynamic;
         if addresses && starts.is_some_and(|(m, n)| m.base == n.base && m.offset.abs_diff(n.offset) >= size) {
             return false;
         }

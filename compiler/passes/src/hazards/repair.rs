@@ -183,8 +183,10 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             // Both arms of an `if` may read: the wait belongs before it, behind what stands there.
             let outer = |s: &usize| {
                 let t = &walk.code.sites[*s];
-                let inner = b.path.len() > t.path.len() && t.role == b.role;
-                inner && t.path[..t.path.len() - 1] == b.path[..t.path.len() - 1] && t.loops == b.loops
+                let Some((last, region)) = t.path.split_last() else { return false };
+                let here = b.path.get(region.len()).is_some_and(|p| p.0 == last.0) && b.path.starts_with(region);
+                let statement = matches!(t.stmt.op, Op::Sync(_) | Op::Inst(_));
+                here && statement && b.path.len() > t.path.len() && t.role == b.role && t.loops == b.loops
             };
             if let Some(s) = (0..site).rev().find(outer) {
                 for e in references(walk, a.pipe, b.pipe) {

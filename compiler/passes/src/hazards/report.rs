@@ -54,9 +54,9 @@ pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
         kernel.span,
         format!("hazards of `{}` were not looked for on every path: {}", kernel.name, end.why),
     )
-        .with_label("not proved: every access and every event has its order")
-        .with_note("nothing was found on the paths that were followed; the others are not proved")
-        .with_help("fewer conditions and variables on which accesses and events depend make fewer paths")
+    .with_label("not proved: every access and every event has its order")
+    .with_note("nothing was found on the paths that were followed; the others are not proved")
+    .with_help("fewer conditions and variables on which accesses and events depend make fewer paths")
 }
 
 fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {

@@ -17,8 +17,8 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use flow::{Flow, Pass, Visit};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{
-    AddrKind, CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId, Tile, Ty, Value,
-    ValueData,
+    AddrKind, CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId,
+    Tile, Ty, Value, ValueData,
 };
 use ptoc_isa::{CmpOp, Loc};
 use ptoc_tensor::DType;
@@ -286,7 +286,9 @@ fn declared_in_loop(kernel: &Kernel, tile: Tile) -> Option<String> {
     fn written(region: &Region, tile: Tile) -> bool {
         region.iter().any(|s| {
             let here = match &s.op {
-                Op::Inst(i) => i.instr.get().results().any(|k| matches!(&i.operands[k], Operand::Tile(t) if t.tile == tile)),
+                Op::Inst(i) => {
+                    i.instr.get().results().any(|k| matches!(&i.operands[k], Operand::Tile(t) if t.tile == tile))
+                }
                 _ => false,
             };
             here || s.op.regions().any(|r| written(r, tile))
@@ -297,10 +299,15 @@ fn declared_in_loop(kernel: &Kernel, tile: Tile) -> Option<String> {
 
 fn how_to_start(kernel: &Kernel, object: Object) -> String {
     match object {
-        Object::Tile(t) if !kernel.tiles[t].hidden && let Some(name) = declared_in_loop(kernel, t) => format!(
-            "a tile that is declared in a loop begins anew in each iteration: declare `{}` before {name} to keep its value",
-            kernel.tiles[t].name
-        ),
+        Object::Tile(t)
+            if !kernel.tiles[t].hidden
+                && let Some(name) = declared_in_loop(kernel, t) =>
+        {
+            format!(
+                "a tile that is declared in a loop begins anew in each iteration: declare `{}` before {name} to keep its value",
+                kernel.tiles[t].name
+            )
+        }
         Object::Tile(t) if !kernel.tiles[t].hidden => match (zeros(kernel, t), kernel.tiles[t].ty.loc) {
             (Err(instead), _) => instead,
             (Ok(zeros), Loc::Acc) => {
