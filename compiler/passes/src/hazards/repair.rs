@@ -65,6 +65,11 @@ pub(super) fn find(
         let kernel = changed(walk, change, path, at)?;
         verify(&kernel).ok()?;
         let left = super::found(&kernel, target)?;
+        // A ring whose slot is not given back any more is no better.
+        let ring = change.op.event().is_some_and(|e| walk.code.kernel.events[e.event].purpose != Purpose::Author);
+        if ring && change.how == How::Without && !left.is_empty() {
+            return None;
+        }
         left.iter().all(|s| *s != own && others.contains(s)).then_some(left)
     };
     let changes: Vec<Change> = candidates(walk, finding).into_iter().take(TRIES).collect();

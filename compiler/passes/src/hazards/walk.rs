@@ -16,7 +16,7 @@ const STEPS: u64 = 200_000;
 /// States that are kept: three loops around each other over one dimension that is not known take 27,000.
 const STATES: usize = 60_000;
 /// Words of them: of large states fewer are kept.
-const WORDS: usize = 1_500_000;
+const WORDS: usize = 3_000_000;
 /// Elements of an array that are told apart if the index is not known.
 const ELEMENTS: i64 = 16;
 
