@@ -239,6 +239,12 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             let Some(e) = spelled[0] else { return out };
             // A slot is taken and given back in turn: one statement more would be one for another slot.
             if walk.code.kernel.events[e.event].purpose == Purpose::RingEmpty {
+                // The only one is the one that is needed.
+                let gives =
+                    |s: &&super::code::Site| matches!(&s.stmt.op, Op::Sync(SyncOp::Set(r)) if r.event == e.event);
+                if walk.code.sites.iter().filter(gives).count() < 2 {
+                    return out;
+                }
                 for s in [site, first] {
                     if let Op::Sync(op) = &walk.code.sites[s].stmt.op {
                         push(*op, s, How::Without);
