@@ -240,9 +240,13 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             // A slot is taken and given back in turn: one statement more would be one for another slot.
             if walk.code.kernel.events[e.event].purpose == Purpose::RingEmpty {
                 // The only one is the one that is needed.
-                let gives =
-                    |s: &&super::code::Site| matches!(&s.stmt.op, Op::Sync(SyncOp::Set(r)) if r.event == e.event);
-                if walk.code.sites.iter().filter(gives).count() < 2 {
+                let own = walk.code.sites[site].stmt.span;
+                let gives = |s: &super::code::Site| {
+                    matches!(&s.stmt.op, Op::Sync(SyncOp::Set(r)) if r.event == e.event)
+                        && s.stmt.span != own
+                        && s.stmt.span != walk.code.kernel.events[e.event].span
+                };
+                if !walk.code.sites.iter().any(gives) {
                     return out;
                 }
                 for s in [site, first] {
