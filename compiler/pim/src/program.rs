@@ -15,6 +15,7 @@ use ptoc_isa::{Target, UnitKind};
 use ptoc_pim_stream::stream::*;
 use ptoc_pim_stream::{Geometry, Placement};
 use ptoc_tensor::DType;
+use std::collections::BTreeSet;
 
 /// An array of a program.
 #[derive(Clone, Debug)]
@@ -92,18 +93,29 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
     let given = |a: &Array| matches!(a.role, Role::In | Role::InOut) || a.fill.is_some();
     let states = program.arrays.iter().map(|a| State { host: given(a), copies: Vec::new() }).collect();
     let pieces = program.launches.iter().map(|_| None).collect();
-    let mut linker =
-        Linker { program, target, lines, g, states, pieces, steps: Vec::new(), hosted: Vec::new(), temps: Vec::new() };
+    let mut linker = Linker {
+        program,
+        target,
+        lines,
+        g,
+        states,
+        pieces,
+        steps: Vec::new(),
+        hosted: Vec::new(),
+        temps: Vec::new(),
+        zeros: BTreeSet::new(),
+    };
     for n in 0..program.launches.len() {
         linker.launch(n)?;
     }
-    let declared = |a: &Array| TensorDecl {
+    let declared = |(n, a): (usize, &Array)| TensorDecl {
         name: a.name.clone(),
         dtype: a.dtype,
         shape: a.shape.clone(),
         role: a.role,
-        fill: a.fill,
+        fill: a.fill.or_else(|| linker.zeros.contains(&(n as u32)).then_some(0)),
     };
+    let tensors = program.arrays.iter().enumerate().map(declared).chain(linker.temps.iter().cloned()).collect();
     let stream = Stream {
         device: Device {
             preset: d.preset.clone(),
@@ -111,7 +123,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
             overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
         },
         unit: crate::unit(target),
-        tensors: program.arrays.iter().map(declared).chain(linker.temps).collect(),
+        tensors: tensors,
         files: Vec::new(),
         steps: linker.steps,
     };
@@ -140,6 +152,8 @@ struct Linker<'p, 'k> {
     hosted: Vec<usize>,
     /// Arrays of steps, behind the program's.
     temps: Vec<TensorDecl>,
+    /// Arrays that a launch should have written and did not, and that had no values: they have zeros from the start.
+    zeros: BTreeSet<u32>,
 }
 
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
@@ -226,7 +240,39 @@ impl<'p, 'k> Linker<'p, 'k> {
         for need in piece.gives {
             self.states[array(need.tensor) as usize] = State { host: false, copies: vec![need.laid] };
         }
+        // Of what no block stores the host has zeros, as the interpreter does: there is no block, or none gets there.
+        for (t, &a) in launch.kernel.tensors.values().zip(&launch.arrays) {
+            let state = &mut self.states[a as usize];
+            if t.dir != TensorDir::Out || state.host || !state.copies.is_empty() {
+                continue;
+            }
+            state.host = true;
+            match self.program.arrays[a as usize].role {
+                Role::Temp => _ = self.zeros.insert(a),
+                _ if self.read_behind(n, a) => return Err(Box::new(self.not_stored(n, a))),
+                _ => {}
+            }
+        }
         Ok(())
+    }
+
+    /// Does a later launch read the array?
+    fn read_behind(&self, n: usize, array: u32) -> bool {
+        let reads = |l: &Launch<'_>| {
+            l.kernel.tensors.values().zip(&l.arrays).any(|(t, a)| *a == array && t.dir != TensorDir::Out)
+        };
+        self.program.launches[n + 1..].iter().any(reads)
+    }
+
+    /// A result of the program that a launch does not store at all, and a later one reads.
+    fn not_stored(&self, n: usize, array: u32) -> Diagnostic {
+        let name = &self.program.arrays[array as usize].name;
+        let message = format!("no block of this launch stores anything to `{name}`, which a later launch reads");
+        Diagnostic::error(codes::UNIT_CANNOT, self.program.launches[n].span, message)
+            .with_label("stores nothing, with these sizes and arguments")
+            .with_help(format!(
+                "let later launches read a tensor of the program, `let t = tensor ..`, in place of `{name}`"
+            ))
     }
 
     /// A kernel of the host.

@@ -273,6 +273,51 @@ fn a_page_shows_the_banks_at_work() {
     assert!(page.contains("<summary>16 banks</summary>"));
 }
 
+/// A launch of no blocks, or of blocks that store nothing, leaves zeros to those that read its array.
+#[test]
+fn launches_that_store_nothing() {
+    let s = Sandbox::new();
+    s.file(
+        "nothing.tile",
+        "\
+// run: p pim,interp target=hbm-pim N=40
+// run: p pim,interp target=hbm-pim N=0
+// run: q pim,interp target=hbm-pim N=0
+// run: q pim,interp target=hbm-pim N=40
+kernel maybe(a: in f16[N], c: out f16[N], m: i32 = 0) {
+    grid (i in tiles(N, 16));
+    if m > 0 { TSTORE(c.tile(i), Vec(a.tile(i)) * 2.0); }
+}
+kernel twice(a: in f16[N], c: out f16[N]) {
+    grid (i in tiles(N, 16));
+    TSTORE(c.tile(i), Vec(a.tile(i)) * 2.0);
+}
+#[on(host)]
+kernel more(a: in f16[N], c: out f16[N]) {
+    for i in 0..N { c[i] = a[i] * 2.0; }
+}
+program p(a: in f16[N], y: out f16[N]) {
+    let t = tensor f16[N];
+    maybe(a, t);
+    twice(t, y);
+}
+program q(a: in f16[N], y: out f16[N]) {
+    let t = tensor f16[N];
+    twice(a, t);
+    more(t, y);
+}
+program r(a: in f16[N], y: out f16[N], z: out f16[N]) {
+    maybe(a, y);
+    twice(y, z);
+}
+",
+    );
+    let said = s.run("test nothing.tile");
+    assert!(said.contains("exit 0"), "{said}");
+    let said = s.run("run nothing.tile r --target hbm-pim -D N=40 --random 1");
+    assert!(said.contains("error[E1320]: no block of this launch stores anything to `y`"), "{said}");
+}
+
 /// What is no stream is told as what it is.
 #[test]
 fn files_that_are_no_streams() {
