@@ -2,7 +2,7 @@
 
 use super::capabilities;
 use super::client::Client;
-use super::documents::Document;
+use super::documents::{Document, changes};
 use super::failure::{Failure, read};
 use super::position::Encoding;
 use super::reply::{Reply, result};
@@ -252,8 +252,9 @@ impl Server {
                 self.set(t.uri, Document::new(t.version, t.text));
             }
             "textDocument/didChange" => {
-                let Ok(DidChangeTextDocumentParams { text_document: t, content_changes }) = read(params) else {
-                    return;
+                let DidChangeTextDocumentParams { text_document: t, content_changes } = match changes(params) {
+                    Ok(params) => params,
+                    Err(failure) => return self.warn(&format!("an edit is not followed: {}", failure.message)),
                 };
                 let uri = t.text_document_identifier.uri;
                 let Some(opened) = self.world.open.get(&uri) else { return };
@@ -371,11 +372,14 @@ impl Server {
         }
         match Settings::read(value) {
             Ok(settings) => self.world.settings = settings,
-            Err(message) => {
-                let params = json!({"type": 1, "message": format!("ptoc: {message}")});
-                self.out.push(Message { id: None, method: "window/showMessage", params });
-            }
+            Err(message) => self.warn(&message),
         }
+    }
+
+    /// Tells the user.
+    fn warn(&mut self, message: &str) {
+        let params = json!({"type": 1, "message": format!("ptoc: {message}")});
+        self.out.push(Message { id: None, method: "window/showMessage", params });
     }
 
     fn set(&mut self, uri: Uri, document: Document) {

@@ -57,8 +57,10 @@ impl Incoming {
     }
 }
 
-/// The next message; none at the end of the input.
-fn read(input: &mut impl BufRead) -> io::Result<Option<Incoming>> {
+/// The next message; none at the end of the input. `over` are bytes of a message before that was too long: they are passed over
+/// without being kept, and its sender knows already.
+fn read(input: &mut impl BufRead, over: &mut u64) -> io::Result<Option<Incoming>> {
+    io::copy(&mut input.take(std::mem::take(over)), &mut io::sink())?;
     let failure = |code, why: &str| Ok(Some(Incoming::Malformed(Value::Null, Failure::new(code, why))));
     // White space between messages is no message.
     let (mut length, mut headers) = (None, 0);
@@ -85,9 +87,9 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<Incoming>> {
         return failure(Failure::INVALID_REQUEST, "a message needs `Content-Length`, its number of bytes");
     };
     if length > LARGEST {
-        // It is passed over without being kept.
-        io::copy(&mut input.take(length as u64), &mut io::sink())?;
-        return failure(Failure::INVALID_REQUEST, &format!("a message has at most {LARGEST} bytes"));
+        *over = length as u64;
+        let why = format!("a message has at most {LARGEST} bytes; the next {length} are passed over");
+        return failure(Failure::INVALID_REQUEST, &why);
     }
     let mut body = vec![0; length];
     input.read_exact(&mut body)?;
@@ -103,7 +105,8 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
     let (jobs, work) = channel::<Work>();
     let (incoming, finished) = (sender.clone(), sender.clone());
     let reader = move || {
-        while let Ok(Some(message)) = read(&mut input) {
+        let mut over = 0;
+        while let Ok(Some(message)) = read(&mut input, &mut over) {
             if incoming.send(Event::Incoming(message)).is_err() {
                 return;
             }

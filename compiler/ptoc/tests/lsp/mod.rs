@@ -350,6 +350,20 @@ fn over_standard_streams() {
     assert_eq!(find(json!(2))["result"], Value::Null);
 }
 
+/// A message that is too long is told of at once, and not when it has come.
+#[test]
+fn messages_that_are_too_long() {
+    let s = Sandbox::new();
+    let mut child = s.command("lsp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"Content-Length: 1000000000000\r\n\r\n{}").unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let said = read(&mut output).unwrap().unwrap();
+    assert_eq!(said["error"]["code"], -32600, "{said}");
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
 /// One message.
 fn read(input: &mut impl std::io::BufRead) -> std::io::Result<Option<Value>> {
     let mut length = 0;

@@ -130,3 +130,37 @@ fn pipes_are_no_modules() {
     assert_eq!(c.ask("textDocument/completion", super::at(&uri, 0, 10))["items"], json!([]));
     c.published();
 }
+
+/// A change whose range is none is no change of the whole text: it is refused, and the user told.
+#[test]
+fn an_edit_with_a_bad_range_is_refused() {
+    let text = "fn f(x: f32) -> f32 { x }\n";
+    let place = json!({"line": 0, "character": 0});
+    for range in [
+        json!({"start": {"line": 0, "character": -1}, "end": place}),
+        json!({"start": place}),
+        json!({"start": place, "end": {"line": 4294967296u64, "character": 0}}),
+        json!(5),
+        Value::Null,
+    ] {
+        let mut c = Client::new(Value::Null);
+        c.open(URI, text);
+        c.published();
+        let change = json!({"range": range, "text": "Q"});
+        let of = json!({"uri": URI, "version": 2});
+        c.server.notify("textDocument/didChange", json!({"textDocument": of, "contentChanges": [change]}));
+        let said = c.published();
+        assert!(said.contains("ptoc: an edit is not followed: the parameters are not those"), "{range}: {said}");
+        assert_eq!(c.ask("textDocument/documentSymbol", document(URI))[0]["name"], "f", "{range}");
+    }
+    // The length, which the protocol has given up, is not looked at.
+    let mut c = Client::new(Value::Null);
+    c.open(URI, text);
+    let start = json!({"line": 1, "character": 0});
+    let change = json!({"range": {"start": start, "end": start}, "rangeLength": -1, "text": "fn g() -> f32 { 1.0 }\n"});
+    let of = json!({"uri": URI, "version": 2});
+    c.server.notify("textDocument/didChange", json!({"textDocument": of, "contentChanges": [change]}));
+    let symbols = c.ask("textDocument/documentSymbol", document(URI));
+    assert_eq!((&symbols[0]["name"], &symbols[1]["name"]), (&json!("f"), &json!("g")));
+    c.published();
+}
