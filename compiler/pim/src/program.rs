@@ -123,7 +123,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
             overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
         },
         unit: crate::unit(target),
-        tensors: tensors,
+        tensors,
         files: Vec::new(),
         steps: linker.steps,
     };
