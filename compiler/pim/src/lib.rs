@@ -24,6 +24,7 @@ use ptoc_pim_stream::stream::{Place, Role, Step, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
 use rows::{Laid, Rows};
+use std::collections::BTreeSet;
 
 /// Where a span lies in the source: the number of its file from 1 and its line, or [`Place::default`].
 pub type Lines<'l> = &'l dyn Fn(Span) -> Place;
@@ -40,7 +41,7 @@ pub struct Need {
 }
 
 /// What a launch does with the memory. Arrays are the kernel's tensors by number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Piece {
     /// Tensors that must be there with their values before it begins.
     pub wants: Vec<Need>,
@@ -50,6 +51,8 @@ pub struct Piece {
     pub steps: Vec<Step>,
     /// Tensors that are there afterwards.
     pub gives: Vec<Need>,
+    /// Those of them that it does not store everywhere. They must have been there with their values, too.
+    pub in_part: BTreeSet<u32>,
     /// Arrays that the steps have for themselves, numbered behind the kernel's tensors.
     pub temps: Vec<TensorDecl>,
 }

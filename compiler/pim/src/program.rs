@@ -152,7 +152,7 @@ struct Linker<'p, 'k> {
     hosted: Vec<usize>,
     /// Arrays of steps, behind the program's.
     temps: Vec<TensorDecl>,
-    /// Arrays that a launch should have written and did not, and that had no values: they have zeros from the start.
+    /// Arrays that are read, or stored in part, before anything gave them values: they have zeros from the start.
     zeros: BTreeSet<u32>,
 }
 
@@ -223,9 +223,11 @@ impl<'p, 'k> Linker<'p, 'k> {
         let array = |tensor: u32| launch.arrays[tensor as usize];
         let call = (self.lines)(launch.span);
         for &t in &piece.host {
+            self.begin(array(t));
             self.bring_back(array(t), call);
         }
-        for need in &piece.wants {
+        // What the launch does not store of an array stays as it was.
+        for need in piece.wants.iter().chain(piece.gives.iter().filter(|n| piece.in_part.contains(&n.tensor))) {
             let place = if self.program.whole { call } else { need.place };
             self.bring_in(array(need.tensor), &need.laid, place);
         }
@@ -240,39 +242,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         for need in piece.gives {
             self.states[array(need.tensor) as usize] = State { host: false, copies: vec![need.laid] };
         }
-        // Of what no block stores the host has zeros, as the interpreter does: there is no block, or none gets there.
-        for (t, &a) in launch.kernel.tensors.values().zip(&launch.arrays) {
-            let state = &mut self.states[a as usize];
-            if t.dir != TensorDir::Out || state.host || !state.copies.is_empty() {
-                continue;
-            }
-            state.host = true;
-            match self.program.arrays[a as usize].role {
-                Role::Temp => _ = self.zeros.insert(a),
-                _ if self.read_behind(n, a) => return Err(Box::new(self.not_stored(n, a))),
-                _ => {}
-            }
-        }
         Ok(())
-    }
-
-    /// Does a later launch read the array?
-    fn read_behind(&self, n: usize, array: u32) -> bool {
-        let reads = |l: &Launch<'_>| {
-            l.kernel.tensors.values().zip(&l.arrays).any(|(t, a)| *a == array && t.dir != TensorDir::Out)
-        };
-        self.program.launches[n + 1..].iter().any(reads)
-    }
-
-    /// A result of the program that a launch does not store at all, and a later one reads.
-    fn not_stored(&self, n: usize, array: u32) -> Diagnostic {
-        let name = &self.program.arrays[array as usize].name;
-        let message = format!("no block of this launch stores anything to `{name}`, which a later launch reads");
-        Diagnostic::error(codes::UNIT_CANNOT, self.program.launches[n].span, message)
-            .with_label("stores nothing, with these sizes and arguments")
-            .with_help(format!(
-                "let later launches read a tensor of the program, `let t = tensor ..`, in place of `{name}`"
-            ))
     }
 
     /// A kernel of the host.
@@ -286,6 +256,10 @@ impl<'p, 'k> Linker<'p, 'k> {
         let reads = of([TensorDir::In, TensorDir::InOut]);
         let writes = of([TensorDir::Out, TensorDir::InOut]);
         for &a in &reads {
+            self.begin(a);
+        }
+        // A kernel of the host may store an array in part.
+        for &a in reads.iter().chain(&writes) {
             self.bring_back(a, call);
         }
         for &a in &writes {
@@ -384,7 +358,16 @@ impl<'p, 'k> Linker<'p, 'k> {
         }
     }
 
-    /// The host has the values afterwards.
+    /// An array that nobody has given values has zeros with the host, as in the interpreter: what should have stored it did not.
+    fn begin(&mut self, array: u32) {
+        let state = &mut self.states[array as usize];
+        if !state.host && state.copies.is_empty() {
+            state.host = true;
+            self.zeros.insert(array);
+        }
+    }
+
+    /// The host has the values afterwards, if there are any.
     fn bring_back(&mut self, array: u32, place: Place) {
         let state = &self.states[array as usize];
         let Some(laid) = state.copies.first().filter(|_| !state.host) else { return };
@@ -395,6 +378,7 @@ impl<'p, 'k> Linker<'p, 'k> {
 
     /// The values are there afterwards.
     fn bring_in(&mut self, array: u32, laid: &Laid, place: Place) {
+        self.begin(array);
         let shape = &self.program.arrays[array as usize].shape;
         let state = &self.states[array as usize];
         let there = |c: &Laid| c.placement.row == laid.placement.row && same(&c.placement, &laid.placement, shape);

@@ -19,8 +19,8 @@ pub const VERSION: u64 = 1;
 /// The types of elements, in the order of their codes.
 const DTYPES: [DType; 14] = DType::ALL;
 
-/// The code of a `temp` array with a first value, which comes behind it; those before it are roles.
-const FILLED: u64 = Role::ALL.len() as u64;
+/// Roles of arrays with a first value, which comes behind the code: the codes behind those of the roles alone.
+const FILLED: [Role; 2] = [Role::Temp, Role::Out];
 
 /// Why bytes are no stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,8 @@ impl Stream {
             w.list(&t.shape, |w, e| w.num(u64::from(*e)));
             match t.fill {
                 Some(bits) => {
-                    w.num(FILLED);
+                    let filled = FILLED.iter().position(|r| *r == t.role).unwrap_or(0);
+                    w.num((Role::ALL.len() + filled) as u64);
                     w.num(bits);
                 }
                 None => w.num(t.role as u64),
@@ -125,10 +126,11 @@ impl Stream {
             let name = r.name("an array's name")?;
             let dtype = r.one_of(&DTYPES, "the type of elements")?;
             let shape = r.list("extents", |r| r.small("an extent"))?;
-            let roles: Vec<Option<Role>> = Role::ALL.iter().copied().map(Some).chain([None]).collect();
-            let role = r.one_of(&roles, "the role of an array")?;
-            let fill = if role.is_none() { Some(r.num("the bits of an element")?) } else { None };
-            Ok(TensorDecl { name, dtype, shape, role: role.unwrap_or(Role::Temp), fill })
+            let plain = Role::ALL.iter().map(|role| (*role, false));
+            let roles: Vec<(Role, bool)> = plain.chain(FILLED.map(|role| (role, true))).collect();
+            let (role, filled) = r.one_of(&roles, "the role of an array")?;
+            let fill = if filled { Some(r.num("the bits of an element")?) } else { None };
+            Ok(TensorDecl { name, dtype, shape, role, fill })
         })?;
         let steps = r.list("steps", |r| Ok(Step { place: r.place()?, action: r.action()? }))?;
         match r.at == bytes.len() {

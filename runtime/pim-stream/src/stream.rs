@@ -61,6 +61,13 @@ pub enum Role {
     Temp,
 }
 
+impl Role {
+    /// May the stream say what every element of such an array begins with? Nobody gives it then.
+    pub fn may_begin(self) -> bool {
+        matches!(self, Role::Out | Role::Temp)
+    }
+}
+
 /// An array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDecl {
@@ -72,7 +79,7 @@ pub struct TensorDecl {
     pub shape: Vec<u32>,
     /// Who gives and gets it.
     pub role: Role,
-    /// Bits that every element has with the host when the stream begins; of `temp` arrays alone.
+    /// Bits that every element has with the host when the stream begins; of `temp` arrays, and of `out` arrays, which nobody gives.
     pub fill: Option<u64>,
 }
 

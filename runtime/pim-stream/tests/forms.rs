@@ -151,7 +151,7 @@ fn stream() -> impl Strategy<Value = Stream> {
                     dtype: DType::ALL[*dtype],
                     shape: shape.clone(),
                     role: Role::ALL[*role],
-                    fill: fill.filter(|_| Role::ALL[*role] == Role::Temp),
+                    fill: fill.filter(|_| Role::ALL[*role].may_begin()),
                 })
                 .collect(),
             files: files.clone(),

@@ -37,13 +37,7 @@ pub fn compile(
 ) -> Result<Piece, Refused> {
     let queries = queries(kernel, values, target)?;
     if Numbers::new(kernel, values).grid().contains(&0) {
-        return Ok(Piece {
-            wants: Vec::new(),
-            host: Vec::new(),
-            steps: Vec::new(),
-            gives: Vec::new(),
-            temps: Vec::new(),
-        });
+        return Ok(Piece::default());
     }
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();

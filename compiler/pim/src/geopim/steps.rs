@@ -11,6 +11,7 @@ use ptoc_isa::{GeoUnit, Oob, Target};
 use ptoc_pim_stream::driver::{Command, Kind};
 use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
 use ptoc_pim_stream::stream::*;
+use std::collections::BTreeSet;
 
 impl Plan<'_> {
     /// An operand or result in slots of `size` bursts, one a query.
@@ -199,7 +200,9 @@ impl Plan<'_> {
             ..Command::new(Kind::Execute)
         }));
         step(Action::Driver(Command { output: address(out_row), ..Command::new(Kind::Read) }));
-        Ok(Piece { wants, host: vec![geo], steps, gives: vec![need(out, out_laid)], temps: Vec::new() })
+        // Every row of the results is some query's.
+        let (gives, in_part) = (vec![need(out, out_laid)], BTreeSet::new());
+        Ok(Piece { wants, host: vec![geo], steps, gives, in_part, temps: Vec::new() })
     }
 }
 

@@ -28,7 +28,7 @@ use ptoc_isa::{Loc, Target};
 use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, Step, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
-use schedule::{Launch, Work};
+use schedule::{Launch, Stored, Work};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A result, or what is wrong with the kernel.
@@ -89,14 +89,15 @@ fn on_units(
     let launch = Launch { kernel, g, places: &places, blocks, dealt: &dealt, registers };
     let all: BTreeSet<Pch> = dealt.keys().map(|h| h.pch).collect();
     numbers.again();
+    let mut stored = Stored::default();
     let mut lists: Vec<(BTreeSet<Pch>, Vec<Work>)> = Vec::new();
     if together || all.len() < 2 {
-        let works = launch.works(numbers, &all, lines)?;
+        let works = launch.works(numbers, &all, lines, &mut stored)?;
         lists.push((all, works));
     } else {
         for pch in all {
             let one = BTreeSet::from([pch]);
-            let works = launch.works(numbers, &one, lines)?;
+            let works = launch.works(numbers, &one, lines, &mut stored)?;
             match lists.iter_mut().find(|(_, w)| *w == works) {
                 Some((pchs, _)) => pchs.extend(one),
                 None => lists.push((one, works)),
@@ -118,7 +119,7 @@ fn on_units(
             }
         }
     }
-    Ok(piece(kernel, &places, lines, temps, actions))
+    Ok(piece(kernel, &places, &stored, lines, temps, actions))
 }
 
 fn geometry(kernel: &Kernel, target: &Target) -> Res<Geometry> {
@@ -154,8 +155,16 @@ fn coordinates(kernel: &Kernel, grid: &[i64]) -> Res<Vec<Vec<i64>>> {
     Ok((0..count).map(at).collect())
 }
 
-fn piece(kernel: &Kernel, places: &Places, lines: Lines<'_>, temps: Vec<TensorDecl>, actions: Vec<Action>) -> Piece {
-    let mut piece = Piece { wants: Vec::new(), host: Vec::new(), steps: Vec::new(), gives: Vec::new(), temps };
+fn piece(
+    kernel: &Kernel,
+    places: &Places,
+    stored: &Stored,
+    lines: Lines<'_>,
+    temps: Vec<TensorDecl>,
+    actions: Vec<Action>,
+) -> Piece {
+    let mut piece = Piece { temps, ..Piece::default() };
+    let covered = places.covered(stored);
     let brings = |op: &ColumnOp| match op {
         ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } => Some(*tensor),
         _ => None,
@@ -181,6 +190,9 @@ fn piece(kernel: &Kernel, places: &Places, lines: Lines<'_>, temps: Vec<TensorDe
         }
         if matches!(t.dir, TensorDir::Out | TensorDir::InOut) {
             piece.gives.push(need);
+            if !covered[n] {
+                piece.in_part.insert(number);
+            }
         }
     }
     let place = lines(kernel.span);

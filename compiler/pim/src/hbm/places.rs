@@ -4,6 +4,7 @@
 use super::Res;
 use super::chosen::{chosen, touched};
 use super::node::BankBurst;
+use super::schedule::Stored;
 use crate::eval::Numbers;
 use crate::rows::{Rows, reach};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -47,6 +48,13 @@ struct Entry {
     placement: Placement,
     placed: Placed,
     replicated: bool,
+}
+
+impl Entry {
+    /// Rows of its own.
+    fn rows(&self) -> Range<u32> {
+        self.placement.row..self.placement.row + reach(&self.placement)
+    }
 }
 
 /// Where all tensors are.
@@ -102,14 +110,23 @@ impl Places {
 
     /// A burst of a unit in words: arrays have rows of their own.
     pub fn show(&self, kernel: &Kernel, at: BankBurst) -> String {
-        let has = |e: &Option<Entry>| {
-            let rows = e.as_ref().map(|e| e.placement.row..e.placement.row + reach(&e.placement));
-            rows.is_some_and(|r| r.contains(&at.row))
-        };
+        let has = |e: &Option<Entry>| e.as_ref().is_some_and(|e| e.rows().contains(&at.row));
         match self.entries.iter().zip(kernel.tensors.values()).find(|(e, _)| has(e)) {
             Some((_, t)) => format!("`{}` ({at})", t.name),
             None => at.to_string(),
         }
+    }
+
+    /// Of these tensors, by number: are all their elements in these bursts?
+    pub fn covered(&self, stored: &Stored) -> Vec<bool> {
+        let mut held = vec![0u64; self.entries.len()];
+        for &(home, at) in stored {
+            if let Some(n) = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.rows().contains(&at.row))) {
+                held[n] += u64::from(self.elements(home, at));
+            }
+        }
+        let all = |e: &Option<Entry>, held: &u64| e.as_ref().is_some_and(|e| e.placed.elements() == *held);
+        self.entries.iter().zip(&held).map(|(e, held)| all(e, held)).collect()
     }
 
     /// Elements that a burst of a unit holds.

@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A block's number and what it stores.
 type Traced = (Home, usize, Vec<Store>);
 
+/// Bursts that blocks store to, each in a bank of its unit.
+pub type Stored = FxHashSet<(Home, BankBurst)>;
+
 /// What is done at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -66,8 +69,14 @@ struct Waiting {
 const SLOTS: u32 = 256;
 
 impl Launch<'_> {
-    /// What the units of these pseudo-channels do.
-    pub fn works(&self, numbers: &mut Numbers<'_>, pchs: &BTreeSet<Pch>, lines: Lines<'_>) -> Res<Vec<Work>> {
+    /// What the units of these pseudo-channels do. Where blocks store goes to `stored`.
+    pub fn works(
+        &self,
+        numbers: &mut Numbers<'_>,
+        pchs: &BTreeSet<Pch>,
+        lines: Lines<'_>,
+        stored: &mut Stored,
+    ) -> Res<Vec<Work>> {
         let Launch { kernel, places, blocks, dealt, .. } = *self;
         let mut now = Coding {
             kernel,
@@ -90,7 +99,9 @@ impl Launch<'_> {
             for (n, home) in here {
                 let mut tracer = Tracer::new(kernel, &mut now.nodes, places, &mut now.turns, home);
                 numbers.block(&blocks[n], &mut tracer)?;
-                traced.push((home, n, tracer.trace.last_stores()));
+                let stores = tracer.trace.last_stores();
+                stored.extend(stores.iter().map(|s| (home, s.at)));
+                traced.push((home, n, stores));
             }
             let stores = lock_step(self, &now.nodes, &traced)?;
             idle_units(self, pchs, &traced, &stores)?;
@@ -284,7 +295,8 @@ fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stor
                 if rest.next_if(|d| (d.at, d.node) == (s.at, s.node)).is_some() || places.elements(home, s.at) == 0 {
                     continue;
                 }
-                let first = traced.first().map_or(&[][..], |(_, n, _)| &blocks[*n][..]);
+                let stores = |t: &&Traced| t.2.iter().any(|d| (d.at, d.node) == (s.at, s.node));
+                let first = traced.iter().find(stores).map_or(&[][..], |(_, n, _)| &blocks[*n][..]);
                 let message = format!(
                     "unit {home} would store to {} too, where elements are that no block of this round has",
                     places.show(kernel, s.at)

@@ -320,6 +320,12 @@ impl<'t> Tracer<'t> {
                             "{name} of columns of one element, which lie in lanes: a lane does not reach other lanes"
                         ),
                     ),
+                    (Sem::ColReduce(_), ..) if x.down => self.lacks(
+                        span,
+                        &format!(
+                            "{name} of a single column, whose elements lie in lanes: a lane does not reach other lanes"
+                        ),
+                    ),
                     (Sem::RowExpandBinary(op), Some(y), None) if single || (w.down && x.down && y.down) => {
                         self.each(&w, span, |t, i, b| {
                             let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, i, b, span)?);

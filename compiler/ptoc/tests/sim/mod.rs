@@ -314,8 +314,79 @@ program r(a: in f16[N], y: out f16[N], z: out f16[N]) {
     );
     let said = s.run("test nothing.tile");
     assert!(said.contains("exit 0"), "{said}");
-    let said = s.run("run nothing.tile r --target hbm-pim -D N=40 --random 1");
-    assert!(said.contains("error[E1320]: no block of this launch stores anything to `y`"), "{said}");
+}
+
+/// What a launch does not store of an array stays as it was: a first value, what another launch stored there, or zeros.
+#[test]
+fn launches_that_store_in_part() {
+    let s = Sandbox::new();
+    s.file(
+        "part.tile",
+        "\
+// run: alone pim,interp target=hbm-pim N=300
+// run: filled pim,interp target=hbm-pim N=300
+// run: over pim,interp target=hbm-pim N=300
+// run: over_host pim,interp target=hbm-pim N=300
+// run: host_over pim,interp target=hbm-pim N=300
+// run: temps pim,interp target=hbm-pim N=300
+// run: rows pim,interp target=hbm-pim M=6 N=40
+kernel some(a: in f16[N], c: out f16[N]) {
+    grid (i in tiles(N, 16));
+    if i.start >= 128 { TSTORE(c.tile(i), Vec(a.tile(i)) * 2.0); }
+}
+kernel all(a: in f16[N], c: out f16[N]) {
+    grid (i in tiles(N, 16));
+    TSTORE(c.tile(i), Vec(a.tile(i)) + 1.0);
+}
+kernel odd(a: in f16[M, N], c: out f16[M, N]) {
+    grid (i in tiles(M, 1), j in tiles(N, 16));
+    if i.start % 2 == 1 { TSTORE(c.tile(i, j), Vec(a.tile(i, j)) * 3.0); }
+}
+#[on(host)]
+kernel host_some(a: in f16[N], c: out f16[N]) {
+    for i in 0..N { if i % 3 == 0 { c[i] = a[i] * 4.0; } }
+}
+program alone(a: in f16[N], y: out f16[N], z: out f16[N]) {
+    some(a, y);
+    all(y, z);
+}
+program filled(a: in f16[N], y: out f16[N]) {
+    let t = tensor f16[N] fill 3.0;
+    some(a, t);
+    all(t, y);
+}
+program over(a: in f16[N], b: in f16[N], y: out f16[N]) {
+    all(a, y);
+    some(b, y);
+}
+program over_host(a: in f16[N], b: in f16[N], y: out f16[N]) {
+    host_some(a, y);
+    some(b, y);
+}
+program host_over(a: in f16[N], b: in f16[N], y: out f16[N]) {
+    all(a, y);
+    host_some(b, y);
+}
+program temps(a: in f16[N], b: in f16[N], y: out f16[N], z: out f16[N]) {
+    let t = tensor f16[N];
+    all(a, t);
+    all(t, y);
+    let u = tensor f16[N];
+    some(b, u);
+    all(u, z);
+}
+program rows(a: in f16[M, N], y: out f16[M, N]) {
+    odd(a, y);
+}
+",
+    );
+    let said = s.run("test part.tile");
+    assert!(said.contains("exit 0"), "{said}");
+    // The stream says so, and reads back.
+    let said = s.run("emit part.tile alone --target hbm-pim -D N=300 --stage pim");
+    assert!(said.contains("tensor y f16[300] out fill 0x0\n") && said.contains("write y at"), "{said}");
+    let said = s.run("emit part.tile over --target hbm-pim -D N=300 --stage pim");
+    assert!(said.contains("tensor y f16[300] out\n") && !said.contains("write y at"), "{said}");
 }
 
 /// What is no stream is told as what it is.

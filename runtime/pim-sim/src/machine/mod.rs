@@ -244,7 +244,7 @@ fn filled(n: usize, decl: &TensorDecl, bits: u64) -> Result<Tensor, Stop> {
     Tensor::filled(decl.dtype, &shape, bits).map_err(wrong)
 }
 
-/// The host's arrays: those that are given, and zeros for those that it gets.
+/// The host's arrays: those that are given, and first values for those that it gets (zeros, unless the stream says otherwise).
 fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>, Stop> {
     let mut inputs = inputs.into_iter();
     let mut out = Vec::new();
@@ -261,7 +261,7 @@ fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Ten
                 }
                 some => some,
             },
-            Role::Out => Some(filled(n, decl, 0)?),
+            Role::Out => Some(filled(n, decl, decl.fill.unwrap_or(0))?),
             Role::Temp => decl.fill.map(|bits| filled(n, decl, bits)).transpose()?,
         });
     }

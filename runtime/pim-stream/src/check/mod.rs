@@ -224,12 +224,12 @@ impl Checker<'_> {
                 fault(FaultKind::Array, format!("`{}` has more than {} dimensions", t.name, TensorDecl::MAX_RANK))
             } else if t
                 .fill
-                .is_some_and(|bits| t.role != Role::Temp || bits.checked_shr(8 * t.dtype.size() as u32) > Some(0))
+                .is_some_and(|bits| !t.role.may_begin() || bits.checked_shr(8 * t.dtype.size() as u32) > Some(0))
             {
                 let message = format!("`{}` cannot begin as {:#x} in {}", t.name, t.fill.unwrap_or(0), t.dtype);
                 fault(
                     FaultKind::Array,
-                    format!("{message}: temp arrays have a first value, of as many bits as an element"),
+                    format!("{message}: temp and out arrays have a first value, of as many bits as an element"),
                 )
             } else {
                 match t.bytes().and_then(|b| bytes.checked_add(b)).filter(|b| *b <= MAX_BYTES) {

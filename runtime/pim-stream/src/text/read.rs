@@ -227,7 +227,7 @@ impl Reader {
         let dtype = c.one_of("the type of elements", &DType::ALL, DType::name)?;
         let shape = list(c, "[", "]", |c| c.small("an extent"))?;
         let role = c.one_of("the role of an array", Role::ALL, Role::name)?;
-        let filled = role == Role::Temp && c.eat_word("fill");
+        let filled = role.may_begin() && c.eat_word("fill");
         let fill = if filled { Some(c.number("the bits of an element")?) } else { None };
         self.parsed.stream.tensors.push(TensorDecl { name, dtype, shape, role, fill });
         Ok(())
