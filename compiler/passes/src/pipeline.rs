@@ -13,6 +13,7 @@ use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 /// A kernel that is ready for an emitter.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct Prepared {
     /// The kernel with its checks, and where its tiles are.
     pub placed: PlacedKernel,
     /// The same as loop IR; `None` on PIM targets, whose backend works from the placed kernel.
-    pub module: Option<Module>,
+    pub module: Option<Rc<Module>>,
     /// What is not an error.
     pub warnings: Vec<Diagnostic>,
 }
@@ -56,7 +57,7 @@ fn lowered(
         errors.extend(warnings.iter().cloned());
         errors
     })?;
-    Ok(Prepared { placed, module: Some(module), warnings })
+    Ok(Prepared { placed, module: Some(Rc::new(module)), warnings })
 }
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.

@@ -3,6 +3,7 @@
 //! [`session`] loads and analyses, [`launch`] binds arrays and runs, [`commands`] holds one file a subcommand.
 
 pub mod args;
+mod cache;
 pub mod commands;
 pub mod debug;
 pub mod defs;

@@ -1,5 +1,6 @@
 //! One compilation: sources, the target, definitions, diagnostics; and what loading a file gives.
 
+use crate::cache::Cache;
 use crate::defs::{self, Definition, Definitions};
 use crate::files::{self, FileLoader, OpenTexts};
 use crate::io::list;
@@ -39,6 +40,8 @@ pub struct Session {
     pub open: OpenTexts,
     /// What elaborations have found out about names.
     pub names: Vec<NameFact>,
+    /// What is compiled already.
+    pub cache: Cache,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -83,6 +86,7 @@ impl Session {
             clock: Clock::start(),
             watched: false,
             vectors: ptoc_cpu::Vectors::Auto,
+            cache: Cache::default(),
             command: None,
             names: Vec::new(),
             open: OpenTexts::new(),
@@ -272,12 +276,20 @@ impl Session {
 
     /// All passes for a launch: of one that is watched, hazards are told and do not keep it from running.
     pub fn prepare_to_run(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
-        if !self.watched {
-            return self.prepare(instance, origin);
+        if let Some(mut prepared) = self.cache.prepared(&instance.kernel, self.watched) {
+            self.diagnostics.extend(std::mem::take(&mut prepared.warnings));
+            return Some(prepared);
         }
+        let elaborated = instance.kernel.clone();
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
-        let result = ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author);
+        let result = match self.watched {
+            true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author),
+            false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author),
+        };
+        if let Ok(prepared) = &result {
+            self.cache.keep(elaborated, self.watched, prepared);
+        }
         self.prepared(begin, result)
     }
 

@@ -159,7 +159,7 @@ pub fn source_to_ir(data: &[u8]) {
             match passes(kernel, target) {
                 Ok(prepared) => {
                     source.render(&prepared.warnings);
-                    prepared.module.iter().for_each(super::loops::round_trip);
+                    prepared.module.iter().for_each(|module| super::loops::round_trip(module));
                 }
                 Err(errors) => source.render(&errors),
             }

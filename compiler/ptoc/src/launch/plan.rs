@@ -18,6 +18,7 @@ use ptoc_layout::Storage;
 use ptoc_passes::Placement;
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
+use std::rc::Rc;
 
 /// A tensor argument of the whole.
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ pub struct Step {
     /// Where its tiles are.
     pub placement: Placement,
     /// Loop IR, for machine code.
-    pub module: Option<Module>,
+    pub module: Option<Rc<Module>>,
     /// Where each tensor argument comes from.
     pub tensors: Vec<TensorSource>,
     /// How each tensor argument lies in the kernel's memory, where that is not its C order.

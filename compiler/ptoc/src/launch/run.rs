@@ -15,6 +15,7 @@ use ptoc_layout::Overlap;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// What executes a plan.
@@ -56,7 +57,7 @@ pub struct RunOptions {
 pub struct CompiledPlan<'p> {
     plan: &'p Plan,
     backend: Backend,
-    kernels: Vec<ptoc_cpu::CompiledKernel>,
+    kernels: Vec<Rc<ptoc_cpu::CompiledKernel>>,
     /// The program's command stream.
     stream: Option<pim::Compiled>,
 }
@@ -87,10 +88,18 @@ impl<'p> CompiledPlan<'p> {
                     let d = super::wrong_backend(&session.target, backend.name());
                     return session.fail(d);
                 };
+                if let Some(code) = session.cache.code(module, session.vectors) {
+                    kernels.push(code);
+                    continue;
+                }
                 let compiled = ptoc_cpu::compile(module, &ptoc_cpu::Options { vectors: session.vectors, text: false });
                 session.clock.phase("machine code", begin);
                 match compiled {
-                    Ok(kernel) => kernels.push(kernel),
+                    Ok(code) => {
+                        let code = Rc::new(code);
+                        session.cache.keep_code(module, session.vectors, &code);
+                        kernels.push(code);
+                    }
                     Err(d) => return session.fail(d),
                 }
             }
@@ -240,9 +249,10 @@ impl<'p> CompiledPlan<'p> {
         self.plan
     }
 
-    /// Bytes of machine code.
+    /// Bytes of machine code, which launches of one kernel share.
     pub fn code_bytes(&self) -> usize {
-        self.kernels.iter().map(|k| k.code_size()).sum()
+        let first = |(n, k): &(usize, &Rc<_>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
+        self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.code_size()).sum()
     }
 
     /// What every backend counts.

@@ -199,3 +199,47 @@ fn passes_are_timed() {
         assert!(text.contains("\npasses ") && text.contains("\ntotal "), "{text}");
     }
 }
+
+/// A program compiles a kernel once for all launches of it; what it is elaborated to decides what is the same.
+#[test]
+fn a_kernel_is_compiled_once() {
+    let s = sandbox();
+    let text = "\
+kernel scale<const F = 2>(x: in f32[M, N], y: out f32[M, N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 64));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * f32(F));
+}
+program once(x: in f32[M, N], y: out f32[M, N]) {
+    scale(x, y);
+}
+program thrice(x: in f32[M, N], y: out f32[M, N]) {
+    let a = tensor f32[M, N];
+    let b = tensor f32[M, N];
+    scale(x, a);
+    scale(a, b);
+    scale(b, y);
+}
+program both(x: in f32[M, N], y: out f32[M, N]) {
+    let a = tensor f32[M, N];
+    scale<F = 3>(x, a);
+    scale(a, y);
+}
+";
+    s.file("launches.tile", text);
+    let run = |program: &str| {
+        let said =
+            s.run(&format!("run launches.tile {program} -D M=9 -D N=70 --random 1 --backend cpu --json --time-passes"));
+        let counted = |word: &str| {
+            let line = said.lines().find(|l| l.starts_with(word)).unwrap_or_else(|| panic!("{word}: {said}"));
+            line.split_once(" x ").map_or(1, |(_, n)| n.trim().parse::<u32>().expect("a number"))
+        };
+        let (_, bytes) = said.split_once("\"code_bytes\":").unwrap_or_else(|| panic!("{said}"));
+        let bytes: u64 = bytes.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number");
+        (counted("passes "), counted("machine code "), counted("run scale "), bytes)
+    };
+    let (one, three, both) = (run("once"), run("thrice"), run("both"));
+    assert_eq!((one.0, one.1, one.2), (1, 1, 1));
+    assert_eq!((three.0, three.1, three.2, three.3), (1, 1, 3, one.3));
+    assert_eq!((both.0, both.1, both.2), (2, 2, 2));
+    assert!(both.3 > one.3);
+}

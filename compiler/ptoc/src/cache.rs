@@ -1,0 +1,62 @@
+//! Launches that are prepared already.
+//!
+//! A session compiles a kernel once for what it was elaborated with: programs launch one kernel several times, and runs of one file
+//! differ in sizes that the kernel does not know. What a kernel is elaborated to says what the passes make of it, since
+//! a session has one target; so elaborated kernels are what is compared, with the places in the source that they point to.
+
+use ptoc_cpu::{CompiledKernel, Vectors};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::Kernel;
+use ptoc_passes::Prepared;
+use std::rc::Rc;
+
+/// Launches that are kept, the last ones first.
+const KEPT: usize = 64;
+
+/// What a session has compiled.
+#[derive(Debug, Default)]
+pub struct Cache {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// As it was elaborated.
+    kernel: Kernel,
+    /// See [`crate::session::Session::watched`].
+    watched: bool,
+    prepared: Prepared,
+    code: Vec<(Vectors, Rc<CompiledKernel>)>,
+}
+
+impl Cache {
+    /// What the passes made of the kernel.
+    pub fn prepared(&self, kernel: &Kernel, watched: bool) -> Option<Prepared> {
+        self.entries.iter().find(|e| e.watched == watched && e.kernel == *kernel).map(|e| e.prepared.clone())
+    }
+
+    /// Keeps what the passes made of a kernel.
+    pub fn keep(&mut self, kernel: Kernel, watched: bool, prepared: &Prepared) {
+        self.entries.insert(0, Entry { kernel, watched, prepared: prepared.clone(), code: Vec::new() });
+        self.entries.truncate(KEPT);
+    }
+
+    /// The machine code of a module that was prepared.
+    pub fn code(&self, module: &Rc<Module>, vectors: Vectors) -> Option<Rc<CompiledKernel>> {
+        let entry = self.entries.iter().find(|e| e.is_of(module))?;
+        entry.code.iter().find(|(v, _)| *v == vectors).map(|(_, code)| Rc::clone(code))
+    }
+
+    /// Keeps the machine code of a module, if it was prepared here.
+    pub fn keep_code(&mut self, module: &Rc<Module>, vectors: Vectors, code: &Rc<CompiledKernel>) {
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
+            entry.code.push((vectors, Rc::clone(code)));
+        }
+    }
+}
+
+impl Entry {
+    fn is_of(&self, module: &Rc<Module>) -> bool {
+        self.prepared.module.as_ref().is_some_and(|own| Rc::ptr_eq(own, module))
+    }
+}
