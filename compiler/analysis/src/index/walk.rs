@@ -9,6 +9,7 @@ use ptoc_diagnostics::Span;
 use ptoc_isa::{Pipe, Role};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::*;
+use rustc_hash::FxHashMap;
 
 /// The names of a module.
 pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
@@ -48,8 +49,8 @@ struct Walk<'a> {
     module: &'a Module,
     text: &'a str,
     out: FileIndex,
-    /// Names and where they are defined, the innermost block last.
-    scopes: Vec<Vec<(Name, Span)>>,
+    /// Names and where they were defined last, the innermost block last.
+    scopes: Vec<FxHashMap<Name, Span>>,
     /// Where the innermost block ends, and those around it.
     ends: Vec<u32>,
     /// Unknown names bind themselves.
@@ -86,7 +87,7 @@ impl Walk<'_> {
         });
         self.note(name.span, Meaning::Source(name.span), Access::Define);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push((name.name.clone(), name.span));
+            scope.insert(name.name.clone(), name.span);
         }
     }
 
@@ -98,7 +99,7 @@ impl Walk<'_> {
     }
 
     fn enter(&mut self, end: u32) {
-        self.scopes.push(Vec::new());
+        self.scopes.push(FxHashMap::default());
         self.ends.push(end);
     }
 
@@ -253,8 +254,7 @@ impl Walk<'_> {
 
     /// The place where a name is defined.
     fn source(&self, name: &str) -> Option<Span> {
-        let local = self.scopes.iter().rev().find_map(|s| s.iter().rev().find(|(n, _)| n == name));
-        if let Some((_, span)) = local {
+        if let Some(span) = self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
             return Some(*span);
         }
         let id = self.module.scope.get(name)?;
@@ -412,7 +412,7 @@ impl Walk<'_> {
     /// Arguments in parentheses or static ones: names of parameters, destinations of instructions, pipes.
     fn arguments(&mut self, base: &Expr, args: &[Arg], statics: bool) {
         let callee = if let ExprKind::Name(n) = &*base.kind { Some(n) } else { None };
-        let local = callee.is_some_and(|n| self.scopes.iter().flatten().any(|(m, _)| m == n));
+        let local = callee.is_some_and(|n| self.scopes.iter().any(|scope| scope.contains_key(n)));
         let item = callee.filter(|_| !local).and_then(|n| self.module.scope.get(n)).copied();
         let own = local || item.is_some();
         let instruction = callee.filter(|_| !own).and_then(|n| ptoc_isa::lookup(n)).map(|id| id.get());

@@ -1,5 +1,6 @@
 //! Where the cursor is, from the tokens alone: it works in texts that have no tree yet.
 
+use super::brackets::Brackets;
 use ptoc_diagnostics::{FileId, Span};
 use ptoc_syntax::Tok;
 use std::ops::Range;
@@ -96,38 +97,24 @@ impl<'a> Cursor<'a> {
 
     /// Brackets that are open, the innermost last.
     fn open(&self) -> Vec<Open> {
-        let mut open: Vec<Open> = Vec::new();
-        for (at, (tok, _)) in self.tokens[..self.before].iter().enumerate() {
+        let mut open: Brackets<Open> = Brackets::default();
+        for (at, &(tok, _)) in self.tokens[..self.before].iter().enumerate() {
+            if open.open(tok, Open { tok, at, arguments: vec![at + 1] }) || open.close(tok).is_some() {
+                continue;
+            }
             match tok {
-                Tok::LParen | Tok::LBracket | Tok::LBrace | Tok::StaticOpen | Tok::TilerOpen => {
-                    open.push(Open { tok: *tok, at, arguments: vec![at + 1] });
-                }
-                Tok::RParen | Tok::RBracket | Tok::RBrace | Tok::AngleClose => {
-                    let opener = |o: &Open| match tok {
-                        Tok::RParen => o.tok == Tok::LParen,
-                        Tok::RBracket => o.tok == Tok::LBracket,
-                        Tok::RBrace => o.tok == Tok::LBrace,
-                        _ => matches!(o.tok, Tok::StaticOpen | Tok::TilerOpen),
-                    };
-                    if let Some(n) = open.iter().rposition(opener) {
-                        open.truncate(n);
-                    }
-                }
                 Tok::Comma => {
                     if let Some(o) = open.last_mut() {
                         o.arguments.push(at + 1);
                     }
                 }
                 // A statement or an item ends what was left open in the one before.
-                Tok::Semi => {
-                    let block = open.iter().rposition(|o| o.tok == Tok::LBrace).map_or(0, |n| n + 1);
-                    open.truncate(block);
-                }
-                Tok::Kernel | Tok::Program => open.clear(),
+                Tok::Semi => open.truncate(open.block()),
+                Tok::Kernel | Tok::Program => open.truncate(0),
                 _ => {}
             }
         }
-        open
+        open.into_all()
     }
 
     /// What can stand here, by the grammar; nothing if what stands before is wrong.

@@ -6,6 +6,7 @@
 //! [`context::Context`].
 
 mod analysis;
+mod brackets;
 mod cache;
 mod capabilities;
 mod client;

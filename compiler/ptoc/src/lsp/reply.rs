@@ -9,6 +9,11 @@ use serde_json::Value;
 pub struct Reply(String);
 
 impl Reply {
+    /// What is JSON already.
+    pub(super) fn written(json: String) -> Reply {
+        Reply(json)
+    }
+
     /// As JSON.
     pub fn text(&self) -> &str {
         &self.0

@@ -45,6 +45,10 @@ impl Streams {
     }
 
     fn read(&mut self) -> Value {
+        serde_json::from_str(&self.message()).unwrap()
+    }
+
+    fn message(&mut self) -> String {
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -57,7 +61,7 @@ impl Streams {
         }
         let mut body = vec![0; length];
         self.output.read_exact(&mut body).unwrap();
-        serde_json::from_slice(&body).unwrap()
+        String::from_utf8(body).unwrap()
     }
 
     fn open(&mut self, version: i32, text: &str) {
@@ -179,6 +183,58 @@ fn what_is_out_of_date_is_not_published() {
     c.edit(5, " ");
     c.until(5);
     c.end();
+}
+
+/// What is asked of the text alone takes time with its length, whatever it is that is long.
+#[test]
+fn long_texts_hold_nobody_up() {
+    let n = 12_000;
+    let function = |body: String| format!("fn f(x: f32) -> f32 {{\n{body}x }}\n");
+    let texts = [
+        ("deep", "if x > 0.0 {\n".repeat(n) + &"}\n".repeat(n)),
+        ("closed by nothing", "(\n".repeat(n) + &"]\n".repeat(n)),
+        ("many names", function((0..n).map(|k| format!("let a{k} = x;\n")).collect())),
+        ("one line", function("let a  = x; ".repeat(n))),
+        ("one line that is not ASCII", function("let a  = x; ".repeat(n) + "\n// ") + &"\u{e9}(a  ".repeat(n)),
+        ("comments", function("// c\n".repeat(n))),
+        ("functions", (0..n).map(|k| format!("fn f{k}(x: f32) -> f32 {{ x }}\n")).collect()),
+        ("imports", (0..n).map(|k| format!("use std::act::relu{k};\n")).collect()),
+    ];
+    for (what, text) in texts {
+        let s = Sandbox::new();
+        let mut c = Streams::new(&s);
+        let options = json!({"tabSize": 4, "insertSpaces": true});
+        let lines: Vec<&str> = text.split('\n').collect();
+        let middle = lines.len() / 2;
+        let place = json!({"line": middle, "character": lines[middle].len() / 2});
+        let params = json!({"textDocument": {"uri": URI}, "position": place, "positions": [place, place, place], "options": options,
+                            "range": {"start": place, "end": place}, "ch": "}"});
+        let begin = std::time::Instant::now();
+        c.open(1, &text);
+        let methods = [
+            "documentSymbol",
+            "foldingRange",
+            "semanticTokens/full",
+            "semanticTokens/range",
+            "selectionRange",
+            "formatting",
+            "rangeFormatting",
+            "onTypeFormatting",
+            "documentHighlight",
+            "definition",
+            "completion",
+            "signatureHelp",
+            "documentLink",
+        ];
+        for method in methods {
+            let id = c.ask(&format!("textDocument/{method}"), params.clone());
+            // The answer may be deeper than a reader of JSON goes.
+            while !c.message().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)) {}
+            assert!(begin.elapsed().as_secs() < 15, "{what}: {method} after {:?}", begin.elapsed());
+        }
+        c.child.kill().unwrap();
+        c.child.wait().unwrap();
+    }
 }
 
 /// A client that has said all it wants is answered before the server ends.

@@ -279,6 +279,34 @@ fn outlines_foldings_selections() {
     insta::assert_snapshot!(out);
 }
 
+/// What is asked at every place, in texts that are whole and broken: each range is around the place and in the next one.
+#[test]
+fn selections_are_around_each_other() {
+    let deep = format!("kernel k() {{\n{}{}\n}}\n", "if M > 0 {\n".repeat(20), "}".repeat(20));
+    let broken = "fn f(x: f32, y: f32) -> f32 { g(x, [y; 1)] }\nkernel k(x: in f32[M, (2, 3]) {{ a(b<c, d>(e), f); }\nconst A = (1, 2;\n";
+    for text in [TEXT, &deep, broken] {
+        let mut c = opened(text);
+        let lines: Vec<&str> = text.split('\n').collect();
+        let places = lines
+            .iter()
+            .enumerate()
+            .flat_map(|(n, line)| (0..=line.len()).map(move |column| json!({"line": n, "character": column})));
+        let places: Vec<Value> = places.collect();
+        let params = json!({"textDocument": {"uri": URI}, "positions": places});
+        let answer = c.ask("textDocument/selectionRange", params);
+        for (at, selection) in places.iter().zip(answer.as_array().unwrap()) {
+            let place = |v: &Value| (v["line"].as_u64().unwrap(), v["character"].as_u64().unwrap());
+            let (mut inner, mut next) = ((place(at), place(at)), selection);
+            while next["range"].is_object() {
+                let outer = (place(&next["range"]["start"]), place(&next["range"]["end"]));
+                assert!(outer.0 <= inner.0 && inner.1 <= outer.1 && outer.0 < outer.1, "{at}: {selection}");
+                (inner, next) = (outer, &next["parent"]);
+            }
+            assert_eq!(inner.0, (0, 0), "{at}: {selection}");
+        }
+    }
+}
+
 /// Semantic tokens, a line each with the text.
 fn tokens(text: &str, data: &Value) -> String {
     let numbers: Vec<usize> = data.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();

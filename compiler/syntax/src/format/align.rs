@@ -5,6 +5,7 @@ use super::context::Context;
 use super::pieces::Piece;
 use super::spacing::blanks;
 use crate::Tok;
+use std::collections::HashMap;
 
 /// Pieces that begin in one column, by that column.
 pub(super) fn groups(pieces: &[Piece<'_>], contexts: &[Context]) -> Vec<Vec<usize>> {
@@ -13,32 +14,34 @@ pub(super) fn groups(pieces: &[Piece<'_>], contexts: &[Context]) -> Vec<Vec<usiz
         apart && pieces[i].gap > 0 && blanks(pieces, contexts, i) > 0
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    // Groups with a piece on the line before, by their last piece.
-    let mut open: Vec<usize> = Vec::new();
+    // For pieces of the line before, the group that each is in.
+    let mut open: HashMap<usize, usize> = HashMap::new();
     let mut at = 0;
-    let mut last_line: Option<(Vec<usize>, usize)> = None;
+    // The first piece of the line before in each column, and the number of that line.
+    let mut last_line: Option<(HashMap<usize, usize>, usize)> = None;
     while at < pieces.len() {
         let end = (at + 1..pieces.len()).find(|&i| pieces[i].begins_line()).unwrap_or(pieces.len());
         let line: Vec<usize> = (at..end).filter(|&i| inside(i)).collect();
-        let mut still = Vec::new();
+        let mut still = HashMap::new();
         // Lines that are neighbours here and were so in the source.
         let neighbours = last_line.take().filter(|&(_, number)| pieces[at].line == number + 1);
         for &i in neighbours.iter().flat_map(|_| &line) {
             let Some((above, _)) = &neighbours else { break };
-            let Some(&j) = above.iter().find(|&&j| pieces[j].column == pieces[i].column) else { continue };
+            let Some(&j) = above.get(&pieces[i].column) else { continue };
             let wide = |n: usize| pieces[n].gap > blanks(pieces, contexts, n);
             if !alike(pieces[i].tok, pieces[j].tok) || !(wide(i) || wide(j)) {
                 continue;
             }
-            let group = open.iter().copied().find(|&g| groups[g].last() == Some(&j)).unwrap_or_else(|| {
+            let group = open.remove(&j).unwrap_or_else(|| {
                 groups.push(vec![j]);
                 groups.len() - 1
             });
             groups[group].push(i);
-            still.push(group);
+            still.insert(i, group);
         }
         open = still;
-        last_line = Some((line, pieces[end - 1].line));
+        let columns = line.into_iter().rev().map(|i| (pieces[i].column, i)).collect();
+        last_line = Some((columns, pieces[end - 1].line));
         at = end;
     }
     groups.sort_by_key(|g| pieces[g[0]].column);

@@ -53,6 +53,8 @@ struct Writer<'p, 't> {
     contexts: &'p [Context],
     /// Blanks before each piece beyond those that always stand there.
     pads: &'p [usize],
+    /// For each piece the next one that is no comment, itself among them.
+    code: Vec<Option<usize>>,
     /// Where each piece begins.
     columns: Vec<usize>,
     lines: Vec<Line<'t>>,
@@ -68,6 +70,7 @@ pub(super) fn lines<'t>(pieces: &[Piece<'t>], contexts: &[Context], pads: &[usiz
         pieces,
         contexts,
         pads,
+        code: code(pieces),
         columns: vec![0; pieces.len()],
         lines: Vec::new(),
         frames: vec![Frame::new(None, 0, 0)],
@@ -76,6 +79,19 @@ pub(super) fn lines<'t>(pieces: &[Piece<'t>], contexts: &[Context], pads: &[usiz
     };
     (0..pieces.len()).for_each(|i| w.piece(i));
     (w.lines, w.columns)
+}
+
+/// For each piece the next one that is no comment, itself among them.
+fn code(pieces: &[Piece<'_>]) -> Vec<Option<usize>> {
+    let mut next = None;
+    let mut all = vec![None; pieces.len()];
+    for (i, piece) in pieces.iter().enumerate().rev() {
+        if !piece.tok.is_comment() {
+            next = Some(i);
+        }
+        all[i] = next;
+    }
+    all
 }
 
 impl<'t> Writer<'_, 't> {
@@ -138,8 +154,7 @@ impl<'t> Writer<'_, 't> {
             return self.frame().outer;
         }
         // A comment stands where the code after it does.
-        let next = (i..pieces.len()).find(|&n| !pieces[n].tok.is_comment());
-        let Some(next) = next.filter(|&n| contexts[n].partner.is_none_or(|p| p > n)) else {
+        let Some(next) = self.code[i].filter(|&n| contexts[n].partner.is_none_or(|p| p > n)) else {
             return self.frame().inner;
         };
         let frame = self.frame();

@@ -29,7 +29,8 @@ impl Piece<'_> {
 /// The pieces of a text.
 pub(super) fn pieces(file: FileId, text: &str) -> Vec<Piece<'_>> {
     let mut end = 0;
-    let (mut line, mut number) = (0, 0);
+    // Characters before `end` on its line, and the number of that line.
+    let (mut column, mut number) = (0, 0);
     let mut out = Vec::new();
     for (tok, span) in crate::tokens(file, text) {
         let (from, to) = (span.start as usize, span.end as usize);
@@ -37,12 +38,11 @@ pub(super) fn pieces(file: FileId, text: &str) -> Vec<Piece<'_>> {
         let count = between.matches('\n').count();
         number += count;
         let breaks = count.min(2);
-        if let Some(at) = between.rfind('\n') {
-            line = end + at + 1;
-        }
-        let column = text[line..from].chars().count();
-        let text = text[from..to].trim_end();
-        out.push(Piece { tok, text, breaks, gap: between.chars().count(), column, line: number });
+        let gap = between.chars().count();
+        column = between.rfind('\n').map_or(column + gap, |at| between[at + 1..].chars().count());
+        let whole = &text[from..to];
+        out.push(Piece { tok, text: whole.trim_end(), breaks, gap, column, line: number });
+        column += whole.chars().count();
         end = to;
     }
     // Nothing stands before the first.

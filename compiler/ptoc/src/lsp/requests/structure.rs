@@ -1,5 +1,6 @@
 //! Folding and selection, from the tokens: they work in every text.
 
+use crate::lsp::brackets::Brackets;
 use crate::lsp::context::Context;
 use crate::lsp::failure::{Failure, read};
 use crate::lsp::reply::{Reply, result};
@@ -62,27 +63,12 @@ pub fn folding(world: &mut World, params: Value) -> Result<Reply, Failure> {
 
 /// Brackets that belong together, the inner ones first.
 fn pairs(tokens: &[(Tok, Span)]) -> Vec<(Span, Span)> {
-    let mut open: Vec<(Tok, Span)> = Vec::new();
-    let mut found = Vec::new();
-    for (tok, span) in tokens {
-        let opener = match tok {
-            Tok::LParen | Tok::LBracket | Tok::LBrace | Tok::StaticOpen | Tok::TilerOpen => {
-                open.push((*tok, *span));
-                continue;
-            }
-            Tok::RParen => [Tok::LParen; 2],
-            Tok::RBracket => [Tok::LBracket; 2],
-            Tok::RBrace => [Tok::LBrace; 2],
-            Tok::AngleClose => [Tok::StaticOpen, Tok::TilerOpen],
-            _ => continue,
-        };
-        // What was not closed before this one is closed by nothing.
-        if let Some(at) = open.iter().rposition(|(t, _)| opener.contains(t)) {
-            found.push((open[at].1, *span));
-            open.truncate(at);
-        }
-    }
-    found
+    let mut open = Brackets::default();
+    let closed = |&(tok, span): &(Tok, Span)| match open.open(tok, span) {
+        true => None,
+        false => open.close(tok).map(|opener| (opener, span)),
+    };
+    tokens.iter().filter_map(closed).collect()
 }
 
 /// `textDocument/selectionRange`: the word, then what is between commas, what is in the brackets, the brackets, the statement, the
@@ -90,29 +76,23 @@ fn pairs(tokens: &[(Tok, Span)]) -> Vec<(Span, Span)> {
 pub fn selection(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: SelectionRangeParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
-    let tokens = ptoc_syntax::tokens(context.file(), context.text());
-    result(params.positions.iter().map(|at| chain(context, &tokens, *at)).collect::<Vec<_>>())
+    let nested = Nested::new(spans(&ptoc_syntax::tokens(context.file(), context.text())));
+    let items = context.loaded().unit.modules.root().ast.items.iter().map(|i| i.span);
+    let items: Vec<Span> = items.filter(|s| s.start < s.end).collect();
+    let mut out = Vec::new();
+    for at in &params.positions {
+        out.push(written(context, &chain(context, &nested, &items, *at))?);
+    }
+    Ok(Reply::written(format!("[{}]", out.join(","))))
 }
 
-fn chain(context: Context<'_>, tokens: &[(Tok, Span)], at: Position) -> Value {
+/// What is around a place, from the text on, each inside of the one before.
+fn chain(context: Context<'_>, nested: &Nested, items: &[Span], at: Position) -> Vec<Span> {
     let offset = context.offset(at) as u32;
-    let touches = |s: &Span| s.start <= offset && offset <= s.end;
-    let mut spans: Vec<Span> = vec![Span::new(context.file(), 0, context.text().len() as u32)];
-    spans.extend(context.loaded().unit.modules.root().ast.items.iter().map(|i| i.span).filter(touches));
-    for (open, close) in pairs(tokens) {
-        let (outer, inner) = (open.to(close), Span::new(open.file, open.end, close.start));
-        if !touches(&outer) {
-            continue;
-        }
-        spans.push(outer);
-        if touches(&inner) {
-            spans.push(inner);
-            spans.extend(part(tokens, inner, offset));
-        }
-    }
-    spans.extend(tokens.iter().map(|(_, s)| *s).filter(touches));
-    spans.retain(|s| s.start < s.end);
-    // From the largest on, each inside of the one before.
+    let mut spans = vec![Span::new(context.file(), 0, context.text().len() as u32)];
+    let before = items.partition_point(|s| s.end < offset);
+    spans.extend(items[before..].iter().take_while(|s| s.start <= offset));
+    nested.touching(offset, &mut spans);
     spans.sort_by_key(|s| (std::cmp::Reverse(s.end - s.start), s.start));
     spans.dedup();
     let mut kept: Vec<Span> = Vec::new();
@@ -121,32 +101,85 @@ fn chain(context: Context<'_>, tokens: &[(Tok, Span)], at: Position) -> Value {
             kept.push(span);
         }
     }
-    kept.into_iter().fold(Value::Null, |parent, span| match parent {
-        Value::Null => json!({"range": context.range(span)}),
-        parent => json!({"range": context.range(span), "parent": parent}),
-    })
+    kept
 }
 
-/// The statement or argument around a place, of those that `inside` is a list of.
-fn part(tokens: &[(Tok, Span)], inside: Span, offset: u32) -> Option<Span> {
-    let mut depth = 0_i32;
-    let mut list: Vec<Span> = Vec::new();
-    let mut current: Option<Span> = None;
-    for (tok, span) in tokens.iter().filter(|(tok, span)| inside.contains(*span) && !tok.is_comment()) {
-        match tok {
-            Tok::LParen | Tok::LBracket | Tok::LBrace | Tok::StaticOpen | Tok::TilerOpen => depth += 1,
-            Tok::RParen | Tok::RBracket | Tok::RBrace | Tok::AngleClose => depth -= 1,
-            _ => {}
+/// A chain as the protocol has it, the inner ones with their parents. It is written from one end to the other: there may be more of
+/// them than calls have room.
+fn written(context: Context<'_>, chain: &[Span]) -> Result<String, Failure> {
+    let ranges = chain.iter().rev().map(|span| Ok(format!(r#"{{"range":{}"#, result(context.range(*span))?.text())));
+    let ranges: Vec<String> = ranges.collect::<Result<_, Failure>>()?;
+    Ok(ranges.join(r#","parent":"#) + &"}".repeat(ranges.len()))
+}
+
+/// Spans of which two have nothing in common, or one has all of the other; and for each the next one around it.
+struct Nested {
+    /// By their beginnings, those around others before these.
+    spans: Vec<Span>,
+    around: Vec<Option<usize>>,
+}
+
+impl Nested {
+    fn new(mut spans: Vec<Span>) -> Nested {
+        spans.retain(|s| s.start < s.end);
+        spans.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end)));
+        spans.dedup();
+        let mut open: Vec<usize> = Vec::new();
+        let mut around = Vec::new();
+        for (n, span) in spans.iter().enumerate() {
+            while open.last().is_some_and(|&o| !spans[o].contains(*span)) {
+                open.pop();
+            }
+            around.push(open.last().copied());
+            open.push(n);
         }
-        let ends = depth == 0 && matches!(tok, Tok::Comma | Tok::Semi);
-        // A statement has its `;`, an argument not its `,`.
-        if *tok != Tok::Comma || depth > 0 {
-            current = Some(current.map_or(*span, |c| c.to(*span)));
-        }
-        if ends || (depth == 0 && *tok == Tok::RBrace) {
-            list.extend(current.take());
+        Nested { spans, around }
+    }
+
+    /// Adds those that have a place in them or at their ends: they are around the last one that begins there or before it, or around
+    /// the last one that begins before it.
+    fn touching(&self, offset: u32, out: &mut Vec<Span>) {
+        for behind in [offset + 1, offset] {
+            let mut next = self.spans.partition_point(|s| s.start < behind).checked_sub(1);
+            while let Some(n) = next {
+                out.extend(Some(self.spans[n]).filter(|s| offset <= s.end));
+                next = self.around[n];
+            }
         }
     }
-    list.extend(current);
-    list.into_iter().find(|s| s.start <= offset && offset <= s.end)
+}
+
+/// Tokens, brackets with and without what is in them, and its parts: statements with their `;`, arguments without their `,`.
+fn spans(tokens: &[(Tok, Span)]) -> Vec<Span> {
+    let mut all: Vec<Span> = tokens.iter().map(|(_, span)| *span).collect();
+    let pairs = pairs(tokens);
+    let mut closers: Vec<(Span, Span)> = pairs.iter().map(|&(open, close)| (close, open)).collect();
+    let mut openers: Vec<Span> = pairs.iter().map(|p| p.0).collect();
+    closers.sort_unstable();
+    openers.sort_unstable();
+    // The brackets around, with the part that has begun in each.
+    let mut around: Vec<Option<Span>> = Vec::new();
+    let grow = |part: Option<&mut Option<Span>>, span: Span| {
+        part.into_iter().for_each(|part| *part = Some(part.map_or(span, |p| p.to(span))));
+    };
+    for (tok, span) in tokens.iter().filter(|(tok, _)| !tok.is_comment()) {
+        if openers.binary_search(span).is_ok() {
+            grow(around.last_mut(), *span);
+            around.push(None);
+            continue;
+        }
+        let closes = closers.binary_search_by_key(span, |c| c.0).ok().map(|n| closers[n].1);
+        if let Some(open) = closes {
+            all.extend(around.pop().flatten());
+            all.extend([open.to(*span), Span::new(open.file, open.end, span.start)]);
+        }
+        let Some(part) = around.last_mut() else { continue };
+        if *tok != Tok::Comma {
+            grow(Some(part), *span);
+        }
+        if matches!(tok, Tok::Comma | Tok::Semi) || (closes.is_some() && *tok == Tok::RBrace) {
+            all.extend(part.take());
+        }
+    }
+    all
 }
