@@ -143,5 +143,11 @@ fn difference(name: &str, text: &str, formatted: &str) -> String {
     let Some((n, (is, should))) = lines.find(|(_, (is, should))| is != should) else {
         return format!("{name}: line breaks at the end\n");
     };
-    format!("{name}:{}\n- {}\n+ {should}\n", n + 1, is.replace('\r', "\\r"))
+    // What both have at their ends is no difference.
+    let (is, should) = match (is.strip_suffix('\r'), should.strip_suffix('\r')) {
+        (Some(is), Some(should)) => (is, should),
+        _ => (is, should),
+    };
+    let shown = |line: &str| line.replace('\r', "\\r");
+    format!("{name}:{}\n- {}\n+ {}\n", n + 1, shown(is), shown(should))
 }

@@ -228,7 +228,7 @@ fn outlines_and_formatting() {
     assert_eq!(edits.as_array().unwrap().len(), 1);
     assert_eq!(
         (range(&edits[0]["range"]), &edits[0]["newText"]),
-        ("8:0-9:0".into(), &json!("    let t = Vec(x.tile(i));\n"))
+        ("8:0-8:25".into(), &json!("    let t = Vec(x.tile(i));"))
     );
     c.edit(URI, [(8, 0), (9, 0)], "    let t = Vec(x.tile(i));\n");
     assert_eq!(c.ask("textDocument/formatting", params.clone()), json!([]));

@@ -91,6 +91,81 @@ fn formatting_of_parts() {
     assert_eq!(c.fails("textDocument/rangeFormatting", params).code, -32803);
 }
 
+/// The edits of a range, and of what was just written, have nothing of other lines; all of them together are those of the text.
+#[test]
+fn edits_of_a_range_lie_in_its_lines() {
+    let text = "\n\nkernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n \n\n  if M>3 {\n\n  let t=Vec( x.tile(i) );\n  }\n  else\n  {}\n\n\n let u = 1 ;\n\n}\n\n\n";
+    let mixed = text.replacen("\n\n", "\r\n\n", 3).replacen(";\n", ";\r\n", 2);
+    for text in [text.to_owned(), text.replace('\n', "\r\n"), mixed] {
+        let mut c = Client::new(Value::Null);
+        c.open(URI, &text);
+        c.published();
+        let options = json!({"tabSize": 4, "insertSpaces": true});
+        let last = text.matches('\n').count() as u64;
+        let mut alone = 0;
+        for from in 0..=last {
+            for to in from..=last {
+                let end = [json!({"line": to, "character": 99}), json!({"line": to + 1, "character": 0})];
+                let [one, two] = end.map(|end| {
+                    let asked = json!({"start": {"line": from, "character": 2}, "end": end});
+                    let params = json!({"textDocument": {"uri": URI}, "range": asked, "options": options});
+                    c.ask("textDocument/rangeFormatting", params)
+                });
+                assert_eq!(one, two, "{from}..{to}");
+                for edit in one.as_array().unwrap() {
+                    let at = |end: &str| {
+                        let at = &edit["range"][end];
+                        (at["line"].as_u64().unwrap(), at["character"].as_u64().unwrap())
+                    };
+                    assert!(at("start").0 >= from && at("end") <= (to + 1, 0), "{from}..{to}: {edit}");
+                    // Only empty lines go with their ends.
+                    let gone = edit["newText"].as_str().unwrap().trim().is_empty();
+                    assert!(gone || at("end").0 <= to, "{from}..{to}: {edit}");
+                    alone += u64::from(from == to);
+                }
+            }
+            let params = json!({"textDocument": {"uri": URI}, "ch": ";", "options": options,
+                                "position": {"line": from, "character": 99}});
+            for edit in c.ask("textDocument/onTypeFormatting", params).as_array().unwrap() {
+                assert_eq!(edit["range"]["start"]["line"], from, "{edit}");
+            }
+        }
+        assert!(alone > 8, "{alone}");
+        let whole = json!({"start": {"line": 0, "character": 0}, "end": {"line": last, "character": 0}});
+        let params = json!({"textDocument": {"uri": URI}, "range": whole, "options": options});
+        let edits = c.ask("textDocument/rangeFormatting", params);
+        let all = c.ask("textDocument/formatting", json!({"textDocument": {"uri": URI}, "options": options}));
+        let formatted = applied(&text, &all);
+        assert_eq!(applied(&text, &edits).replace('\r', ""), formatted.replace('\r', ""));
+        c.edit(URI, [(0, 0), (99, 0)], &formatted);
+        assert_eq!(
+            c.ask("textDocument/formatting", json!({"textDocument": {"uri": URI}, "options": options})),
+            json!([])
+        );
+        let ends = (formatted.matches('\n').count(), formatted.matches("\r\n").count());
+        assert!(ends.1 == 0 || ends.0 == ends.1, "{formatted:?}");
+        assert_eq!(ends.1 > 0, 2 * text.matches("\r\n").count() > text.matches('\n').count(), "{formatted:?}");
+        c.published();
+    }
+}
+
+/// A text with edits, which are in its order and have nothing in common.
+fn applied(text: &str, edits: &Value) -> String {
+    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let (mut out, mut done) = (String::new(), 0);
+    for edit in edits.as_array().unwrap() {
+        let at = |end: &str| {
+            let at = &edit["range"][end];
+            starts[at["line"].as_u64().unwrap() as usize] + at["character"].as_u64().unwrap() as usize
+        };
+        assert!(done <= at("start"), "{edits}");
+        out += &text[done..at("start")];
+        out += edit["newText"].as_str().unwrap();
+        done = at("end");
+    }
+    out + &text[done..]
+}
+
 /// What the custom requests give is what the command line gives.
 #[test]
 fn views_of_a_kernel() {

@@ -56,11 +56,17 @@ pub fn format(file: FileId, text: &str) -> Result<String, Refused> {
         }
         (lines, columns) = lines::lines(&pieces, &contexts, &pads);
     }
-    let formatted = trailing::join(&lines);
+    let formatted = trailing::join(&lines, line_end(text));
     match same(&pieces, &pieces::pieces(file, &formatted)) {
         true => Ok(formatted),
         false => Err(Refused::Changed),
     }
+}
+
+/// What ends most lines of a text, and so every line of its canonical form.
+fn line_end(text: &str) -> &'static str {
+    let (all, both) = (text.matches('\n').count(), text.matches("\r\n").count());
+    if 2 * both > all { "\r\n" } else { "\n" }
 }
 
 /// Are these the same tokens and comments?

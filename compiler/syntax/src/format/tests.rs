@@ -104,7 +104,10 @@ kernel k(x: in f32[M],
 
 #[test]
 fn line_ends_and_comments() {
-    assert_eq!(formatted("// a  \r\n\r\n\r\n\r\n// b\t\r\n"), "// a\n\n// b\n");
+    assert_eq!(formatted("// a  \r\n\r\n\r\n\r\n// b\t\r\n"), "// a\r\n\r\n// b\r\n");
+    // Lines end as most of them do; as they do elsewhere, if as many end otherwise.
+    assert_eq!(formatted("// a\r\n// b\r\n// c\n// d"), "// a\r\n// b\r\n// c\r\n// d\r\n");
+    assert_eq!(formatted("// a\r\n// b\n// c"), "// a\n// b\n// c\n");
     assert_eq!(formatted(""), "");
     assert_eq!(formatted("\n\n\n"), "");
     assert_eq!(formatted("fn f() {}"), "fn f() {}\n");
@@ -117,4 +120,41 @@ fn line_ends_and_comments() {
         2
     );
     assert_eq!(formatted(hanging), hanging.replace("{\n}", "{}"));
+}
+
+/// What ends the lines of a text has no say in anything else.
+#[test]
+fn line_ends_stay() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "tile") {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        for text in [text.replace("    ", "  "), text] {
+            assert_eq!(formatted(&text.replace('\n', "\r\n")), formatted(&text).replace('\n', "\r\n"));
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+/// Texts of which one thing is very long: time goes with their length.
+#[test]
+fn long_texts_take_no_time() {
+    let begin = std::time::Instant::now();
+    let n = 20_000;
+    let comments = "// c\n".repeat(n);
+    let wide = format!("const A = ({});\n", "a  , ".repeat(n));
+    for text in [
+        format!("fn f(x: f32) -> f32 {{\n{comments}x }}\n"),
+        // Two neighbouring lines with columns all along.
+        format!("{wide}{wide}"),
+        format!("fn f(x: f32) -> f32 {{ {} x }}\n", "let a  = x;".repeat(n)),
+    ] {
+        assert!(!formatted(&text).is_empty());
+    }
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }

@@ -5,8 +5,8 @@
 
 use super::lines::Line;
 
-/// The text.
-pub(super) fn join(lines: &[Line<'_>]) -> String {
+/// The text, with this behind each line.
+pub(super) fn join(lines: &[Line<'_>], line_end: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
     while at < lines.len() {
@@ -16,14 +16,14 @@ pub(super) fn join(lines: &[Line<'_>]) -> String {
         let column = column(&lines[at..end]);
         for line in &lines[at..end.max(at + 1)] {
             if line.blank_before {
-                out.push('\n');
+                out.push_str(line_end);
             }
             out.push_str(line.text.trim_end());
             if let Some((comment, _)) = line.comment {
                 out.push_str(&" ".repeat(column - width(line)));
                 out.push_str(comment);
             }
-            out.push('\n');
+            out.push_str(line_end);
         }
         at = end.max(at + 1);
     }
