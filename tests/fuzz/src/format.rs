@@ -18,7 +18,12 @@ pub fn format_text(data: &[u8]) {
         assert_eq!(Some(&tree), self::tree(&once).as_ref(), "another tree:\n{once}");
         assert_eq!(once, canonical(&once), "formatting changes what is formatted");
         assert!(!once.lines().any(|l| l.ends_with(' ') || l.contains('\t') && !text.contains('\t')), "{once}");
-        assert!(once.is_empty() || once.ends_with('\n') && !once.ends_with("\n\n"), "{once:?}");
+        let ends = [once.matches('\n').count(), once.matches("\r\n").count()];
+        assert!(ends[1] == 0 || ends[0] == ends[1], "lines end in two ways: {once:?}");
+        let plain = |text: &str| text.replace("\r\n", "\n");
+        let other = canonical(&plain(&text).replace('\n', "\r\n"));
+        assert_eq!(plain(&other), plain(&once), "what ends lines changes them");
+        assert!(once.is_empty() || once.ends_with('\n') && !plain(&once).ends_with("\n\n"), "{once:?}");
     }
 }
 

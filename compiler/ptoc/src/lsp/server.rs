@@ -10,13 +10,14 @@ use super::requests::{
     actions, calls, complete, diagnose, formatting, hints, hover, lens, links, navigate, rename, signature, structure,
     symbols, tokens, views,
 };
-use super::settings::Settings;
+use super::settings::Problem;
 use super::work::{Done, Stop, Work};
-use super::world::{LIBRARY, World, path};
+use super::world::{LIBRARY, Opened, World, path};
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, InitializeParams, PublishDiagnosticsParams, Uri,
 };
+use ptoc_diagnostics::suggest;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -109,7 +110,15 @@ pub struct Server {
     states: u64,
     /// The text that is being analysed elsewhere.
     running: Option<(Uri, Stop)>,
+    /// What the user was told of the settings in force.
+    wrong: Vec<Problem>,
+    /// Definitions of the settings that the user was asked about.
+    meant: BTreeSet<String>,
 }
+
+/// Kinds of messages for the user.
+const ERROR: u32 = 1;
+const WARNING: u32 = 2;
 
 impl Default for Server {
     fn default() -> Server {
@@ -128,6 +137,8 @@ impl Server {
             asked: 0,
             states: 0,
             running: None,
+            wrong: Vec::new(),
+            meant: BTreeSet::new(),
         }
     }
 
@@ -254,7 +265,7 @@ impl Server {
             "textDocument/didChange" => {
                 let DidChangeTextDocumentParams { text_document: t, content_changes } = match changes(params) {
                     Ok(params) => params,
-                    Err(failure) => return self.warn(&format!("an edit is not followed: {}", failure.message)),
+                    Err(failure) => return self.show(ERROR, &format!("an edit is not followed: {}", failure.message)),
                 };
                 let uri = t.text_document_identifier.uri;
                 let Some(opened) = self.world.open.get(&uri) else { return };
@@ -280,9 +291,10 @@ impl Server {
             }
             "workspace/didChangeConfiguration" => {
                 let settings = params.get("settings").cloned().unwrap_or_default();
-                self.configure(&settings);
-                self.forget(None);
-                self.refresh();
+                if self.configure(&settings, false) {
+                    self.forget(None);
+                    self.refresh();
+                }
             }
             "workspace/didChangeWorkspaceFolders" => {
                 let Ok(DidChangeWorkspaceFoldersParams { event }) = read(params) else { return };
@@ -313,6 +325,7 @@ impl Server {
         let found = context.analysis.diagnostics.iter().map(|d| context.diagnostic(d)).collect();
         let version = context.document.version;
         self.publish(uri, Some(version), found);
+        self.doubt();
     }
 
     fn publish(&mut self, uri: &Uri, version: Option<i32>, diagnostics: Vec<lsp_types::Diagnostic>) {
@@ -360,25 +373,57 @@ impl Server {
         self.world.encoding = Encoding::agree(&offered);
         self.stage = Stage::Running;
         if let Some(options) = params.initialization_options.and_then(|o| serde_json::to_value(o).ok()) {
-            self.configure(&options);
+            self.configure(&options, true);
         }
         result(capabilities::answer(self.world.encoding, &self.world.client))
     }
 
-    /// Takes over settings, or tells the user what is wrong with them.
-    fn configure(&mut self, value: &Value) {
-        if value.is_null() {
+    /// Takes over settings, and tells the user what is wrong with them, unless the ones before were wrong in the same way. `ours`:
+    /// they are said to this server alone. Are they others than before?
+    fn configure(&mut self, value: &Value, ours: bool) -> bool {
+        let (read, problems) = self.world.settings.read(value, ours);
+        let before = std::mem::take(&mut self.wrong);
+        for problem in problems.iter().filter(|p| !before.contains(p)) {
+            match problem {
+                Problem::Unknown(message) => self.show(WARNING, message),
+                Problem::Wrong(message) => self.show(ERROR, message),
+            }
+        }
+        self.wrong = if read.is_some() || !problems.is_empty() { problems } else { before };
+        let Some(settings) = read.filter(|settings| *settings != self.world.settings) else { return false };
+        self.world.settings = settings;
+        self.meant.clear();
+        true
+    }
+
+    /// Tells the user of definitions that mean nothing in any text that is open, where something there is called nearly so: other
+    /// texts may have what they are for. Of each once.
+    fn doubt(&mut self) {
+        let open: Vec<&Opened> = self.world.open.values().collect();
+        if self.world.settings.define.is_empty() || !open.iter().all(|o| o.is_analysed()) {
             return;
         }
-        match Settings::read(value) {
-            Ok(settings) => self.world.settings = settings,
-            Err(message) => self.warn(&message),
+        let units: Vec<_> = open.iter().filter_map(|o| Some(&o.analysis.as_ref()?.loaded.unit)).collect();
+        let known: BTreeSet<String> = units
+            .iter()
+            .flat_map(|unit| unit.entries().into_iter().flat_map(|e| e.settable(unit)))
+            .map(|n| n.to_string())
+            .collect();
+        let meant = |name: &str| known.contains(name) || name.contains('.') || self.meant.contains(name);
+        let names = self.world.settings.define.iter().map(|d| d.name.clone()).filter(|name| !meant(name));
+        let doubted: Vec<(String, String)> = names
+            .filter_map(|name| Some((suggest(&name, known.iter().map(String::as_str))?.to_owned(), name)))
+            .collect();
+        for (near, name) in doubted {
+            let what = format!("`ptoc.define` sets `{name}`, and nothing in the texts that are open is called so");
+            self.show(WARNING, &format!("{what}; did you mean `{near}`?"));
+            self.meant.insert(name);
         }
     }
 
     /// Tells the user.
-    fn warn(&mut self, message: &str) {
-        let params = json!({"type": 1, "message": format!("ptoc: {message}")});
+    fn show(&mut self, kind: u32, message: &str) {
+        let params = json!({"type": kind, "message": format!("ptoc: {message}")});
         self.out.push(Message { id: None, method: "window/showMessage", params });
     }
 

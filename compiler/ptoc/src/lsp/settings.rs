@@ -1,6 +1,8 @@
 //! What the client has set.
 
 use crate::defs::Definition;
+use ptoc_diagnostics::suggest;
+use ptoc_isa::Target;
 use serde_json::Value;
 
 /// Settings, the same for all texts.
@@ -34,50 +36,134 @@ impl Default for Settings {
     }
 }
 
+/// What the user is told of settings.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Problem {
+    /// There is no such setting.
+    Unknown(String),
+    /// It cannot have this value.
+    Wrong(String),
+}
+
+/// Settings that clients have for themselves, and may send with the others.
+const CLIENTS: [&str; 2] = ["path", "trace"];
+
+const KEYS: [&str; 3] = ["target", "define", "hints"];
+
 impl Settings {
-    /// Reads `{"target": "a5", "define": ["BM=64"], "hints": {"addresses": false}}`, alone or below `"ptoc"`. What is missing keeps
-    /// its default.
-    ///
-    /// # Errors
-    /// What is wrong with it, for the user.
-    pub fn read(value: &Value) -> Result<Settings, String> {
-        let value = value.get("ptoc").unwrap_or(value);
-        if !value.is_object() {
-            return Err(format!("settings are an object with `target`, `define` and `hints`, and not {value}"));
+    /// Reads `{"target": "a5", "define": ["BM=64"], "hints": {"addresses": false}}`, alone or below `"ptoc"`. What is missing or null
+    /// has its default; what is wrong stays as it is here. Nothing, if nothing is said of ptoc. `ours` is said to us alone; if not,
+    /// what has none of our names is somebody else's.
+    pub fn read(&self, value: &Value, ours: bool) -> (Option<Settings>, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let below = value.get("ptoc");
+        let value = below.unwrap_or(value);
+        if value.is_null() {
+            return (None, problems);
+        }
+        let Some(given) = value.as_object() else {
+            let what = "settings are an object with `target`, `define` and `hints`";
+            return (None, vec![Problem::Wrong(format!("{what}, and not {value}"))]);
+        };
+        let all = ours || below.is_some() || KEYS.iter().any(|key| given.contains_key(*key));
+        for key in given.keys().filter(|k| !KEYS.contains(&k.as_str()) && !CLIENTS.contains(&k.as_str())) {
+            let near = suggest(key.strip_prefix("ptoc.").unwrap_or(key), KEYS);
+            let near = near.or_else(|| KEYS.into_iter().find(|known| key.strip_prefix("ptoc.") == Some(known)));
+            if all || near.is_some() {
+                problems.push(unknown("ptoc", key, near, "target, define and hints"));
+            }
+        }
+        // Where only other words stand, nothing is said of ours.
+        if !(below.is_some() || KEYS.iter().any(|key| given.contains_key(*key))) {
+            return (None, problems);
         }
         let mut settings = Settings::default();
-        if let Some(target) = value.get("target") {
-            let name = target.as_str().ok_or("`ptoc.target` is the name of a target")?;
-            ptoc_isa::Target::builtin(name).map_err(|d| d.message.clone())?;
-            settings.target = name.to_owned();
+        let set = |key: &str| given.get(key).filter(|v| !v.is_null());
+        if let Some(value) = set("target") {
+            settings.target = target(value).unwrap_or_else(|why| {
+                problems.push(Problem::Wrong(why));
+                self.target.clone()
+            });
         }
-        for word in value.get("define").and_then(Value::as_array).into_iter().flatten() {
-            let parts = word.as_str().and_then(|w| w.split_once('='));
-            let (name, value) =
-                parts.ok_or_else(|| format!("`ptoc.define` has {word}: it takes texts \"NAME=VALUE\""))?;
-            settings.define.push(Definition { name: name.trim().to_owned(), value: value.to_owned() });
+        if let Some(value) = set("define") {
+            settings.define = defined(value, &mut problems).unwrap_or_else(|| self.define.clone());
         }
-        if let Some(hints) = value.get("hints") {
-            settings.hints = Hints::read(hints)?;
+        if let Some(value) = set("hints") {
+            settings.hints = self.hints.read(value, &mut problems);
         }
-        Ok(settings)
+        (Some(settings), problems)
     }
 }
 
-impl Hints {
-    fn read(value: &Value) -> Result<Hints, String> {
-        let mut hints = Settings::default().hints;
-        let kinds = value.as_object().ok_or("`ptoc.hints` is an object of kinds and truth values")?;
-        for (kind, on) in kinds {
-            let field = match kind.as_str() {
-                "types" => &mut hints.types,
-                "addresses" => &mut hints.addresses,
-                "bytes" => &mut hints.bytes,
-                "budget" => &mut hints.budget,
-                _ => return Err(format!("`ptoc.hints` has no `{kind}`: it has types, addresses, bytes and budget")),
-            };
-            *field = on.as_bool().ok_or_else(|| format!("`ptoc.hints.{kind}` is true or false"))?;
+fn unknown(of: &str, key: &str, near: Option<&str>, all: &str) -> Problem {
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Problem::Unknown(format!("there is no setting `{key}` of `{of}`, which has {all}{near}"))
+}
+
+/// The name of a target.
+fn target(value: &Value) -> Result<String, String> {
+    let names = || Target::all().iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
+    let name = value
+        .as_str()
+        .ok_or_else(|| format!("`ptoc.target` is the name of a target ({}), and not {value}", names()))?;
+    let found = Target::builtin(name).map_err(|d| {
+        let helps = d.fixes.iter().map(|fix| fix.message.as_str());
+        let rest: String = d.notes.iter().map(String::as_str).chain(helps).map(|more| format!("; {more}")).collect();
+        format!("`ptoc.target`: {}{rest}", d.message)
+    })?;
+    Ok(found.name.clone())
+}
+
+/// Definitions, those that can be read.
+fn defined(value: &Value, problems: &mut Vec<Problem>) -> Option<Vec<Definition>> {
+    let Some(words) = value.as_array() else {
+        let what = "`ptoc.define` is a list of texts \"NAME=VALUE\", such as [\"BM=64\", \"capacity.Vec=131072\"]";
+        problems.push(Problem::Wrong(format!("{what}, and not {value}")));
+        return None;
+    };
+    let mut found = Vec::new();
+    for word in words {
+        let parts = word.as_str().and_then(|w| w.split_once('=')).map(|(name, value)| (name.trim(), value));
+        match parts.filter(|(name, value)| !name.is_empty() && !value.trim().is_empty()) {
+            Some((name, value)) => found.push(Definition { name: name.to_owned(), value: value.to_owned() }),
+            None => {
+                problems.push(Problem::Wrong(format!("`ptoc.define` has {word}: it takes texts \"NAME=VALUE\"")));
+            }
         }
-        Ok(hints)
+    }
+    Some(found)
+}
+
+impl Hints {
+    fn read(self, value: &Value, problems: &mut Vec<Problem>) -> Hints {
+        const KINDS: [&str; 4] = ["types", "addresses", "bytes", "budget"];
+        let Some(kinds) = value.as_object() else {
+            let what = "`ptoc.hints` is an object of kinds (types, addresses, bytes and budget) with true or false";
+            problems.push(Problem::Wrong(format!("{what}, and not {value}")));
+            return self;
+        };
+        let mut hints = Settings::default().hints;
+        let mut before = self;
+        for (kind, on) in kinds.iter().filter(|(_, on)| !on.is_null()) {
+            let (Some(field), Some(old)) = (hints.field(kind), before.field(kind)) else {
+                problems.push(unknown("ptoc.hints", kind, suggest(kind, KINDS), "types, addresses, bytes and budget"));
+                continue;
+            };
+            *field = on.as_bool().unwrap_or_else(|| {
+                problems.push(Problem::Wrong(format!("`ptoc.hints.{kind}` is true or false, and not {on}")));
+                *old
+            });
+        }
+        hints
+    }
+
+    fn field(&mut self, kind: &str) -> Option<&mut bool> {
+        match kind {
+            "types" => Some(&mut self.types),
+            "addresses" => Some(&mut self.addresses),
+            "bytes" => Some(&mut self.bytes),
+            "budget" => Some(&mut self.budget),
+            _ => None,
+        }
     }
 }

@@ -266,12 +266,61 @@ fn settings() {
         c.server.notify("workspace/didChangeConfiguration", json!({"settings": {"ptoc": settings}}));
         c.published()
     };
-    assert!(change(&mut c, json!({"target": "a2a3", "define": ["N=65536"]})).contains("SA-0352"));
-    assert!(change(&mut c, json!({"target": "a6"})).contains("window/showMessage"));
-    assert!(change(&mut c, json!({"define": ["N"]})).contains("NAME=VALUE"));
-    assert!(change(&mut c, json!(5)).contains("settings are an object"));
-    assert!(change(&mut c, json!({"hints": {"types": 1}})).contains("true or false"));
-    assert!(change(&mut c, json!({"hints": {"colours": true}})).contains("types, addresses, bytes and budget"));
+    let says = |c: &mut Client, settings: Value, words: &str| {
+        let said = change(c, settings.clone());
+        assert!(said.contains(words), "{settings}: {said}");
+        said
+    };
+    says(&mut c, json!({"target": "a2a3", "define": ["N=65536"]}), "SA-0352");
+    // What is wrong is named, and stays as it was; the rest is taken over.
+    let said =
+        says(&mut c, json!({"target": "a6", "define": ["N=65544", "N"]}), "there is no target `a6`; the targets are");
+    assert!(said.contains("did you mean `a5`?") && said.contains("has \\\"N\\\": it takes texts"), "{said}");
+    assert!(said.contains("SA-0352"), "{said}");
+    // It is told of once.
+    let said = change(&mut c, json!({"target": "a6", "define": ["N=65552", "N"]}));
+    assert!(!said.contains("showMessage") && said.contains("SA-0352"), "{said}");
+    says(&mut c, json!({"target": 6, "define": ["N=64"]}), "(a2a3, a5, ");
+    says(&mut c, json!({"define": "N=64"}), "is a list of texts \\\"NAME=VALUE\\\"");
+    says(&mut c, json!(5), "settings are an object");
+    says(&mut c, json!({"define": ["N=64"], "hints": {"types": 1}}), "`ptoc.hints.types` is true or false, and not 1");
+    says(&mut c, json!({"define": ["N=64"], "hints": {"type": true}}), "there is no setting `type` of `ptoc.hints`");
+    says(&mut c, json!({"define": ["N=64"], "hints": 5}), "types, addresses, bytes and budget");
+    says(
+        &mut c,
+        json!({"define": ["N=64"], "taget": "a5"}),
+        "no setting `taget` of `ptoc`, which has target, define and hints; did you mean `target`?",
+    );
+    // What a client has for itself, and what says nothing of ptoc, changes nothing.
+    assert_eq!(change(&mut c, json!({"define": ["N=64"], "path": "/bin/ptoc", "target": null})), "");
+    for nothing in [
+        json!(null),
+        json!({"settings": null}),
+        json!({"settings": {"editor": {"tabSize": 4}}}),
+        json!({"settings": {}}),
+        json!({"settings": {"ptoc": null}}),
+    ] {
+        c.server.notify("workspace/didChangeConfiguration", nothing);
+        assert_eq!(c.published(), "");
+    }
+    c.server.notify("workspace/didChangeConfiguration", json!({"settings": {"ptoc.target": "a5"}}));
+    assert!(c.published().contains("there is no setting `ptoc.target` of `ptoc`"));
+    // Missing settings have their defaults: now `N` has none.
+    assert!(change(&mut c, json!({})).contains("version 1"));
+    // A name that is nearly one of the text's is asked about, once.
+    let said = says(&mut c, json!({"define": ["twice=1", "N=64", "MM=4", "capacity.Vec=65536"]}), "version 1");
+    assert!(!said.contains("showMessage"), "{said}");
+    let text = text.replace("const N", "const COLUMNS").replace(", N)", ", COLUMNS)");
+    c.edit(URI, [(0, 0), (99, 0)], &text);
+    c.published();
+    says(
+        &mut c,
+        json!({"define": ["COLUMS=64", "ROWS=4"]}),
+        "sets `COLUMS`, and nothing in the texts that are open is called so; did you mean `COLUMNS`?",
+    );
+    assert!(!change(&mut c, json!({"define": ["COLUMNS=64"]})).contains("showMessage"));
+    c.edit(URI, [(0, 0), (99, 0)], &text.replace("COLUMNS", "N"));
+    c.published();
     // A value that cannot be read stands where the parameter is declared, and says where it comes from.
     let published = change(&mut c, json!({"define": ["N=6 4"]}));
     assert!(published.contains("1:19-1:20 1 E0"), "{published}");
