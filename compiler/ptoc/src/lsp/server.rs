@@ -178,6 +178,9 @@ impl Server {
             }
             (Stage::Running, "shutdown") => {
                 self.stage = Stage::Shut;
+                // Nobody wants to hear more.
+                self.out.clear();
+                self.running.iter().for_each(|(_, stop)| stop.raise());
                 return result(Value::Null);
             }
             (Stage::Running, _) => {}
@@ -237,7 +240,7 @@ impl Server {
         let Done { uri, state, analysis, cache } = done;
         let Some(opened) = self.world.open.get_mut(&uri) else { return };
         self.world.caches.insert(uri.clone(), cache);
-        if opened.state != state || stopped {
+        if opened.state != state || stopped || self.stage != Stage::Running {
             return;
         }
         opened.analysis = analysis;
@@ -310,7 +313,7 @@ impl Server {
     /// Messages for the client: diagnostics of all texts that have changed since the last time, and what else waits.
     /// To be called when no message waits to be handled, so that nothing is analysed that is out of date already.
     pub fn settle(&mut self) -> Vec<Message> {
-        let pushed = !self.world.client.pulls && !self.world.beside;
+        let pushed = !self.world.client.pulls && !self.world.beside && self.stage == Stage::Running;
         for name in std::mem::take(&mut self.stale).into_iter().filter(|_| pushed) {
             if let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() {
                 self.tell(&uri);

@@ -270,6 +270,15 @@ impl Conversation<'_> {
                 Ok(())
             }
             Incoming::Request { id, .. } if cancelled.contains(&id) => self.respond(id, Err(cancelled_by_client())),
+            Incoming::Request { id, method, params } if method == "shutdown" => {
+                // What has no answer yet gets none: the client does not wait for it.
+                let waiting = std::mem::take(&mut self.waiting).into_iter().map(|w| w.id);
+                let aside = std::mem::take(&mut self.aside).into_iter().map(|a| a.id);
+                for pending in waiting.chain(aside).collect::<Vec<_>>() {
+                    self.respond(pending, Err(Failure::new(Failure::CANCELLED, "the server is shut down")))?;
+                }
+                self.answer(id, &method, params)
+            }
             Incoming::Request { id, method, params } => match self.server.pace(&method, &params) {
                 Pace::AtOnce => self.answer(id, &method, params),
                 Pace::Analysed => {

@@ -237,6 +237,41 @@ fn long_texts_hold_nobody_up() {
     }
 }
 
+/// Every request has one answer, and behind that to `shutdown` nothing more comes.
+#[test]
+fn what_is_pending_at_the_end_is_cancelled() {
+    let s = Sandbox::new();
+    let mut c = Streams::new(&s);
+    let text = long();
+    c.open(1, &text);
+    let lenses = c.ask("textDocument/codeLens", document(URI));
+    let hover = c.ask("textDocument/hover", json!({"textDocument": {"uri": URI}, "position": place(&text, "TADDS")}));
+    let symbols = c.ask("textDocument/documentSymbol", document(URI));
+    let map = c.ask("ptoc/memoryMap", json!({"textDocument": {"uri": URI}, "position": place(&text, "let t0")}));
+    let end = c.ask("shutdown", Value::Null);
+    let mut answers = std::collections::HashMap::new();
+    loop {
+        let m = c.read();
+        let Some(id) = m["id"].as_u64() else { continue };
+        assert!(answers.insert(id, m["error"]["code"].clone()).is_none(), "{m}");
+        if id == end {
+            break;
+        }
+    }
+    for id in [lenses, hover] {
+        assert_eq!(answers[&id], -32800, "{answers:?}");
+    }
+    assert!(answers[&map].is_null() || answers[&map] == -32800, "{answers:?}");
+    assert_eq!((&answers[&symbols], &answers[&end]), (&Value::Null, &Value::Null));
+    // Longer than the analysis would take.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let late = c.ask("textDocument/documentSymbol", document(URI));
+    let m = c.read();
+    assert_eq!((&m["id"], &m["error"]["code"]), (&json!(late), &json!(-32600)), "{m}");
+    c.tell("exit", Value::Null);
+    assert!(c.child.wait().unwrap().success());
+}
+
 /// A client that has said all it wants is answered before the server ends.
 #[test]
 fn the_end_of_the_input_is_no_end_of_the_work() {
