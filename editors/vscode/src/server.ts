@@ -7,11 +7,12 @@ import { LanguageClient, type LanguageClientOptions, type ServerOptions } from "
 export interface Settings {
   target: string;
   define: string[];
+  hints: Record<string, boolean>;
 }
 
 export function settings(): Settings {
   const here = workspace.getConfiguration("ptoc");
-  return { target: here.get("target", "a2a3"), define: here.get<string[]>("define", []) };
+  return { target: here.get("target", "a2a3"), define: here.get<string[]>("define", []), hints: here.get("hints", {}) };
 }
 
 export function program(): string {

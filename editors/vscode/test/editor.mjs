@@ -34,7 +34,7 @@ writeFileSync(join(work, "scale.tile"), `kernel scale(x: in f32[M, N], y: out f3
 }
 `);
 writeFileSync(join(data, "User/settings.json"), JSON.stringify({
-  "ptoc.path": PTOC, "security.workspace.trust.enabled": false, "workbench.startupEditor": "none", "editor.minimap.enabled": false,
+  "ptoc.path": PTOC, "ptoc.hints": { addresses: false }, "security.workspace.trust.enabled": false, "workbench.startupEditor": "none", "editor.minimap.enabled": false,
 }));
 
 const options = [CODE_SERVER, "--user-data-dir", data, "--extensions-dir", extensions];
@@ -98,8 +98,14 @@ try {
     await page.keyboard.press("Control+K");
     await page.keyboard.press("Control+I");
     await page.locator(".monaco-hover", { hasText: "bytes" }).first().waitFor({ timeout: 20000 });
+    await page.waitForTimeout(500);
     await shot("hover");
     await page.keyboard.press("Escape");
+  });
+  await step("hints are those of the settings", async () => {
+    const line = page.locator(".view-line", { hasText: "tile Vec" }).first();
+    await page.waitForFunction((e) => e.textContent.includes("4096"), await line.elementHandle());
+    if ((await line.textContent()).includes("0x0")) throw new Error("there is an address");
   });
   await step("lenses stand above the kernel", () => page.locator(".codelens-decoration", { hasText: "a2a3" }).first().waitFor({ timeout: 20000 }));
   await step("completion knows instructions", async () => {
