@@ -12,34 +12,41 @@ pub struct FunctionDoc {
     pub usage: &'static [&'static str],
     /// What it gives or does.
     pub doc: &'static str,
+    /// Does it give a constant for constants?
+    pub constant: bool,
 }
 
 const fn f(name: &'static str, usage: &'static [&'static str], doc: &'static str) -> FunctionDoc {
-    FunctionDoc { name, usage, doc }
+    FunctionDoc { name, usage, doc, constant: false }
+}
+
+/// One that gives constants for constants.
+const fn c(name: &'static str, usage: &'static [&'static str], doc: &'static str) -> FunctionDoc {
+    FunctionDoc { constant: true, ..f(name, usage, doc) }
 }
 
 /// Functions of scalars, tiles, windows and sizes.
 pub static FUNCTIONS: &[FunctionDoc] = &[
     f("tiles", &["tiles(n, size)"], "0..n cut into blocks of `size`; the last one may be shorter."),
-    f("ceil_div", &["ceil_div(a, b)"], "a / b, rounded up."),
-    f("exp", &["exp(x)"], "e^x; of a tile, element by element."),
-    f("log", &["log(x)"], "The natural logarithm; of a tile, element by element."),
-    f("sqrt", &["sqrt(x)"], "The square root, correctly rounded; of a tile, element by element."),
-    f("rsqrt", &["rsqrt(x)"], "1 / sqrt(x); of a tile, element by element."),
-    f("recip", &["recip(x)"], "1 / x; of a tile, element by element."),
-    f("abs", &["abs(x)"], "The absolute value; of a tile, element by element."),
-    f("floor", &["floor(x)"], "The largest whole number not above x."),
-    f("ceil", &["ceil(x)"], "The smallest whole number not below x."),
-    f("trunc", &["trunc(x)"], "The whole part of x."),
+    c("ceil_div", &["ceil_div(a, b)"], "a / b, rounded up."),
+    c("exp", &["exp(x)"], "e^x; of a tile, element by element."),
+    c("log", &["log(x)"], "The natural logarithm; of a tile, element by element."),
+    c("sqrt", &["sqrt(x)"], "The square root, correctly rounded; of a tile, element by element."),
+    c("rsqrt", &["rsqrt(x)"], "1 / sqrt(x); of a tile, element by element."),
+    c("recip", &["recip(x)"], "1 / x; of a tile, element by element."),
+    c("abs", &["abs(x)"], "The absolute value; of a tile, element by element."),
+    c("floor", &["floor(x)"], "The largest whole number not above x."),
+    c("ceil", &["ceil(x)"], "The smallest whole number not below x."),
+    c("trunc", &["trunc(x)"], "The whole part of x."),
     f("rint", &["rint(x)"], "The nearest whole number, ties to even."),
-    f("tanh", &["tanh(x)"], "The hyperbolic tangent."),
+    c("tanh", &["tanh(x)"], "The hyperbolic tangent."),
     f("erf", &["erf(x)"], "The Gauss error function."),
-    f("sin", &["sin(x)"], "The sine."),
-    f("cos", &["cos(x)"], "The cosine."),
-    f("min", &["min(a, b)"], "The smaller one; NaN if either is NaN. Tiles and scalars mix."),
-    f("max", &["max(a, b)"], "The larger one; NaN if either is NaN. Tiles and scalars mix."),
-    f("clamp", &["clamp(x, lo, hi)"], "x, moved into lo..hi."),
-    f("select", &["select(c, a, b)"], "a where c is true, else b; c may be a mask."),
+    c("sin", &["sin(x)"], "The sine."),
+    c("cos", &["cos(x)"], "The cosine."),
+    c("min", &["min(a, b)"], "The smaller one; NaN if either is NaN. Tiles and scalars mix."),
+    c("max", &["max(a, b)"], "The larger one; NaN if either is NaN. Tiles and scalars mix."),
+    c("clamp", &["clamp(x, lo, hi)"], "x, moved into lo..hi."),
+    c("select", &["select(c, a, b)"], "a where c is true, else b; c may be a mask."),
     f("rowsum", &["rowsum(t)"], "The sum of each row: a column."),
     f("rowmax", &["rowmax(t)"], "The largest element of each row: a column."),
     f("rowmin", &["rowmin(t)"], "The smallest element of each row: a column."),
@@ -50,9 +57,9 @@ pub static FUNCTIONS: &[FunctionDoc] = &[
     f("transpose", &["transpose(t)"], "A Vec tile with rows and columns exchanged."),
     f("iota", &["iota(q, 1)", "iota(1, k)"], "The indices of a block, as a column or a row."),
     f("bytes", &["bytes(t)"], "Bytes of a tile's storage, known when the kernel is compiled."),
-    f("capacity", &["capacity(Vec)"], "Bytes of a memory of the target."),
-    f("size", &["size(x)"], "The number of elements."),
-    f("rank", &["rank(x)"], "The number of modes."),
+    c("capacity", &["capacity(Vec)"], "Bytes of a memory of the target."),
+    c("size", &["size(x)"], "The number of elements."),
+    c("rank", &["rank(x)"], "The number of modes."),
     f("col", &["col(v)"], "A window of one mode as a column."),
     f("sum", &["sum<k>(e)"], "The sum of e over all values of the index k; in `ensures`."),
     f("print", &["print(\"..\", x)"], "Prints while the interpreter runs; names in braces are values."),
@@ -85,8 +92,8 @@ pub static FUNCTIONS: &[FunctionDoc] = &[
         "The tile of a window at a coordinate.",
     ),
     f("local_partition", &["local_partition(x, threads, i)"], "What thread i has of a window."),
-    f("tiled_mma", &["tiled_mma(ATOM, atoms = .., tiler = ..)"], "A matrix instruction repeated over a tile."),
-    f("select_mma", &["select_mma(f16, f16, f32, n)"], "The warp-group instruction for these dtypes and columns."),
+    c("tiled_mma", &["tiled_mma(ATOM, atoms = .., tiler = ..)"], "A matrix instruction repeated over a tile."),
+    c("select_mma", &["select_mma(f16, f16, f32, n)"], "The warp-group instruction for these dtypes and columns."),
     f("mma", &["mma(MMA, acc, a, b)"], "acc += a b by a tiled instruction."),
     f("fragment_A", &["fragment_A(MMA, (BM, BK))"], "Storage for the threads' values of A."),
     f("fragment_B", &["fragment_B(MMA, (BN, BK))"], "Storage for the threads' values of B."),

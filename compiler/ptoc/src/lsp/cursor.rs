@@ -51,6 +51,17 @@ pub enum Declared {
     Else,
 }
 
+/// Something that is written while the kernel is compiled, and what of that can stand there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Static {
+    /// A number, a layout, a dtype.
+    Constant,
+    /// A type.
+    Type,
+    /// A function.
+    Function,
+}
+
 /// A bracket that is open.
 struct Open {
     tok: Tok,
@@ -162,6 +173,76 @@ impl<'a> Cursor<'a> {
         None
     }
 
+    /// What can stand here, if it is a constant, a type or a function: behind `->`, `const B =`, `let x:`, in `<fn act =`.
+    pub fn constant(&self) -> Option<Static> {
+        if self.previous(1) == Some(Tok::Arrow) {
+            return Some(Static::Type);
+        }
+        let from = match self.open().last() {
+            // The extents of a type are another matter.
+            Some(o) if o.tok == Tok::StaticOpen && self.name_before(o).is_some_and(|at| self.declares(at)) => {
+                *o.arguments.last()?
+            }
+            Some(o) if o.tok != Tok::LBrace => return None,
+            _ => *self.starts().last()?,
+        };
+        let defined = &self.tokens[from.min(self.before)..self.before];
+        let first = defined.first()?.0;
+        if !matches!(first, Tok::Let | Tok::Var | Tok::Const | Tok::Type | Tok::Fn) || defined.get(1)?.0 != Tok::Name {
+            return None;
+        }
+        match (defined.iter().any(|t| t.0 == Tok::Assign), first) {
+            (true, Tok::Const) => Some(Static::Constant),
+            (true, Tok::Type) => Some(Static::Type),
+            (true, Tok::Fn) => Some(Static::Function),
+            (false, _) if defined.len() == 3 && defined[2].0 == Tok::Colon => Some(Static::Type),
+            _ => None,
+        }
+    }
+
+    /// Of the file, and of every block that is open, the first token of the statement that is being written.
+    fn starts(&self) -> Vec<usize> {
+        let mut starts = vec![0];
+        let defines = |at: usize| matches!(self.tokens[at].0, Tok::Let | Tok::Var | Tok::Const);
+        for (at, (tok, _)) in self.tokens[..self.before].iter().enumerate() {
+            match tok {
+                Tok::LBrace => starts.push(at + 1),
+                Tok::RBrace => {
+                    if starts.len() > 1 {
+                        starts.pop();
+                    }
+                    // What is defined goes on behind a block in it.
+                    if let Some(top) = starts.last_mut().filter(|top| !defines(**top)) {
+                        *top = at + 1;
+                    }
+                }
+                Tok::Semi => starts.last_mut().into_iter().for_each(|top| *top = at + 1),
+                _ => {}
+            }
+        }
+        starts
+    }
+
+    /// Tokens of names that are being defined here: they can not be named yet.
+    fn defining(&self) -> Vec<usize> {
+        let statics = self.open().into_iter().filter(|o| o.tok == Tok::StaticOpen);
+        let begins = self.starts().into_iter().chain(statics.filter_map(|o| o.arguments.last().copied()));
+        let names = begins.map(|at| at + 1).filter(|&at| {
+            at < self.before
+                && self.tokens[at].0 == Tok::Name
+                && matches!(self.tokens[at - 1].0, Tok::Let | Tok::Var | Tok::Const | Tok::Type | Tok::Fn)
+        });
+        // A function can be named in its own body.
+        names
+            .filter(|&at| self.tokens.get(at + 1).is_none_or(|t| !matches!(t.0, Tok::LParen | Tok::StaticOpen)))
+            .collect()
+    }
+
+    /// Is the name that stands at this byte of the file being defined here?
+    pub fn defines(&self, name: u32) -> bool {
+        self.defining().into_iter().any(|at| self.base + self.tokens[at].1.start as usize == name as usize)
+    }
+
     /// Where the cursor is in the parameters of an item that is being declared; nothing elsewhere.
     pub fn declaration(&self) -> Option<Declared> {
         let open = self.open();
@@ -218,11 +299,13 @@ impl<'a> Cursor<'a> {
         let item = |at: &usize| matches!(self.tokens[*at].0, Tok::Kernel | Tok::Program) || function(*at);
         let from = (0..self.before).rev().find(item).unwrap_or(0);
         // The statement that is being written defines nothing yet.
+        let defining = self.defining();
         let ends = |t: &(Tok, Span)| matches!(t.0, Tok::Semi | Tok::LBrace | Tok::Let | Tok::Var | Tok::For);
         let mut found = Vec::new();
         for at in from..self.before {
             if matches!(self.tokens[at].0, Tok::Let | Tok::Var | Tok::Const | Tok::For)
                 && self.tokens.get(at + 1).is_some_and(|t| t.0 == Tok::Name)
+                && !defining.contains(&(at + 1))
                 && self.tokens[(at + 2).min(self.before)..self.before].iter().any(ends)
             {
                 found.push(self.of(at + 1));

@@ -130,6 +130,106 @@ fn words_by_place() {
     insta::assert_snapshot!(out);
 }
 
+/// Proposals at the mark, all of them.
+fn labels(text: &str) -> Vec<String> {
+    let (text, place) = marked(text);
+    let mut c = client();
+    c.open(URI, &text);
+    let found = c.ask("textDocument/completion", place);
+    c.published();
+    found["items"].as_array().unwrap().iter().map(|i| i["label"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Members of a tile are known by its text, where no analysis has found out what it is.
+#[test]
+fn members_of_what_is_only_written() {
+    let sizes = |body: &str| {
+        format!("kernel k<const BM>(a: in f32[M, 64]) {{\n    grid (i in tiles(M, BM));\n    {body}\n}}\n")
+    };
+    for (body, expected) in [
+        ("let q = tile Vec<f32, BM, 64>;\n    q.|", "T cols rows tile valid"),
+        ("let q = tile Vec<f32, NOTHING, 64>;\n    q.|;", "T cols rows tile valid"),
+        ("let q = Vec(a.tile(i, _));\n    let r = q.|;", "T cols rows tile valid"),
+        ("a.|", "T tile"),
+        ("i.|", "end first index last len start"),
+        ("for j in tiles(64, BM) { j.| }", "end first index last len start"),
+    ] {
+        let mut found = labels(&sizes(body));
+        found.sort();
+        assert_eq!(found.join(" "), expected, "{body}");
+    }
+}
+
+/// A name cannot be named while it is being defined; an older one that is called so can.
+#[test]
+fn names_are_not_proposed_in_their_own_values() {
+    for statement in [
+        "let new = |",
+        "let new = |;",
+        "let new = if M > 0 { | } else { 1 };",
+        "let new = if M > 0 { 1 } else { |",
+        "const new = |;",
+        "var new = TADD(t, |",
+        "const new = |",
+        "let new: | = 1;",
+    ] {
+        let found = labels(&kernel(statement));
+        assert!(!found.contains(&"new".to_owned()), "{statement}: {found:?}");
+    }
+    for text in [
+        "const new = |",
+        "const new = |;\nkernel k() {}\n",
+        "kernel k<const new = |>() {}",
+        "kernel k<fn new = |",
+        "kernel k<type new = |",
+    ] {
+        let found = labels(text);
+        assert!(!found.contains(&"new".to_owned()) && found.len() > 3, "{text}: {found:?}");
+    }
+    assert!(labels(&kernel("let new = 1;\n    let new = |;")).contains(&"new".to_owned()));
+    assert!(labels(&kernel("let new = 1;\n    |")).contains(&"new".to_owned()));
+    assert!(labels("fn new(x: f32) -> f32 { | }").contains(&"new".to_owned()));
+}
+
+/// Where a type, a constant or a function stands, nothing else is proposed.
+#[test]
+fn what_is_known_when_a_kernel_is_compiled() {
+    let head = "use std::act::relu;\nconst A = 1;\nfn g(x: f32) -> f32 { x }\n";
+    for (text, there, not) in [
+        ("fn f(x: f32) -> |", "f32 index Vec view", "true TADD max A g x TALLOC"),
+        ("fn f<type T>(x: T) -> | { x }", "f32 T Vec", "TADD max g x"),
+        ("fn f() -> f|", "f32 f16", "if TADD"),
+        ("const B: |", "index f32", "TADD max g A"),
+        ("const B = |", "A g max ceil_div true if inf coalesce f32", "TADD TALLOC print atomic_add copy tile Vec relu2"),
+        ("const B = 2 * |;\nfn f() {}", "A g max", "TADD TALLOC assert matmul"),
+        ("kernel k<const N = |>(x: in f32[M]) {}", "A g max", "TADD TALLOC k x"),
+        ("kernel k<type T = |>(x: in T[M]) {}", "f32 f16", "TADD TALLOC A g"),
+        ("kernel k<fn act = |>(x: in f32[M]) {}", "g relu gelu exp", "TADD TALLOC A f32 max copy"),
+        ("kernel k<fn act = |", "g relu gelu exp", "TADD TALLOC A f32"),
+        (
+            "kernel k<fn act = relu, const N = 1>(x: in f32[M]) {}\nprogram p(x: in f32[M]) { k<act = |>(x); }",
+            "g relu exp",
+            "TADD x A f32",
+        ),
+        (
+            "kernel k<fn act = relu, const N = 1>(x: in f32[M]) {}\nprogram p(x: in f32[M]) { k<N = |>(x); }",
+            "A g max",
+            "TADD x",
+        ),
+        ("kernel k(x: in f32[M]) {\n    let t: | = 1;\n}\n", "f32 index", "TADD x A g"),
+        ("kernel k(x: in f32[M]) {\n    const C = |;\n}\n", "A g max M", "TADD x TALLOC"),
+        ("kernel k(x: in f32[M]) {\n    let t = |;\n}\n", "A g max M x tile", ""),
+    ] {
+        let found = labels(&format!("{head}{text}"));
+        for word in there.split_whitespace() {
+            assert!(found.iter().any(|l| l == word), "{text}: no {word} in {found:?}");
+        }
+        for word in not.split_whitespace() {
+            assert!(!found.iter().any(|l| l == word), "{text}: {word} in {found:?}");
+        }
+    }
+}
+
 /// What is not imported yet comes with its `use` line; the text is then right.
 #[test]
 fn items_of_the_library_bring_their_line() {

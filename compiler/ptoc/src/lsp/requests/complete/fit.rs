@@ -2,11 +2,11 @@
 
 use super::{Proposal, Rank, kinds, proposal};
 use crate::lsp::context::Context;
-use crate::lsp::cursor::{Call, Cursor};
+use crate::lsp::cursor::{Call, Cursor, Static};
 use ptoc_analysis::index::Definition;
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_isa::{DTypeRule, Instr, OperandKind, OperandSpec, Pipe, Role};
-use ptoc_syntax::ast::{Dir, ItemKind};
+use ptoc_syntax::ast::{Dir, ItemKind, StaticKind};
 use ptoc_tensor::DType;
 
 /// What a call wants at the cursor.
@@ -67,6 +67,25 @@ fn parameters(context: Context<'_>, item: &Definition, call: &Call) -> Vec<Propo
             ..Proposal::new(format!("{name} ="), kinds::PROPERTY, Rank::Named, format!("parameter of {}", item.name))
         })
         .collect()
+}
+
+/// What a static argument of an own item is: `k<act = |>`, or by its place.
+pub fn parameter(context: Context<'_>, cursor: &Cursor<'_>) -> Option<Static> {
+    let call = cursor.call().filter(|c| c.statics && !c.nested)?;
+    let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
+    let item = visible.iter().find(|d| d.name == call.name.as_str() && d.kind.is_item())?;
+    let statics = match &context.item(item.span)?.kind {
+        ItemKind::Kernel(k) | ItemKind::Program(k) => &k.statics,
+        ItemKind::Fn(f) => &f.statics,
+        _ => return None,
+    };
+    // Where no name is written, names of parameters are proposed, too.
+    let wanted = statics.iter().find(|p| Some(p.name.name.as_str()) == call.named.as_deref())?;
+    Some(match wanted.kind {
+        StaticKind::Const { .. } => Static::Constant,
+        StaticKind::Type { .. } => Static::Type,
+        StaticKind::Fn { .. } => Static::Function,
+    })
 }
 
 /// Dtypes that the operand may have: those of the operands before it, or what the target admits.

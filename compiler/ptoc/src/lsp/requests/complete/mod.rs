@@ -8,7 +8,7 @@ mod words;
 use super::hover;
 use crate::lsp::client::Client;
 use crate::lsp::context::Context;
-use crate::lsp::cursor::{Cursor, Declared};
+use crate::lsp::cursor::{Cursor, Declared, Static};
 use crate::lsp::failure::{Failure, read};
 use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
@@ -209,6 +209,9 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     if next.as_ref().is_some_and(|n| !n.name) {
         return keywords(Rank::Fits);
     }
+    if let Some(kind) = cursor.constant().or_else(|| fit::parameter(context, cursor)) {
+        return constants(context, cursor, kind, keywords(Rank::Keyword));
+    }
     let mut found = Vec::new();
     if start {
         found.extend(words::statements());
@@ -233,16 +236,48 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     found
 }
 
+/// What is known when a kernel is compiled.
+fn constants(context: Context<'_>, cursor: &Cursor<'_>, kind: Static, words: Vec<Proposal>) -> Vec<Proposal> {
+    let mut found = Vec::new();
+    match kind {
+        Static::Type => {
+            found.extend(named(context, cursor, &[Kind::TypeParam]));
+            found.extend(words::types(context, false));
+        }
+        Static::Function => {
+            found.extend(named(context, cursor, &[Kind::Function, Kind::FnParam]));
+            found.extend(words::constant_functions(false));
+            found.extend(library::items(context).into_iter().filter(|p| p.kind == kinds::FUNCTION));
+        }
+        Static::Constant => {
+            let run = [Kind::Tensor, Kind::Variable, Kind::Kernel, Kind::Program];
+            let all = scope(context, cursor).into_iter().filter(|d| !run.contains(&d.kind));
+            found.extend(all.map(|d| proposal(context, d)));
+            found.extend(words.into_iter().filter(|p| !matches!(p.label.as_str(), "tile" | "tensor")));
+            found.extend(words::constant_functions(true));
+            found.extend(words::values());
+            found.extend(words::dtypes(context, Rank::DType));
+            found.extend(library::items(context));
+        }
+    }
+    found
+}
+
 /// What is in scope, of some kinds or of all.
 fn named(context: Context<'_>, cursor: &Cursor<'_>, only: &[Kind]) -> Vec<Proposal> {
-    let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
+    let wanted = scope(context, cursor).into_iter().filter(|d| only.is_empty() || only.contains(&d.kind));
+    wanted.map(|d| proposal(context, d)).collect()
+}
+
+/// What can be named, with what is imported.
+fn scope<'a>(context: Context<'a>, cursor: &Cursor<'_>) -> Vec<&'a Definition> {
     let index = &context.loaded().index;
+    let visible = index.visible(context.file(), cursor.word.start as u32);
     let imports = context.loaded().unit.modules.root().imports.iter();
     let imported = imports.filter_map(|(_, id)| {
         index.definition(ptoc_analysis::item_name(context.loaded().unit.modules.item(*id))?.span)
     });
-    let wanted = visible.into_iter().chain(imported).filter(|d| only.is_empty() || only.contains(&d.kind));
-    wanted.map(|d| proposal(context, d)).collect()
+    visible.into_iter().filter(|d| !cursor.defines(d.span.start)).chain(imported).collect()
 }
 
 fn proposal(context: Context<'_>, d: &Definition) -> Proposal {

@@ -3,7 +3,9 @@
 use super::{Proposal, Rank, kinds};
 use crate::lsp::context::Context;
 use crate::lsp::cursor::{Call, Cursor};
+use ptoc_analysis::index::{Definition, Kind};
 use ptoc_analysis::{ATTRIBUTES, FUNCTIONS, Fact, SyncFn};
+use ptoc_diagnostics::Span;
 use ptoc_isa::{Instr, Loc, TABLE, Target};
 use ptoc_layout::ops;
 use ptoc_syntax::Tok;
@@ -137,13 +139,28 @@ fn instruction(i: &'static Instr) -> Proposal {
     Proposal { insert, snippet: true, ..Proposal::new(i.name, kinds::METHOD, Rank::Instruction, i.doc) }
 }
 
+fn call(name: &'static str, rank: Rank, usage: &str) -> Proposal {
+    let insert = Some(format!("{name}($0)"));
+    Proposal { insert, snippet: true, ..Proposal::new(name, kinds::FUNCTION, rank, usage) }
+}
+
+/// Functions that give constants for constants, to be called, or those of them that can be passed: of one number.
+pub fn constant_functions(called: bool) -> Vec<Proposal> {
+    let own = FUNCTIONS.iter().filter(|f| f.constant);
+    match called {
+        true => {
+            let layouts = ops::all().map(|op| call(op.name, Rank::Layout, op.usage));
+            own.map(|f| call(f.name, Rank::Function, f.usage[0])).chain(layouts).collect()
+        }
+        false => own
+            .filter(|f| f.usage[0].ends_with("(x)") && !matches!(f.name, "size" | "rank"))
+            .map(|f| Proposal::new(f.name, kinds::FUNCTION, Rank::Function, f.usage[0]))
+            .collect(),
+    }
+}
+
 /// Functions of the language, those that order pipes, and operations of the layout algebra.
 pub fn functions(_: Context<'_>) -> Vec<Proposal> {
-    let call = |name: &'static str, rank, usage: &str| Proposal {
-        insert: Some(format!("{name}($0)")),
-        snippet: true,
-        ..Proposal::new(name, kinds::FUNCTION, rank, usage)
-    };
     let own = FUNCTIONS.iter().map(|f| call(f.name, Rank::Function, f.usage[0]));
     let sync = SyncFn::ALL.into_iter().map(|f| call(f.name(), Rank::Function, f.reference().0[0]));
     let layouts = ops::all().map(|op| call(op.name, Rank::Layout, op.usage));
@@ -255,19 +272,52 @@ pub fn members(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         return proposed(&[TILE]);
     }
     let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
-    let facts: Vec<&Fact> =
-        visible.iter().find(|d| d.name == base).into_iter().flat_map(|d| context.facts(d.span)).collect();
-    let lists: Vec<&[(&str, &str)]> = match facts.first() {
+    let definition = visible.iter().find(|d| d.name == base).copied();
+    let fact = definition.and_then(|d| context.facts(d.span).next());
+    let lists: Vec<&[(&str, &str)]> = match fact {
         Some(Fact::Tile(_)) => vec![TILE],
         Some(Fact::Tensor(..)) => vec![WINDOW],
         Some(Fact::Block(..)) => vec![BLOCK],
         Some(Fact::Algebra(_)) => vec![ALGEBRA],
         Some(Fact::Ring(..)) => vec![&ring],
         Some(Fact::Scalar(_) | Fact::Constant(_)) => vec![],
-        // Nothing is known of it: all that there is.
-        _ => vec![TILE, WINDOW, BLOCK, ALGEBRA, &ring],
+        _ => match definition.map_or(Written::Else, |d| written(context, d)) {
+            Written::Tile => vec![TILE],
+            Written::Window => vec![WINDOW],
+            Written::Block => vec![BLOCK],
+            // Nothing is known of it: all that there is.
+            Written::Else => vec![TILE, WINDOW, BLOCK, ALGEBRA, &ring],
+        },
     };
     proposed(&lists)
+}
+
+/// What a definition is by its own text, where nothing has found out more: a kernel whose constants have no values yet, or one with
+/// mistakes.
+enum Written {
+    Tile,
+    Window,
+    Block,
+    Else,
+}
+
+fn written(context: Context<'_>, d: &Definition) -> Written {
+    let words = |span: Option<Span>| {
+        let text = span.map_or("", |span| context.loaded().sources.slice(span)).trim_start();
+        let (first, rest) = text.split_at(text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len()));
+        (first, rest.trim_start().chars().next())
+    };
+    let (ty, value) = (words(d.ty), words(d.value));
+    match d.kind {
+        Kind::Tensor => Written::Window,
+        Kind::LoopVariable if value == ("tiles", Some('(')) => Written::Block,
+        _ if ty.0 == "block" => Written::Block,
+        _ if ty.0 == "view" => Written::Window,
+        _ if is_location(ty.0) || value.0 == "tile" => Written::Tile,
+        // `Vec(x.tile(i))` is a tile, too.
+        Kind::Let | Kind::Variable if is_location(value.0) => Written::Tile,
+        _ => Written::Else,
+    }
 }
 
 fn proposed(lists: &[&[(&str, &str)]]) -> Vec<Proposal> {
