@@ -26,7 +26,7 @@ pub use elab::{
 };
 pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
 pub use layout_codes::code as layout_code;
-pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, item_name};
+pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, item_name};
 pub use names::check as check_names;
 
 use indexmap::IndexMap;

@@ -5,6 +5,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::{self, Ident, Item, ItemKind, Name};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Depth of imports; also what stops a loader that never gives the same id twice.
 const MAX_IMPORTS: usize = 64;
@@ -14,6 +15,30 @@ pub trait Loader {
     /// The module at `path` (`["std", "scan"]`), imported by the file `from`. The same module gives the same id each
     /// time. `Err` says what was looked for.
     fn load(&mut self, path: &[Name], from: FileId) -> Result<(FileId, String), String>;
+
+    /// The tree of a text that was loaded, or of the root. Who keeps trees may give one that was made before of the same file and text.
+    fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
+        Arc::new(Tree::new(file, text))
+    }
+}
+
+/// What is read off the text of one file alone.
+#[derive(Debug)]
+pub struct Tree {
+    /// The tree.
+    pub ast: Arc<ast::File>,
+    /// What is wrong with the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Its test lines.
+    pub directives: Vec<Directive>,
+}
+
+impl Tree {
+    /// Parses a text.
+    pub fn new(file: FileId, text: &str) -> Tree {
+        let parsed = ptoc_syntax::parse(file, text);
+        Tree { ast: Arc::new(parsed.file), diagnostics: parsed.diagnostics, directives: parsed.directives }
+    }
 }
 
 /// A loader for a file that imports nothing.
@@ -46,7 +71,7 @@ pub struct Module {
     /// The file.
     pub file: FileId,
     /// The tree.
-    pub ast: ast::File,
+    pub ast: Arc<ast::File>,
     /// What the file's own names and imports mean.
     pub scope: IndexMap<Name, ItemId>,
     /// Uses, with the span of the imported name, for "unused" warnings.
@@ -114,12 +139,12 @@ impl Modules {
         open: &mut Vec<(FileId, Vec<Name>)>,
         known: &mut FxHashMap<FileId, ModuleId>,
     ) -> ModuleId {
-        let parsed = ptoc_syntax::parse(file, text);
-        out.extend(parsed.diagnostics);
+        let tree = loader.tree(file, text);
+        out.extend(tree.diagnostics.iter().cloned());
         let id = ModuleId(self.list.len() as u32);
         let mut scope: IndexMap<Name, ItemId> = IndexMap::new();
         let mut spans: FxHashMap<Name, Span> = FxHashMap::default();
-        for (i, item) in parsed.file.items.iter().enumerate() {
+        for (i, item) in tree.ast.items.iter().enumerate() {
             let Some(name) = item_name(item) else { continue };
             if let Some(first) = spans.get(&name.name) {
                 out.push(
@@ -132,8 +157,8 @@ impl Modules {
             spans.insert(name.name.clone(), name.span);
             scope.insert(name.name.clone(), ItemId { module: id, index: i as u32 });
         }
-        let uses: Vec<Vec<Ident>> = parsed
-            .file
+        let uses: Vec<Vec<Ident>> = tree
+            .ast
             .items
             .iter()
             .filter_map(|i| if let ItemKind::Use(p) = &i.kind { Some(p.clone()) } else { None })
@@ -141,12 +166,12 @@ impl Modules {
         self.list.push(Module {
             path: path.clone(),
             file,
-            ast: parsed.file,
+            ast: Arc::clone(&tree.ast),
             scope,
             imports: Vec::new(),
             broken: Vec::new(),
-            given: given(&parsed.directives),
-            directives: parsed.directives,
+            given: given(&tree.directives),
+            directives: tree.directives.clone(),
         });
         known.insert(file, id);
         open.push((file, path));

@@ -1,6 +1,7 @@
 //! Files: sources, imported modules, arrays, and outputs that appear whole or not at all.
 
-use ptoc_analysis::Loader;
+use crate::trees::Trees;
+use ptoc_analysis::{Loader, Tree};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::npy::{self, NpyError};
@@ -9,6 +10,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 /// The reason in the operating system's words, without the number.
@@ -169,8 +171,15 @@ pub(crate) fn code(text: &str) -> Code {
     Code::find(text).map_or(codes::CANNOT_READ, |info| info.code)
 }
 
-/// Texts that are open in an editor, by [`identity`]: they count, and what is on disk does not.
-pub type OpenTexts = HashMap<PathBuf, String>;
+/// What an editor has: texts that are open, by [`identity`], which count in place of what is on disk; and trees of texts that were
+/// parsed before, as most stay the same from one edit to the next.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTexts {
+    /// The texts.
+    pub texts: HashMap<PathBuf, String>,
+    /// Trees; nothing keeps them for a command, which parses a text once.
+    pub trees: Option<Trees>,
+}
 
 /// Finds imported modules: `std::..` in the standard library, `a::b` in `a/b.tile` beside the importing file.
 pub struct FileLoader<'s> {
@@ -223,7 +232,7 @@ impl Loader for FileLoader<'_> {
         if let Some(found) = self.loaded.get(&identity(&file)) {
             return Ok(found.clone());
         }
-        let text = match self.open.get(&identity(&file)) {
+        let text = match self.open.texts.get(&identity(&file)) {
             Some(text) => text.clone(),
             None => read_module(&file).map_err(|d| d.message)?,
         };
@@ -231,6 +240,13 @@ impl Loader for FileLoader<'_> {
         self.remember(id, &file);
         self.loaded.insert(identity(&file), (id, text.clone()));
         Ok((id, text))
+    }
+
+    fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
+        match &self.open.trees {
+            Some(trees) => trees.tree(file, text),
+            None => Arc::new(Tree::new(file, text)),
+        }
     }
 }
 

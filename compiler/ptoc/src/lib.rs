@@ -15,6 +15,7 @@ mod page;
 pub mod repair;
 pub mod session;
 pub mod trace;
+pub mod trees;
 
 use args::{Cli, Command};
 use clap::Parser;

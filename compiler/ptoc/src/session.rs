@@ -89,7 +89,7 @@ impl Session {
             cache: Cache::default(),
             command: None,
             names: Vec::new(),
-            open: OpenTexts::new(),
+            open: OpenTexts::default(),
         })
     }
 

@@ -159,6 +159,11 @@ impl Server {
         self.world.caches.values().map(|c| c.hits).sum()
     }
 
+    /// How many texts were parsed.
+    pub fn parsed(&self) -> u64 {
+        self.world.trees.parsed()
+    }
+
     /// The requests that are answered while a session runs.
     pub fn requests() -> impl Iterator<Item = &'static str> {
         REQUESTS.iter().map(|(method, ..)| *method)

@@ -65,7 +65,7 @@ impl Work {
     /// Does it, kernel by kernel, until somebody says stop.
     pub fn run(self) -> Done {
         let Work { uri, state, path, settings, texts, mut cache, stop } = self;
-        let text = texts.get(&path).cloned().unwrap_or_default();
+        let text = texts.texts.get(&path).cloned().unwrap_or_default();
         let job = || analyse(&path, &text, &settings, &texts, &mut cache, &stop);
         // A bug in the analysis of one text is no reason to lose the editor's state.
         let analysis = catch_unwind(AssertUnwindSafe(job)).unwrap_or_default();

@@ -10,6 +10,7 @@ use super::position::Encoding;
 use super::settings::Settings;
 use super::work::Stop;
 use crate::files::{self, OpenTexts};
+use crate::trees::Trees;
 use lsp_types::{Range, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, Span};
 use ptoc_isa::Target;
@@ -69,6 +70,8 @@ pub struct World {
     pub caches: HashMap<Uri, Cache>,
     /// The semantic tokens that a client has last got, with their number.
     pub tokens: HashMap<Uri, (u64, Vec<u32>)>,
+    /// Trees of texts that were parsed.
+    pub trees: Trees,
     /// Analyses are made elsewhere, and requests are answered from what there is.
     pub beside: bool,
 }
@@ -129,6 +132,7 @@ impl World {
             settings: self.settings.clone(),
             open: self.open.iter().map(|(uri, o)| (uri.clone(), document(o))).collect(),
             folders: self.folders.clone(),
+            trees: self.trees.clone(),
             beside: true,
             ..World::default()
         }
@@ -142,12 +146,13 @@ impl World {
 
     /// All texts that are open.
     pub fn texts(&self) -> OpenTexts {
-        self.open.iter().map(|(uri, o)| (path(uri), o.document.text.clone())).collect()
+        let texts = self.open.iter().map(|(uri, o)| (path(uri), o.document.text.clone())).collect();
+        OpenTexts { texts, trees: Some(self.trees.clone()) }
     }
 
     /// Texts that are open and files of the workspace, by path.
     pub fn everything(&self) -> Vec<(PathBuf, String)> {
-        let mut all: Vec<(PathBuf, String)> = self.texts().into_iter().collect();
+        let mut all: Vec<(PathBuf, String)> = self.texts().texts.into_iter().collect();
         let mut found = Vec::new();
         for folder in &self.folders {
             // What cannot be read is not there for us.

@@ -200,7 +200,11 @@ fn what_is_known_when_a_kernel_is_compiled() {
         ("fn f<type T>(x: T) -> | { x }", "f32 T Vec", "TADD max g x"),
         ("fn f() -> f|", "f32 f16", "if TADD"),
         ("const B: |", "index f32", "TADD max g A"),
-        ("const B = |", "A g max ceil_div true if inf coalesce f32", "TADD TALLOC print atomic_add copy tile Vec relu2"),
+        (
+            "const B = |",
+            "A g max ceil_div true if inf coalesce f32",
+            "TADD TALLOC print atomic_add copy tile Vec relu2",
+        ),
         ("const B = 2 * |;\nfn f() {}", "A g max", "TADD TALLOC assert matmul"),
         ("kernel k<const N = |>(x: in f32[M]) {}", "A g max", "TADD TALLOC k x"),
         ("kernel k<type T = |>(x: in T[M]) {}", "f32 f16", "TADD TALLOC A g"),

@@ -255,6 +255,35 @@ fn imports_are_what_is_open() {
     assert!(!published.contains("E01") && published.contains("k.tile version 1"), "{published}");
 }
 
+/// What an edit does not touch is not parsed again: neither imports, also those of the library, nor other texts that are open.
+#[test]
+fn a_text_is_parsed_once() {
+    let s = Sandbox::new();
+    s.file("lib.tile", "use std::act::relu;\nfn f(x: f32) -> f32 { relu(x) }\n");
+    let uri = |name: &str| format!("file://{}", s.path().canonicalize().unwrap().join(name).display());
+    let text = "use lib::f;\nuse std::act::gelu;\nkernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), f(gelu(Vec(x.tile(i)))));\n}\n";
+    let mut c = Client::new(Value::Null);
+    c.open(&uri("k.tile"), text);
+    assert_eq!(c.published(), format!("{} version 1\n", uri("k.tile")));
+    let before = c.server.parsed();
+    for n in 0..5 {
+        c.edit(&uri("k.tile"), [(0, 0), (0, 0)], "\n");
+        assert!(c.published().ends_with(&format!("version {}\n", 2 + n)));
+        c.ask("textDocument/documentSymbol", document(&uri("k.tile")));
+    }
+    assert_eq!(c.server.parsed() - before, 5);
+    // What is imported is seen as it is: open, and then as on disk.
+    c.open(&uri("lib.tile"), "fn g(x: f32) -> f32 { x }\n");
+    let published = c.published();
+    assert!(published.contains("module `lib` has no item `f`"), "{published}");
+    c.server.notify("textDocument/didClose", document(&uri("lib.tile")));
+    assert!(!c.published().contains("E0"));
+    s.file("lib.tile", "fn h(x: f32) -> f32 { x }\n");
+    c.server.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    let published = c.published();
+    assert!(published.contains("it defines: h"), "{published}");
+}
+
 #[test]
 fn settings() {
     let text = KERNEL.replace("const N = 64", "const N");

@@ -136,10 +136,11 @@ fn unchanged(
         let Some(ranges) = places.get(path) else { continue };
         let mut text = loaded.sources.text(loaded.file()).to_owned();
         ranges.iter().rev().for_each(|r| text.replace_range(r.clone(), new));
-        texts.insert(path.clone(), text);
+        texts.texts.insert(path.clone(), text);
     }
     for (path, old) in units {
-        let Some(text) = texts.get(path).cloned().or_else(|| Some(old.sources.text(old.file()).to_owned())) else {
+        let Some(text) = texts.texts.get(path).cloned().or_else(|| Some(old.sources.text(old.file()).to_owned()))
+        else {
             continue;
         };
         let renamed = load(path, &text, &texts);

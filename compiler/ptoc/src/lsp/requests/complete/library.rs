@@ -107,7 +107,7 @@ pub fn path(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         found.extend(inside.map(|item| proposal(item, Rank::Fits, item.doc.clone())));
     } else if let Some(here) = file_of(context.uri).parent() {
         let file = parts.iter().fold(here.to_path_buf(), |path, part| path.join(part)).with_extension("tile");
-        let open = context.world.texts().remove(&file);
+        let open = context.world.texts().texts.remove(&file);
         let text = open.or_else(|| crate::files::read_module(&file).ok()).unwrap_or_default();
         found.extend(exported(&module, &text).iter().map(|item| proposal(item, Rank::Fits, item.doc.clone())));
     }
