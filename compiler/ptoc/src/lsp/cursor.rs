@@ -238,9 +238,9 @@ impl<'a> Cursor<'a> {
             .collect()
     }
 
-    /// Is the name that stands at this byte of the file being defined here?
-    pub fn defines(&self, name: u32) -> bool {
-        self.defining().into_iter().any(|at| self.base + self.tokens[at].1.start as usize == name as usize)
+    /// Where in the file names stand that are being defined here.
+    pub fn defined(&self) -> Vec<u32> {
+        self.defining().into_iter().map(|at| self.base as u32 + self.tokens[at].1.start).collect()
     }
 
     /// Where the cursor is in the parameters of an item that is being declared; nothing elsewhere.

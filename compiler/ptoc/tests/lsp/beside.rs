@@ -198,6 +198,10 @@ fn long_texts_hold_nobody_up() {
         ("one line that is not ASCII", function("let a  = x; ".repeat(n) + "\n// ") + &"\u{e9}(a  ".repeat(n)),
         ("comments", function("// c\n".repeat(n))),
         ("functions", (0..n).map(|k| format!("fn f{k}(x: f32) -> f32 {{ x }}\n")).collect()),
+        (
+            "arguments",
+            format!("kernel k(\n{}) {{}}\n", (0..n / 2).map(|k| format!("a{k}: in f32[M],\n")).collect::<String>()),
+        ),
         ("imports", (0..n).map(|k| format!("use std::act::relu{k};\n")).collect()),
     ];
     for (what, text) in texts {
@@ -206,7 +210,7 @@ fn long_texts_hold_nobody_up() {
         let options = json!({"tabSize": 4, "insertSpaces": true});
         let lines: Vec<&str> = text.split('\n').collect();
         let middle = lines.len() / 2;
-        let place = json!({"line": middle, "character": lines[middle].len() / 2});
+        let place = json!({"line": middle, "character": lines[middle].len() * 3 / 4});
         let params = json!({"textDocument": {"uri": URI}, "position": place, "positions": [place, place, place], "options": options,
                             "range": {"start": place, "end": place}, "ch": "}"});
         let begin = std::time::Instant::now();

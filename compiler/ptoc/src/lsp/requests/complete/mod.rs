@@ -277,7 +277,8 @@ fn scope<'a>(context: Context<'a>, cursor: &Cursor<'_>) -> Vec<&'a Definition> {
     let imported = imports.filter_map(|(_, id)| {
         index.definition(ptoc_analysis::item_name(context.loaded().unit.modules.item(*id))?.span)
     });
-    visible.into_iter().filter(|d| !cursor.defines(d.span.start)).chain(imported).collect()
+    let defined = cursor.defined();
+    visible.into_iter().filter(|d| !defined.contains(&d.span.start)).chain(imported).collect()
 }
 
 fn proposal(context: Context<'_>, d: &Definition) -> Proposal {
