@@ -40,13 +40,13 @@ impl Document {
     pub fn change(&mut self, version: i32, changes: Vec<Change>, encoding: Encoding) {
         for change in changes {
             match change {
-                Change::TextDocumentContentChangeWholeDocument(whole) => self.text = whole.text,
+                Change::TextDocumentContentChangeWholeDocument(whole) => *self = Document::new(version, whole.text),
                 Change::TextDocumentContentChangePartial(part) => {
                     let bytes = self.lines.bytes(&self.text, &part.range, encoding);
-                    self.text.replace_range(bytes, &part.text);
+                    self.text.replace_range(bytes.clone(), &part.text);
+                    self.lines.edit(bytes, &part.text, &self.text);
                 }
             }
-            self.lines = LineIndex::new(&self.text);
         }
         self.version = version;
     }

@@ -49,7 +49,7 @@ impl Encoding {
 
 /// Where the lines of a text begin, and what in them is not ASCII. A generated text may be one line of megabytes with tokens all
 /// along, each of which is asked for its place: no line is walked through.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineIndex {
     starts: Vec<usize>,
     /// The characters of several bytes.
@@ -57,30 +57,77 @@ pub struct LineIndex {
 }
 
 /// A character of several bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Wide {
     start: usize,
     end: usize,
-    /// Bytes that are no columns, from the beginning of the text through this character: in UTF-16, and in UTF-32.
+    /// Its bytes that are no columns: in UTF-16, and in UTF-32.
+    own: [u32; 2],
+    /// The same from the beginning of the text through this character.
     lost: [u32; 2],
+}
+
+/// Where lines begin behind ends of lines that stand in these bytes.
+fn starts(text: &str, from: usize, to: usize) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes();
+    let ends = move |i: &usize| bytes[*i] == b'\n' || (bytes[*i] == b'\r' && bytes.get(i + 1) != Some(&b'\n'));
+    (from..to).filter(ends).map(|i| i + 1)
+}
+
+/// Characters of several bytes in a text that begins there.
+fn wide(text: &str, at: usize) -> impl Iterator<Item = Wide> {
+    let all = if text.is_ascii() { "" } else { text };
+    all.char_indices().filter(|(_, c)| !c.is_ascii()).map(move |(start, c)| Wide {
+        start: at + start,
+        end: at + start + c.len_utf8(),
+        own: [Encoding::Utf16.lost(c), Encoding::Utf32.lost(c)],
+        lost: [0, 0],
+    })
 }
 
 impl LineIndex {
     /// The index of a text. Lines end with `\n`, `\r\n` or `\r`.
     pub fn new(text: &str) -> LineIndex {
-        let bytes = text.as_bytes();
-        let ends =
-            (0..bytes.len()).filter(|&i| bytes[i] == b'\n' || (bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n')));
-        let starts: Vec<usize> = std::iter::once(0).chain(ends.map(|i| i + 1)).collect();
-        let mut wide = Vec::new();
-        let mut lost = [0, 0];
-        if !text.is_ascii() {
-            for (start, c) in text.char_indices().filter(|(_, c)| !c.is_ascii()) {
-                lost = [lost[0] + Encoding::Utf16.lost(c), lost[1] + Encoding::Utf32.lost(c)];
-                wide.push(Wide { start, end: start + c.len_utf8(), lost });
-            }
+        let mut index = LineIndex { starts: vec![0], wide: Vec::new() };
+        index.starts.extend(starts(text, 0, text.len()));
+        index.wide.extend(wide(text, 0));
+        index.count(0);
+        index
+    }
+
+    /// Follows an edit: the bytes `old` of the text before have become `new`, and now it is `text`. Lines that are not touched are not
+    /// looked at: one message may have thousands of edits.
+    pub fn edit(&mut self, old: ops::Range<usize>, new: &str, text: &str) {
+        // Added with overflow, this is a difference.
+        let more = new.len().wrapping_sub(old.len());
+        // The line before the edit may end otherwise now: `\r` goes on with `\n`.
+        let first = self.starts.partition_point(|&start| start <= old.start).saturating_sub(2);
+        let last = self.starts.partition_point(|&start| start <= old.end);
+        let end = self.starts.get(last).map_or(text.len(), |next| next.wrapping_add(more) - 1);
+        let found: Vec<usize> = starts(text, self.starts[first], end).collect();
+        let behind = first + 1 + found.len();
+        self.starts.splice(first + 1..last, found);
+        self.starts[behind..].iter_mut().for_each(|start| *start = start.wrapping_add(more));
+        let from = self.wide.partition_point(|w| w.start < old.start);
+        let to = self.wide.partition_point(|w| w.start < old.end);
+        let found: Vec<Wide> = wide(new, old.start).collect();
+        let (behind, same) = (from + found.len(), from == to && found.is_empty());
+        self.wide.splice(from..to, found);
+        for w in &mut self.wide[behind..] {
+            (w.start, w.end) = (w.start.wrapping_add(more), w.end.wrapping_add(more));
         }
-        LineIndex { starts, wide }
+        if !same {
+            self.count(from);
+        }
+    }
+
+    /// Adds up what is lost, from the n-th wide character on.
+    fn count(&mut self, from: usize) {
+        let mut lost = from.checked_sub(1).map_or([0, 0], |last| self.wide[last].lost);
+        for w in &mut self.wide[from..] {
+            lost = [lost[0] + w.own[0], lost[1] + w.own[1]];
+            w.lost = lost;
+        }
     }
 
     /// The bytes before `offset` that are no columns, of the characters that end there or before.
@@ -205,6 +252,32 @@ mod tests {
                     let position = Position { line: n as u32, character: column as u32 };
                     assert_eq!(index.offset(text, position, encoding), at, "{n}:{column} {encoding:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn edits_are_followed() {
+        const PIECES: [&str; 12] =
+            ["", "", "a", "\n", "\r", "\r\n", "\u{e9}", "\u{1F600}x", "b\n\rc", "\n\n", "\r\r", "long line\u{20ac}"];
+        let mut seed = 3u64;
+        let mut draw = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        let mut text = String::new();
+        let mut index = LineIndex::new(&text);
+        for _ in 0..20_000 {
+            let from = text.floor_char_boundary(draw(text.len() + 1));
+            let to = text.floor_char_boundary((from + draw(7)).min(text.len())).max(from);
+            let new = PIECES[draw(PIECES.len())];
+            let before = text.clone();
+            text.replace_range(from..to, new);
+            index.edit(from..to, new, &text);
+            assert_eq!(index, LineIndex::new(&text), "{before:?} {from}..{to} {new:?}");
+            if text.len() > 60 {
+                text.clear();
+                index = LineIndex::new("");
             }
         }
     }

@@ -98,7 +98,7 @@ impl Streams {
 
     fn end(mut self) {
         let id = self.ask("shutdown", Value::Null);
-        assert_eq!(self.read()["id"], id);
+        while self.read()["id"] != id {}
         self.tell("exit", Value::Null);
         assert!(self.child.wait().unwrap().success());
     }
@@ -239,6 +239,23 @@ fn long_texts_hold_nobody_up() {
         c.child.kill().unwrap();
         c.child.wait().unwrap();
     }
+}
+
+/// One message with an edit in every line, as a replacement in all of a text makes it.
+#[test]
+fn thousands_of_edits_at_once() {
+    let s = Sandbox::new();
+    let mut c = Streams::new(&s);
+    let n = 5000;
+    c.open(1, &"// some comment, as long as a line of code, \u{e9}\n".repeat(n));
+    let begin = std::time::Instant::now();
+    let edit = |line: usize| json!({"range": {"start": {"line": line, "character": 3}, "end": {"line": line, "character": 7}}, "text": "another"});
+    let changes: Vec<Value> = (0..n).map(edit).collect();
+    c.tell("textDocument/didChange", json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": changes}));
+    let folds = c.ask("textDocument/foldingRange", document(URI));
+    while c.read()["id"] != folds {}
+    assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
+    c.end();
 }
 
 /// Every request has one answer, and behind that to `shutdown` nothing more comes.
