@@ -140,7 +140,12 @@ fn fail(d: Diagnostic, sources: &SourceMap, args: &FmtArgs, io: &mut Io<'_>, tal
 /// The first line that is not as it should be.
 fn difference(name: &str, text: &str, formatted: &str) -> String {
     let mut lines = text.split('\n').zip(formatted.split('\n')).enumerate();
-    let Some((n, (is, should))) = lines.find(|(_, (is, should))| is != should) else {
+    let last = text.matches('\n').count();
+    // A last line that ends with nothing has only its end to come.
+    let differs = |(n, (is, should)): &(usize, (&str, &str))| {
+        is != should && !(*n == last && should.strip_suffix('\r') == Some(is))
+    };
+    let Some((n, (is, should))) = lines.find(differs) else {
         return format!("{name}: line breaks at the end\n");
     };
     // What both have at their ends is no difference.

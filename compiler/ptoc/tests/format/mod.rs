@@ -33,6 +33,25 @@ fn files_and_directories() {
     }
 }
 
+/// Lines end as most of them do, and a file that ends them so is canonical.
+#[test]
+fn line_ends() {
+    let s = sandbox();
+    s.file("messy.tile", &MESSY.replace('\n', "\r\n"));
+    s.file("mixed.tile", &NEAT.replacen('\n', "\r\n", 3));
+    s.file("few.tile", &NEAT.replacen('\n', "\r\n", 1));
+    s.file("end.tile", NEAT.replace('\n', "\r\n").trim_end());
+    let names = "messy.tile mixed.tile few.tile end.tile";
+    insta::assert_snapshot!(s.runs(&[
+        &format!("fmt --check {names}"),
+        &format!("fmt {names}"),
+        &format!("fmt --check {names}")
+    ]));
+    for (name, end) in [("messy.tile", "\r\n"), ("mixed.tile", "\r\n"), ("few.tile", "\n"), ("end.tile", "\r\n")] {
+        assert_eq!(fs::read_to_string(s.path().join(name)).unwrap(), NEAT.replace('\n', end), "{name}");
+    }
+}
+
 #[test]
 fn what_is_broken_is_left_alone() {
     let s = sandbox();
