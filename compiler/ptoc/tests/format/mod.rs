@@ -37,9 +37,9 @@ fn files_and_directories() {
 #[test]
 fn line_ends() {
     let s = sandbox();
-    s.file("messy.tile", &MESSY.replace('\n', "\r\n"));
-    s.file("mixed.tile", &NEAT.replacen('\n', "\r\n", 3));
-    s.file("few.tile", &NEAT.replacen('\n', "\r\n", 1));
+    s.file("messy.tile", MESSY.replace('\n', "\r\n"));
+    s.file("mixed.tile", NEAT.replacen('\n', "\r\n", 3));
+    s.file("few.tile", NEAT.replacen('\n', "\r\n", 1));
     s.file("end.tile", NEAT.replace('\n', "\r\n").trim_end());
     let names = "messy.tile mixed.tile few.tile end.tile";
     insta::assert_snapshot!(s.runs(&[
