@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 const ONLY_IN_ATOMS: &[&str] = &["f64"];
 
 /// How fields are written, in the order of [`ATOM_FIELDS`].
-const EXAMPLES: [&str; 6] = [
+pub const EXAMPLES: [&str; 6] = [
     "shape = (16, 8, 16);",
     "types = (f32, f16, f16, f32);",
     "thr = 32:1;",

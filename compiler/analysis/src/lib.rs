@@ -18,7 +18,7 @@ mod scopes;
 mod value;
 mod window;
 
-pub use atoms::{atom, standard as standard_atoms, standard_families};
+pub use atoms::{EXAMPLES as FIELD_EXAMPLES, atom, standard as standard_atoms, standard_families};
 pub use builtins::{FUNCTION_NAMES, SyncFn, WORD_NAMES};
 pub use elab::{
     ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,

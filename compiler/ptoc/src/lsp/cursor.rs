@@ -56,6 +56,10 @@ pub enum Declared {
 pub enum Static {
     /// A number, a layout, a dtype.
     Constant,
+    /// A field of an atom.
+    Field,
+    /// A dtype.
+    DType,
     /// A type.
     Type,
     /// A function.
@@ -173,12 +177,18 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// What can stand here, if it is a constant, a type or a function: behind `->`, `const B =`, `let x:`, in `<fn act =`.
+    /// What can stand here, if it is a constant, a type or a function: behind `->`, `const B =`, `let x:`, in `<fn act =`, in an atom.
     pub fn constant(&self) -> Option<Static> {
         if self.previous(1) == Some(Tok::Arrow) {
             return Some(Static::Type);
         }
-        let from = match self.open().last() {
+        let open = self.open();
+        let atom = |o: &&Open| o.tok == Tok::LBrace && o.at > 1 && self.tokens[o.at - 2].0 == Tok::Atom;
+        if let Some(atom) = open.iter().rfind(atom) {
+            let start = open.last().is_some_and(|o| o.at == atom.at) && self.starts().last() == Some(&self.before);
+            return Some(if start { Static::Field } else { Static::Constant });
+        }
+        let from = match open.last() {
             // The extents of a type are another matter.
             Some(o) if o.tok == Tok::StaticOpen && self.name_before(o).is_some_and(|at| self.declares(at)) => {
                 *o.arguments.last()?
@@ -193,7 +203,7 @@ impl<'a> Cursor<'a> {
         }
         match (defined.iter().any(|t| t.0 == Tok::Assign), first) {
             (true, Tok::Const) => Some(Static::Constant),
-            (true, Tok::Type) => Some(Static::Type),
+            (true, Tok::Type) => Some(Static::DType),
             (true, Tok::Fn) => Some(Static::Function),
             (false, _) if defined.len() == 3 && defined[2].0 == Tok::Colon => Some(Static::Type),
             _ => None,

@@ -207,7 +207,12 @@ fn what_is_known_when_a_kernel_is_compiled() {
         ),
         ("const B = 2 * |;\nfn f() {}", "A g max", "TADD TALLOC assert matmul"),
         ("kernel k<const N = |>(x: in f32[M]) {}", "A g max", "TADD TALLOC k x"),
-        ("kernel k<type T = |>(x: in T[M]) {}", "f32 f16", "TADD TALLOC A g"),
+        ("kernel k<type T = |>(x: in T[M]) {}", "f32 f16", "TADD TALLOC A g Vec"),
+        ("atom X {\n    |\n}\n", "shape types thr A B C", "let for TADD X g max"),
+        ("atom X {\n    shape = (16, 8, 16);\n    t|", "types thr", "let TADD shape2 X"),
+        ("atom X {\n    shape = (16, |);\n}\n", "A max", "TADD let TALLOC x"),
+        ("atom X {\n    thr = |;\n}\n", "A max", "TADD let TALLOC x"),
+        ("atom X {\n    thr = 1:0;\n}\nfn f() -> f32 { | }\n", "let g if", "thr types"),
         ("kernel k<fn act = |>(x: in f32[M]) {}", "g relu gelu exp", "TADD TALLOC A f32 max copy"),
         ("kernel k<fn act = |", "g relu gelu exp", "TADD TALLOC A f32"),
         (

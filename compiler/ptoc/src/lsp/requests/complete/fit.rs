@@ -83,7 +83,7 @@ pub fn parameter(context: Context<'_>, cursor: &Cursor<'_>) -> Option<Static> {
     let wanted = statics.iter().find(|p| Some(p.name.name.as_str()) == call.named.as_deref())?;
     Some(match wanted.kind {
         StaticKind::Const { .. } => Static::Constant,
-        StaticKind::Type { .. } => Static::Type,
+        StaticKind::Type { .. } => Static::DType,
         StaticKind::Fn { .. } => Static::Function,
     })
 }

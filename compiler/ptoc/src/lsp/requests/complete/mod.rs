@@ -240,6 +240,11 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
 fn constants(context: Context<'_>, cursor: &Cursor<'_>, kind: Static, words: Vec<Proposal>) -> Vec<Proposal> {
     let mut found = Vec::new();
     match kind {
+        Static::Field => found.extend(words::fields()),
+        Static::DType => {
+            found.extend(named(context, cursor, &[Kind::TypeParam]));
+            found.extend(words::dtypes(context, Rank::DType));
+        }
         Static::Type => {
             found.extend(named(context, cursor, &[Kind::TypeParam]));
             found.extend(words::types(context, false));

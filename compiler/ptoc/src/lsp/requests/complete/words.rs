@@ -4,7 +4,7 @@ use super::{Proposal, Rank, kinds};
 use crate::lsp::context::Context;
 use crate::lsp::cursor::{Call, Cursor};
 use ptoc_analysis::index::{Definition, Kind};
-use ptoc_analysis::{ATTRIBUTES, FUNCTIONS, Fact, SyncFn};
+use ptoc_analysis::{ATTRIBUTES, FIELD_EXAMPLES, FUNCTIONS, Fact, SyncFn};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Instr, Loc, TABLE, Target};
 use ptoc_layout::ops;
@@ -207,6 +207,20 @@ pub fn dtypes(context: Context<'_>, rank: Rank) -> Vec<Proposal> {
         .map(|d| Proposal::new(d.name(), kinds::CLASS, rank, format!("{} bits", 8 * d.size())))
         .chain([Proposal::new("index", kinds::CLASS, rank, "a whole number: sizes and places")])
         .collect()
+}
+
+/// Fields of an atom.
+pub fn fields() -> Vec<Proposal> {
+    let field = |example: &'static str| {
+        let (name, value) = example.split_once(" = ").unwrap_or((example, ""));
+        let insert = Some(format!("{name} = $0;"));
+        Proposal {
+            insert,
+            snippet: true,
+            ..Proposal::new(name, kinds::PROPERTY, Rank::Fits, value.trim_end_matches(';'))
+        }
+    };
+    FIELD_EXAMPLES.into_iter().map(field).collect()
 }
 
 /// Attributes of kernels.
