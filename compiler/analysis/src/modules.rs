@@ -5,7 +5,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::{self, Ident, Item, ItemKind, Name};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Depth of imports; also what stops a loader that never gives the same id twice.
 const MAX_IMPORTS: usize = 64;
@@ -88,6 +88,8 @@ pub struct Module {
 #[derive(Debug, Default)]
 pub struct Modules {
     list: Vec<Module>,
+    /// Is there an error of names in any of them? Every kernel that is refused asks.
+    misnamed: OnceLock<bool>,
 }
 
 impl Modules {
@@ -98,6 +100,15 @@ impl Modules {
         let mut known = FxHashMap::default();
         modules.add(Vec::new(), file, text, loader, out, &mut open, &mut known);
         modules
+    }
+
+    /// Is a name wrong somewhere?
+    pub(crate) fn misnamed(&self) -> bool {
+        *self.misnamed.get_or_init(|| {
+            let mut found = Vec::new();
+            crate::names::check(self, &mut found);
+            found.iter().any(Diagnostic::is_error)
+        })
     }
 
     /// The file that was asked for.

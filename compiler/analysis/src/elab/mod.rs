@@ -251,9 +251,7 @@ impl<'a> Elab<'a> {
         if self.modules.all().any(|(_, m)| m.broken.contains(&name) || unread(m)) {
             return;
         }
-        let mut reported = Vec::new();
-        crate::names::check(self.modules, &mut reported);
-        if !reported.iter().any(Diagnostic::is_error) {
+        if !self.modules.misnamed() {
             let message = format!("`{name}` has no value here");
             let d = Diagnostic::error(ptoc_diagnostics::codes::UNKNOWN_NAME, span, message)
                 .with_label("not known, or not yet")

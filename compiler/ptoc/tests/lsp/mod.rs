@@ -284,6 +284,17 @@ fn a_text_is_parsed_once() {
     assert!(published.contains("it defines: h"), "{published}");
 }
 
+/// That a name is wrong somewhere is found out once, and not for each kernel that is refused.
+#[test]
+fn mistakes_in_many_kernels() {
+    let begin = std::time::Instant::now();
+    let kernel = |n| format!("kernel k{n}(x: in f32[M]) {{\n    TADDX(q, r);\n}}\n");
+    let mut c = Client::new(Value::Null);
+    c.open(URI, &(0..120).map(kernel).collect::<String>());
+    assert_eq!(c.published().matches("E0101").count(), 240);
+    assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
+}
+
 #[test]
 fn settings() {
     let text = KERNEL.replace("const N = 64", "const N");
