@@ -36,6 +36,7 @@ fn hbm_pim() {
              for i in 0..20 { p = p * (x[i, _] * x[19 - i, _] + s); }\nTSTORE(y.tile(_, j), p);",
         ),
         with("if i.start == 4 { x = x + x; }\nTSTORE(y.tile(i, _), x);"),
+        with("if i.last { TSTORE(y.tile(i, _), x); }"),
         block(
             "a: in f16[N, 16] at (N, 16):(1@row, 2@byte), y: out f16[N, 16]",
             "(i in tiles(N, 1)) on (N):(1@unit)",

@@ -173,6 +173,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         for &a in &launch.arrays {
             let later = || program.launches[n + 1..].iter().any(|l| l.arrays.contains(&a));
             if self.is_result(n, a) {
+                self.begin(a);
                 self.bring_back(a, (self.lines)(program.arrays[a as usize].span));
             }
             if !later() {

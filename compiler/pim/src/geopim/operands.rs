@@ -322,7 +322,10 @@ pub(super) fn counts(
                 role.form()
             ),
             false => {
-                format!("let the blocks of the grid go over all {has}, each once; or give arrays of {total} queries")
+                format!(
+                    "let the blocks of the grid go over all {has}, each once; or give arrays of {total} quer{}",
+                    if total == 1 { "y" } else { "ies" }
+                )
             }
         };
         let d = Diagnostic::error(codes::UNIT_QUERIES, first.span, message).with_help(help);

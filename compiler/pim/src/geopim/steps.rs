@@ -45,11 +45,14 @@ impl Plan<'_> {
             let Some(t) = self.kernel.tensors.values().nth(tensor as usize).filter(|t| t.place.is_some()) else {
                 continue;
             };
-            let message = format!(
-                "`{}` lies beside the queries of each unit, one behind the other, and not where `at` says",
-                t.name
+            let message =
+                format!("`at` is for the map: where `{}` lies follows from which unit has which query", t.name);
+            return refuse(
+                codes::UNIT_QUERIES,
+                t.span,
+                message,
+                "leave `at` out; lines, weights, offsets and results are put beside their queries, one behind the other",
             );
-            return refuse(codes::UNIT_QUERIES, t.span, message, "leave `at` out");
         }
         let samples = q.samples();
         if samples == 0 {

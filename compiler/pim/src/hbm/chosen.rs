@@ -154,7 +154,7 @@ pub fn chosen(
         true => shape.iter().rposition(|&e| e != 1).unwrap_or_default(),
         false => shape.len().saturating_sub(1),
     };
-    lay_out(t.span, &t.name, &sizes, lanes, &axes, on, g).map(Some)
+    lay_out((t.span, &t.name), shape, &sizes, lanes, &axes, on, g).map(Some)
 }
 
 /// Is there a load into such a tile, or a store from one?
@@ -196,8 +196,8 @@ fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
 /// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks behind
 /// the first, in the same row where there is room.
 fn lay_out(
-    span: Span,
-    name: &str,
+    (span, name): (Span, &str),
+    shape: &[i64],
     sizes: &[i64],
     along: usize,
     axes: &[Option<usize>],
@@ -262,17 +262,21 @@ fn lay_out(
     };
     for (d, axis) in axes.iter().enumerate() {
         let Some(e) = axis else { continue };
+        // What lies beyond the last block's part comes behind all of them, part by part on the same units.
+        let held: i64 = on.dims[*e].iter().map(|leaf| leaf.extent).product::<i64>() * sizes[d];
+        let rounds = (shape[d] + held - 1) / held.max(1);
         let leaves = on.dims[*e].iter().zip(&above[*e]).enumerate();
         for (n, (leaf, parts)) in leaves {
             match (leaf.coord, leaf.stride) {
                 // A unit's further blocks are behind its first one.
                 (None, _) | (_, 0) => {
-                    let last = n + 1 == on.dims[*e].len();
+                    let last = n + 1 == on.dims[*e].len() && rounds <= 1;
                     place(leaf.extent, last, &mut dims[d]).ok_or_else(many)?;
                 }
                 _ => dims[d].extend(parts),
             }
         }
+        place(rounds, true, &mut dims[d]).ok_or_else(many)?;
     }
     Ok(Placement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
 }

@@ -332,8 +332,9 @@ pub fn plan(
         }
         let Some(row) = rows.take(Some(n as u32), &placement, needed.min(g.row)) else {
             let message = format!(
-                "`{}` takes {needed} rows of every bank, and {} of {} are free in one piece",
+                "`{}` takes {needed} row{} of every bank, and {} of {} are free in one piece",
                 t.name,
+                if needed == 1 { "" } else { "s" },
                 rows.longest(),
                 g.row
             );

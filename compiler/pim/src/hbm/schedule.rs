@@ -297,20 +297,42 @@ fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stor
                 }
                 let stores = |t: &&Traced| t.2.iter().any(|d| (d.at, d.node) == (s.at, s.node));
                 let first = traced.iter().find(stores).map_or(&[][..], |(_, n, _)| &blocks[*n][..]);
-                let message = format!(
-                    "unit {home} would store to {} too, where elements are that no block of this round has",
-                    places.show(kernel, s.at)
-                );
+                let there = places.show(kernel, s.at);
+                let here = traced.iter().find(|(h, ..)| *h == home).map(|(_, n, _)| &blocks[*n]);
+                let (message, note, help) = match here {
+                    Some(at) => (
+                        format!(
+                            "block {at:?} stores less than block {first:?}, and its unit {home} would store to {there} too"
+                        ),
+                        "units in lock step execute the same commands, whatever an `if` says",
+                        format!("let one unit have these blocks, one after the other: `on {}`", in_turn(blocks)),
+                    ),
+                    None => (
+                        format!(
+                            "unit {home} would store to {there} too, where elements are that no block of this round has"
+                        ),
+                        "units without a block execute the same commands",
+                        "let every unit of the pseudo-channels have a block in each round, or none at all".to_owned(),
+                    ),
+                };
                 return Err(Box::new(
                     Diagnostic::error(codes::LOCK_STEP, s.span, message)
                         .with_label(format!("stored by block {first:?} and those in lock step with it"))
-                        .with_note("units without a block execute the same commands")
-                        .with_help("let every unit of the pseudo-channels have a block in each round, or none at all"),
+                        .with_note(note)
+                        .with_help(help),
                 ));
             }
         }
     }
     Ok(())
+}
+
+/// The layout that gives all blocks of a grid to one unit.
+fn in_turn(blocks: &[Vec<i64>]) -> String {
+    let dims = blocks.first().map_or(0, Vec::len);
+    let extents: Vec<String> =
+        (0..dims).map(|d| (blocks.iter().map(|at| at[d]).max().unwrap_or(0) + 1).to_string()).collect();
+    format!("({}):({})", extents.join(", "), vec!["0"; dims].join(", "))
 }
 
 /// Instructions for stores of a round, cut as small as the registers want.

@@ -389,6 +389,67 @@ program rows(a: in f16[M, N], y: out f16[M, N]) {
     assert!(said.contains("tensor y f16[300] out\n") && !said.contains("write y at"), "{said}");
 }
 
+/// Blocks may leave the end of an array alone, whatever they read or store of it: it has its place behind theirs.
+#[test]
+fn arrays_that_blocks_do_not_fill() {
+    let s = Sandbox::new();
+    let mut text = String::new();
+    for (n, h, b) in [(1000, 256, 64), (513, 16, 16), (4097, 4096, 16), (300, 37, 16), (5000, 129, 32), (70, 70, 64)] {
+        text += &format!("// run: head pim,interp target=hbm-pim N={n} H={h} B={b}\n");
+        text += &format!("// run: again pim,interp target=hbm-pim N={n} H={h} B={b}\n");
+    }
+    for k in [1, 2, 8, 16, 32, 40] {
+        text += &format!("// run: rows pim,interp target=hbm-pim M=40 K={k}\n");
+    }
+    text += "\
+kernel head<const H = 16, const B = 16>(x: in f16[N], c: out f16[H]) where N >= H {
+    grid (i in tiles(H, B));
+    TSTORE(c.tile(i), Vec(x.tile(i)) * 2.0);
+}
+kernel first<const B = 16>(x: in f16[N], c: out f16[N]) {
+    grid (i in tiles(N, B));
+    TSTORE(c.tile(i), Vec(x.tile(i)) + 1.0);
+}
+kernel some<const K = 1>(a: in f16[M, 16], c: inout f16[M, 16]) where M >= K {
+    grid (i in 0..K);
+    TSTORE(c[i, _], Vec(a[i, _]) * 2.0);
+}
+program again<const H = 16, const B = 16>(x: in f16[N], c: out f16[H]) where N >= H {
+    let t = tensor f16[N];
+    first<B = B>(x, t);
+    head<H = H, B = B>(t, c);
+}
+program rows<const K = 1>(a: in f16[M, 16], c: inout f16[M, 16]) where M >= K {
+    some<K = K>(a, c);
+}
+";
+    s.file("head.tile", &text);
+    let said = s.run("test head.tile");
+    assert!(said.contains("exit 0"), "{said}");
+}
+
+/// What is emitted is what runs: an array that nothing stores has a first value.
+#[test]
+fn results_that_nothing_stores() {
+    let s = Sandbox::new();
+    let text = "\
+kernel k(a: in f16[8, 16], c: out f16[8, 16], d: out f16[8, 16]) {
+    grid (i in 0..8);
+    TSTORE(c[i, _], Vec(a[i, _]) * 2.0);
+    if i >= 8 { TSTORE(d[i, _], Vec(a[i, _])); }
+}
+";
+    s.file("none.tile", text);
+    let emitted = s.run("emit none.tile k --target hbm-pim --stage pim -o none.pim");
+    assert!(emitted.contains("exit 0"), "{emitted}");
+    s.file("a.npy", npy::write(&random(DType::F16, &[8, 16], 1, "a").unwrap()));
+    let said = s.run("sim none.pim --in a=a.npy --out c=c.npy --out d=d.npy");
+    assert!(said.contains("exit 0"), "{said}");
+    let [c, d] = ["c.npy", "d.npy"].map(|n| s.read(n));
+    s.run("run none.tile k --target hbm-pim --in a=a.npy --out c=c2.npy --out d=d2.npy");
+    assert_eq!([c, d], ["c2.npy", "d2.npy"].map(|n| s.read(n)));
+}
+
 /// What is no stream is told as what it is.
 #[test]
 fn files_that_are_no_streams() {

@@ -95,7 +95,7 @@ fn fault<T>(kind: FaultKind, message: impl Into<String>) -> Said<T> {
 }
 
 impl Stream {
-    /// The `out` arrays with elements that no step gives to the host: they would stay zeros.
+    /// The `out` arrays with elements that no step gives to the host, and without a first value: they would stay zeros.
     pub fn unread(&self) -> Vec<usize> {
         let mut given = vec![false; self.tensors.len()];
         let mut give = |n: u32| {
@@ -111,7 +111,8 @@ impl Stream {
             }
         }
         let tensors = self.tensors.iter().zip(&given).enumerate();
-        let unread = tensors.filter(|(_, (t, given))| t.role == Role::Out && !**given && t.elements() != Some(0));
+        let unread = tensors
+            .filter(|(_, (t, given))| t.role == Role::Out && t.fill.is_none() && !**given && t.elements() != Some(0));
         unread.map(|(n, _)| n).collect()
     }
 
