@@ -4,7 +4,7 @@
 
 use crate::differential::case::tiles_of;
 use crate::engine::{agree, build};
-use ptoc_isa::{InstrId, OperandKind, Sem, Target, check_dtypes, lookup, overloads};
+use ptoc_isa::{CmpOp, InstrId, OperandKind, Sem, Target, check_dtypes, lookup, overloads};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,6 +20,8 @@ struct Array {
 enum Part {
     Old(Array),
     Tile(Array),
+    /// A second result.
+    Also(Array),
     Written(String),
 }
 
@@ -49,6 +51,7 @@ fn line(text: &str) -> Line {
         match part.split_once(' ').expect("a part") {
             ("old", rest) => list.push(Part::Old(array(rest))),
             ("in", rest) => list.push(Part::Tile(array(rest))),
+            ("also", rest) => list.push(Part::Also(array(rest))),
             ("arg", rest) => list.push(Part::Written(rest.to_owned())),
             ("out", rest) => out = Some(array(rest)),
             (what, _) => panic!("{what}"),
@@ -56,7 +59,7 @@ fn line(text: &str) -> Line {
     }
     let first = lookup(&name).unwrap_or_else(|| panic!("{name} is no instruction"));
     // The form whose operands are of the kinds that the line has.
-    let tiles = 1 + list.iter().filter(|p| matches!(p, Part::Tile(_))).count();
+    let tiles = 1 + list.iter().filter(|p| matches!(p, Part::Tile(_) | Part::Also(_))).count();
     let id = overloads(first).find(|id| id.get().tiles_written() == tiles).expect("a form of these operands");
     Line { id, name, parts: list, out: out.expect("a result") }
 }
@@ -68,8 +71,20 @@ fn lines() -> Vec<Line> {
 /// The row's operands that are tiles, as a list of dtypes.
 impl Line {
     fn tiles(&self) -> Vec<DType> {
-        let sources = self.parts.iter().filter_map(|p| if let Part::Tile(a) = p { Some(a.dtype) } else { None });
-        std::iter::once(self.out.dtype).chain(sources).collect()
+        let others = self.parts.iter().filter_map(|p| match p {
+            Part::Tile(a) | Part::Also(a) => Some(a.dtype),
+            _ => None,
+        });
+        std::iter::once(self.out.dtype).chain(others).collect()
+    }
+
+    /// The comparison that is written, if one is.
+    fn comparison(&self) -> Option<CmpOp> {
+        let written = |p: &Part| match p {
+            Part::Written(word) => CmpOp::ALL.iter().copied().find(|c| c.name().eq_ignore_ascii_case(word)),
+            _ => None,
+        };
+        self.parts.iter().find_map(written)
     }
 
     fn label(&self) -> String {
@@ -117,11 +132,19 @@ impl Line {
             tensors.push(Tensor::from_fn(a.dtype, &a.shape, bits).expect("small"));
         };
         let in_place = self.name.ends_with("_INPLACE");
+        let mut also = String::new();
         let mut made = in_place;
         for (k, part) in self.parts.iter().enumerate() {
             let (name, a) = match part {
                 Part::Written(text) => {
                     operands.push(text.clone());
+                    continue;
+                }
+                Part::Also(a) => {
+                    given("counted", "out", a, &mut tensors);
+                    body.push_str(&tile("counts", a));
+                    also = "    TSTORE(counted, counts);\n".to_owned();
+                    operands.push("counts".to_owned());
                     continue;
                 }
                 Part::Old(a) => {
@@ -144,6 +167,7 @@ impl Line {
         given("result", "out", &self.out, &mut tensors);
         writeln!(body, "    {}({});", self.name, operands.join(", ")).expect("fits");
         writeln!(body, "    TSTORE(result, d);").expect("fits");
+        body.push_str(&also);
         (format!("kernel k({}) {{\n{body}}}\n", params.join(", ")), tensors)
     }
 }
@@ -155,21 +179,24 @@ fn run(line: &Line, target: &Target) -> Result<(), String> {
     let built = build(&text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{text}"))?;
     let stopped = |(code, message)| format!("{label}: {code}: {message}");
     let got = agree(&built, &[], &tensors, &[1]).map_err(|e| format!("{label}: {e}"))?.map_err(stopped)?;
-    let result = got.last().expect("a result");
-    for i in 0..result.len() {
-        let (got, mut want) = (result.get_bits(i), line.out.bits[i]);
-        if unfolded {
-            want = scalar::convert_bits(line.out.dtype, result.dtype(), want);
-        }
-        // Elements are copied: every bit counts.
-        if got != want {
-            let shown = |b| scalar::format_bits(line.out.dtype, b);
-            return Err(format!(
-                "{label}: element {:?} is {}, numpy has {}",
-                result.unravel(i),
-                shown(got),
-                shown(want)
-            ));
+    // A second result stands before the first one.
+    let also = line.parts.iter().find_map(|p| if let Part::Also(a) = p { Some(a) } else { None });
+    for (result, wanted) in got.iter().rev().zip(std::iter::once(&line.out).chain(also)) {
+        for i in 0..result.len() {
+            let (got, mut want) = (result.get_bits(i), wanted.bits[i]);
+            if unfolded {
+                want = scalar::convert_bits(wanted.dtype, result.dtype(), want);
+            }
+            // Elements are copied: every bit counts.
+            if got != want {
+                let shown = |b| scalar::format_bits(wanted.dtype, b);
+                return Err(format!(
+                    "{label}: element {:?} is {}, numpy has {}",
+                    result.unravel(i),
+                    shown(got),
+                    shown(want)
+                ));
+            }
         }
     }
     Ok(())
@@ -178,7 +205,7 @@ fn run(line: &Line, target: &Target) -> Result<(), String> {
 fn part(k: usize) {
     let (mut wrong, mut count) = (String::new(), 0);
     for line in lines().iter().skip(k).step_by(4) {
-        let taken = |t: &&Target| check_dtypes(t, line.id, &line.tiles(), None).is_none();
+        let taken = |t: &&Target| check_dtypes(t, line.id, &line.tiles(), line.comparison()).is_none();
         let Some(target) = Target::pto().iter().find(taken) else {
             writeln!(wrong, "{}: no target takes it", line.label()).expect("fits");
             continue;

@@ -5,7 +5,8 @@ numpy on the bits of elements, and by nothing of the compiler.
     python3 tests/scripts/placement_vectors.py > tests/golden/placements.txt
 
 A line is one launch: `NAME|PART|..|out DTYPE ROWSxCOLS HEX`, where parts are the operands in the order in which an author
-writes them after the destination: `in DTYPE ROWSxCOLS HEX` a tile, `arg TEXT` what is written there. First of them is `old`
+writes them after the destination: `in DTYPE ROWSxCOLS HEX` a tile, `also` one that is a second result, `arg TEXT` what is
+written there. First of them is `old`
 with the destination as it was, where the instruction reads it.
 """
 import math
@@ -37,8 +38,17 @@ def text(kind, t):
 def line(name, parts, d, bits, old=None):
     """Parts are tiles, or what is written."""
     all_parts = [name] + ([text("old", old)] if old else [])
-    all_parts += [text("in", p) if isinstance(p, tuple) else f"arg {p}" for p in parts]
+    kind = lambda p: "also" if isinstance(p, also) else "in"
+    all_parts += [text(kind(p), p) if isinstance(p, tuple) else f"arg {p}" for p in parts]
     print("|".join(all_parts + [text("out", (d, np.array(bits, dtype=object)))]))
+
+
+class also(tuple):
+    """A second result."""
+
+
+def signed(d, b):
+    return b - (1 << WIDTH[d]) if d[0] == "i" and b >> (WIDTH[d] - 1) else b
 
 
 def one(d, n):
@@ -193,6 +203,35 @@ def sorting():
                 result += [group[p] for p in order(d, [v for v, _ in group])]
             a = (d, np.array([records(d, *zip(*flat))], dtype=object))
             line("TMRGSORT", [a, length], d, [records(d, *zip(*result))])
+        # Lists in tiles of their own, of any length.
+        for lengths in ((8, 24), (40, 8), (16, 16, 8), (8, 48, 24), (16, 8, 40, 24), (8, 8, 8, 8)):
+            lists = []
+            for n, count in enumerate(lengths):
+                v = values(d, count, f"tiles {lengths} {n}")
+                lists.append([(v[p], 1000 * n + k) for k, p in enumerate(order(d, v))])
+            flat = [record for one_list in lists for record in one_list]
+            result = [flat[p] for p in order(d, [v for v, _ in flat])]
+            tiles = [(d, np.array([records(d, *zip(*one_list))], dtype=object)) for one_list in lists]
+            line("TMRGSORT", tiles, d, [records(d, *zip(*result))])
+
+
+def places():
+    rng = random.Random("places")
+    for d in "f16 f32 i32 i16 u16 u32".split():
+        for index in ("i32", "u32"):
+            for shape, room, first in (((3, 21), 21, 0), ((2, 40), 5, 7), ((1, 9), 16, -3)):
+                a = tile(d, shape, f"places {index} {room}")
+                # Numbers that are there, so that some are equal; of floats one that is no number.
+                k = np.array([[a[1][i, rng.randrange(shape[1])]] for i in range(shape[0])], dtype=object)
+                number = lambda b: float(float_of(d, int(b))) if is_float(d) else signed(d, int(b))
+                for word, holds in (("EQ", lambda x, y: x == y), ("GT", lambda x, y: x > y)):
+                    rows, counts = [], []
+                    for i in range(shape[0]):
+                        found = [j for j in range(shape[1]) if holds(number(a[1][i, j]), number(k[i, 0]))]
+                        rows.append(([first + j for j in found] + [0] * room)[:room])
+                        counts.append([len(found)])
+                    _, bits = numbers(index, rows)
+                    line("TGATHER", [a, (d, k), also(numbers(index, counts)), first, word], index, bits)
 
 
 def counting():
@@ -250,16 +289,17 @@ def images():
         ):
             rng = random.Random(f"image {d} {c1}")
             image = np.array([[one(d, rng.randrange(-9, 9)) for _ in range(c0)] for _ in range(c1 * h * w)], dtype=object)
-            padded = np.zeros((c1, h + 2 * ph, w + 2 * pw, c0), dtype=object)
-            padded[:, ph : ph + h, pw : pw + w] = image.reshape(c1, h, w, c0)
-            rows = []
-            for y in range(0, h + 2 * ph - kh + 1, sh):
-                for x in range(0, w + 2 * pw - kw + 1, sw):
-                    rows.append(padded[:, y : y + kh, x : x + kw].reshape(-1))
-            unfolded = np.array(rows, dtype=object)
-            part = unfolded[row : row + m, col : col + k]
-            if part.shape == (m, k):
-                line("TIMG2COL", [(d, image), h, w, kh, kw, sh, sw, ph, pw, row, col], d, part)
+            for words, pad in (([], 0), ([-3.0 if is_float(d) else -3], one(d, -3))):
+                padded = np.full((c1, h + 2 * ph, w + 2 * pw, c0), pad, dtype=object)
+                padded[:, ph : ph + h, pw : pw + w] = image.reshape(c1, h, w, c0)
+                rows = []
+                for y in range(0, h + 2 * ph - kh + 1, sh):
+                    for x in range(0, w + 2 * pw - kw + 1, sw):
+                        rows.append(padded[:, y : y + kh, x : x + kw].reshape(-1))
+                unfolded = np.array(rows, dtype=object)
+                part = unfolded[row : row + m, col : col + k]
+                if part.shape == (m, k):
+                    line("TIMG2COL", [(d, image), h, w, kh, kw, sh, sw, ph, pw, row, col] + words, d, part)
 
 
 if __name__ == "__main__":
@@ -270,6 +310,7 @@ if __name__ == "__main__":
     gathers()
     picks_of_other_dtypes()
     sorting()
+    places()
     counting()
     chance()
     images()

@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Cells, Expr, Loc, Named, Need, Read, Reduce, Target, To, UnOp};
+use crate::{BinOp, Cells, Expr, Loc, Named, Need, Primitive, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -105,7 +105,8 @@ impl Sem {
 
     /// Does the instruction have a comparison as a mode?
     pub fn compares(self) -> bool {
-        self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
+        matches!(self, Sem::Named(n) if n.what == Primitive::Places)
+            || self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
     }
 
     /// What the meaning demands of shapes and index operands, beside the row's shape rule.
@@ -205,6 +206,8 @@ pub enum ShapeRule {
     Transpose,
     /// d keeps the valid shape that it has; the meaning says what must hold of the others.
     Own,
+    /// d keeps the valid shape that it has; a has as many rows, k and the counts are r x 1.
+    Counted,
     /// As `Matmul`, and d has one row.
     Gemv,
     /// d and a are r x c, the operands after a r x 1.
@@ -297,6 +300,10 @@ pub enum Scratch {
     None,
     /// A2A3 only: a Vec tile of the source's type.
     LikeSource,
+    /// A2A3 only: a Vec tile of the destination's type.
+    LikeResult,
+    /// A2A3 only: for each row of the source the bits of a mask, an i32 an element, and one element.
+    Places,
     /// A2A3 only: the bits of a mask as u8, a row for each row of the source.
     Mask,
     /// A2A3 only: one row of the source's dtype, as long as the source's and two more for each 64 columns.

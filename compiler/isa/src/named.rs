@@ -10,6 +10,10 @@ pub enum Primitive {
     Sort32,
     /// Each four lists of records in descending order, merged.
     MergeSort,
+    /// Lists of records in descending order, a tile each, merged.
+    MergeTiles,
+    /// Where a comparison with a number of the row holds, and how often.
+    Places,
     /// How often each value of a byte occurs in a row.
     Histogram,
     /// Words of Philox 4x32.

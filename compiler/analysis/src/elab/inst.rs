@@ -13,7 +13,9 @@ use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
-use ptoc_isa::{AtomicOp, Family, InstrId, Loc, Oob, OperandKind, Reduce, Role, Scratch, Sem, TileType, UnitKind};
+use ptoc_isa::{
+    AtomicOp, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Reduce, Role, Scratch, Sem, TileType, UnitKind,
+};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
 use ptoc_tensor::DType;
 
@@ -79,19 +81,19 @@ impl Elab<'_> {
                 (None, v) => operands.push((v, &a.value)),
             }
         }
+        let id = form_of(id, &operands);
+        let instr = id.get();
         for (w, at) in words {
             self.mode_word(id, w, at, &mut attrs)?;
         }
-        // A second form of the instruction has another number of operands.
-        let id = ptoc_isa::overloads(id).find(|i| i.get().written().len() == operands.len()).unwrap_or(id);
-        let instr = id.get();
         let wanted = instr.written();
         if operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             // A mode that was not understood stands among the operands.
             return Err(Reported);
         }
         let left_out = wanted.len().saturating_sub(operands.len());
-        let choices = wanted.iter().rev().take(left_out).all(|o| matches!(o.kind, OperandKind::Choice(_)));
+        let default = |o: &OperandSpec| matches!(o.kind, OperandKind::Choice(_) | OperandKind::Pad);
+        let choices = wanted.iter().rev().take(left_out).all(default);
         if operands.len() > wanted.len() || left_out > instr.optional || !choices {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
@@ -123,9 +125,13 @@ impl Elab<'_> {
         }
         if instr.sem.compares() && attrs.cmp.is_none() {
             let names: Vec<&str> = wanted.iter().map(|o| o.name).collect();
-            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{}` needs a comparison", instr.name))
+            let words: Vec<&str> = instr.modes.iter().flat_map(|m| m.words).copied().collect();
+            let (name, list) = (instr.written_name(), words.join(", "));
+            let list = list.rsplit_once(", ").map_or(list.clone(), |(first, last)| format!("{first} or {last}"));
+            let any = if words.contains(&"LT") { "LT" } else { "GT" };
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, format!("`{name}` needs a comparison"))
                 .with_label("compares how?")
-                .with_help(format!("add EQ, NE, LT, LE, GT or GE: `{}({}, LT)`", instr.name, names.join(", ")));
+                .with_help(format!("add {list}: `{name}({}, {any})`", names.join(", ")));
             return self.report(d);
         }
         if let [(first, e), (second, _)] = &operands[..]
@@ -154,10 +160,12 @@ impl Elab<'_> {
             let op = self.operand(id, k, v, e, &mut attrs, name_span)?;
             ops.push(op);
         }
-        // A choice that is left out is the first.
+        // A choice that is left out is the first, a pad 0.
         for spec in &wanted[wanted.len() - left_out..] {
-            if let OperandKind::Choice([(_, first), ..]) = spec.kind {
-                ops.push(Opnd::Scalar(Val::Int((*first).into()), span));
+            match spec.kind {
+                OperandKind::Choice([(_, first), ..]) => ops.push(Opnd::Scalar(Val::Int((*first).into()), span)),
+                OperandKind::Pad => ops.push(Opnd::Scalar(Val::Word(Word::Oob(Oob::Zero)), span)),
+                _ => {}
             }
         }
         if failed {
@@ -287,7 +295,17 @@ impl Elab<'_> {
 
     fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
         match (id.get().sem, w) {
-            (sem, Word::Cmp(c)) if sem.compares() => attrs.cmp = Some(c),
+            (sem, Word::Cmp(c)) if sem.compares() => {
+                let name = c.name().to_ascii_uppercase();
+                if !id.get().modes.iter().any(|m| m.words.contains(&name.as_str())) {
+                    let message = format!("`{}` does not compare with {name}", id.get().written_name());
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, message)
+                        .with_label("no such comparison here")
+                        .with_note(format!("usage: `{}`", usage(id)));
+                    return self.report(d);
+                }
+                attrs.cmp = Some(c);
+            }
             (sem, Word::Round(r)) if sem.converts() => attrs.round = Some(r),
             (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
             (Sem::ScatterTo, Word::Oob(o)) if o != Oob::Zero => attrs.oob = Some(o),
@@ -516,15 +534,33 @@ impl Elab<'_> {
         if instr.scratch == Scratch::None || self.target.family != Family::A2A3 {
             return Ok(Vec::new());
         }
-        let Some(src) = ops.get(1).and_then(Opnd::tile) else { return Ok(Vec::new()) };
-        let like = TileType { rows: src.rows, cols: src.cols, ..src.ty };
-        let Some(wanted) = ptoc_isa::scratch_type(self.target, id, like) else { return Ok(Vec::new()) };
+        let like = |k: usize| ops.get(k).and_then(Opnd::tile).map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty });
+        let (Some(dst), Some(src)) = (like(0), like(1)) else { return Ok(Vec::new()) };
+        let Some(wanted) = ptoc_isa::scratch_type(self.target, id, dst, src) else { return Ok(Vec::new()) };
         let (rows, cols) = (wanted.rows, wanted.cols);
         let valid = (self.idx(i64::from(rows)), self.idx(i64::from(cols)));
         let ty = self.hidden_type(Loc::Vec, wanted.dtype, rows, cols);
         let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
         Ok(vec![self.tile_ref(&t, valid)])
     }
+}
+
+/// Of the forms of an instruction the first that takes operands of these kinds in these places; else one of as many operands.
+fn form_of(id: InstrId, operands: &[(Val, &Expr)]) -> InstrId {
+    let takes = |spec: &OperandSpec, v: &Val| match (spec.kind, v) {
+        (OperandKind::Tile(_), Val::Tile(t) | Val::Mask(t, _)) => spec.takes(t.ty.loc),
+        (OperandKind::View, Val::View(_)) => true,
+        (OperandKind::Choice(words), Val::Word(Word::Choice(w))) => words.iter().any(|(name, _)| name == w),
+        (OperandKind::Tile(_) | OperandKind::View | OperandKind::Choice(_), _) => false,
+        (_, v) => !matches!(v, Val::Tile(_) | Val::Mask(..) | Val::View(_)),
+    };
+    let all = |i: &InstrId| {
+        let wanted = i.get().written();
+        (wanted.len() - i.get().optional..=wanted.len()).contains(&operands.len())
+            && wanted.iter().zip(operands).all(|(spec, (v, _))| takes(spec, v))
+    };
+    let as_many = |i: &InstrId| i.get().written().len() == operands.len();
+    ptoc_isa::overloads(id).find(all).or_else(|| ptoc_isa::overloads(id).find(as_many)).unwrap_or(id)
 }
 
 /// How a mode is called when it is given by name.

@@ -3,6 +3,7 @@
 use super::exec::Window;
 use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
+use super::named;
 use super::trap::Trap;
 use crate::tile::{Inst, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
 use crate::{formula, scalar};
@@ -104,14 +105,16 @@ impl<'k> Machine<'k, '_> {
     /// An instruction of two results: both are made, then written in the order of the operands.
     fn several(&mut self, inst: &'k Inst) -> Step {
         let row = inst.instr.get();
-        let (mut results, mut sources) = (Vec::new(), Vec::new());
+        let (mut results, mut sources, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for (spec, operand) in row.operands.iter().zip(&inst.operands) {
             match (spec.role, operand) {
                 (Role::Dst, Operand::Tile(t)) => results.push(t),
                 (Role::Src, Operand::Tile(t)) => sources.push(self.take(t)?),
+                (Role::Src, Operand::Scalar(v)) => numbers.push(self.index(*v)),
                 _ => return self.malformed(row.name),
             }
         }
+        let cols = self.window(results[0])?.cols;
         let dtype = |t: &TileRef| self.k.tiles[t.tile].ty.dtype;
         let made = match (row.sem, &sources[..]) {
             (Sem::RowArgValues(op), [a]) => {
@@ -122,6 +125,10 @@ impl<'k> Machine<'k, '_> {
             (Sem::Interleave, [b, a]) => matrix::interleave(a, b).map(|[first, second]| [second, first]),
             (Sem::Deinterleave, [b, a]) => matrix::deinterleave(&[a, b]).map(|[even, odd]| [odd, even]),
             (Sem::DeinterleaveOne, [a]) => matrix::deinterleave(&[a]).map(|[even, odd]| [odd, even]),
+            (Sem::Named(_), [a, k]) => match (inst.attrs.cmp, &numbers[..]) {
+                (Some(op), [first]) => named::places(op, dtype(results[0]), cols, a, k, *first),
+                _ => None,
+            },
             _ => None,
         };
         let Some(made) = made else { return self.malformed(row.name) };

@@ -4,8 +4,8 @@ use super::machine::Machine;
 use super::matrix::Matrix;
 use super::trap::Trap;
 use crate::scalar;
-use crate::tile::{Inst, Operand};
-use ptoc_isa::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
+use crate::tile::{Inst, Operand, Ty};
+use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
@@ -30,6 +30,12 @@ impl<'k> Machine<'k, '_> {
             (Primitive::Sort32, [a, idx], []) if (idx.rows, idx.cols) == (a.rows, a.cols) => Some(sort32(a, idx)),
             (Primitive::MergeSort, [a], [length]) if *length > 0 && a.cols % fields == 0 => {
                 usize::try_from(*length).ok().filter(|n| n % fields == 0).map(|n| merged(a, n))
+            }
+            (Primitive::MergeTiles, lists, []) if lists.iter().all(|l| l.rows == 1 && l.cols % fields == 0) => {
+                let lists: Vec<(&Matrix, usize, usize)> = lists.iter().map(|l| (l, 0, l.cols)).collect();
+                let mut bits = Vec::new();
+                merge(0, lists, &mut bits);
+                Some(Matrix { dtype, rows: 1, cols: bits.len(), bits })
             }
             (Primitive::Histogram, [a, idx], [byte]) if idx.rows == a.rows => histogram(a, idx, *byte),
             (Primitive::Random, [], [key, low, high, rounds]) => {
@@ -79,28 +85,46 @@ fn sort32(a: &Matrix, idx: &Matrix) -> Matrix {
 }
 
 fn merged(a: &Matrix, length: usize) -> Matrix {
-    let fields = RECORD / a.dtype.size();
     let mut bits = Vec::with_capacity(a.bits.len());
     for i in 0..a.rows {
         for group in (0..a.cols).step_by(4 * length) {
-            let mut heads: Vec<(usize, usize)> =
-                (0..4).map(|l| ((group + l * length).min(a.cols), (group + (l + 1) * length).min(a.cols))).collect();
-            loop {
-                let mut best: Option<usize> = None;
-                for (l, (at, end)) in heads.iter().enumerate() {
-                    let better = |b: usize| before(value(a, i, *at), value(a, i, heads[b].0));
-                    if at < end && best.is_none_or(better) {
-                        best = Some(l);
-                    }
-                }
-                let Some(l) = best else { break };
-                let at = heads[l].0;
-                bits.extend((at..at + fields).map(|j| a.at(i, j)));
-                heads[l].0 += fields;
-            }
+            let end = |l: usize| (group + l * length).min(a.cols);
+            merge(i, (0..4).map(|l| (a, end(l), end(l + 1))).collect(), &mut bits);
         }
     }
     Matrix { dtype: a.dtype, rows: a.rows, cols: a.cols, bits }
+}
+
+/// The records of several lists, each of them columns of a row, the best one next.
+fn merge(i: usize, mut lists: Vec<(&Matrix, usize, usize)>, bits: &mut Vec<u64>) {
+    loop {
+        let mut best: Option<usize> = None;
+        for (l, (a, at, end)) in lists.iter().enumerate() {
+            let better = |b: usize| before(value(a, i, *at), value(lists[b].0, i, lists[b].1));
+            if at < end && best.is_none_or(better) {
+                best = Some(l);
+            }
+        }
+        let Some(l) = best else { break };
+        let (a, at, _) = lists[l];
+        let fields = RECORD / a.dtype.size();
+        bits.extend((at..at + fields).map(|j| a.at(i, j)));
+        lists[l].1 += fields;
+    }
+}
+
+/// TGATHER by a comparison: where it holds in each row, of `cols` columns, and how often.
+pub(super) fn places(op: CmpOp, dtype: DType, cols: usize, a: &Matrix, k: &Matrix, first: i64) -> Option<[Matrix; 2]> {
+    if (k.rows, k.cols) != (a.rows, 1) || k.dtype != a.dtype {
+        return None;
+    }
+    let holds = |i: usize, j: &usize| scalar::compare(op, a.ty(), a.at(i, *j), k.at(i, 0));
+    let found: Vec<Vec<usize>> = (0..a.rows).map(|i| (0..a.cols).filter(|j| holds(i, j)).collect()).collect();
+    let whole = |n: i64| scalar::from_int(Ty::D(dtype), i128::from(n));
+    let places =
+        Matrix::new(dtype, a.rows, cols, |i, n| found[i].get(n).map_or(0, |j| whole(first.wrapping_add(*j as i64))));
+    let counts = Matrix::new(dtype, a.rows, 1, |i, _| whole(found[i].len() as i64));
+    Some([places, counts])
 }
 
 /// `None` if elements have no such byte, or the index has not the bytes above it.

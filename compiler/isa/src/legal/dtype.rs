@@ -111,7 +111,13 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
         DTypeRule::Tuples { .. } => {
             let allowed = allowed_tuples(target, row)?;
             let given = &given[..row.tiles_written().min(given.len())];
-            (!allowed.contains(&given)).then_some(DTypeProblem::NoTuple { allowed })
+            if !allowed.contains(&given) {
+                return Some(DTypeProblem::NoTuple { allowed });
+            }
+            // As TCMP compares integers there.
+            let integers = target.family == Family::A2A3 && given.get(1).is_some_and(|d| d.is_int());
+            let cmp = cmp.filter(|c| row.sem.compares() && integers && *c != CmpOp::Eq)?;
+            Some(DTypeProblem::CmpMode { cmp })
         }
         DTypeRule::Mask { a2a3_eq_only, .. } => {
             // The mask is operand 0 of a comparison and operand 1 of a selection.

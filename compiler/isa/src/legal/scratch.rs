@@ -3,8 +3,9 @@
 use crate::{Family, InstrId, Loc, Order, Scratch, Target, TileType};
 use ptoc_tensor::DType;
 
-/// The type of the hidden scratch tile of `instr` on `target`, for a (first) source tile of type `src`.
-pub fn scratch_type(target: &Target, instr: InstrId, src: TileType) -> Option<TileType> {
+/// The type of the hidden scratch tile of `instr` on `target`, for a (first) destination of type `dst` and a (first) source
+/// tile of type `src`.
+pub fn scratch_type(target: &Target, instr: InstrId, dst: TileType, src: TileType) -> Option<TileType> {
     // A5 and its family do without: their scratch operands are ignored (pto_isa.md section 5).
     if target.family != Family::A2A3 {
         return None;
@@ -12,6 +13,12 @@ pub fn scratch_type(target: &Target, instr: InstrId, src: TileType) -> Option<Ti
     match instr.get().scratch {
         Scratch::None => None,
         Scratch::LikeSource => Some(src),
+        Scratch::LikeResult => Some(dst),
+        Scratch::Places => {
+            let bytes = src.cols.checked_mul(4)?.checked_add(src.cols.div_ceil(8))?;
+            let cols = bytes.checked_add(src.dtype.size() as u32)?.checked_next_multiple_of(32)?;
+            Some(TileType { loc: Loc::Vec, dtype: DType::U8, cols, order: Order::Nd, layout: None, ..src })
+        }
         Scratch::Mask => {
             let cols = src.cols.div_ceil(8).checked_next_multiple_of(32)?;
             Some(TileType { loc: Loc::Vec, dtype: DType::U8, cols, order: Order::Nd, layout: None, ..src })

@@ -414,7 +414,7 @@ fn pipes() {
 
 #[test]
 fn scratch_tiles() {
-    let of = |t: &str, name: &str, src| scratch_type(target(t), instr(name), src);
+    let of = |t: &str, name: &str, src| scratch_type(target(t), instr(name), src, src);
     let src = tile(Loc::Vec, F32, 20, 64);
     assert_eq!(of("a2a3", "TADD", src), None);
     assert_eq!(of("a2a3", "TROWSUM", src), Some(src));

@@ -84,6 +84,8 @@ fn scratch(kind: Scratch) -> Option<&'static str> {
     Some(match kind {
         Scratch::None => return None,
         Scratch::LikeSource => "a tile like the source",
+        Scratch::LikeResult => "a tile like the result",
+        Scratch::Places => "a tile for the bits of a mask and a number for each element of the source",
         Scratch::Mask => "a tile for the bits of a mask",
         Scratch::Remainder => "a row of a little more than the source's columns",
         Scratch::Transpose => "a tile as large as the result",
@@ -138,6 +140,7 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
     match rule {
         // `shape` has said it.
         ShapeRule::Own | ShapeRule::Whole => "",
+        ShapeRule::Counted => "`dst` keeps its valid shape r x c, `a` has r rows, `k` and `counts` are r x 1",
         ShapeRule::Gemv => "`dst` is 1 x n, `a` 1 x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::RowParams => "`dst` and `a` are r x c, what follows r x 1",
         ShapeRule::Free => "none",

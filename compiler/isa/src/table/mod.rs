@@ -65,8 +65,9 @@ pub fn lookup(name: &str) -> Option<InstrId> {
 }
 
 /// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
-/// source where the first has two, by a pattern of columns, with offsets. Authors write the first one's name.
-pub(crate) const SECOND_FORMS: [&str; 4] = ["_VALUES", "_ONE", "_MASK", "_OFFSET"];
+/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison. Authors write the
+/// first one's name.
+pub(crate) const SECOND_FORMS: [&str; 8] = ["_VALUES", "_ONE", "_MASK", "_OFFSET", "_2", "_3", "_4", "_COMPARE"];
 
 /// The rows that the author calls by the name of this one: itself, then its second forms.
 pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {

@@ -1,12 +1,12 @@
 //! Sorting, counting, random numbers.
 
-use super::{VEC, dst, src};
-use crate::BinOp::{Div, Mul, Sub};
+use super::{VEC, dst, src, tile};
+use crate::BinOp::{Add, Div, Mul, Sub};
 use crate::{
-    CmpOp, DTypeRule, Instr, Named, Need, Num, OperandKind, OperandSpec, PipeRule, Primitive, Role, Scratch, Sem,
+    CmpOp, DTypeRule, Instr, Mode, Named, Need, Num, OperandKind, OperandSpec, PipeRule, Primitive, Role, Scratch, Sem,
     ShapeRule,
 };
-use ptoc_tensor::DType::{self, F16, F32, I32, U8, U16, U32};
+use ptoc_tensor::DType::{self, F16, F32, I16, I32, U8, U16, U32};
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind }
@@ -79,6 +79,121 @@ const MERGE: &Named = &Named {
               TMRGSORT(dst, lists, 64);|TSTORE(result[j.index, i.index, _], dst);",
 };
 
+/// One of several lists: a row of whole records.
+const fn list(rows: Num, cols: &'static Num, what: &'static str, broken: &'static str) -> [Need; 2] {
+    [eq(rows, Num::Is(1), what), eq(Num::Bin(crate::BinOp::Rem, cols, FIELDS), Num::Is(0), broken)]
+}
+const LISTS: [[Need; 2]; 4] = [
+    list(
+        Num::Rows(1),
+        &Num::Cols(1),
+        "the first list has {0} valid rows, and must have {1}",
+        "the first list ends within a record: {0} columns are left, and must be {1}",
+    ),
+    list(
+        Num::Rows(2),
+        &Num::Cols(2),
+        "the second list has {0} valid rows, and must have {1}",
+        "the second list ends within a record: {0} columns are left, and must be {1}",
+    ),
+    list(
+        Num::Rows(3),
+        &Num::Cols(3),
+        "the third list has {0} valid rows, and must have {1}",
+        "the third list ends within a record: {0} columns are left, and must be {1}",
+    ),
+    list(
+        Num::Rows(4),
+        &Num::Cols(4),
+        "the fourth list has {0} valid rows, and must have {1}",
+        "the fourth list ends within a record: {0} columns are left, and must be {1}",
+    ),
+];
+const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");
+const TWO_WIDE: Num = Num::Bin(Add, &Num::Cols(1), &Num::Cols(2));
+const THREE_WIDE: Num = Num::Bin(Add, &TWO_WIDE, &Num::Cols(3));
+const fn together(all: Num) -> Need {
+    eq(all, Num::Cols(0), "the lists have {0} valid columns together, the destination {1}")
+}
+const MERGE_TWO: &Named = &Named {
+    what: Primitive::MergeTiles,
+    needs: &[LISTS[0][0], LISTS[0][1], LISTS[1][0], LISTS[1][1], ONE_ROW, together(TWO_WIDE)],
+    example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 64>;|\
+              TFILLPAD(v, Vec(x[i.start, _].tile(j)), Min);|let idx = tile Vec<u32, 1, 64>;|TCI(idx, 0);|\
+              let lists, a, b = tile Vec<f32, 1, 128>;|TSORT32(lists, v, idx);|TMRGSORT(a, lists, 64);|TMOV(b, a);|\
+              let dst = tile Vec<f32, 1, 256>;|TMRGSORT(dst, a, b);|TSTORE(result[j.index, i.index, _], dst);",
+};
+const MERGE_THREE: &Named = &Named {
+    what: Primitive::MergeTiles,
+    needs: &[
+        LISTS[0][0],
+        LISTS[0][1],
+        LISTS[1][0],
+        LISTS[1][1],
+        LISTS[2][0],
+        LISTS[2][1],
+        ONE_ROW,
+        together(THREE_WIDE),
+    ],
+    example: "x: in f32[M, N], result: out f32[CB, RB, 192]|let v = tile Vec<f32, 1, 32>;|\
+              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
+              let a, b, c = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|\
+              let dst = tile Vec<f32, 1, 192>;|TMRGSORT(dst, a, b, c);|TSTORE(result[j.index, i.index, _], dst);",
+};
+const MERGE_FOUR: &Named = &Named {
+    what: Primitive::MergeTiles,
+    needs: &[
+        LISTS[0][0],
+        LISTS[0][1],
+        LISTS[1][0],
+        LISTS[1][1],
+        LISTS[2][0],
+        LISTS[2][1],
+        LISTS[3][0],
+        LISTS[3][1],
+        ONE_ROW,
+        together(Num::Bin(Add, &THREE_WIDE, &Num::Cols(4))),
+    ],
+    example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 32>;|\
+              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
+              let a, b, c, d = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|TMOV(d, a);|\
+              let dst = tile Vec<f32, 1, 256>;|TMRGSORT(dst, a, b, c, d);|TSTORE(result[j.index, i.index, _], dst);",
+};
+
+const COMPARE: &Named = &Named {
+    what: Primitive::Places,
+    needs: &[],
+    example: "x: in f32[M, N], result: out i32[M, N], result_counts: out i32[CB, M]|let a = Vec(x.tile(i, j));|\
+              let k = tile Vec<f32, i, 1>;|TROWMAX(k, a);|let dst = tile Vec<i32, i, j>;|let counts = tile Vec<i32, i, 1>;|\
+              TGATHER(dst, a, k, counts, j.start, EQ);|TSTORE(result.tile(i, j), dst);|\
+              TSTORE(col(result_counts[j.index, _]).tile(i, _), counts);",
+};
+const EQUAL_OR_GREATER: Mode =
+    Mode { words: &["EQ", "GT"], optional: false, doc: "the comparison; both are false if either side is NaN" };
+/// TGATHER by a comparison, on A2A3 and on A5: places, source, what it is compared with, counts.
+const COMPARED: &[&[DType]] = &[
+    &[I32, F16, F16, I32],
+    &[U32, F16, F16, U32],
+    &[I32, F32, F32, I32],
+    &[U32, F32, F32, U32],
+    &[I32, I32, I32, I32],
+    &[U32, I32, I32, U32],
+];
+const COMPARED_A5: &[&[DType]] = &[
+    &[I32, F16, F16, I32],
+    &[U32, F16, F16, U32],
+    &[I32, F32, F32, I32],
+    &[U32, F32, F32, U32],
+    &[I32, I32, I32, I32],
+    &[U32, I32, I32, U32],
+    &[I32, I16, I16, I32],
+    &[U32, I16, I16, U32],
+    &[I32, U16, U16, I32],
+    &[U32, U16, U16, U32],
+    &[I32, U32, U32, I32],
+    &[U32, U32, U32, U32],
+];
+
 /// Bytes of an element above the one that is counted.
 const ABOVE: Num = Num::Bin(Sub, &Num::Bin(Sub, &Num::Size(1), &Num::Is(1)), &Num::Arg(3));
 const HISTOGRAM: &Named = &Named {
@@ -119,6 +234,49 @@ pub(super) const ROWS: &[Instr] = &[
               and its last list may be shorter. Of equal values those of the list that comes first come first.",
         meaning: "lists 4k .. 4k + 3 of a, merged, descending",
         ..row("TMRGSORT", &[dst(VEC), src("a", VEC), operand("length", OperandKind::Index)], MERGE)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        scratch: Scratch::LikeResult,
+        doc: "Merges two lists of records of TSORT32, each in descending order, which may be of any length. Of equal values those \
+              of the first list come first. `TMRGSORT(dst, a, b)` is this.",
+        meaning: "a and b, merged, descending",
+        ..row("TMRGSORT_2", &[dst(VEC), src("a", VEC), src("b", VEC)], MERGE_TWO)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        scratch: Scratch::LikeResult,
+        doc: "As with two lists. `TMRGSORT(dst, a, b, c)` is this.",
+        meaning: "a, b and c, merged, descending",
+        ..row("TMRGSORT_3", &[dst(VEC), src("a", VEC), src("b", VEC), src("c", VEC)], MERGE_THREE)
+    },
+    Instr {
+        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        scratch: Scratch::LikeResult,
+        doc: "As with two lists. `TMRGSORT(dst, a, b, c, d)` is this.",
+        meaning: "a, b, c and d, merged, descending",
+        ..row("TMRGSORT_4", &[dst(VEC), src("a", VEC), src("b", VEC), src("c", VEC), src("d", VEC)], MERGE_FOUR)
+    },
+    Instr {
+        dtypes: DTypeRule::Tuples { a2a3: COMPARED, a5: COMPARED_A5 },
+        shape: ShapeRule::Counted,
+        scratch: Scratch::Places,
+        modes: &[EQUAL_OR_GREATER],
+        doc: "Puts the columns of a row at which a comparison with the row's number holds one behind the other, counted from `first`, \
+              and zeros behind them; how many there are is the row's count. Those that `dst` has no room for are counted too. \
+              `TGATHER(dst, a, k, counts, first, GT)` is this.",
+        meaning: "dst[i, n] = first + (column of the n-th j with a[i, j] cmp k[i, 0]), counts[i, 0] = number of such j",
+        ..row(
+            "TGATHER_COMPARE",
+            &[
+                dst(VEC),
+                src("a", VEC),
+                src("k", VEC),
+                tile("counts", Role::Dst, VEC),
+                operand("first", OperandKind::Index),
+            ],
+            COMPARE,
+        )
     },
     Instr {
         dtypes: DTypeRule::Tuples { a2a3: &[], a5: COUNTS },

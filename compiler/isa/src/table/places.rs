@@ -279,7 +279,7 @@ const IMAGE: &Cells = &Cells {
             &Test::And(&Test::Cmp(CmpOp::Ge, X, &ZERO), &lt(X, IMAGE_WIDTH)),
         ),
         &Cell::At(1, IMAGE_ROW, &num(Rem, TAP, C0)),
-        &Cell::Is(0),
+        &Cell::Scalar(12),
     ),
     needs: &[
         le(ONE, Num::Arg(4), "the kernel has {1} rows, and at least {0}"),
@@ -351,11 +351,13 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TINSERT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL, src("old", VEC)], INSERTED)
     },
     Instr {
+        optional: 1,
         dtypes: DTypeRule::Same { a2a3: IMAGES, a5: IMAGES },
         pipe: PipeRule::Move,
         doc: "Unfolds an image for a convolution: row m is an output element, columns are taps (channel group, kernel row, kernel \
-              column, channel), zeros beyond the edges. The source is NC1HWC0 for one image: rows are (group, y, x), columns a \
-              group's channels. What PTO sets by SETFMATRIX and SET_IMG2COL_RPT are operands; `row` and `col` are its posM and posK.",
+              column, channel), and beyond the edges is the pad, 0 if not said. The source is NC1HWC0 for one image: rows are (group, \
+              y, x), columns a group's channels. What PTO sets by SETFMATRIX, SET_IMG2COL_RPT and SET_IMG2COL_PADDING are operands; \
+              `row` and `col` are its posM and posK.",
         source: "pto_isa 5.6",
         ..row(
             "TIMG2COL",
@@ -372,6 +374,7 @@ pub(super) const ROWS: &[Instr] = &[
                 operand("pad_w", OperandKind::Index),
                 AT_ROW,
                 AT_COL,
+                PAD,
             ],
             IMAGE,
         )

@@ -61,6 +61,7 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         // `cells_agree_with_their_operands` looks at these.
         Sem::Cells(_) => (row.operands.len(), row.shape),
         Sem::Scatter => (4, ShapeRule::Own),
+        Sem::Named(_) if row.shape == ShapeRule::Counted => (5, ShapeRule::Counted),
         Sem::Named(_) => (row.operands.len(), ShapeRule::Own),
     }
 }
@@ -94,6 +95,7 @@ fn operands_agree_with_meaning() {
         let second = match row.sem {
             Sem::RowArgValues(_) | Sem::Interleave | Sem::Deinterleave | Sem::DeinterleaveOne => vec![0, 1],
             Sem::PartArg(_) => vec![0, 3],
+            _ if row.shape == ShapeRule::Counted => vec![0, 3],
             _ => vec![0],
         };
         assert_eq!(results, second, "{}: the destination comes first, alone but for those of two", row.name);
@@ -237,12 +239,14 @@ fn scratch_and_overlap_of_single_rows() {
         layout: None,
     };
     let scratch = |name: &str, target: &str| {
-        scratch_type(on(target), lookup(name).unwrap(), src).map(|t| (t.dtype, t.rows, t.cols))
+        scratch_type(on(target), lookup(name).unwrap(), src, src).map(|t| (t.dtype, t.rows, t.cols))
     };
     use ptoc_tensor::DType::{F32, U8};
     assert_eq!(scratch("TPRELU", "a2a3"), Some((U8, 16, 32)));
     assert_eq!(scratch("TREM", "a2a3"), Some((F32, 1, 104)));
     assert_eq!(scratch("TREM", "a5"), None);
+    assert_eq!(scratch("TMRGSORT_2", "a2a3"), Some((F32, 16, 100)));
+    assert_eq!(scratch("TGATHER_COMPARE", "a2a3"), Some((U8, 16, 448)));
 }
 
 /// Which operands an expression names, and as what.

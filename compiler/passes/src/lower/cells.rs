@@ -16,8 +16,8 @@ enum Source {
     Tile(Matrix, (Reg, Reg), i64),
     /// An i64.
     Index(Reg),
-    /// The bits of an element, as they are loaded raw; and, of an integer, its value in i64.
-    Element(Reg, Option<Reg>),
+    /// The bits of an element, as they are loaded raw; the element; and, of an integer, its value in i64.
+    Element(Reg, Reg, Option<Reg>),
 }
 
 /// What an expression is made of.
@@ -48,7 +48,7 @@ impl Lower<'_> {
                     ty @ Ty::D(d) => {
                         let value = self.value(*v);
                         let whole = d.is_int().then(|| widened(&mut self.code, ty, value));
-                        Source::Element(self.raw_bits(d, value), whole)
+                        Source::Element(self.raw_bits(d, value), ops::settle(&mut self.code, ty, value), whole)
                     }
                 },
                 Operand::View(_) => return None,
@@ -208,7 +208,8 @@ impl Emit<'_> {
                 self.element(code, k, at)
             }
             Cell::Scalar(k) => match self.sources[k] {
-                Source::Element(bits, _) => bits,
+                Source::Element(_, number, _) if !self.raw => number,
+                Source::Element(bits, ..) => bits,
                 _ => code.bits(self.ty.reg(), 0),
             },
             Cell::Is(n) if !self.raw => ops::number(code, Ty::D(self.dtype), n),
@@ -261,7 +262,7 @@ impl Emit<'_> {
             },
             Num::Is(n) => code.int(n),
             Num::Arg(k) => match self.sources[k] {
-                Source::Index(r) | Source::Element(_, Some(r)) => r,
+                Source::Index(r) | Source::Element(.., Some(r)) => r,
                 _ => code.int(0),
             },
             Num::At(k, r, c) => {

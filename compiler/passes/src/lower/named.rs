@@ -1,12 +1,12 @@
 //! Sorting, counting and random numbers in loop IR.
 
-use super::Lower;
 use super::code::Code;
 use super::inst::Operands;
 use super::matrix::{Matrix, map};
+use super::{Lower, ops};
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, UnOp as U};
-use ptoc_ir::tile::{Inst, TileRef};
-use ptoc_isa::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
+use ptoc_ir::tile::{Inst, TileRef, Ty};
+use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
 
 /// Fields of a record of this element.
 fn fields(m: &Matrix) -> i64 {
@@ -53,6 +53,21 @@ impl Lower<'_> {
                 let shape = (self.value(src.valid.0), self.value(src.valid.1));
                 let a = self.tile(&src);
                 self.beside(&dst, &d, whole, &[&src], &mut |code, d| merge(code, d, &a, length, shape));
+            }
+            Primitive::MergeTiles => {
+                let sources: Vec<TileRef> = (1..inst.operands.len()).map(|k| o.tile(k)).collect::<Option<_>>()?;
+                let lists: Vec<(Matrix, Reg)> = sources.iter().map(|t| (self.tile(t), self.value(t.valid.1))).collect();
+                let read: Vec<&TileRef> = sources.iter().collect();
+                self.beside(&dst, &d, whole, &read, &mut |code, d| merge_tiles(code, d, &lists, whole.1));
+            }
+            Primitive::Places => {
+                let (src, k, counts) = (o.tile(1)?, o.tile(2)?, o.tile(3)?);
+                let (first, op) = (self.value(o.scalar(4)?), inst.attrs.cmp?);
+                let shape = (self.value(src.valid.0), self.value(src.valid.1));
+                let (a, k_at) = (self.tile(&src), self.tile(&k));
+                self.write_results(&[&dst, &counts], &[&src, &k], &mut |code, results| {
+                    places(code, op, results, (&a, &k_at), first, shape, whole);
+                });
             }
             Primitive::Histogram => {
                 let (src, idx) = (o.tile(1)?, o.tile(2)?);
@@ -206,6 +221,108 @@ fn merge(code: &mut Code, d: &Matrix, a: &Matrix, length: Reg, (rows, cols): (Re
                 }
             });
         });
+    });
+}
+
+/// The best of the heads of those lists that are not at their end goes next.
+fn merge_tiles(code: &mut Code, d: &Matrix, lists: &[(Matrix, Reg)], whole: Reg) {
+    let fields = fields(d);
+    let heads: Vec<_> = lists.iter().map(|_| code.var(LTy::I64)).collect();
+    let zero = code.int(0);
+    for head in &heads {
+        code.emit(Op::Set { var: *head, value: zero });
+    }
+    code.for_range(zero, whole, fields, |code, out| {
+        let none = code.int(-1);
+        let (mut chosen, mut best) = (none, None);
+        for (l, ((a, end), head)) in lists.iter().zip(&heads).enumerate() {
+            let at = code.get(*head);
+            let left = code.cmp(C::Lt, at, *end);
+            // What is left of no list is read somewhere, and not taken.
+            let top = code.plus(*end, -1);
+            let (inside, zero) = (code.bin(L::Min, at, top), code.int(0));
+            let inside = code.bin(L::Max, inside, zero);
+            let here = a.at_col(code, inside);
+            let x = code.load(here.ty, here.first());
+            let this = code.int(l as i64);
+            let Some(y) = best else {
+                chosen = code.select(left, this, none);
+                best = Some(x);
+                continue;
+            };
+            let nothing = code.cmp(C::Eq, chosen, none);
+            let better = before(code, x, y);
+            let better = code.bin(L::Or, nothing, better);
+            let taken = code.bin(L::And, left, better);
+            chosen = code.select(taken, this, chosen);
+            best = Some(code.select(taken, x, y));
+        }
+        for (l, ((a, _), head)) in lists.iter().zip(&heads).enumerate() {
+            let this = code.int(l as i64);
+            let taken = code.cmp(C::Eq, chosen, this);
+            code.either(
+                taken,
+                |code| {
+                    let at = code.get(*head);
+                    for f in 0..fields {
+                        let f = code.int(f);
+                        let (to, from) = (code.add(out, f), code.add(at, f));
+                        let (to, from) = (d.at_col(code, to), a.at_col(code, from));
+                        copy(code, &to, &from);
+                    }
+                    let value = code.plus(at, fields);
+                    code.emit(Op::Set { var: *head, value });
+                },
+                |_| {},
+            );
+        }
+    });
+}
+
+/// TGATHER by a comparison: a row is zeros, then the places one behind the other as far as there is room.
+fn places(
+    code: &mut Code,
+    op: CmpOp,
+    results: &[Matrix],
+    (a, k): (&Matrix, &Matrix),
+    first: Reg,
+    (rows, cols): (Reg, Reg),
+    whole: (Reg, Reg),
+) {
+    let [d, counts] = results else { return };
+    let ty = Ty::D(a.dtype);
+    map(code, whole, d, &[], &mut |code, _| code.i32(0));
+    code.for_count(rows, |code, i| {
+        let (d, a) = (d.at_row(code, i), a.at_row(code, i));
+        let (counts, k) = (counts.at_row(code, i), k.at_row(code, i));
+        let wanted = code.load(k.ty, k.first());
+        let found = code.var(LTy::I64);
+        let zero = code.int(0);
+        code.emit(Op::Set { var: found, value: zero });
+        code.for_count(cols, |code, j| {
+            let here = a.at_col(code, j);
+            let x = code.load(here.ty, here.first());
+            let holds = ops::compare(code, ty, op, x, wanted);
+            let n = code.get(found);
+            let room = code.cmp(C::Lt, n, whole.1);
+            let put = code.bin(L::And, holds, room);
+            code.either(
+                put,
+                |code| {
+                    let place = d.at_col(code, n);
+                    let at = code.add(first, j);
+                    let at = code.cast(Cast::Wrap, at, LTy::I32);
+                    code.store(place.ty, place.first(), at);
+                },
+                |_| {},
+            );
+            let one = count(code, holds);
+            let value = code.add(n, one);
+            code.emit(Op::Set { var: found, value });
+        });
+        let n = code.get(found);
+        let n = code.cast(Cast::Wrap, n, LTy::I32);
+        code.store(counts.ty, counts.first(), n);
     });
 }
 

@@ -32,7 +32,7 @@ impl Lower<'_> {
     }
 
     /// Lets `write` fill the results. If one of them has bytes of `sources`, they are filled beside and copied then.
-    fn write_results(
+    pub(super) fn write_results(
         &mut self,
         results: &[&TileRef],
         sources: &[&TileRef],

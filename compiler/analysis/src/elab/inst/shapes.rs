@@ -120,6 +120,19 @@ impl Elab<'_> {
                 }
                 _ => None,
             },
+            ShapeRule::Counted => {
+                let (Opnd::Tile(d, d_at), Opnd::Tile(counts, counts_at)) = (&ops[0], &ops[3]) else {
+                    return Err(Reported);
+                };
+                let (own, a, k) = (self.valid_of(d, *d_at)?, source(1, &shapes)?, source(2, &shapes)?);
+                self.same_length(own.0, a.0, "rows", span, Some((at(0), at(1))))?;
+                self.same_length(own.0, k.0, "rows", span, Some((at(0), at(2))))?;
+                self.same_length(k.1, one, "columns of the narrow operand", at(2), None)?;
+                self.write_valid(d, own, *d_at)?;
+                self.write_valid(counts, (own.0, one), *counts_at)?;
+                shapes = vec![Some(own), Some((own.0, a.1)), Some((own.0, one)), Some((own.0, one)), None];
+                return Ok(shapes);
+            }
             ShapeRule::Whole => match &ops[0] {
                 Opnd::Tile(t, _) => Some((self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)))),
                 _ => None,

@@ -176,6 +176,11 @@ impl Verifier<'_> {
                     d == DType::U32 && matches!(rest, [Ty::D(DType::U16 | DType::U32), Ty::D(DType::U8), Ty::Index])
                 }
                 Primitive::Random => matches!(d, DType::U32 | DType::I32),
+                Primitive::MergeTiles => d.is_float() && all(rest, d),
+                Primitive::Places => {
+                    let whole = matches!(d, DType::U32 | DType::I32);
+                    whole && rest[0] != Ty::BOOL && rest[0] == rest[1] && rest[2..] == [Ty::D(d), Ty::Index]
+                }
             },
             Sem::Scatter => {
                 rest[0] == Ty::D(d)
@@ -292,6 +297,10 @@ impl Verifier<'_> {
                 _ => false,
             }),
             ShapeRule::EvenColumns => shapes.iter().all(|&s| equal(d, s)),
+            ShapeRule::Counted => match shapes[..] {
+                [d, a, k, counts] => [a, k, counts].iter().all(|s| self.same(d.0, s.0)) && one(k.1) && one(counts.1),
+                _ => false,
+            },
             ShapeRule::Halves => equal(d, shapes[1]) && self.same(d.0, last.0),
             ShapeRule::Sample => self.sample(operands),
             ShapeRule::Gather | ShapeRule::Scattered => {
