@@ -4,7 +4,7 @@
 
 use crate::differential::case::tiles_of;
 use crate::engine::{agree, build};
-use ptoc_isa::{CmpOp, InstrId, OperandKind, Sem, Target, check_dtypes, lookup, overloads};
+use ptoc_isa::{CmpOp, InstrId, Loc, OperandKind, Sem, Target, check_dtypes, lookup, overloads};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -93,25 +93,45 @@ impl Line {
         format!("{} {}", self.name, tiles.into_iter().chain(words).collect::<Vec<_>>().join(" "))
     }
 
-    /// TIMG2COL writes Left: a product with ones on the diagonal shows it.
+    /// Where the result lies: that of a few forms is for the matrix unit.
+    fn place(&self) -> Loc {
+        let OperandKind::Tile(places) = self.id.get().operands[0].kind else { panic!("a tile") };
+        places[0]
+    }
+
+    /// What is written for the matrix unit is shown by a product with ones on the diagonal.
     fn unfolded(&self) -> (String, Vec<Tensor>) {
-        let Part::Tile(a) = &self.parts[0] else { panic!("an image first") };
-        let written = self.parts[1..].iter().map(|p| match p {
-            Part::Written(text) => text.as_str(),
-            _ => panic!("numbers after the image"),
-        });
+        let mut tiles = self.parts.iter().filter_map(|p| if let Part::Tile(a) = p { Some(a) } else { None });
+        let a = tiles.next().expect("a source");
+        let written =
+            self.parts.iter().filter_map(|p| if let Part::Written(text) = p { Some(text.as_str()) } else { None });
         let ([r, c], [m, k]) = (a.shape, self.out.shape);
         let (d, acc) = (a.dtype, if a.dtype == DType::I8 { DType::I32 } else { DType::F32 });
         let one = scalar::convert_bits(DType::F32, d, 0x3f80_0000);
-        let tensors = vec![
+        let (loc, from) = (self.place(), self.id.get().operands[1].kind);
+        let n = if loc == Loc::Right { m } else { k };
+        let mut tensors = vec![
             Tensor::from_fn(d, &a.shape, |i| a.bits[i]).expect("small"),
-            Tensor::from_fn(d, &[k, k], |i| if i / k == i % k { one } else { 0 }).expect("small"),
-            Tensor::zeros(acc, &[m, k]).expect("small"),
+            Tensor::from_fn(d, &[n, n], |i| if i / n == i % n { one } else { 0 }).expect("small"),
         ];
+        let OperandKind::Tile([from, ..]) = from else { panic!("a tile") };
+        let (mut params, mut made) = (String::new(), format!("let l = tile {loc}<{d}, {m}, {k}>;"));
+        if let Some(Part::Old(old)) = self.parts.first() {
+            params = format!("old: in {d}[{m}, {k}], ");
+            made = "let l = Mat(old);".to_owned();
+            tensors.push(Tensor::from_fn(d, &old.shape, |i| old.bits[i]).expect("small"));
+        }
+        tensors.push(Tensor::zeros(acc, &[m, k]).expect("small"));
+        let factors = match loc {
+            Loc::Left => "l, Right(e)",
+            Loc::Right => "Left(e), l",
+            _ => "Left(l), Right(e)",
+        };
         let text = format!(
-            "kernel k(x: in {d}[{r}, {c}], e: in {d}[{k}, {k}], o: out {acc}[{m}, {k}]) {{\n    let a = Mat(x);\n    \
-             let l = tile Left<{d}, {m}, {k}>;\n    TIMG2COL(l, a, {});\n    let acc = tile Acc<{acc}, {m}, {k}>;\n    \
-             TMATMUL(acc, l, Right(e));\n    TSTORE(o, acc);\n}}\n",
+            "kernel k(x: in {d}[{r}, {c}], e: in {d}[{n}, {n}], {params}o: out {acc}[{m}, {k}]) {{\n    let a = {from}(x);\n    \
+             {made}\n    {}(l, a, {});\n    let acc = tile Acc<{acc}, {m}, {k}>;\n    \
+             TMATMUL(acc, {factors});\n    TSTORE(o, acc);\n}}\n",
+            self.id.get().written_name(),
             written.collect::<Vec<_>>().join(", ")
         );
         (text, tensors)
@@ -174,7 +194,7 @@ impl Line {
 
 fn run(line: &Line, target: &Target) -> Result<(), String> {
     let label = format!("{} on {}", line.label(), target.name);
-    let unfolded = line.name == "TIMG2COL";
+    let unfolded = line.place() != Loc::Vec;
     let (text, tensors) = if unfolded { line.unfolded() } else { line.kernel() };
     let built = build(&text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{text}"))?;
     let stopped = |(code, message)| format!("{label}: {code}: {message}");

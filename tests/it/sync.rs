@@ -311,6 +311,10 @@ fn pipes() -> String {
         match i.pipe {
             // The targets' tables of moves have TMOV's paths; of others operands say where they are.
             PipeRule::Move if Target::pto().iter().any(|t| t.moves.iter().any(|m| m.instr == id)) => {}
+            // All of them are from Acc.
+            PipeRule::Move | PipeRule::Store if matches!(i.sem, ptoc_isa::Sem::Fixpipe(_)) => {
+                add(pipe_of(id, Some(Loc::Acc), None), format!("`{}`", i.name));
+            }
             PipeRule::Move => {
                 for (from, to) in ends(id) {
                     add(pipe_of(id, Some(from), Some(to)), format!("`{}` from {from} to {to}", i.name));

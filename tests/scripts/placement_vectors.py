@@ -302,6 +302,19 @@ def images():
                     line("TIMG2COL", [(d, image), h, w, kh, kw, sh, sw, ph, pw, row, col] + words, d, part)
 
 
+def windows_of_the_matrix_unit():
+    for d in "i8 f16 bf16 f32".split():
+        rng = random.Random(f"windows {d}")
+        small = lambda r, c: np.array([[one(d, rng.randrange(-9, 9)) for _ in range(c)] for _ in range(r)], dtype=object)
+        block = 256 // WIDTH[d]
+        a = small(64, 96)
+        for name, at in (("TEXTRACT_TO_LEFT", (16, block)), ("TEXTRACT_TO_RIGHT", (block, 16)), ("TEXTRACT_TO_LEFT", (0, 0))):
+            line(name, [(d, a), *at], d, a[at[0] : at[0] + 32, at[1] : at[1] + 64])
+        part, result = small(16, 32), a.copy()
+        result[7:23, 33:65] = part
+        line("TINSERT_TO_MAT", [(d, part), 7, 33], d, result, old=(d, a))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
@@ -314,3 +327,4 @@ if __name__ == "__main__":
     counting()
     chance()
     images()
+    windows_of_the_matrix_unit()

@@ -425,7 +425,7 @@ fn choice(name: &str) -> Option<&'static str> {
             ptoc_isa::OperandKind::Choice(words) => words,
             _ => &[],
         });
-        words.map(|(word, _)| *word).chain(["Max", "Min", "Skip"]).collect()
+        words.map(|(word, _)| *word).chain(["Max", "Min", "Skip", "Relu", "HF32", "TF32"]).collect()
     });
     CHOICES.get(name).copied()
 }

@@ -163,6 +163,9 @@ impl Instr {
         if let Sem::Cells(cells) = self.sem {
             return cells.formula(self);
         }
+        if let Sem::Fixpipe(fixpipe) = self.sem {
+            return fixpipe.formula(self);
+        }
         let Some(expr) = self.sem.expr() else { return self.meaning.to_owned() };
         let name = |k: usize| {
             let spec = &self.operands[k];

@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Cells, Expr, Loc, Named, Need, Primitive, Read, Reduce, Target, To, UnOp};
+use crate::{BinOp, Cells, Expr, Fixpipe, Loc, Named, Need, Primitive, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -11,6 +11,8 @@ pub enum Sem {
     Cells(&'static Cells),
     /// What has a name and no expression.
     Named(&'static Named),
+    /// A window of the accumulator, or to one, as the fixpipe does it.
+    Fixpipe(&'static Fixpipe),
     /// Binds a tile to a byte address; no data moves.
     Assign,
     /// Tile from view; d takes the view's shape.
@@ -77,6 +79,12 @@ pub enum Sem {
     MatmulBias,
     /// d[i, j] = table[idx[i, j]] element of the view read as one flat row-major list; sources: view, index tile.
     Gather,
+    /// d[i, j] = table[idx[0, i], j]; sources: view, index row.
+    GatherRows,
+    /// view[idx[0, i], j] = a[i, j], rows ascending, or an update of what is there; sources: a, idx.
+    ScatterRows,
+    /// Says that a window will be loaded. Nothing can be seen of it. No destination; source: view.
+    Prefetch,
     /// view[idx[i, j]] = a[i, j], in row-major order, or an update of what is there; sources: a, idx.
     ScatterTo,
     /// d[idx[i, j], j] = a[i, j], row by row; the others stay; sources: a, idx, and d as it was.
@@ -109,11 +117,27 @@ impl Sem {
             || self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
     }
 
+    /// Does it read places of a tensor that a tile names?
+    pub fn gathers(self) -> bool {
+        matches!(self, Sem::Gather | Sem::GatherRows)
+    }
+
+    /// Does it write places of a tensor that a tile names?
+    pub fn scatters(self) -> bool {
+        matches!(self, Sem::ScatterTo | Sem::ScatterRows)
+    }
+
+    /// Is it a product of matrices?
+    pub fn multiplies(self) -> bool {
+        matches!(self, Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias)
+    }
+
     /// What the meaning demands of shapes and index operands, beside the row's shape rule.
     pub const fn needs(self) -> &'static [Need] {
         match self {
             Sem::Cells(cells) => cells.needs,
             Sem::Named(named) => named.needs,
+            Sem::Fixpipe(fixpipe) => fixpipe.needs,
             _ => &[],
         }
     }
@@ -208,6 +232,8 @@ pub enum ShapeRule {
     Own,
     /// d keeps the valid shape that it has; a has as many rows, k and the counts are r x 1.
     Counted,
+    /// What the meaning's window says: all have one valid shape, or d keeps the one that it has. Scales are 1 x c.
+    Fixpipe,
     /// As `Matmul`, and d has one row.
     Gemv,
     /// d and a are r x c, the operands after a r x 1.
@@ -226,6 +252,10 @@ pub enum ShapeRule {
     Gather,
     /// a and idx have one valid shape; the view is free.
     Scattered,
+    /// d is r x c, idx 1 x r; the view has c columns.
+    GatherRows,
+    /// a is r x c, idx 1 x r; the view has c columns.
+    ScatterRows,
     /// d is 1 x c; the views have 3, 1, 1 and 2 modes.
     Sample,
 }
@@ -261,6 +291,8 @@ pub enum DTypeRule {
     Matmul,
     /// Pairs of source and destination locations and dtypes from the target's file.
     Move,
+    /// The same of moves from Acc, quantised if the meaning is; scales are f32, or u64.
+    Fixpipe,
     /// Lists of the dtypes of all tile operands that the author writes, in order.
     Tuples {
         /// A2A3.

@@ -156,6 +156,37 @@ named_enum! {
 }
 
 named_enum! {
+    /// How the f32 factors of a product are rounded before they are multiplied.
+    Factors {
+        /// To HF32: 11 bits of the fraction are kept.
+        Hf32 = "hf32",
+        /// To TF32: 10 bits of the fraction are kept.
+        Tf32 = "tf32",
+    }
+}
+
+impl Factors {
+    /// The bits of the fraction that are dropped.
+    pub fn dropped(self) -> u32 {
+        match self {
+            Factors::Hf32 => 12,
+            Factors::Tf32 => 13,
+        }
+    }
+
+    /// The factor that an f32 becomes: the nearest; of two equally near ones the even one if `even`, else the one that is larger in
+    /// magnitude. What is no number stays as it is.
+    pub fn rounded(self, bits: u32, even: bool) -> u32 {
+        let drop = self.dropped();
+        if bits & 0x7fff_ffff > 0x7f80_0000 {
+            return bits;
+        }
+        let half = if even { (1 << (drop - 1)) - 1 + (bits >> drop & 1) } else { 1 << (drop - 1) };
+        bits.wrapping_add(half) & !((1 << drop) - 1)
+    }
+}
+
+named_enum! {
     /// What an index outside the table does in MGATHER.
     Oob {
         /// An error, reported with tile and element.

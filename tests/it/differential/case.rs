@@ -271,7 +271,14 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
         Sem::Gather => gathers(target, &label),
         Sem::ScatterTo => scatters(target, &label),
         // `placed` runs those on what numpy makes of them.
-        Sem::Sample | Sem::Cells(_) | Sem::Named(_) | Sem::Scatter => Vec::new(),
+        Sem::Sample
+        | Sem::GatherRows
+        | Sem::ScatterRows
+        | Sem::Prefetch
+        | Sem::Fixpipe(_)
+        | Sem::Cells(_)
+        | Sem::Named(_)
+        | Sem::Scatter => Vec::new(),
         Sem::Map(_) => {
             let modes = if instr.sem.compares() { CmpOp::ALL.iter().map(|c| Some(*c)).collect() } else { vec![None] };
             let mut all = Vec::new();

@@ -64,8 +64,17 @@ fn all(target: &str, mine: impl Fn(usize, &Instr) -> bool) {
     // What only units in memory have no PTO target runs: `pim_language` compares it.
     let pto = |id: &InstrId| {
         use ptoc_isa::Sem;
-        !matches!(id.get().sem, Sem::Sample | Sem::Cells(_) | Sem::Named(_) | Sem::Scatter)
-            && id.get().shape != ptoc_isa::ShapeRule::Gemv
+        !matches!(
+            id.get().sem,
+            Sem::Sample
+                | Sem::Cells(_)
+                | Sem::Named(_)
+                | Sem::Scatter
+                | Sem::Fixpipe(_)
+                | Sem::GatherRows
+                | Sem::ScatterRows
+                | Sem::Prefetch
+        ) && id.get().shape != ptoc_isa::ShapeRule::Gemv
     };
     for (_, id) in InstrId::all().filter(pto).enumerate().filter(|(n, id)| mine(*n, id.get())) {
         let cases = cases(target, id);

@@ -14,7 +14,8 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    AtomicOp, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Reduce, Role, Scratch, Sem, TileType, UnitKind,
+    AtomicOp, Factors, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Reduce, Role, RoundMode, Scratch, Sem,
+    TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
 use ptoc_tensor::DType;
@@ -72,9 +73,15 @@ impl Elab<'_> {
         for a in args {
             // What is wrong with one argument does not hide what is wrong with the next.
             match (&a.name, self.expr(&a.value).unwrap_or(Val::Poison)) {
-                (n, Val::Word(w @ (Word::Cmp(_) | Word::Round(_) | Word::Oob(_) | Word::Choice("Skip"))))
-                    if n.as_ref().is_none_or(|n| n.name == mode_name(w)) && !pads(instr) =>
-                {
+                (
+                    n,
+                    Val::Word(
+                        w @ (Word::Cmp(_)
+                        | Word::Round(_)
+                        | Word::Oob(_)
+                        | Word::Choice("Skip" | "Relu" | "HF32" | "TF32")),
+                    ),
+                ) if n.as_ref().is_none_or(|n| n.name == mode_name(w)) && !pads(instr) => {
                     words.push((w, a.value.span));
                 }
                 (Some(n), v) => self.named_mode(id, n, &v, &mut attrs)?,
@@ -273,10 +280,10 @@ impl Elab<'_> {
         match (name.name.as_str(), v) {
             (_, Val::Poison) => return Err(Reported),
             ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
-            ("atomic", Val::Bool(b)) if matches!(id.get().sem, Sem::Store | Sem::ScatterTo) => {
+            ("atomic", Val::Bool(b)) if id.get().sem == Sem::Store || id.get().sem.scatters() => {
                 attrs.atomic = b.then_some(AtomicOp::Add);
             }
-            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if id.get().sem == Sem::ScatterTo => {
+            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if id.get().sem.scatters() => {
                 attrs.atomic = Some(if *w == "Max" { AtomicOp::Max } else { AtomicOp::Min });
             }
             _ => {
@@ -307,15 +314,24 @@ impl Elab<'_> {
                 attrs.cmp = Some(c);
             }
             (sem, Word::Round(r)) if sem.converts() => attrs.round = Some(r),
-            (Sem::Gather, Word::Oob(o)) => attrs.oob = Some(o),
-            (Sem::ScatterTo, Word::Oob(o)) if o != Oob::Zero => attrs.oob = Some(o),
+            (sem, Word::Oob(o)) if sem.gathers() => attrs.oob = Some(o),
+            (sem, Word::Oob(o)) if sem.scatters() && o != Oob::Zero => attrs.oob = Some(o),
+            (sem, Word::Choice(w @ ("HF32" | "TF32"))) if sem.multiplies() => {
+                attrs.factors = Some(if w == "HF32" { Factors::Hf32 } else { Factors::Tf32 });
+            }
+            (sem, Word::Round(round @ (RoundMode::Round | RoundMode::Rint))) if sem.multiplies() => {
+                attrs.round = Some(round);
+            }
+            (_, Word::Choice("Relu")) if id.get().modes.iter().any(|m| m.words.contains(&"Relu")) => attrs.relu = true,
             // What is not there is not written.
-            (Sem::ScatterTo, Word::Choice("Skip")) => attrs.oob = Some(Oob::Zero),
+            (sem, Word::Choice("Skip")) if sem.scatters() => attrs.oob = Some(Oob::Zero),
             // `Round`-like words double as nothing else; what is left is misplaced.
             _ => {
                 let (what, of) = match w {
                     Word::Cmp(_) => ("a comparison", "TCMP"),
                     Word::Round(_) => ("a rounding", "TCVT"),
+                    Word::Choice("HF32" | "TF32") => ("how factors of f32 are rounded", "TMATMUL and its kin"),
+                    Word::Choice("Relu") => ("what is done on the way out of Acc", "TMOV and TSTORE"),
                     Word::Choice(_) => ("what happens out of bounds", "MSCATTER"),
                     _ => ("what happens out of bounds", "MGATHER"),
                 };
@@ -356,6 +372,7 @@ impl Elab<'_> {
         }
         self.locations(id, &ops)?;
         self.dtypes(id, &ops, &attrs, span)?;
+        self.out_of_acc(id, &ops, &attrs)?;
         self.overlap(id, &ops)?;
         if instr.sem.converts() {
             let to_int = ops[0].dtype().is_some_and(DType::is_int);
@@ -372,14 +389,18 @@ impl Elab<'_> {
         attrs.stepwise = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::HbmPim(_)))
             && matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
             && ops[1].dtype() == Some(DType::F16);
-        if matches!(instr.sem, Sem::Gather | Sem::ScatterTo) {
+        if instr.sem.gathers() || instr.sem.scatters() {
             attrs.oob.get_or_insert(Oob::Undefined);
         }
+        self.factors(id, &ops, &mut attrs, span)?;
         self.updates(id, &ops, &attrs, span)?;
         let shapes = self.shapes(id, &ops, span)?;
         self.limits(id, &ops, span)?;
         if self.is_nest(id, &ops) {
             return self.nest(id, &ops, &shapes, &attrs, span);
+        }
+        if let Some(Opnd::View(_, at)) = ops.iter().find(|o| matches!(o, Opnd::View(v, _) if !v.is_strided())) {
+            return self.not_yet(*at, &format!("`{}` of such a window", instr.written_name()));
         }
         let mut out = Vec::new();
         // The last tile that the author writes has the scalar's dtype, unless the table says another.
@@ -453,9 +474,9 @@ impl Elab<'_> {
     /// Is a load or store more than rows and columns at fixed distances?
     fn is_nest(&self, id: InstrId, ops: &[Opnd]) -> bool {
         let (view, tile) = match (id.get().sem, ops) {
-            (Sem::Load, [Opnd::Tile(t, _), Opnd::View(v, _)]) | (Sem::Store, [Opnd::View(v, _), Opnd::Tile(t, _)]) => {
-                (v, t)
-            }
+            (Sem::Load, [Opnd::Tile(t, _), Opnd::View(v, _)])
+            | (Sem::Store, [Opnd::View(v, _), Opnd::Tile(t, _)])
+            | (Sem::Fixpipe(_), [Opnd::View(v, _), Opnd::Tile(t, _), ..]) => (v, t),
             _ => return false,
         };
         // A `recast` from whole elements to others counts memory otherwise than its tensor does.
@@ -499,11 +520,16 @@ impl Elab<'_> {
                 }
             }
             [Opnd::View(v, _), Opnd::Tile(t, _)] => {
-                if attrs.atomic.is_some() {
-                    return self.not_yet(span, &format!("atomic `{}` of such a window", id.get().name));
+                if attrs.atomic.is_some() || attrs.relu {
+                    let what = if attrs.relu { "Relu" } else { "atomic" };
+                    return self.not_yet(span, &format!("{what} `{}` of such a window", id.get().name));
                 }
                 let part = self.tile_part(t, shapes[1].ok_or(Reported)?);
                 self.copy_sides(&Side::View(v.clone()), &Side::Part(part), None, false, span, at)
+            }
+            [Opnd::View(..), Opnd::Tile(..), ..] => {
+                let what = format!("`{}` of such a window", id.get().written_name());
+                self.not_yet(span, &what)
             }
             _ => Err(Reported),
         }

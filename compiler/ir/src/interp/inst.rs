@@ -1,11 +1,12 @@
 //! PTO instructions. Sources are read whole before the destination is written, so a tile may be both.
 
 use super::exec::Window;
+use super::fixpipe;
 use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
 use super::named;
 use super::trap::Trap;
-use crate::tile::{Inst, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
+use crate::tile::{Inst, InstAttrs, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, Expr, Oob, Read, Role, RoundMode, Sem};
@@ -53,7 +54,15 @@ impl<'k> Machine<'k, '_> {
         let ops = &inst.operands[..];
         match (row.sem, ops) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(d, v),
-            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a, inst.attrs.atomic),
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a, &inst.attrs),
+            (Sem::Fixpipe(f), _) => self.fixpipe(f, inst),
+            (Sem::Prefetch, [Operand::View(_)]) => Ok(()),
+            (Sem::GatherRows, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx), _]) => {
+                self.gather_rows(d, v, idx, inst.attrs.oob.unwrap_or(Oob::Undefined))
+            }
+            (Sem::ScatterRows, [Operand::View(v), Operand::Tile(a), Operand::Tile(idx), _]) => {
+                self.scatter_rows(v, a, idx, inst.attrs.oob.unwrap_or(Oob::Undefined), inst.attrs.atomic)
+            }
             (Sem::Gather, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx)]) => {
                 self.gather(d, v, idx, inst.attrs.oob.unwrap_or(Oob::Undefined))
             }
@@ -154,19 +163,19 @@ impl<'k> Machine<'k, '_> {
         }
         let missing = |m: &Self| m.malformed(name);
         let result = match (sem, &tiles[..]) {
-            (Sem::Move, [a]) => Some(self.converted(a, dtype, RoundMode::Rint, true)),
+            (Sem::Move, [a]) => self.moved(a, dtype, &inst.attrs),
             (Sem::RowArg(op), [a]) => Some(matrix::row_arg(op, dtype, a)),
             (Sem::ColArg(op), [a]) => Some(matrix::col_arg(op, dtype, a)),
             (Sem::PairSum, [a]) => Some(matrix::pair_sum(a)),
             (Sem::Part(op), [a, b]) => matrix::part(op, a, b),
             (Sem::RowReduce(op), [a]) => Some(matrix::row_reduce(op, inst.attrs.stepwise, a)),
             (Sem::ColReduce(op), [a]) => Some(matrix::col_reduce(op, inst.attrs.stepwise, a)),
-            (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b)?,
+            (Sem::Matmul, [a, b]) => self.product(dtype, &Start::Zero, a, b, &inst.attrs)?,
             (Sem::MatmulAcc, [c, a, b]) if (c.rows, c.cols) == (a.rows, b.cols) => {
-                self.product(dtype, &Start::Matrix(c), a, b)?
+                self.product(dtype, &Start::Matrix(c), a, b, &inst.attrs)?
             }
             (Sem::MatmulBias, [a, b, bias]) if (bias.rows, bias.cols) == (1, b.cols) => {
-                self.product(dtype, &Start::Row(bias), a, b)?
+                self.product(dtype, &Start::Row(bias), a, b, &inst.attrs)?
             }
             _ => None,
         };
@@ -239,16 +248,38 @@ impl<'k> Machine<'k, '_> {
         Ok(Matrix { dtype, rows, cols, bits })
     }
 
-    fn product(&mut self, acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Step<Option<Matrix>> {
+    fn product(
+        &mut self,
+        acc: DType,
+        start: &Start<'_>,
+        a: &Matrix,
+        b: &Matrix,
+        attrs: &InstAttrs,
+    ) -> Step<Option<Matrix>> {
         if a.cols != b.rows {
             return Ok(None);
         }
         self.spend((a.rows as u64).saturating_mul(a.cols as u64).saturating_mul(b.cols as u64))?;
-        Ok(Some(matrix::matmul(acc, start, a, b)))
+        let Some(factors) = attrs.factors else { return Ok(Some(matrix::matmul(acc, start, a, b))) };
+        if (a.dtype, b.dtype) != (DType::F32, DType::F32) {
+            return Ok(None);
+        }
+        let even = attrs.round == Some(RoundMode::Rint);
+        let rounded = |m: &Matrix| m.map(m.dtype, |x| u64::from(factors.rounded(x as u32, even)));
+        Ok(Some(matrix::matmul(acc, start, &rounded(a), &rounded(b))))
     }
 
-    fn converted(&self, a: &Matrix, to: DType, round: RoundMode, saturate: bool) -> Matrix {
-        a.map(to, |x| scalar::convert(a.ty(), Ty::D(to), x, round, saturate))
+    /// The elements of a tile as a move or a store leaves them.
+    fn moved(&self, a: &Matrix, to: DType, attrs: &InstAttrs) -> Option<Matrix> {
+        let mut whole = true;
+        let moved = a.map(to, |x| match attrs.relu {
+            true => fixpipe::positive(a.dtype, to, x).unwrap_or_else(|| {
+                whole = false;
+                0
+            }),
+            false => scalar::convert(a.ty(), Ty::D(to), x, RoundMode::Rint, true),
+        });
+        whole.then_some(moved)
     }
 
     /// The valid part of a tile operand.
@@ -306,16 +337,16 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, atomic: Option<AtomicOp>) -> Step {
+    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, attrs: &InstAttrs) -> Step {
         let w = self.window(a)?;
         let view = self.matching(v, &w)?;
         let dtype = self.tensors[v.tensor].dtype;
         let source = self.take(a)?;
-        let source = self.converted(&source, dtype, RoundMode::Rint, true);
+        let Some(source) = self.moved(&source, dtype, attrs) else { return self.malformed("TSTORE") };
         for i in 0..w.rows {
             for j in 0..w.cols {
                 let element = view.element(&[i as i64, j as i64]);
-                self.put_element(v.tensor, element, source.at(i, j), atomic)?;
+                self.put_element(v.tensor, element, source.at(i, j), attrs.atomic)?;
             }
         }
         Ok(())
@@ -381,6 +412,68 @@ impl<'k> Machine<'k, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Rows of a table; one that is not there is zeros, or not.
+    fn gather_rows(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> Step {
+        let index = self.take(idx)?;
+        let (w, view) = (self.window(d)?, self.view(v));
+        let [total, cols] = view.shape[..] else { return self.malformed("MGATHER_ROWS") };
+        if (index.rows, index.cols, cols) != (1, w.rows, w.cols as i64) {
+            return self.malformed("MGATHER_ROWS");
+        }
+        self.spend((w.rows * w.cols) as u64)?;
+        for i in 0..w.rows {
+            let n = scalar::to_int(index.ty(), index.at(0, i)) as i64;
+            let row = oob.lead(n, total);
+            if row.is_none() && oob != Oob::Zero {
+                return self.no_row((n, total), i, v, idx);
+            }
+            for j in 0..w.cols {
+                let bits = match row {
+                    Some(row) => self.tensor_read(v.tensor, view.element(&[row, j as i64]))?,
+                    None => 0,
+                };
+                self.tile_write(&w, i, j, bits);
+            }
+        }
+        Ok(())
+    }
+
+    fn scatter_rows(
+        &mut self,
+        v: &'k ViewRef,
+        a: &'k TileRef,
+        idx: &'k TileRef,
+        oob: Oob,
+        atomic: Option<AtomicOp>,
+    ) -> Step {
+        let (source, index) = (self.take(a)?, self.take(idx)?);
+        let view = self.view(v);
+        let [total, cols] = view.shape[..] else { return self.malformed("MSCATTER_ROWS") };
+        if (index.rows, index.cols, cols) != (1, source.rows, source.cols as i64) {
+            return self.malformed("MSCATTER_ROWS");
+        }
+        self.spend((source.rows * source.cols) as u64)?;
+        for i in 0..source.rows {
+            let n = scalar::to_int(index.ty(), index.at(0, i)) as i64;
+            let row = match oob.lead(n, total) {
+                Some(row) => row,
+                None if oob == Oob::Zero => continue,
+                None => return self.no_row((n, total), i, v, idx),
+            };
+            for j in 0..source.cols {
+                self.put_element(v.tensor, view.element(&[row, j as i64]), source.at(i, j), atomic)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As `no_element`, of the rows of a table.
+    fn no_row(&mut self, (n, len): (i64, i64), i: usize, v: &ViewRef, idx: &TileRef) -> Step {
+        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
+        let message = format!("index {n} at (0, {i}) of tile {tile}, the table in {table} has {len} rows");
+        self.trap(codes::GATHER_INDEX, message)
     }
 
     /// Index `n`, at a place of tile `idx`, leads to none of the `len` elements of a view.

@@ -34,7 +34,7 @@ impl Matrix {
     }
 
     /// The same shape, every element computed.
-    pub fn map(&self, dtype: DType, f: impl Fn(u64) -> u64) -> Matrix {
+    pub fn map(&self, dtype: DType, mut f: impl FnMut(u64) -> u64) -> Matrix {
         Matrix { dtype, bits: self.bits.iter().map(|&x| f(x)).collect(), ..*self }
     }
 

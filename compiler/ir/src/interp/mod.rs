@@ -20,6 +20,7 @@
 mod cells;
 mod copy;
 mod exec;
+mod fixpipe;
 mod inst;
 mod launch;
 mod machine;

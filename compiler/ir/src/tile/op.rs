@@ -2,7 +2,7 @@
 
 use super::{CheckId, Const, Copy, Label, Mma, RoleId, SyncOp, TensorId, Tile, TileRef, Value, Var, ViewRef};
 use ptoc_diagnostics::Span;
-use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Oob, RoundMode, UnOp};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Factors, InstrId, Oob, RoundMode, UnOp};
 
 /// Statements in order.
 pub type Region = Vec<Stmt>;
@@ -185,6 +185,10 @@ pub struct InstAttrs {
     pub fold: Option<bool>,
     /// TSTORE and MSCATTER do this to what is there, element by element, instead of overwriting it: `Add`, `Max` or `Min`.
     pub atomic: Option<AtomicOp>,
+    /// Products of f32: how the factors are rounded (with `round`, `Round` or `Rint`) before they are multiplied.
+    pub factors: Option<Factors>,
+    /// What leaves Acc: negative elements become 0 first.
+    pub relu: bool,
     /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM has
     /// [`SUM_LANES`] partial sums then.
     pub stepwise: bool,

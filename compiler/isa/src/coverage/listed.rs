@@ -12,8 +12,8 @@ pub(super) struct Listed {
     pub(super) a5: Vec<Form>,
     /// Of the Kirins, where it is not a5's.
     pub(super) kirin: Option<Vec<Form>>,
-    /// What else is chosen, on a2a3 and on a5.
-    pub(super) more: [Vec<Form>; 2],
+    /// What else is chosen, on a2a3, on a5 and on the Kirins.
+    pub(super) more: [Vec<Form>; 3],
     /// How the language has it without an instruction of that name.
     pub(super) otherwise: Option<&'static str>,
 }
@@ -66,7 +66,8 @@ pub(super) fn list() -> List {
                 text => text.split("; ").map(str::to_owned).collect(),
             };
             let a2a3 = fields.next().expect("a column for a2a3");
-            of.more = [column(a2a3), column(fields.next().unwrap_or(a2a3))];
+            let a5 = fields.next().unwrap_or(a2a3);
+            of.more = [column(a2a3), column(a5), column(fields.next().unwrap_or(a5))];
             continue;
         }
         let mut fields = line.split(" | ");

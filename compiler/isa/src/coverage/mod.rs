@@ -56,22 +56,43 @@ fn there(target: &Target, row: &Instr) -> Vec<Form> {
             let moved = |d: &DType| ways().any(|m| m.pairs.iter().any(|(a, b)| a == d && b == d));
             names(target.dtypes.iter().copied().filter(moved).collect())
         }
+        DTypeRule::Fixpipe => match row.sem {
+            crate::Sem::Fixpipe(f) if quantises(target, row) || !f.quantised => vec!["*".to_owned()],
+            _ => Vec::new(),
+        },
         DTypeRule::Any if row.shape == crate::ShapeRule::Free => vec!["*".to_owned()],
         DTypeRule::Any | DTypeRule::Gather => names(target.dtypes.clone()),
         DTypeRule::Sample => Vec::new(),
     }
 }
 
+/// Is there a move from Acc with a scale that the row may make?
+fn quantises(target: &Target, row: &Instr) -> bool {
+    target.moves.iter().any(|m| {
+        !m.quantised.is_empty()
+            && match m.to {
+                Place::Gm => row.operands[0].kind == OperandKind::View,
+                Place::Tile(loc) => row.operands[0].takes(loc),
+            }
+    })
+}
+
 /// Is what an author may choose there on a target? `A>B`, a word, or what it is and the row that is it (`pto.txt`).
 fn chosen(target: &Target, id: InstrId, form: &str) -> bool {
     if let Some((from, to)) = form.split_once('>') {
-        return place(from).zip(place(to)).is_some_and(|(from, to)| moves(target, id, from, to));
+        let (from, to) = (place(from), place(to));
+        return from.zip(to).is_some_and(|(from, to)| overloads(id).any(|id| moves(target, id, from, to)));
     }
     let mut rows = overloads(id).map(InstrId::get).filter(|row| !there(target, row).is_empty());
     match form.split_once(": ") {
         Some((_, name)) => rows.any(|row| row.name == name),
-        None => rows.any(|row| words(row).any(|w| w == form)) && updates(target, form),
+        None => rows.any(|row| words(row).any(|w| w == form) && rounds(target, row)) && updates(target, form),
     }
+}
+
+/// What is said of a product is how its factors of f32 are rounded: are there such products?
+fn rounds(target: &Target, row: &Instr) -> bool {
+    !row.sem.multiplies() || target.accumulator_of(DType::F32, DType::F32).is_some()
 }
 
 /// Unless a word names an update of elements that the target has not.
@@ -145,8 +166,12 @@ fn cover(listed: &Listed, targets: &[&Target]) -> Covered {
         let gone = |f: &Form| kirin && ["bf16", "f8e4m3", "f8e5m2"].iter().any(|d| f.contains(d));
         let wanted: Vec<&Form> = column.iter().filter(|f| !gone(f)).collect();
         let have: Vec<Form> = match (lookup(listed.name), listed.otherwise) {
-            (Some(id), _) => overloads(id).flat_map(|id| there(target, id.get())).collect(),
-            (None, Some(_)) => vec!["*".to_owned()],
+            (Some(id), _) => {
+                // What a second form does from Acc is told in words.
+                let told = |i: &InstrId| *i == id || i.get().dtypes != DTypeRule::Fixpipe;
+                overloads(id).filter(told).flat_map(|id| there(target, id.get())).collect()
+            }
+            (None, Some(_)) => column.clone(),
             (None, None) => Vec::new(),
         };
         // A listing that is not about dtypes is there if the instruction is.
@@ -166,8 +191,8 @@ fn cover(listed: &Listed, targets: &[&Target]) -> Covered {
 }
 
 fn more(listed: &Listed, targets: &[&Target]) -> Vec<(Form, Vec<Mark>)> {
-    let [a2a3, a5] = &listed.more;
-    let mut all: Vec<&Form> = a5.iter().chain(a2a3).collect();
+    let [a2a3, a5, kirin] = &listed.more;
+    let mut all: Vec<&Form> = a5.iter().chain(a2a3).chain(kirin).collect();
     let mut seen = Vec::new();
     all.retain(|f| {
         !seen.contains(f) && {
@@ -176,7 +201,11 @@ fn more(listed: &Listed, targets: &[&Target]) -> Vec<(Form, Vec<Mark>)> {
         }
     });
     let mark = |target: &Target, form: &Form| {
-        let column = if target.name == "a2a3" { a2a3 } else { a5 };
+        let column = match target.name.as_str() {
+            "a2a3" => a2a3,
+            name if name.starts_with("kirin") => kirin,
+            _ => a5,
+        };
         let there = lookup(listed.name).is_some_and(|id| chosen(target, id, form));
         Mark::of(column.contains(form), there)
     };
@@ -402,6 +431,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_pto_is_missing() {
+        let targets: Vec<&Target> = Target::pto().iter().collect();
+        for listed in &list().instructions {
+            let covered = cover(listed, &targets);
+            for (form, marks) in covered.forms.iter().chain(&covered.more) {
+                assert!(!marks.contains(&Mark::Missing), "{}: {form} {}", listed.name, signs(marks));
+            }
+        }
+    }
+
+    #[test]
     fn signs_say_what_they_mean() {
         let a5 = Target::builtin("a5").expect("built in");
         let a2a3 = Target::builtin("a2a3").expect("built in");
@@ -416,7 +456,7 @@ mod tests {
         assert_eq!(marks("TAND", "f32"), "");
         assert_eq!(marks("TCVT", "bf16>f16"), ".+");
         assert_eq!(marks("TROWARGMAX", "i32:f16"), "++");
-        assert_eq!(marks("SETHF32MODE", "*"), "??");
+        assert_eq!(marks("SETHF32MODE", "*"), "++");
         assert_eq!(marks("TSUBVIEW", "*"), "++");
         let more = |name: &str, form: &str| {
             entry(name).more.iter().find(|(f, _)| f == form).map_or(String::new(), |(_, m)| signs(m))

@@ -102,7 +102,8 @@ pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Optio
 fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<CmpOp>) -> Option<DTypeProblem> {
     let row = instr.get();
     match row.dtypes {
-        DTypeRule::Move => None,
+        // By the moves of the target's file ([`super::check_move_as`]).
+        DTypeRule::Move | DTypeRule::Fixpipe => None,
         DTypeRule::Any => {
             let bad = given.iter().find(|d| !target.has_dtype(**d))?;
             Some(unsupported(target, target.dtypes.clone(), *bad))

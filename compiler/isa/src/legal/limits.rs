@@ -1,6 +1,6 @@
 //! Limits on sizes that belong to instructions, not to tiles (pto_isa.md sections 5.5 and 5.6).
 
-use crate::{InstrId, Loc, Sem, Target, TileType};
+use crate::{InstrId, Loc, PipeRule, Sem, Target, TileType};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 
 /// A size that an instruction does not take.
@@ -34,6 +34,11 @@ impl LimitViolation {
     }
 }
 
+/// Is it a quantising store?
+fn stores(instr: InstrId) -> bool {
+    matches!(instr.get().sem, Sem::Fixpipe(_)) && instr.get().pipe == PipeRule::Store
+}
+
 /// Checks the tile operands of `instr`, in table order, by capacity: what fits by capacity fits by valid shape.
 pub fn check_limits(target: &Target, instr: InstrId, tiles: &[TileType]) -> Vec<LimitViolation> {
     let mut out = Vec::new();
@@ -50,7 +55,7 @@ pub fn check_limits(target: &Target, instr: InstrId, tiles: &[TileType]) -> Vec<
                 check(format!("rows of a {} tile", d.loc), d.rows.into(), 1, max);
             }
         }
-        (Sem::Store, [a, ..]) => {
+        (sem, [a, ..]) if sem == Sem::Store || stores(instr) => {
             if let Some(max) = at(&limits.store_rows, a.loc) {
                 check(format!("rows of a {} tile", a.loc), a.rows.into(), 1, max);
             }

@@ -23,7 +23,9 @@ pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, ch
 pub use layout::{LayoutViolation, check_layout};
 pub use limits::{LimitViolation, check_limits};
 pub use location::{LocationViolation, check_location};
-pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_tiles, shortest_conversion, shortest_path};
+pub use moves::{
+    Hop, MoveProblem, MoveViolation, check_move, check_move_as, check_move_tiles, shortest_conversion, shortest_path,
+};
 pub use overlap::{OverlapViolation, check_overlap};
 pub use scratch::scratch_type;
 pub use tile::{Granule, TypeRule, TypeViolation, check_tile_type, default_order, granule, round_up_to_legal};

@@ -52,12 +52,18 @@ pub struct MoveViolation {
     pub from_dtype: DType,
     /// Dtype after.
     pub to_dtype: DType,
+    /// With a scale?
+    pub quantised: bool,
     /// Why.
     pub problem: MoveProblem,
     /// The target's name.
     pub target: String,
     /// Other built-in targets that have it.
     pub taken_by: Vec<&'static str>,
+}
+
+fn takes_as(rule: &MoveRule, from: DType, to: DType, quantised: bool) -> bool {
+    if quantised { rule.quantised.contains(&(from, to)) } else { takes(rule, from, to) }
 }
 
 fn takes(rule: &MoveRule, from: DType, to: DType) -> bool {
@@ -74,9 +80,20 @@ pub fn check_move(
     from_dtype: DType,
     to_dtype: DType,
 ) -> Result<InstrId, MoveViolation> {
-    let (from, to) = (from.into(), to.into());
+    check_move_as(target, from.into(), to.into(), (from_dtype, to_dtype), false)
+}
+
+/// [`check_move`] of a move that quantises, or does not; `dtypes` are those before and after.
+pub fn check_move_as(
+    target: &Target,
+    from: Place,
+    to: Place,
+    (from_dtype, to_dtype): (DType, DType),
+    quantised: bool,
+) -> Result<InstrId, MoveViolation> {
     let problem = match target.move_rule(from, to) {
-        Some(rule) if takes(rule, from_dtype, to_dtype) => return Ok(rule.instr),
+        Some(rule) if takes_as(rule, from_dtype, to_dtype, quantised) => return Ok(rule.instr),
+        Some(rule) if quantised => MoveProblem::DType { allowed: rule.quantised.clone() },
         Some(rule) => MoveProblem::DType { allowed: rule.pairs.clone() },
         None => MoveProblem::NoMove {
             way: shortest_conversion(target, from, from_dtype, to, to_dtype),
@@ -85,10 +102,10 @@ pub fn check_move(
     };
     let taken_by = target
         .others()
-        .filter(|t| t.move_rule(from, to).is_some_and(|rule| takes(rule, from_dtype, to_dtype)))
+        .filter(|t| t.move_rule(from, to).is_some_and(|rule| takes_as(rule, from_dtype, to_dtype, quantised)))
         .map(|t| t.name.as_str())
         .collect();
-    Err(MoveViolation { from, to, from_dtype, to_dtype, problem, target: target.name.clone(), taken_by })
+    Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, problem, target: target.name.clone(), taken_by })
 }
 
 /// [`check_move`] between two tiles, with the rule on rows of Bias and Scaling.
@@ -100,6 +117,7 @@ pub fn check_move_tiles(target: &Target, from: TileType, to: TileType) -> Result
             to: to.loc.into(),
             from_dtype: from.dtype,
             to_dtype: to.dtype,
+            quantised: false,
             problem: MoveProblem::Rows { rows: to.rows },
             target: target.name.clone(),
             taken_by: Vec::new(),
@@ -181,6 +199,8 @@ impl MoveViolation {
                 }
                 .with_help("fill the tile from where the other one was filled, or use the other one itself")
             }
+            MoveProblem::NoMove { .. } if self.quantised => error(format!("{target} has no move from {from} to {to}"))
+                .with_help("`TSTORE(view, a, scale)` quantises on the way to memory: load it from there"),
             MoveProblem::NoMove { way: Some(way), .. } => error(format!("{target} has no move from {from} to {to}"))
                 .with_note(format!("the way there is {}", describe(way)))
                 .with_help(match to {
@@ -202,8 +222,13 @@ impl MoveViolation {
                     true => from_dtype.to_string(),
                     false => format!("{from_dtype} as {to_dtype}"),
                 };
-                let d = error(format!("on {target} the move from {from} to {to} does not take {what}"))
-                    .with_note(format!("it takes {}", text::list(kinds)));
+                let takes = if self.quantised { "does not quantise" } else { "does not take" };
+                let d = error(format!("on {target} the move from {from} to {to} {takes} {what}"));
+                let d = match (kinds.is_empty(), self.quantised) {
+                    (true, _) => d.with_note("it has no form with a scale"),
+                    (_, true) => d.with_note(format!("with a scale it takes {}", text::list(kinds))),
+                    (_, false) => d.with_note(format!("it takes {}", text::list(kinds))),
+                };
                 match from_dtype {
                     DType::Bool => d.with_help("a mask stays in Vec: select with it, and move the result"),
                     _ => d,

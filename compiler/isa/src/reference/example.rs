@@ -11,6 +11,7 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         Sem::Sample => return None,
         Sem::Cells(cells) => cells.example,
         Sem::Named(named) => named.example,
+        Sem::Fixpipe(fixpipe) => fixpipe.example,
         Sem::Assign => {
             "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
@@ -22,6 +23,15 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         }
         Sem::Gather => {
             "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
+        }
+        Sem::GatherRows => {
+            "table: in f32[K, N], idx: in i32[M], result: out f32[M, N]|let rows = Vec(idx.tile(i));|let d = tile Vec<f32, i, j>;|MGATHER(d, table.tile(_, j), rows, Row, Clamp);|TSTORE(result.tile(i, j), d);"
+        }
+        Sem::ScatterRows => {
+            "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|let idx = tile Vec<i32, 1, 32, valid = (1, i.len)>;|TCI(idx, i32(i.len - 1), Down);|MSCATTER(result.tile(i, j), a, idx, Row);"
+        }
+        Sem::Prefetch => {
+            "a: in f32[M, N], result: out f32[M, N]|TPREFETCH_ASYNC(a.tile(i, j));|let t = Vec(a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
         Sem::ScatterTo => {
             "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|MSCATTER(result[i.index, _].tile(j), a, idx);"

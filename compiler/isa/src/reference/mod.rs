@@ -37,11 +37,11 @@ pub fn reference_markdown() -> String {
     let absent = |what: fn(Option<Otherwise>) -> bool| {
         text::list(NOT_YET.iter().filter(|n| what(otherwise(n))).map(|n| format!("`{n}`")))
     };
-    let not_yet = absent(|o| o.is_none());
-    put(
-        &mut out,
-        format_args!("\n## Not there\n\nInstructions of PTO that ptoc does not have yet (E0901): {not_yet}.\n\n"),
-    );
+    out.push_str("\n## Not there\n\n");
+    if NOT_YET.iter().any(|n| otherwise(n).is_none()) {
+        let not_yet = absent(|o| o.is_none());
+        put(&mut out, format_args!("Instructions of PTO that ptoc does not have yet (E0901): {not_yet}.\n\n"));
+    }
     put(&mut out, format_args!("Not instructions, but there in another way:\n\n"));
     for (name, how) in NOT_YET.iter().filter_map(|n| Some((n, otherwise(n)?))) {
         if let Otherwise::As(how) = how {
@@ -238,6 +238,7 @@ fn moves(out: &mut String, t: &Target) {
             _ => same.iter().map(|d| d.to_string()).collect(),
         };
         kinds.extend(m.pairs.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}")));
+        kinds.extend(m.quantised.iter().map(|(a, b)| format!("{a} to {b} with a scale")));
         let mask = (m.from, m.to) == (Place::Tile(Loc::Vec), Place::Tile(Loc::Vec));
         let more = if mask { ", and bool" } else { "" };
         put(out, format_args!("| {} to {} | {} | {}{more} |\n", m.from, m.to, m.instr.get().name, kinds.join(", ")));
@@ -253,7 +254,7 @@ A target is a TOML file:\n\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
 * `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
 * `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
-* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way).\n\
+* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
 * For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
 `-D capacity.LOCATION=BYTES` overrides one capacity; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 

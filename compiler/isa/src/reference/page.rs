@@ -3,7 +3,7 @@
 use super::example::example;
 use super::{error_bound, put};
 use crate::{
-    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
+    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
     math, pipe_of, text,
 };
 use ptoc_tensor::DType;
@@ -121,6 +121,9 @@ fn operand_list(row: &Instr) -> String {
 fn shape(row: &Instr) -> String {
     let own = match row.shape {
         ShapeRule::Own => Some("`dst` keeps its valid shape"),
+        ShapeRule::Fixpipe if !row.sem.needs().is_empty() => {
+            Some("`dst` keeps its valid shape, a table of scales has the window's columns")
+        }
         ShapeRule::Whole => Some("`dst` becomes valid as a whole"),
         _ => None,
     };
@@ -155,8 +158,11 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         }
         ShapeRule::EvenColumns => "one valid shape for all, with an even number of columns",
         ShapeRule::Halves => "`src` is r x c with an even c, the others r x c/2",
+        ShapeRule::Fixpipe => "one valid shape for all; a table of scales is 1 x c",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::Scattered => "`a` and `idx` have one valid shape",
+        ShapeRule::GatherRows => "`dst` is r x c, `idx` 1 x r, `table` has c columns",
+        ShapeRule::ScatterRows => "`a` is r x c, `idx` 1 x r, `table` has c columns",
         ShapeRule::Gather => "`dst` and `idx` have one valid shape",
         ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
     }
@@ -205,6 +211,12 @@ fn dtypes(out: &mut String, row: &Instr) {
         }
         DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
         DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
+        DTypeRule::Fixpipe => match row.sem {
+            Sem::Fixpipe(f) if f.quantised => {
+                out.push_str("* Dtypes: with the locations, those of the target's quantising moves (targets.md).\n");
+            }
+            _ => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
+        },
         DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
         DTypeRule::Sample => out.push_str("* Dtypes: `dst` is f32, all windows are f16.\n"),
         DTypeRule::Any => out.push_str("* Dtypes: any.\n"),

@@ -1,11 +1,28 @@
 //! Binding of tiles to bytes, and movement between global memory and tiles and between tiles.
 
+use super::fixpipe::RELU;
 use super::{ANYWHERE, VEC, dst, src, tile};
 use crate::{DTypeRule, Instr, Loc, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 
 const fn view(name: &'static str, role: Role) -> OperandSpec {
     OperandSpec { name, role, kind: OperandKind::View }
 }
+
+/// Whole rows instead of elements.
+const BY_ROWS: OperandSpec = OperandSpec { name: "by", role: Role::Src, kind: OperandKind::Choice(&[("Row", 1)]) };
+
+const SCATTER_OOB: Mode = Mode {
+    words: &["Undefined", "Skip", "Clamp", "Wrap"],
+    optional: true,
+    doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest place, to the one at the index \
+          modulo the size",
+};
+const SCATTER_UPDATE: Mode = Mode {
+    words: &["atomic = true", "atomic = Max", "atomic = Min"],
+    optional: true,
+    doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not said. a2a3 \
+          only adds",
+};
 
 const BASE: Instr = Instr {
     name: "",
@@ -54,11 +71,14 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TSTORE",
         sem: Sem::Store,
-        modes: &[Mode {
-            words: &["atomic = true"],
-            optional: true,
-            doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
-        }],
+        modes: &[
+            Mode {
+                words: &["atomic = true"],
+                optional: true,
+                doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
+            },
+            RELU,
+        ],
         operands: &[view("view", Role::Dst), src("a", &[Loc::Vec, Loc::Mat, Loc::Acc])],
         pipe: PipeRule::Store,
         doc: "Stores the valid part of a tile; from Acc it converts to the tensor's dtype. Optionally adds atomically.",
@@ -68,6 +88,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TMOV",
         sem: Sem::Move,
+        modes: &[RELU],
         operands: &[dst(ANYWHERE), src("a", ANYWHERE)],
         doc: "Moves a tile to another location; which moves exist is the target's business.",
         meaning: "dst[i, j] = a[i, j]",
@@ -92,22 +113,50 @@ pub(super) const ROWS: &[Instr] = &[
         ..BASE
     },
     Instr {
+        name: "MGATHER_ROWS",
+        sem: Sem::GatherRows,
+        modes: &[Mode {
+            words: &["Undefined", "Clamp", "Wrap", "Zero"],
+            optional: true,
+            doc: "what an index outside gives: an error (if not said), the nearest row, the one at the index modulo the rows, or \
+                  zeros",
+        }],
+        operands: &[dst(VEC), view("table", Role::Src), src("idx", VEC), BY_ROWS],
+        shape: ShapeRule::GatherRows,
+        dtypes: DTypeRule::Gather,
+        pipe: PipeRule::Mte2,
+        doc: "Loads rows of a tensor by index. `MGATHER(dst, table, idx, Row)` is this.",
+        meaning: "dst[i, j] = table[idx[0, i], j]",
+        ..BASE
+    },
+    Instr {
+        name: "TPREFETCH_ASYNC",
+        sem: Sem::Prefetch,
+        operands: &[view("view", Role::Src)],
+        shape: ShapeRule::Free,
+        dtypes: DTypeRule::Any,
+        pipe: PipeRule::Mte2,
+        doc: "Says that a window of a tensor will be loaded, so that a cache may have it by then. Nothing can be seen of it, and \
+              nothing waits for it.",
+        meaning: "nothing is written",
+        ..BASE
+    },
+    Instr {
+        name: "MSCATTER_ROWS",
+        sem: Sem::ScatterRows,
+        modes: &[SCATTER_OOB, SCATTER_UPDATE],
+        operands: &[view("table", Role::Dst), src("a", VEC), src("idx", VEC), BY_ROWS],
+        shape: ShapeRule::ScatterRows,
+        dtypes: DTypeRule::Gather,
+        pipe: PipeRule::Store,
+        doc: "Stores rows to a tensor by index; of those that meet, the last one stays. `MSCATTER(table, a, idx, Row)` is this.",
+        meaning: "table[idx[0, i], j] = a[i, j]",
+        ..BASE
+    },
+    Instr {
         name: "MSCATTER",
         sem: Sem::ScatterTo,
-        modes: &[
-            Mode {
-                words: &["Undefined", "Skip", "Clamp", "Wrap"],
-                optional: true,
-                doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest element, to the one at \
-                      the index modulo the size",
-            },
-            Mode {
-                words: &["atomic = true", "atomic = Max", "atomic = Min"],
-                optional: true,
-                doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not \
-                      said. a2a3 only adds",
-            },
-        ],
+        modes: &[SCATTER_OOB, SCATTER_UPDATE],
         operands: &[view("table", Role::Dst), src("a", VEC), src("idx", VEC)],
         shape: ShapeRule::Scattered,
         dtypes: DTypeRule::Gather,

@@ -2,6 +2,7 @@
 
 mod dtypes;
 mod elementwise;
+mod fixpipe;
 mod formulas;
 mod matrix;
 mod memory;
@@ -21,7 +22,7 @@ use std::sync::LazyLock;
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 9] = [
+const GROUPS: [&[Instr]; 10] = [
     memory::ROWS,
     elementwise::ROWS,
     formulas::ROWS,
@@ -30,6 +31,7 @@ const GROUPS: [&[Instr]; 9] = [
     places::ROWS,
     named::ROWS,
     matrix::ROWS,
+    fixpipe::ROWS,
     unit::ROWS,
 ];
 
@@ -65,9 +67,24 @@ pub fn lookup(name: &str) -> Option<InstrId> {
 }
 
 /// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
-/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison. Authors write the
-/// first one's name.
-pub(crate) const SECOND_FORMS: [&str; 8] = ["_VALUES", "_ONE", "_MASK", "_OFFSET", "_2", "_3", "_4", "_COMPARE"];
+/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison, with a scale, of whole rows,
+/// between other memories. Authors write the first one's name.
+pub(crate) const SECOND_FORMS: [&str; 14] = [
+    "_VALUES",
+    "_ONE",
+    "_MASK",
+    "_OFFSET",
+    "_2",
+    "_3",
+    "_4",
+    "_COMPARE",
+    "_QUANT",
+    "_TO_LEFT",
+    "_TO_RIGHT",
+    "_TO_MAT",
+    "_ROWS",
+    "_FROM_ACC",
+];
 
 /// The rows that the author calls by the name of this one: itself, then its second forms.
 pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {

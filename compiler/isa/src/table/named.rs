@@ -88,25 +88,25 @@ const LISTS: [[Need; 2]; 4] = [
         Num::Rows(1),
         &Num::Cols(1),
         "the first list has {0} valid rows, and must have {1}",
-        "the first list ends within a record: {0} columns are left, and must be {1}",
+        "the first list ends within a record: columns that are left over: {0}",
     ),
     list(
         Num::Rows(2),
         &Num::Cols(2),
         "the second list has {0} valid rows, and must have {1}",
-        "the second list ends within a record: {0} columns are left, and must be {1}",
+        "the second list ends within a record: columns that are left over: {0}",
     ),
     list(
         Num::Rows(3),
         &Num::Cols(3),
         "the third list has {0} valid rows, and must have {1}",
-        "the third list ends within a record: {0} columns are left, and must be {1}",
+        "the third list ends within a record: columns that are left over: {0}",
     ),
     list(
         Num::Rows(4),
         &Num::Cols(4),
         "the fourth list has {0} valid rows, and must have {1}",
-        "the fourth list ends within a record: {0} columns are left, and must be {1}",
+        "the fourth list ends within a record: columns that are left over: {0}",
     ),
 ];
 const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");

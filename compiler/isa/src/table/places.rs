@@ -95,7 +95,7 @@ const PADDED_LARGER: &Cells = &Cells {
 const PADDING: &[OperandSpec] = &[dst(VEC), src("a", VEC), PAD];
 
 /// Operands 2 and 3 say where operand 1 has element (0, 0).
-const WINDOW: &Cells = &Cells {
+pub(super) const WINDOW: &Cells = &Cells {
     value: Cell::At(1, &num(Add, I, &Num::Arg(2)), &num(Add, J, &Num::Arg(3))),
     needs: &[
         le(ZERO, Num::Arg(2), "row {1} is before row {0}"),
@@ -114,7 +114,7 @@ const WINDOW: &Cells = &Cells {
 const INSERTED_ROW: &Num = &num(Sub, I, &Num::Arg(2));
 const INSERTED_COL: &Num = &num(Sub, J, &Num::Arg(3));
 /// Operand 4 is the destination as it was.
-const INSERTED: &Cells = &Cells {
+pub(super) const INSERTED: &Cells = &Cells {
     value: Cell::If(
         &Test::And(
             &Test::And(&Test::Cmp(CmpOp::Ge, I, &Num::Arg(2)), &lt(INSERTED_ROW, &Num::Rows(1))),

@@ -11,7 +11,7 @@ fn names_are_unique_and_lookup_finds_each() {
         assert_eq!(lookup(row.name), Some(id));
         assert!(!NOT_YET.contains(&row.name), "{} is there", row.name);
     }
-    assert_eq!(lookup("TPREFETCH_ASYNC"), None);
+    assert_eq!(lookup("TPREFETCH"), None);
     assert!(NOT_YET.is_sorted());
 }
 
@@ -57,10 +57,14 @@ fn expected(row: &Instr) -> (usize, ShapeRule) {
         Sem::MatmulAcc | Sem::MatmulBias => (4, ShapeRule::Matmul),
         Sem::Gather => (3, ShapeRule::Gather),
         Sem::ScatterTo => (3, ShapeRule::Scattered),
+        Sem::GatherRows => (4, ShapeRule::GatherRows),
+        Sem::ScatterRows => (4, ShapeRule::ScatterRows),
+        Sem::Prefetch => (1, ShapeRule::Free),
         Sem::Sample => (5, ShapeRule::Sample),
         // `cells_agree_with_their_operands` looks at these.
         Sem::Cells(_) => (row.operands.len(), row.shape),
         Sem::Scatter => (4, ShapeRule::Own),
+        Sem::Fixpipe(_) => (row.operands.len(), ShapeRule::Fixpipe),
         Sem::Named(_) if row.shape == ShapeRule::Counted => (5, ShapeRule::Counted),
         Sem::Named(_) => (row.operands.len(), ShapeRule::Own),
     }
@@ -82,7 +86,8 @@ fn usage_shows_the_modes() {
         usage("TSAMPLE"),
         "TSAMPLE(dst, map, geo, attn, [offs], [fold = true | fold = false], [border = Clamp | border = Zero])"
     );
-    assert_eq!(usage("TSTORE"), "TSTORE(view, a, [atomic = true])");
+    assert_eq!(usage("TSTORE"), "TSTORE(view, a, [atomic = true], [Relu])");
+    assert_eq!(usage("TEXTRACT_QUANT"), "TEXTRACT(dst, a, scale, row, col, [Relu])");
     assert_eq!(usage("TDIVS"), "TDIVS(dst, a, scalar) or TDIVS(dst, scalar, a)");
 }
 
@@ -96,6 +101,7 @@ fn operands_agree_with_meaning() {
             Sem::RowArgValues(_) | Sem::Interleave | Sem::Deinterleave | Sem::DeinterleaveOne => vec![0, 1],
             Sem::PartArg(_) => vec![0, 3],
             _ if row.shape == ShapeRule::Counted => vec![0, 3],
+            Sem::Prefetch => vec![],
             _ => vec![0],
         };
         assert_eq!(results, second, "{}: the destination comes first, alone but for those of two", row.name);
@@ -110,7 +116,8 @@ fn operands_agree_with_meaning() {
         let scalars = row.operands.iter().filter(|o| matches!(o.kind, OperandKind::Scalar(_))).count();
         let named = matches!(row.sem, Sem::BinaryScalar(_) | Sem::Expand);
         assert!(
-            scalars == usize::from(named) || (scalars <= 1 && matches!(row.sem, Sem::Map(_) | Sem::Cells(_))),
+            scalars == usize::from(named)
+                || (scalars <= 1 && matches!(row.sem, Sem::Map(_) | Sem::Cells(_) | Sem::Fixpipe(_))),
             "{}",
             row.name
         );
@@ -124,7 +131,10 @@ fn operands_agree_with_meaning() {
         }
         assert_eq!(
             has(OperandKind::View),
-            matches!(row.sem, Sem::Load | Sem::Store | Sem::Gather | Sem::ScatterTo | Sem::Sample),
+            matches!(row.sem, Sem::Load | Sem::Store | Sem::Prefetch | Sem::Sample)
+                || row.sem.gathers()
+                || row.sem.scatters()
+                || (matches!(row.sem, Sem::Fixpipe(_)) && row.pipe == PipeRule::Store),
             "{}",
             row.name
         );
@@ -166,6 +176,9 @@ fn every_meaning_is_an_instruction_once() {
         Sem::MatmulBias,
         Sem::Gather,
         Sem::ScatterTo,
+        Sem::GatherRows,
+        Sem::ScatterRows,
+        Sem::Prefetch,
         Sem::Scatter,
         Sem::Sample,
     ];
@@ -187,17 +200,17 @@ fn every_meaning_is_an_instruction_once() {
         let rows = TABLE.iter().filter(|i| i.sem == *sem && i.shape != ShapeRule::Gemv);
         assert_eq!(rows.count(), 1, "{sem:?}");
     }
-    let expressions = TABLE
-        .iter()
-        .filter(|i| matches!(i.sem, Sem::Map(_) | Sem::Cells(_) | Sem::Named(_)) || i.shape == ShapeRule::Gemv);
+    let expressions = TABLE.iter().filter(|i| {
+        matches!(i.sem, Sem::Map(_) | Sem::Cells(_) | Sem::Named(_) | Sem::Fixpipe(_)) || i.shape == ShapeRule::Gemv
+    });
     assert_eq!(TABLE.len(), all.len() + expressions.count());
 }
 
 #[test]
 fn names_that_are_not_there() {
     assert_eq!(find("TADD"), Lookup::Found(lookup("TADD").unwrap()));
-    assert_eq!(find("TPREFETCH_ASYNC"), Lookup::NotYet("TPREFETCH_ASYNC"));
-    assert_eq!(find("tprefetch_async"), Lookup::NotYet("TPREFETCH_ASYNC"));
+    assert_eq!(find("TPREFETCH"), Lookup::NotYet("TPREFETCH"));
+    assert_eq!(find("tprefetch"), Lookup::NotYet("TPREFETCH"));
     assert_eq!(find("TMATMULL"), Lookup::Unknown { nearest: vec!["TMATMUL"] });
     let Lookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
     assert_eq!(nearest[0], "TADD");

@@ -102,6 +102,8 @@ pub struct MoveRule {
     pub to: Place,
     /// Pairs (from, to) of dtypes; equal ones first.
     pub pairs: Vec<(DType, DType)>,
+    /// Pairs that it takes with a scale (from Acc).
+    pub quantised: Vec<(DType, DType)>,
 }
 
 /// Limits of instructions.
@@ -225,7 +227,7 @@ impl Target {
         // It reaches the arrays and nothing else.
         let instr = |name| crate::lookup(name).expect("in the table");
         let all: Vec<_> = self.dtypes.iter().map(|d| (*d, *d)).collect();
-        let way = |name, from, to| MoveRule { instr: instr(name), from, to, pairs: all.clone() };
+        let way = |name, from, to| MoveRule { instr: instr(name), from, to, pairs: all.clone(), quantised: Vec::new() };
         let vec = Place::Tile(Loc::Vec);
         host.moves = vec![way("TLOAD", Place::Gm, vec), way("TMOV", vec, vec), way("TSTORE", vec, Place::Gm)];
         for loc in Loc::ALL {

@@ -243,7 +243,16 @@ impl Reader {
                     pairs.push((a, b));
                 }
             }
+            let mut quantised = Vec::new();
+            for [a, b] in &m.quantised {
+                if let (Some(a), Some(b)) = (self.own_dtype(a, own), self.own_dtype(b, own)) {
+                    quantised.push((a, b));
+                }
+            }
             let (Some(instr), Some(from), Some(to)) = (instr, from, to) else { continue };
+            if !quantised.is_empty() && from != Place::Tile(Loc::Acc) {
+                self.error(m.from.span(), format!("a move from {from} does not quantise: only those from Acc do"));
+            }
             let fits = match instr.get().name {
                 "TLOAD" => from == Place::Gm && to != Place::Gm,
                 "TSTORE" => from != Place::Gm && to == Place::Gm,
@@ -261,7 +270,7 @@ impl Reader {
             if out.iter().any(|o| (o.from, o.to) == (from, to)) {
                 self.error(m.from.span(), format!("the move from {from} to {to} is given twice"));
             }
-            out.push(MoveRule { instr, from, to, pairs });
+            out.push(MoveRule { instr, from, to, pairs, quantised });
         }
         out
     }

@@ -126,4 +126,6 @@ pub(super) struct RawMove {
     pub same: Vec<Text>,
     #[serde(default)]
     pub pairs: Vec<[Text; 2]>,
+    #[serde(default)]
+    pub quantised: Vec<[Text; 2]>,
 }

@@ -99,7 +99,7 @@ fn instruction<'k>(inst: &'k Inst, push: &mut dyn FnMut(Kind, What<'k>)) {
         Operand::Tile(t) => Some((t.rows, t.cols)),
         _ => None,
     });
-    let by_rows = matches!(inst.instr.get().sem, Sem::Load | Sem::Store);
+    let by_rows = matches!(inst.instr.get().sem, Sem::Load | Sem::Store | Sem::Fixpipe(_));
     for (spec, operand) in inst.instr.get().operands.iter().zip(&inst.operands) {
         let kind = match spec.role {
             Role::Src => Kind::Read,

@@ -1,11 +1,13 @@
 //! The matrix unit: one [`Contract`], which each emitter has its own micro-kernel for.
 
 use super::Lower;
-use super::matrix::Matrix;
+use super::code::Code;
+use super::matrix::{Matrix, map};
 use super::products::{Depth, From, KLoop, stored};
 use super::spread::Joined;
-use ptoc_ir::loops::{BinOp, CmpOp, Contract, Op, Reg, Start, Stride};
-use ptoc_ir::tile::{self, Region, TileRef, ViewRef};
+use ptoc_ir::loops::{Base, BinOp, CmpOp, Contract, Op, Reg, Start, Stride};
+use ptoc_ir::tile::{self, InstAttrs, Region, TileRef, ViewRef};
+use ptoc_isa::{Factors, RoundMode};
 
 impl<'k> Lower<'k> {
     /// `d = start + a b`: starts at `c`, at a bias row, or at zero.
@@ -14,8 +16,8 @@ impl<'k> Lower<'k> {
         d: &TileRef,
         c: Option<&TileRef>,
         bias: Option<&TileRef>,
-        a: &TileRef,
-        b: &TileRef,
+        (a, b): (&TileRef, &TileRef),
+        attrs: &InstAttrs,
     ) {
         let extents = (self.value(a.valid.0), self.value(b.valid.1), self.value(a.valid.1));
         let d = self.tile(d);
@@ -27,7 +29,31 @@ impl<'k> Lower<'k> {
             (None, Some(bias)) => self.bias(bias),
             (None, None) => Start::Zero,
         };
-        self.product(extents, &d, start, a, b);
+        let (left, right) = (self.operand(a), self.operand(b));
+        match attrs.factors {
+            None => self.multiply(extents, &d, start, &left, &right),
+            Some(factors) => {
+                let even = attrs.round == Some(RoundMode::Rint);
+                let bytes = |t: &TileRef| u64::from(t.rows) * u64::from(t.cols) * 4;
+                let space = self.temp_space(bytes(a) + bytes(b));
+                let mut rounded = |at: u64, t: &TileRef, m: &Matrix| {
+                    let beside = Matrix {
+                        base: Base::Space(space),
+                        offset: self.code.int(at as i64),
+                        rows: Stride::Const(i64::from(t.cols) * 4),
+                        cols: Stride::Const(4),
+                        ..*m
+                    };
+                    let shape = (self.value(t.valid.0), self.value(t.valid.1));
+                    map(&mut self.code, shape, &beside.raw(), &[m.raw()], &mut |code, v| {
+                        round(code, v[0], factors, even)
+                    });
+                    beside
+                };
+                let (left, right) = (rounded(0, a, &left), rounded(bytes(a), b, &right));
+                self.multiply(extents, &d, start, &left, &right);
+            }
+        }
     }
 
     /// An operand of a product: a tile, or the window that it would be a copy of.
@@ -43,8 +69,12 @@ impl<'k> Lower<'k> {
         start_at(&from, Stride::Const(0))
     }
 
-    fn product(&mut self, (m, n, k): (Reg, Reg, Reg), d: &Matrix, start: Start, a: &TileRef, b: &TileRef) {
+    fn product(&mut self, extents: (Reg, Reg, Reg), d: &Matrix, start: Start, a: &TileRef, b: &TileRef) {
         let (a, b) = (self.operand(a), self.operand(b));
+        self.multiply(extents, d, start, &a, &b);
+    }
+
+    fn multiply(&mut self, (m, n, k): (Reg, Reg, Reg), d: &Matrix, start: Start, a: &Matrix, b: &Matrix) {
         self.code.emit(Op::Contract(Box::new(Contract {
             m,
             n,
@@ -160,4 +190,22 @@ impl<'k> Lower<'k> {
 
 fn start_at(from: &Matrix, row: Stride) -> Start {
     Start::At { addr: from.first(), row, col: from.cols, ty: from.ty }
+}
+
+/// The bits of a factor, rounded as [`Factors::rounded`] says.
+fn round(code: &mut Code, bits: Reg, factors: Factors, even: bool) -> Reg {
+    let drop = factors.dropped() as i32;
+    let (magnitude, most) = (code.i32(i32::MAX), code.i32(0x7f80_0000));
+    let magnitude = code.bin(BinOp::And, bits, magnitude);
+    let number = code.cmp(CmpOp::Le, magnitude, most);
+    let mut half = code.i32(if even { (1 << (drop - 1)) - 1 } else { 1 << (drop - 1) });
+    if even {
+        let (by, one) = (code.i32(drop), code.i32(1));
+        let last = code.bin(BinOp::ShrU, bits, by);
+        let last = code.bin(BinOp::And, last, one);
+        half = code.bin(BinOp::Add, half, last);
+    }
+    let (sum, mask) = (code.bin(BinOp::Add, bits, half), code.i32(-(1 << drop)));
+    let rounded = code.bin(BinOp::And, sum, mask);
+    code.select(number, rounded, bits)
 }

@@ -7,7 +7,7 @@ use super::pattern::{Pattern, Place, Read};
 use super::{Lower, convert, ops};
 use ptoc_ir::loops::{Atomic, Base, If, Op, Reg, Stride};
 use ptoc_ir::tile::{TileRef, Ty, Value, ViewRef};
-use ptoc_isa::{AtomicOp, RoundMode};
+use ptoc_isa::{AtomicOp, RoundMode, UnOp};
 
 impl Lower<'_> {
     /// A window as a matrix under the result's indices.
@@ -111,20 +111,21 @@ impl Lower<'_> {
     }
 
     /// A TSTORE that updates what is there.
-    pub(super) fn update(&mut self, op: AtomicOp, view: &ViewRef, a: &TileRef) {
+    pub(super) fn update(&mut self, op: AtomicOp, view: &ViewRef, a: &TileRef, relu: bool) {
         let shape = self.view_shape(view);
         let (v, a) = (self.view(view), self.tile(a));
-        self.atomic_store(op, shape, &v, &a);
+        self.atomic_store(op, shape, &v, &a, relu);
     }
 
     /// Elements in row-major order, each one an atomic update.
-    fn atomic_store(&mut self, op: AtomicOp, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix) {
+    fn atomic_store(&mut self, op: AtomicOp, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix, relu: bool) {
         let (from, to) = (Ty::D(a.dtype), Ty::D(v.dtype));
         self.code.for_count(rows, |code, i| {
             let (v, a) = (v.at_row(code, i), a.at_row(code, i));
             code.for_count(cols, |code, j| {
                 let (v, a) = (v.at_col(code, j), a.at_col(code, j));
                 let x = code.load(a.ty, a.first());
+                let x = if relu { ops::unary(code, from, UnOp::Relu, x) } else { x };
                 let x = convert::convert(code, from, to, x, RoundMode::Rint, true);
                 let value = ops::settle(code, to, x);
                 let dst = code.reg(v.ty.reg());

@@ -11,6 +11,23 @@ use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
 
+/// What indices count.
+const ELEMENTS: &str = "element";
+const ROWS: &str = "row";
+
+/// Where an index leads that a check has let pass, of modes that lead somewhere.
+fn led(code: &mut Code, oob: Oob, n: Reg, total: Reg) -> Reg {
+    match oob {
+        Oob::Wrap => code.bin(L::RemFloor, n, total),
+        Oob::Clamp => {
+            let (zero, last) = (code.int(0), code.plus(total, -1));
+            let low = code.bin(L::Max, n, zero);
+            code.bin(L::Min, low, last)
+        }
+        Oob::Undefined | Oob::Zero => n,
+    }
+}
+
 /// The indexed view: its extents, and strides in bytes.
 struct Table {
     matrix: Matrix,
@@ -31,7 +48,7 @@ impl Lower<'_> {
         let again = table.dense && oob != Oob::Zero;
         let clash = self.clash(dst, &[(idx, again || d.ty.size() != index.ty.size())]);
         if table.dense {
-            let check = (oob != Oob::Zero).then(|| self.index_check((oob, false), view, idx));
+            let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENTS), view, idx));
             return self.write_apart(clash, dst, &d, shape, &mut |code, target| {
                 let missing = code.reg(LTy::I64);
                 code.emit(Op::Gather(Box::new(Gather {
@@ -54,7 +71,7 @@ impl Lower<'_> {
             });
         }
         if oob != Oob::Zero {
-            self.check_indices((oob, false), view, idx, &index, shape, table.total);
+            self.check_indices((oob, false, ELEMENTS), view, idx, &index, shape, table.total);
         }
         let unsigned = index.dtype == DType::U32;
         let element = table.matrix.raw().ty;
@@ -98,6 +115,90 @@ impl Lower<'_> {
         self.code.emit(Op::If(Box::new(If { cond: some, then, els })));
     }
 
+    /// Rows of the view, each copied as a whole.
+    pub(super) fn gather_rows(&mut self, dst: &TileRef, view: &ViewRef, idx: &TileRef, attrs: &InstAttrs) {
+        let oob = attrs.oob.unwrap_or(Oob::Undefined);
+        let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
+        let (d, index, table) = (self.tile(dst), self.tile(idx), self.view(view));
+        let (one, total) = (self.code.int(1), self.value(view.shape[0]));
+        if oob != Oob::Zero {
+            self.check_indices((oob, false, ROWS), view, idx, &index, (one, shape.0), total);
+        }
+        let clash = self.clash(dst, &[(idx, true)]);
+        self.write_apart(clash, dst, &d, shape, &mut |code, target| {
+            code.for_count(shape.0, |code, i| {
+                let at = index.at_col(code, i);
+                let n = number(code, &at);
+                let to = target.at_row(code, i).raw();
+                let copied = |code: &mut Code, n: Reg| {
+                    let from = table.at_row(code, n).raw();
+                    code.lanes(shape.1, |code, _| {
+                        let x = code.load(from.ty, from.lane());
+                        code.store(to.ty, to.lane(), x);
+                    });
+                };
+                match oob {
+                    Oob::Zero => {
+                        let inside = code.cmp(C::LtU, n, total);
+                        code.either(
+                            inside,
+                            |code| copied(code, n),
+                            |code| {
+                                code.lanes(shape.1, |code, _| {
+                                    let none = code.bits(to.ty.reg(), 0);
+                                    code.store(to.ty, to.lane(), none);
+                                });
+                            },
+                        );
+                    }
+                    _ => {
+                        let n = led(code, oob, n, total);
+                        copied(code, n);
+                    }
+                }
+            });
+        });
+    }
+
+    /// Rows in order, so that of those that meet the last one stays.
+    pub(super) fn scatter_rows(&mut self, view: &ViewRef, a: &TileRef, idx: &TileRef, attrs: &InstAttrs) {
+        let oob = attrs.oob.unwrap_or(Oob::Undefined);
+        let (rows, cols) = (self.value(a.valid.0), self.value(a.valid.1));
+        let (source, index, table) = (self.tile(a), self.tile(idx), self.view(view));
+        let (one, total) = (self.code.int(1), self.value(view.shape[0]));
+        if oob != Oob::Zero {
+            self.check_indices((oob, true, ROWS), view, idx, &index, (one, rows), total);
+        }
+        let ty = Ty::D(source.dtype);
+        let source = if attrs.atomic.is_some() { source } else { source.raw() };
+        self.code.for_count(rows, |code, i| {
+            let (from, at) = (source.at_row(code, i), index.at_col(code, i));
+            let n = number(code, &at);
+            let put = |code: &mut Code, n: Reg| {
+                let to = table.at_row(code, n);
+                code.for_count(cols, |code, j| {
+                    let (from, to) = (from.at_col(code, j), to.at_col(code, j));
+                    let value = code.load(from.ty, from.first());
+                    let Some(op) = attrs.atomic else { return code.store(from.ty, to.first(), value) };
+                    let (dst, unsigned) = (code.reg(from.ty.reg()), ops::kind(ty) == ops::Kind::Unsigned);
+                    let addr = to.first();
+                    let atomic = Atomic { dst, op, unsigned, ty: from.ty, addr, expected: None, value };
+                    code.emit(Op::Atomic(Box::new(atomic)));
+                });
+            };
+            match oob {
+                Oob::Zero => {
+                    let inside = code.cmp(C::LtU, n, total);
+                    code.either(inside, |code| put(code, n), |_| {});
+                }
+                _ => {
+                    let n = led(code, oob, n, total);
+                    put(code, n);
+                }
+            }
+        });
+    }
+
     /// Elements in row-major order, so that of those that meet the last one stays.
     pub(super) fn scatter_to(&mut self, view: &ViewRef, a: &TileRef, idx: &TileRef, attrs: &InstAttrs) {
         let oob = attrs.oob.unwrap_or(Oob::Undefined);
@@ -105,7 +206,7 @@ impl Lower<'_> {
         let (source, index) = (self.tile(a), self.tile(idx));
         let table = self.table(view);
         if oob != Oob::Zero {
-            self.check_indices((oob, true), view, idx, &index, (rows, cols), table.total);
+            self.check_indices((oob, true, ELEMENTS), view, idx, &index, (rows, cols), table.total);
         }
         let ty = Ty::D(source.dtype);
         let source = if attrs.atomic.is_some() { source } else { source.raw() };
@@ -176,10 +277,10 @@ impl Lower<'_> {
     }
 
     /// The row of the check that an index is inside.
-    fn index_check(&mut self, (oob, scatters): (Oob, bool), view: &ViewRef, idx: &TileRef) -> u32 {
+    fn index_check(&mut self, (oob, scatters, what): (Oob, bool, &str), view: &ViewRef, idx: &TileRef) -> u32 {
         let (tensor, tile) = (&self.kernel.tensors[view.tensor].name, &self.kernel.tiles[idx.tile].name);
         let outside = |way: &str| {
-            format!("index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} elements of `{tensor}` that are {way}")
+            format!("index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} {what}s of `{tensor}` that are {way}")
         };
         let (message, help) = match (oob, scatters) {
             (Oob::Undefined, false) => {
@@ -189,11 +290,11 @@ impl Lower<'_> {
                 (outside("scattered to"), "say what an index outside means: `oob = Skip`, `Clamp` or `Wrap`")
             }
             (_, false) => (
-                format!("`{tensor}` has no element to gather from, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
+                format!("`{tensor}` has no {what} to gather from, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
                 "`oob = Zero` reads zeros from an empty tensor",
             ),
             (_, true) => (
-                format!("`{tensor}` has no element to scatter to, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
+                format!("`{tensor}` has no {what} to scatter to, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
                 "`oob = Skip` writes nothing to an empty tensor",
             ),
         };
@@ -208,14 +309,14 @@ impl Lower<'_> {
     /// Ends the launch at the first index that the mode does not allow, of a gather or a scatter.
     fn check_indices(
         &mut self,
-        (oob, scatters): (Oob, bool),
+        (oob, scatters, what): (Oob, bool, &str),
         view: &ViewRef,
         idx: &TileRef,
         index: &Matrix,
         (rows, cols): (Reg, Reg),
         total: Reg,
     ) {
-        let row = self.index_check((oob, scatters), view, idx);
+        let row = self.index_check((oob, scatters, what), view, idx);
         self.code.for_count(rows, |code, i| {
             let index = index.at_row(code, i);
             code.for_count(cols, |code, j| {

@@ -56,7 +56,11 @@ impl Lower<'_> {
         match inst.instr.get().sem {
             // A constant address is part of the tile, a run-time one is `Op::Assign`.
             Sem::Assign => {}
-            Sem::Store => self.update(inst.attrs.atomic?, o.view(0)?, &o.tile(1)?),
+            Sem::Store => self.update(inst.attrs.atomic?, o.view(0)?, &o.tile(1)?, inst.attrs.relu),
+            // A hint.
+            Sem::Prefetch => {}
+            Sem::GatherRows => self.gather_rows(&o.tile(0)?, o.view(1)?, &o.tile(2)?, &inst.attrs),
+            Sem::ScatterRows => self.scatter_rows(o.view(0)?, &o.tile(1)?, &o.tile(2)?, &inst.attrs),
             Sem::ScatterTo => self.scatter_to(o.view(0)?, &o.tile(1)?, &o.tile(2)?, &inst.attrs),
             // Sums of units in memory, which are not lowered to loops.
             Sem::RowReduce(_) | Sem::ColReduce(_) if inst.attrs.stepwise => return None,
@@ -64,6 +68,7 @@ impl Lower<'_> {
             Sem::RowReduce(op) => self.row_reduce(op, &o.tile(0)?, &o.tile(1)?),
             Sem::ColReduce(op) => self.fold(op, &o.tile(0)?, &o.tile(1)?, false),
             Sem::Cells(cells) => self.cells(cells, inst)?,
+            Sem::Fixpipe(f) => self.fixpipe(f, inst)?,
             Sem::Scatter => self.scatter(&o.tile(0)?, &o.tile(1)?, &o.tile(2)?),
             Sem::Named(named) => self.named(named, inst)?,
             Sem::RowArg(op) => self.arg(op, None, &o.tile(0)?, &o.tile(1)?, true),
@@ -80,9 +85,13 @@ impl Lower<'_> {
             Sem::Deinterleave => self.deinterleave(&o.tile(0)?, &o.tile(1)?, &[o.tile(3)?, o.tile(2)?]),
             Sem::DeinterleaveOne => self.deinterleave(&o.tile(0)?, &o.tile(1)?, &[o.tile(2)?]),
             Sem::PairSum => self.pair_sum(&o.tile(0)?, &o.tile(1)?),
-            Sem::Matmul => self.matmul(&o.tile(0)?, None, None, &o.tile(1)?, &o.tile(2)?),
-            Sem::MatmulAcc => self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, &o.tile(2)?, &o.tile(3)?),
-            Sem::MatmulBias => self.matmul(&o.tile(0)?, None, Some(&o.tile(3)?), &o.tile(1)?, &o.tile(2)?),
+            Sem::Matmul => self.matmul(&o.tile(0)?, None, None, (&o.tile(1)?, &o.tile(2)?), &inst.attrs),
+            Sem::MatmulAcc => {
+                self.matmul(&o.tile(0)?, Some(&o.tile(1)?), None, (&o.tile(2)?, &o.tile(3)?), &inst.attrs);
+            }
+            Sem::MatmulBias => {
+                self.matmul(&o.tile(0)?, None, Some(&o.tile(3)?), (&o.tile(1)?, &o.tile(2)?), &inst.attrs);
+            }
             Sem::Gather => self.gather(&o.tile(0)?, o.view(1)?, &o.tile(2)?, &inst.attrs),
             // Patterns that lack an operand, and what only kernels for units in memory have.
             _ => return None,

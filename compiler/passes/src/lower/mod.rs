@@ -15,6 +15,7 @@ mod convert;
 mod copy;
 mod elementwise;
 mod f8;
+mod fixpipe;
 mod formula;
 mod gather;
 mod inst;

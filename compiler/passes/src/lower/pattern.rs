@@ -7,7 +7,7 @@ use super::{Lower, convert, formula};
 use ptoc_ir::loops::Reg;
 use ptoc_ir::tile::{Inst, Operand, TileRef, Ty, Value, ViewRef};
 pub(super) use ptoc_isa::Read;
-use ptoc_isa::{Expr, Reduce, RoundMode, Sem};
+use ptoc_isa::{Expr, Reduce, RoundMode, Sem, drained};
 use ptoc_tensor::DType;
 
 /// A window of a tile or of a tensor.
@@ -109,7 +109,7 @@ impl Lower<'_> {
     /// Does a TLOAD or TSTORE take the bits as they are?
     pub(super) fn copies(&self, p: &Pattern<'_>) -> bool {
         let moves = matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
-        moves && p.srcs.iter().all(|(src, _)| self.dtype(src) == self.dtype(&p.dst))
+        moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| self.dtype(src) == self.dtype(&p.dst))
     }
 
     /// What a pattern computes of the elements of its operands. The result may hold more than its type (`ops::settle`).
@@ -119,6 +119,11 @@ impl Lower<'_> {
         let from = p.srcs.first().map_or(ty, |(src, _)| Ty::D(self.dtype(src)));
         match inst.instr.get().sem {
             sem if let Some(expr) = sem.expr() => self.expression(p, expr),
+            Sem::Store | Sem::Move if inst.attrs.relu => {
+                let (from, to) = (p.srcs.first().map_or(DType::F32, |(src, _)| self.dtype(src)), self.dtype(&p.dst));
+                let attrs = inst.attrs;
+                Box::new(move |code, v| formula::emit(code, drained(false, true), to, &[(from, v[0])], &attrs))
+            }
             Sem::Load | Sem::Store | Sem::Move if from != ty => {
                 Box::new(move |code, v| convert::convert(code, from, ty, v[0], RoundMode::Rint, true))
             }

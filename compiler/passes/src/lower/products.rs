@@ -88,6 +88,10 @@ struct Finder<'k> {
 /// An instruction of the matrix unit, and where it starts.
 fn product(op: &Op) -> Option<(Product, From)> {
     let Op::Inst(inst) = op else { return None };
+    // Rounded factors are other numbers than those of the window.
+    if inst.attrs.factors.is_some() {
+        return None;
+    }
     let tile = |n: usize| match inst.operands.get(n) {
         Some(Operand::Tile(t)) => Some(*t),
         _ => None,
@@ -115,7 +119,7 @@ fn load(op: &Op) -> Option<(TileRef, &ViewRef)> {
 /// A TMOV: to, from.
 fn moved(op: &Op) -> Option<(TileRef, TileRef)> {
     match op {
-        Op::Inst(inst) if inst.instr.get().sem == Sem::Move => match &inst.operands[..] {
+        Op::Inst(inst) if inst.instr.get().sem == Sem::Move && !inst.attrs.relu => match &inst.operands[..] {
             [Operand::Tile(d), Operand::Tile(s)] => Some((*d, *s)),
             _ => None,
         },
@@ -126,11 +130,12 @@ fn moved(op: &Op) -> Option<(TileRef, TileRef)> {
 /// A plain TSTORE: the window and the tile.
 pub(super) fn stored(op: &Op) -> Option<(&ViewRef, TileRef)> {
     match op {
-        Op::Inst(inst) if inst.instr.get().sem == Sem::Store && inst.attrs.atomic.is_none() => match &inst.operands[..]
-        {
-            [Operand::View(v), Operand::Tile(t)] => Some((v, *t)),
-            _ => None,
-        },
+        Op::Inst(inst) if inst.instr.get().sem == Sem::Store && inst.attrs.atomic.is_none() && !inst.attrs.relu => {
+            match &inst.operands[..] {
+                [Operand::View(v), Operand::Tile(t)] => Some((v, *t)),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use crate::elab::labels::around;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
-use ptoc_isa::{AtomicOp, InstrId, Loc, OperandKind, Order, Place, Role, Sem, TileType};
+use ptoc_isa::{AtomicOp, InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType};
 use ptoc_tensor::DType;
 
 impl Elab<'_> {
@@ -23,12 +23,12 @@ impl Elab<'_> {
             // Which moves there are is the target's to say.
             return Ok(());
         }
-        for (spec, op) in instr.operands.iter().zip(ops) {
+        for (k, (spec, op)) in instr.operands.iter().zip(ops).enumerate() {
             let (OperandKind::Tile(_), Opnd::Tile(t, at)) = (spec.kind, op) else { continue };
             if spec.takes(t.ty.loc) {
                 continue;
             }
-            let legal = &spec.locations(self.target)[..];
+            let legal = &self.legal_locations(id, k)[..];
             let list = either(legal);
             let message =
                 format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
@@ -54,6 +54,55 @@ impl Elab<'_> {
         Ok(())
     }
 
+    /// Factors are rounded of f32 alone, and how is said where they are.
+    pub(super) fn factors(&mut self, id: InstrId, ops: &[Opnd], attrs: &mut InstAttrs, span: Span) -> R<()> {
+        if !id.get().sem.multiplies() || (attrs.factors, attrs.round) == (None, None) {
+            return Ok(());
+        }
+        let name = id.get().name;
+        let Some(factors) = attrs.factors else {
+            let message = format!("`{name}` rounds its factors with `HF32` or `TF32` alone");
+            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
+                .with_label("a rounding, and nothing to round to")
+                .with_note(format!("usage: `{}`", id.get().usage()));
+            return self.report(d);
+        };
+        attrs.round.get_or_insert(RoundMode::Round);
+        let left = if id.get().sem == Sem::MatmulAcc { 2 } else { 1 };
+        let Some(dtype) = ops.get(left).and_then(Opnd::dtype).filter(|d| *d != DType::F32) else { return Ok(()) };
+        let word = factors.name().to_uppercase();
+        let message = format!("`{word}` of `{name}` rounds factors of f32, and these are {dtype}");
+        let d = Diagnostic::error(codes::INSTR_DTYPE, ops[left].span(), message)
+            .with_label(format!("`{dtype}`"))
+            .with_help(format!("leave `{word}` out: {dtype} is multiplied exactly"));
+        self.report(d)
+    }
+
+    /// What only moves from Acc may do.
+    pub(super) fn out_of_acc(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs) -> R<()> {
+        let Some(from) = ops.get(1).and_then(Opnd::tile).map(|t| t.ty.loc).filter(|l| attrs.relu && *l != Loc::Acc)
+        else {
+            return Ok(());
+        };
+        let message =
+            format!("`Relu` of `{}` is for what leaves Acc, and this tile is in {from}", id.get().written_name());
+        let d = Diagnostic::error(codes::OPERAND_LOCATION, ops[1].span(), message)
+            .with_label(format!("in {from}"))
+            .with_help("in Vec it is an instruction of its own: `TRELU(dst, a)`, or `max(a, 0)`");
+        self.report(d)
+    }
+
+    /// Where operand `k` may be in this form of the instruction, or in others of as many operands.
+    fn legal_locations(&self, id: InstrId, k: usize) -> Vec<Loc> {
+        let first = ptoc_isa::lookup(id.get().written_name()).unwrap_or(id);
+        let mut all = id.get().operands[k].locations(self.target);
+        for form in ptoc_isa::overloads(first).filter(|f| f.get().written().len() == id.get().written().len()) {
+            let more = form.get().operands[k].locations(self.target);
+            all.extend(more.into_iter().filter(|l| !all.contains(l)).collect::<Vec<_>>());
+        }
+        all
+    }
+
     /// The first of these locations that a conversion leads to.
     fn reachable(&self, from: TileType, to: &[Loc]) -> Option<Loc> {
         let path = |to: &&Loc| ptoc_isa::shortest_path(self.target, Place::Tile(from.loc), **to, from.dtype).is_some();
@@ -72,6 +121,39 @@ impl Elab<'_> {
                     self.report(d)
                 }
             };
+        }
+        if let Sem::Fixpipe(f) = instr.sem {
+            let Some(a) = ops[1].tile() else { return Err(Reported) };
+            let (to, dtype) = match &ops[0] {
+                Opnd::Tile(t, _) => (Place::Tile(t.ty.loc), t.ty.dtype),
+                Opnd::View(v, _) => (Place::Gm, v.dtype),
+                Opnd::Scalar(..) => return Err(Reported),
+            };
+            let from = Place::Tile(a.ty.loc);
+            if let Err(v) = ptoc_isa::check_move_as(self.target, from, to, (a.ty.dtype, dtype), f.quantised) {
+                let d = v
+                    .diagnostic(span)
+                    .with_secondary(ops[0].span(), format!("`{dtype}`"))
+                    .with_secondary(ops[1].span(), format!("`{}`", a.ty.dtype));
+                return self.report(d);
+            }
+            if let Some(Opnd::Tile(s, at)) = ops.get(2).filter(|_| f.by_column(instr))
+                && !ptoc_isa::SCALES.contains(&s.ty.dtype)
+            {
+                let message = format!("the scales of `{}` are f32 or u64, these are {}", instr.name, s.ty.dtype);
+                let d = Diagnostic::error(codes::INSTR_DTYPE, *at, message)
+                    .with_label(format!("`{}`", s.ty.dtype))
+                    .with_note("of a u64 the lower half is the bits of an f32, as PTO has it");
+                return self.report(d);
+            }
+            return Ok(());
+        }
+        if let (PipeRule::Move, Opnd::Tile(d, _), Some(Opnd::Tile(a, _))) = (instr.pipe, &ops[0], ops.get(1))
+            && let Err(v) = ptoc_isa::check_move(self.target, a.ty.loc, d.ty.loc, a.ty.dtype, d.ty.dtype)
+            && v.from != v.to
+        {
+            let d = v.diagnostic(span);
+            return self.report(d);
         }
         if matches!(instr.sem, Sem::Load | Sem::Store) {
             let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(Reported) };
@@ -101,7 +183,17 @@ impl Elab<'_> {
                             let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
                             let edits =
                                 around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
-                            d.with_edits("convert it by name", edits)
+                            let scaled = ptoc_isa::check_move_as(self.target, a, b, (from, to), true).is_ok();
+                            let d = match ptoc_isa::conversion_path(self.target, from, to) {
+                                Some(_) => d.with_edits("convert it by name", edits),
+                                None => d,
+                            };
+                            match scaled {
+                                true => {
+                                    d.with_help("with a scale it is quantised on the way: `TSTORE(view, a, scale)`")
+                                }
+                                false => d,
+                            }
                         }
                         _ => v
                             .diagnostic(span)
@@ -131,8 +223,8 @@ impl Elab<'_> {
     /// What an instruction does to elements of a tensor instead of overwriting them.
     pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
-        let name = id.get().name;
-        if id.get().sem == Sem::ScatterTo && !self.target.scatters_by(op) {
+        let name = id.get().written_name();
+        if id.get().sem.scatters() && !self.target.scatters_by(op) {
             let message =
                 format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
             let there = self.target.others().filter(|t| t.scatters_by(op)).map(|t| t.name.as_str());
@@ -167,6 +259,7 @@ impl Elab<'_> {
         let (view, tile) = match instr.sem {
             Sem::Load => (&ops[1], &ops[0]),
             Sem::Store => (&ops[0], &ops[1]),
+            // From Acc there is no order to keep.
             _ => return Ok(()),
         };
         let (Opnd::View(v, at), Opnd::Tile(t, _)) = (view, tile) else { return Ok(()) };

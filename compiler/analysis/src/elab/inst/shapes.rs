@@ -5,7 +5,7 @@ use crate::elab::tiles::Shape;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::CheckData;
-use ptoc_isa::{BinOp, CmpOp, InstrId, Role, Sem, ShapeRule};
+use ptoc_isa::{BinOp, CmpOp, InstrId, Role, Sem, ShapeRule, Window};
 
 impl Elab<'_> {
     /// The valid shape of each operand; the destination's is set.
@@ -120,6 +120,7 @@ impl Elab<'_> {
                 }
                 _ => None,
             },
+            ShapeRule::Fixpipe => return self.fixpipe_shapes(id, ops, shapes, span),
             ShapeRule::Counted => {
                 let (Opnd::Tile(d, d_at), Opnd::Tile(counts, counts_at)) = (&ops[0], &ops[3]) else {
                     return Err(Reported);
@@ -140,6 +141,21 @@ impl Elab<'_> {
             // `Elab::sample` has its own way.
             ShapeRule::Sample => return Err(Reported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
+            ShapeRule::GatherRows => {
+                let (table, idx) = (source(1, &shapes)?, source(2, &shapes)?);
+                self.same_length(idx.0, one, "rows of the indices", at(2), None)?;
+                shapes[2] = Some((one, idx.1));
+                Some((idx.1, table.1))
+            }
+            ShapeRule::ScatterRows => {
+                let (table, a, idx) = (source(0, &shapes)?, source(1, &shapes)?, source(2, &shapes)?);
+                self.same_length(idx.0, one, "rows of the indices", at(2), None)?;
+                self.same_length(a.0, idx.1, "rows and indices", span, Some((at(1), at(2))))?;
+                self.same_length(table.1, a.1, "columns", span, Some((at(0), at(1))))?;
+                shapes[0] = Some((table.0, a.1));
+                shapes[2] = Some((one, a.0));
+                None
+            }
             ShapeRule::Scattered => {
                 let (a, idx) = (source(1, &shapes)?, source(2, &shapes)?);
                 self.same_shape(a, idx, span, Some((at(1), at(2))))?;
@@ -159,6 +175,46 @@ impl Elab<'_> {
                     *s = d;
                 }
             }
+        }
+        Ok(shapes)
+    }
+
+    /// Of what leaves the accumulator: the window's place is for the meaning to demand.
+    fn fixpipe_shapes(
+        &mut self,
+        id: InstrId,
+        ops: &[Opnd],
+        mut shapes: Vec<Option<Shape>>,
+        span: Span,
+    ) -> R<Vec<Option<Shape>>> {
+        let Sem::Fixpipe(f) = id.get().sem else { return Err(Reported) };
+        let a = shapes[1].ok_or(Reported)?;
+        let d = match (&ops[0], f.window) {
+            (Opnd::Tile(t, at), Window::Whole) => {
+                self.write_valid(t, a, *at)?;
+                a
+            }
+            (Opnd::Tile(t, at), _) => {
+                let own = self.valid_of(t, *at)?;
+                self.write_valid(t, own, *at)?;
+                own
+            }
+            _ => {
+                let view = shapes[0].ok_or(Reported)?;
+                self.same_shape(view, a, span, Some((ops[0].span(), ops[1].span())))?;
+                a
+            }
+        };
+        shapes[0] = Some(d);
+        if id.get().updates {
+            *shapes.last_mut().ok_or(Reported)? = Some(d);
+        }
+        if f.by_column(id.get()) {
+            let cols = if f.window == Window::OfSource { d.1 } else { a.1 };
+            let (scales, one, at) = (shapes[2].ok_or(Reported)?, self.idx(1), ops[2].span());
+            self.same_length(scales.1, cols, "columns", span, Some((at, ops[1].span())))?;
+            self.same_length(scales.0, one, "rows of the scales", at, None)?;
+            shapes[2] = Some((one, cols));
         }
         Ok(shapes)
     }

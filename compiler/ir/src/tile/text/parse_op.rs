@@ -9,7 +9,7 @@ use crate::tile::{
     ViewRef, While,
 };
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_isa::{AtomicOp, BinOp, CmpOp, Oob, Pipe, RoundMode, UnOp, lookup};
+use ptoc_isa::{AtomicOp, BinOp, CmpOp, Factors, Oob, Pipe, RoundMode, UnOp, lookup};
 
 impl<'t> Parser<'t> {
     /// `{ statements }`
@@ -313,6 +313,8 @@ impl<'t> Parser<'t> {
                 attrs.cmp = Some(cmp);
             } else if let Some(round) = RoundMode::from_name(mode) {
                 attrs.round = Some(round);
+            } else if let Some(factors) = Factors::from_name(mode) {
+                attrs.factors = Some(factors);
             } else if let Some(oob) = Oob::from_name(mode) {
                 attrs.oob = Some(oob);
             } else {
@@ -326,6 +328,7 @@ impl<'t> Parser<'t> {
                     "atomic_max" => attrs.atomic = Some(AtomicOp::Max),
                     "atomic_min" => attrs.atomic = Some(AtomicOp::Min),
                     "step" => attrs.stepwise = true,
+                    "relu" => attrs.relu = true,
                     _ => return self.unknown(place, format!("`{mode}` is no mode of an instruction")),
                 }
             }

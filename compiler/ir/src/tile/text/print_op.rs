@@ -217,6 +217,8 @@ impl Printer<'_> {
                 _ => "atomic",
             }),
             a.stepwise.then_some("step"),
+            a.relu.then_some("relu"),
+            a.factors.map(|x| x.name()),
         ];
         for name in names.into_iter().flatten() {
             write!(self.out, ".{name}")?;

@@ -4,7 +4,10 @@ use super::Verifier;
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
-use ptoc_isa::{AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, Sem, ShapeRule};
+use ptoc_isa::{
+    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, SCALES, Sem, ShapeRule,
+    Window,
+};
 use ptoc_tensor::DType;
 
 /// Does the atomic exist on elements of this type?
@@ -48,22 +51,24 @@ impl Verifier<'_> {
     fn modes(&mut self, row: &Instr, a: &InstAttrs) {
         let rules = [
             ("a comparison", a.cmp.is_some(), row.sem.compares(), true),
-            ("a rounding mode", a.round.is_some(), row.sem.converts(), true),
+            ("a rounding mode", a.round.is_some(), row.sem.converts() || a.factors.is_some(), true),
+            ("rounded factors", a.factors.is_some(), row.sem.multiplies(), false),
             ("saturation", a.saturate.is_some(), row.sem.converts(), false),
             ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
             (
                 "an out-of-bounds mode",
                 a.oob.is_some(),
-                matches!(row.sem, Sem::Gather | Sem::ScatterTo | Sem::Sample),
+                row.sem.gathers() || row.sem.scatters() || row.sem == Sem::Sample,
                 true,
             ),
             ("folding", a.fold.is_some(), row.sem == Sem::Sample, true),
             (
                 "an atomic update",
                 a.atomic.is_some(),
-                row.sem == Sem::ScatterTo || row.sem == Sem::Store && a.atomic == Some(AtomicOp::Add),
+                row.sem.scatters() || row.sem == Sem::Store && a.atomic == Some(AtomicOp::Add),
                 false,
             ),
+            ("negative elements made 0", a.relu, matches!(row.sem, Sem::Move | Sem::Store | Sem::Fixpipe(_)), false),
             (
                 "rounded steps",
                 a.stepwise,
@@ -107,7 +112,9 @@ impl Verifier<'_> {
                 }
                 (OperandKind::View, Operand::View(v)) => {
                     self.view(v, spec.role == Role::Dst);
-                    if matches!(row.sem, Sem::Load | Sem::Store) && v.shape.len() != 2 {
+                    if matches!(row.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_) | Sem::GatherRows | Sem::ScatterRows)
+                        && v.shape.len() != 2
+                    {
                         let message = format!("the view of {} has rank {}, not 2", row.name, v.shape.len());
                         self.error(codes::IR_WINDOW, message);
                     }
@@ -182,13 +189,25 @@ impl Verifier<'_> {
                     whole && rest[0] != Ty::BOOL && rest[0] == rest[1] && rest[2..] == [Ty::D(d), Ty::Index]
                 }
             },
+            Sem::Fixpipe(f) => {
+                let Ty::D(a) = rest[0] else { return };
+                let scales = !f.quantised
+                    || match &operands[2] {
+                        Operand::Tile(_) => SCALES.iter().any(|s| rest[1] == Ty::D(*s)),
+                        _ => rest[1] == Ty::D(DType::F32),
+                    };
+                let given = if f.quantised { vec![d, a, DType::F32] } else { vec![d, a] };
+                scales && d != DType::Bool && formula::fits(f.expr(true), &given)
+            }
             Sem::Scatter => {
                 rest[0] == Ty::D(d)
                     && matches!(rest[1], Ty::D(i) if i.is_int())
                     && rest[2] == Ty::D(d)
                     && d != DType::Bool
             }
-            Sem::Gather | Sem::ScatterTo => rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32)),
+            sem if sem.gathers() || sem.scatters() => {
+                rest[0] == Ty::D(d) && matches!(rest[1], Ty::D(DType::I32 | DType::U32))
+            }
             Sem::Store | Sem::Move if at(&operands[1], Loc::Acc) => {
                 rest[0] == Ty::D(d) || matches!(d, DType::F16 | DType::BF16 | DType::F32 | DType::I32)
             }
@@ -196,6 +215,7 @@ impl Verifier<'_> {
             Sem::Move if at(&operands[0], Loc::Bias) => {
                 rest[0] == Ty::D(d) || d == DType::F32 && matches!(rest[0], Ty::D(DType::F16 | DType::BF16))
             }
+            Sem::Prefetch => true,
             Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias => match (row.sem, rest) {
                 (Sem::Matmul, [Ty::D(a), Ty::D(b)]) => matmul_exists(d, *a, *b),
                 (Sem::MatmulAcc, [c, Ty::D(a), Ty::D(b)]) => *c == Ty::D(d) && matmul_exists(d, *a, *b),
@@ -297,12 +317,21 @@ impl Verifier<'_> {
                 _ => false,
             }),
             ShapeRule::EvenColumns => shapes.iter().all(|&s| equal(d, s)),
+            ShapeRule::Fixpipe => self.fixpipe_shapes(row, operands),
             ShapeRule::Counted => match shapes[..] {
                 [d, a, k, counts] => [a, k, counts].iter().all(|s| self.same(d.0, s.0)) && one(k.1) && one(counts.1),
                 _ => false,
             },
             ShapeRule::Halves => equal(d, shapes[1]) && self.same(d.0, last.0),
             ShapeRule::Sample => self.sample(operands),
+            ShapeRule::GatherRows => match shapes[..] {
+                [d, table, idx] => self.same(d.0, idx.1) && self.same(d.1, table.1) && one(idx.0),
+                _ => false,
+            },
+            ShapeRule::ScatterRows => match shapes[..] {
+                [table, a, idx] => self.same(a.0, idx.1) && self.same(a.1, table.1) && one(idx.0),
+                _ => false,
+            },
             ShapeRule::Gather | ShapeRule::Scattered => {
                 match (&operands[usize::from(row.sem == Sem::ScatterTo)], &operands[2]) {
                     (Operand::Tile(a), Operand::Tile(b)) => equal(a.valid, b.valid),
@@ -314,6 +343,26 @@ impl Verifier<'_> {
             let list: Vec<_> = shapes.iter().map(|(r, c)| format!("{r} x {c}")).collect();
             self.error(codes::IR_SHAPE, format!("{} cannot have operands of {}", row.name, list.join(", ")));
         }
+    }
+
+    /// All of one shape where there is no window; scales are a row of what is moved.
+    fn fixpipe_shapes(&self, row: &Instr, operands: &[Operand]) -> bool {
+        let Sem::Fixpipe(f) = row.sem else { return false };
+        let Some(Operand::Tile(a)) = operands.get(1) else { return false };
+        let dst = match operands.first() {
+            Some(Operand::Tile(d)) => d.valid,
+            Some(Operand::View(v)) if v.shape.len() == 2 => (v.shape[0], v.shape[1]),
+            _ => return false,
+        };
+        let moved = if f.window == Window::OfSource { dst } else { a.valid };
+        let whole = f.window != Window::Whole || (self.same(dst.0, a.valid.0) && self.same(dst.1, a.valid.1));
+        let scales = match operands.get(2) {
+            Some(Operand::Tile(s)) if f.quantised => {
+                self.scopes.index(s.valid.0) == Some(1) && self.same(s.valid.1, moved.1)
+            }
+            _ => true,
+        };
+        whole && scales
     }
 
     /// d is 1 x c; map h x w x c, line 4, weights s, offsets s x 2.

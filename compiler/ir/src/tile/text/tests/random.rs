@@ -126,6 +126,8 @@ impl Generator {
             oob: [None, Some(*self.r.pick(Oob::ALL))][self.r.below(2)],
             atomic: [None, Some(AtomicOp::Add), Some(AtomicOp::Max), Some(AtomicOp::Min)][self.r.below(4)],
             stepwise: self.r.below(2) == 0,
+            relu: self.r.below(2) == 0,
+            factors: [None, Some(*self.r.pick(ptoc_isa::Factors::ALL))][self.r.below(2)],
         };
         Op::Inst(Box::new(Inst { instr, operands, scratch, attrs }))
     }

@@ -1,0 +1,338 @@
+//! What leaves the accumulator quantised, and windows of tiles of the matrix unit. `TMOV` and `TSTORE` themselves are in `memory`.
+
+use super::places::{INSERTED, WINDOW};
+use super::{dst, src};
+use crate::BinOp::{Add, Div, Rem};
+use crate::{
+    Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role, Scratch,
+    Sem, ShapeRule, Window,
+};
+use ptoc_tensor::DType::{BF16, F16, F32, I8};
+
+const MAT: &[Loc] = &[Loc::Mat];
+const VEC_OR_MAT: &[Loc] = &[Loc::Vec, Loc::Mat];
+const VIEW: OperandSpec = OperandSpec { name: "view", role: Role::Dst, kind: OperandKind::View };
+const ACC: OperandSpec = src("a", &[Loc::Acc]);
+const SCALE: OperandSpec = OperandSpec { name: "scale", role: Role::Src, kind: OperandKind::Scalar(Some(F32)) };
+const SCALES: OperandSpec = src("scale", &[Loc::Scaling]);
+const ROW: OperandSpec = OperandSpec { name: "row", role: Role::Src, kind: OperandKind::Index };
+const COL: OperandSpec = OperandSpec { name: "col", role: Role::Src, kind: OperandKind::Index };
+const OLD: OperandSpec = src("old", MAT);
+
+/// What TMOV, TSTORE and their kin may do to what leaves Acc.
+pub(super) const RELU: Mode =
+    Mode { words: &["Relu"], optional: true, doc: "from Acc alone: what is negative becomes 0 first" };
+
+const fn row(name: &'static str, operands: &'static [OperandSpec], meaning: &'static Fixpipe) -> Instr {
+    Instr {
+        name,
+        sem: Sem::Fixpipe(meaning),
+        operands,
+        optional: 0,
+        modes: &[RELU],
+        scalar_first: false,
+        shape: ShapeRule::Fixpipe,
+        dtypes: DTypeRule::Fixpipe,
+        pipe: PipeRule::Move,
+        scratch: Scratch::None,
+        in_place: false,
+        updates: false,
+        doc: "",
+        meaning: "",
+        source: "pto_isa 5.7",
+    }
+}
+
+const fn le(left: Num, right: Num, what: &'static str) -> Need {
+    Need { left, op: CmpOp::Le, right, what }
+}
+
+/// `left` is a multiple of `of`.
+const fn whole(left: &'static Num, of: &'static Num, what: &'static str) -> Need {
+    Need { left: Num::Bin(Rem, left, of), op: CmpOp::Eq, right: ZERO, what }
+}
+
+const ZERO: Num = Num::Is(0);
+const SIXTEEN: &Num = &Num::Is(16);
+/// Elements of a block of 32 bytes.
+const BLOCK: &Num = &Num::Bin(Div, &Num::Is(32), &Num::Size(1));
+const ROW_BEFORE: &str = "row {1} is before row {0}";
+const COL_BEFORE: &str = "column {1} is before column {0}";
+const ROW_SIXTEEN: &str = "the window's row must be a multiple of 16, and is {0} more than one";
+const COL_SIXTEEN: &str = "the window's column must be a multiple of 16, and is {0} more than one";
+const ROW_BLOCK: &str = "the window's row must be a multiple of the elements of 32 bytes, and is {0} more than one";
+const COL_BLOCK: &str = "the window's column must be a multiple of the elements of 32 bytes, and is {0} more than one";
+const ROW_END: &str = "the window ends at row {0}, the source at row {1}";
+const COL_END: &str = "the window ends at column {0}, the source at column {1}";
+const ROW_END_DST: &str = "the source ends at row {0}, the destination at row {1}";
+const COL_END_DST: &str = "the source ends at column {0}, the destination at column {1}";
+
+/// A window of the source that starts at operands `r` and `c`, in whole boxes.
+const fn of_source(r: &'static [Num; 6]) -> [Need; 6] {
+    [
+        le(ZERO, r[0], ROW_BEFORE),
+        le(ZERO, r[1], COL_BEFORE),
+        whole(&r[0], SIXTEEN, ROW_SIXTEEN),
+        whole(&r[1], SIXTEEN, COL_SIXTEEN),
+        le(r[2], r[3], ROW_END),
+        le(r[4], r[5], COL_END),
+    ]
+}
+
+/// A window of the destination that starts there.
+const fn of_destination(r: &'static [Num; 6]) -> [Need; 4] {
+    [le(ZERO, r[0], ROW_BEFORE), le(ZERO, r[1], COL_BEFORE), le(r[2], r[3], ROW_END_DST), le(r[4], r[5], COL_END_DST)]
+}
+
+/// Row, column, where the window ends and where there is an end: of operand `inner` within operand `outer`.
+const fn bounds(row: &'static Num, col: &'static Num, inner: &'static [Num; 2], outer: [Num; 2]) -> [Num; 6] {
+    [*row, *col, Num::Bin(Add, row, &inner[0]), outer[0], Num::Bin(Add, col, &inner[1]), outer[1]]
+}
+
+const OF_DST: &[Num; 2] = &[Num::Rows(0), Num::Cols(0)];
+const OF_SRC: &[Num; 2] = &[Num::Rows(1), Num::Cols(1)];
+const AT_2: (&Num, &Num) = (&Num::Arg(2), &Num::Arg(3));
+const AT_3: (&Num, &Num) = (&Num::Arg(3), &Num::Arg(4));
+const SOURCE_AT_2: [Num; 6] = bounds(AT_2.0, AT_2.1, OF_DST, *OF_SRC);
+const SOURCE_AT_3: [Num; 6] = bounds(AT_3.0, AT_3.1, OF_DST, *OF_SRC);
+const DST_AT_2: [Num; 6] = bounds(AT_2.0, AT_2.1, OF_SRC, *OF_DST);
+const DST_AT_3: [Num; 6] = bounds(AT_3.0, AT_3.1, OF_SRC, *OF_DST);
+const EXTRACTED: &[Need] = &of_source(&SOURCE_AT_2);
+const EXTRACTED_SCALED: &[Need] = &of_source(&SOURCE_AT_3);
+const PUT: &[Need] = &of_destination(&DST_AT_2);
+const PUT_SCALED: &[Need] = &of_destination(&DST_AT_3);
+
+const fn fixpipe(quantised: bool, window: Window, needs: &'static [Need], example: &'static str) -> Fixpipe {
+    Fixpipe { quantised, window, needs, example }
+}
+
+const TO_LEFT: &Cells = &Cells {
+    needs: &[
+        WINDOW.needs[0],
+        WINDOW.needs[1],
+        whole(AT_2.0, SIXTEEN, ROW_SIXTEEN),
+        whole(AT_2.1, BLOCK, COL_BLOCK),
+        WINDOW.needs[2],
+        WINDOW.needs[3],
+    ],
+    example: "a: in f16[M, 64], b: in f16[32, N], result: out f32[M, N]|let a = Mat(a.tile(i, _));|\
+              let dst = tile Left<f16, i, 32>;|TEXTRACT(dst, a, 0, 32);|let acc = tile Acc<f32, i, j>;|\
+              TMATMUL(acc, dst, Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
+    ..*WINDOW
+};
+const TO_RIGHT: &Cells = &Cells {
+    needs: &[
+        WINDOW.needs[0],
+        WINDOW.needs[1],
+        whole(AT_2.0, BLOCK, ROW_BLOCK),
+        whole(AT_2.1, SIXTEEN, COL_SIXTEEN),
+        WINDOW.needs[2],
+        WINDOW.needs[3],
+    ],
+    example: "a: in f16[M, 32], b: in f16[64, N], result: out f32[M, N]|let b = Mat(b.tile(_, j));|\
+              let dst = tile Right<f16, 32, j>;|TEXTRACT(dst, b, 32, 0);|let acc = tile Acc<f32, i, j>;|\
+              TMATMUL(acc, Left(a.tile(i, _)), dst);|TSTORE(result.tile(i, j), acc);",
+    ..*WINDOW
+};
+const TO_MAT: &Cells = &Cells {
+    example: "x: in f16[M, 64], a: in f16[M, 32], b: in f16[64, N], result: out f32[M, N]|let dst = Mat(x.tile(i, _));|\
+              let a = Vec(a.tile(i, _));|TINSERT(dst, a, 0, 32);|let acc = tile Acc<f32, i, j>;|\
+              TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
+    ..*INSERTED
+};
+/// What the matrix unit is given.
+const FACTORS: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: &[I8, F16, BF16, F32] };
+
+pub(super) const ROWS: &[Instr] = &[
+    Instr {
+        doc: "Moves out of the accumulator, quantised: each element in f32 times the scale (rounded), then the nearest of the \
+              destination's dtype, ties to even, saturating. `TMOV(dst, a, scale)` is this.",
+        ..row(
+            "TMOV_QUANT",
+            &[dst(VEC_OR_MAT), ACC, SCALE],
+            &fixpipe(
+                true,
+                Window::Whole,
+                &[],
+                "a: in i8[M, 32], b: in i8[32, N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|let dst = tile Vec<i8, i, j>;|\
+                 TMOV(dst, acc, 0.05);|TSTORE(result.tile(i, j), dst);",
+            ),
+        )
+    },
+    Instr {
+        doc: "As TMOV with a scale, and each column has its own, in a table in Scaling: f32, or u64, whose lower half is the bits of an f32.",
+        ..row(
+            "TMOV_FP",
+            &[dst(VEC_OR_MAT), ACC, SCALES],
+            &fixpipe(
+                true,
+                Window::Whole,
+                &[],
+                "a: in i8[M, 32], b: in i8[32, N], s: in f32[N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|let dst = tile Vec<i8, i, j>;|\
+                 TMOV_FP(dst, acc, Scaling(s.tile(j)), Relu);|TSTORE(result.tile(i, j), dst);",
+            ),
+        )
+    },
+    Instr {
+        doc: "Stores from the accumulator, quantised as TMOV with a scale does. `TSTORE(view, a, scale)` is this.",
+        pipe: PipeRule::Store,
+        source: "pto_isa 5.5",
+        ..row(
+            "TSTORE_QUANT",
+            &[VIEW, ACC, SCALE],
+            &fixpipe(
+                true,
+                Window::Whole,
+                &[],
+                "a: in i8[M, 32], b: in i8[32, N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc, 0.05);",
+            ),
+        )
+    },
+    Instr {
+        doc: "Stores from the accumulator, quantised with a scale for each column, as TMOV_FP does.",
+        pipe: PipeRule::Store,
+        source: "pto_isa 5.5",
+        ..row(
+            "TSTORE_FP",
+            &[VIEW, ACC, SCALES],
+            &fixpipe(
+                true,
+                Window::Whole,
+                &[],
+                "a: in i8[M, 32], b: in i8[32, N], s: in f32[N], result: out f16[M, N]|let acc = tile Acc<i32, i, j>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE_FP(result.tile(i, j), acc, Scaling(s.tile(j)));",
+            ),
+        )
+    },
+    Instr {
+        sem: Sem::Cells(TO_LEFT),
+        shape: ShapeRule::Own,
+        dtypes: FACTORS,
+        modes: &[],
+        doc: "The form of TEXTRACT from L1 to L0A: the window starts in a row that is a multiple of 16, and a column that is one of 32 bytes.",
+        ..row("TEXTRACT_TO_LEFT", &[dst(&[Loc::Left]), src("a", MAT), ROW, COL], PLAIN)
+    },
+    Instr {
+        sem: Sem::Cells(TO_RIGHT),
+        shape: ShapeRule::Own,
+        dtypes: FACTORS,
+        modes: &[],
+        doc: "The form of TEXTRACT from L1 to L0B: the window starts in a row that is a multiple of 32 bytes, and a column that is one of 16.",
+        ..row("TEXTRACT_TO_RIGHT", &[dst(&[Loc::Right]), src("a", MAT), ROW, COL], PLAIN)
+    },
+    Instr {
+        doc: "The form of TEXTRACT from the accumulator to L1: the window starts in a row and a column that are multiples of 16, and \
+              is converted as by TMOV.",
+        ..row(
+            "TEXTRACT_FROM_ACC",
+            &[dst(MAT), ACC, ROW, COL],
+            &fixpipe(
+                false,
+                Window::OfSource,
+                EXTRACTED,
+                "a: in f16[M, 32], b: in f16[32, 64], w: in f16[32, N], result: out f32[M, N]|\
+                 let acc = tile Acc<f32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
+                 let dst = tile Mat<f16, i, 32>;|TEXTRACT(dst, acc, 0, 32, Relu);|let c = tile Acc<f32, i, j>;|\
+                 TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+    Instr {
+        doc: "As TEXTRACT from the accumulator, quantised as TMOV with a scale does. `TEXTRACT(dst, a, scale, row, col)` is this.",
+        ..row(
+            "TEXTRACT_QUANT",
+            &[dst(MAT), ACC, SCALE, ROW, COL],
+            &fixpipe(
+                true,
+                Window::OfSource,
+                EXTRACTED_SCALED,
+                "a: in i8[M, 32], b: in i8[32, 64], w: in i8[32, N], result: out i32[M, N]|\
+                 let acc = tile Acc<i32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
+                 let dst = tile Mat<i8, i, 32>;|TEXTRACT(dst, acc, 0.05, 0, 32);|let c = tile Acc<i32, i, j>;|\
+                 TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+    Instr {
+        doc: "As TEXTRACT from the accumulator, quantised with a scale for each column of the window.",
+        ..row(
+            "TEXTRACT_FP",
+            &[dst(MAT), ACC, SCALES, ROW, COL],
+            &fixpipe(
+                true,
+                Window::OfSource,
+                EXTRACTED_SCALED,
+                "a: in i8[M, 32], b: in i8[32, 64], s: in f32[32], w: in i8[32, N], result: out i32[M, N]|\
+                 let acc = tile Acc<i32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
+                 let dst = tile Mat<i8, i, 32>;|TEXTRACT_FP(dst, acc, Scaling(s), 0, 32);|let c = tile Acc<i32, i, j>;|\
+                 TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+    Instr {
+        sem: Sem::Cells(TO_MAT),
+        shape: ShapeRule::Own,
+        dtypes: DTypeRule::Same { a2a3: &[], a5: &[I8, F16, BF16, F32] },
+        modes: &[],
+        updates: true,
+        doc: "The form of TINSERT from the vector memory to L1.",
+        ..row("TINSERT_TO_MAT", &[dst(MAT), src("a", &[Loc::Vec]), ROW, COL, OLD], PLAIN)
+    },
+    Instr {
+        updates: true,
+        doc: "The form of TINSERT from the accumulator to L1: what is put there is converted as by TMOV.",
+        ..row(
+            "TINSERT_FROM_ACC",
+            &[dst(MAT), ACC, ROW, COL, OLD],
+            &fixpipe(
+                false,
+                Window::OfDestination,
+                PUT,
+                "x: in f16[M, 64], a: in f16[M, 32], b: in f16[32, 32], w: in f16[64, N], result: out f32[M, N]|\
+                 let dst = Mat(x.tile(i, _));|let acc = tile Acc<f32, i, 32>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT(dst, acc, 0, 32);|let c = tile Acc<f32, i, j>;|\
+                 TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+    Instr {
+        updates: true,
+        doc: "As TINSERT from the accumulator, quantised as TMOV with a scale does. `TINSERT(dst, a, scale, row, col)` is this.",
+        ..row(
+            "TINSERT_QUANT",
+            &[dst(MAT), ACC, SCALE, ROW, COL, OLD],
+            &fixpipe(
+                true,
+                Window::OfDestination,
+                PUT_SCALED,
+                "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], w: in i8[64, N], result: out i32[M, N]|\
+                 let dst = Mat(x.tile(i, _));|let acc = tile Acc<i32, i, 32>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT(dst, acc, 0.05, 0, 32);|let c = tile Acc<i32, i, j>;|\
+                 TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+    Instr {
+        updates: true,
+        doc: "As TINSERT from the accumulator, quantised with a scale for each column of the source.",
+        ..row(
+            "TINSERT_FP",
+            &[dst(MAT), ACC, SCALES, ROW, COL, OLD],
+            &fixpipe(
+                true,
+                Window::OfDestination,
+                PUT_SCALED,
+                "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], s: in f32[32], w: in i8[64, N], result: out i32[M, N]|\
+                 let dst = Mat(x.tile(i, _));|let acc = tile Acc<i32, i, 32>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT_FP(dst, acc, Scaling(s), 0, 32);|\
+                 let c = tile Acc<i32, i, j>;|TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+            ),
+        )
+    },
+];
+
+/// Of rows that have another meaning.
+const PLAIN: &Fixpipe = &fixpipe(false, Window::Whole, &[], "");

@@ -1,0 +1,288 @@
+//! What leaves the accumulator, against numpy (`tests/golden/fixpipe.txt`, written by `tests/scripts/fixpipe_vectors.py`): each line runs
+//! on every target that has the move, to every place, on the interpreter and as machine code of every width.
+
+use crate::engine::{agree, build};
+use ptoc_isa::{Fixpipe, InstrId, Loc, OperandKind, Place, Sem, TABLE, Target, check_move_as};
+use ptoc_tensor::{DType, Tensor, scalar};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const VECTORS: &str = include_str!("../golden/fixpipe.txt");
+const ROWS: usize = 16;
+const COLS: usize = 32;
+
+#[derive(Default)]
+struct Line {
+    name: String,
+    acc: Option<DType>,
+    factor: Option<DType>,
+    a: Vec<u64>,
+    diagonal: Vec<u64>,
+    scale: Vec<u64>,
+    at: Option<(usize, usize)>,
+    old: Vec<u64>,
+    relu: bool,
+    to: Option<DType>,
+    shape: (usize, usize),
+    out: Vec<u64>,
+}
+
+fn dtype(name: &str) -> DType {
+    DType::from_name(name).expect("a dtype")
+}
+
+fn digits(d: DType, text: &str) -> Vec<u64> {
+    let number = |d: &[u8]| u64::from_str_radix(std::str::from_utf8(d).expect("digits"), 16).expect("digits");
+    text.as_bytes().chunks(2 * d.size()).map(number).collect()
+}
+
+fn line(text: &str) -> Line {
+    let mut parts = text.split('|');
+    let mut l = Line { name: parts.next().expect("a name").to_owned(), ..Line::default() };
+    let mut old = "";
+    for part in parts {
+        let words: Vec<&str> = part.split(' ').collect();
+        match words[..] {
+            ["acc", d] => l.acc = Some(dtype(d)),
+            ["a", d, hex] => {
+                l.factor = Some(dtype(d));
+                l.a = digits(dtype(d), hex);
+            }
+            ["b", hex] => l.diagonal = digits(l.factor.expect("a before b"), hex),
+            ["scale", hex] => l.scale = digits(DType::F32, hex),
+            ["at", r, c] => l.at = Some((r.parse().expect("a row"), c.parse().expect("a column"))),
+            ["old", hex] => old = hex,
+            ["relu"] => l.relu = true,
+            ["out", d, shape, hex] => {
+                let (r, c) = shape.split_once('x').expect("a shape");
+                l.shape = (r.parse().expect("rows"), c.parse().expect("columns"));
+                l.to = Some(dtype(d));
+                l.out = digits(dtype(d), hex);
+                l.old = digits(dtype(d), old);
+            }
+            _ => panic!("{part}"),
+        }
+    }
+    l
+}
+
+fn lines() -> Vec<Line> {
+    VECTORS.lines().filter(|l| !l.starts_with('#')).map(line).collect()
+}
+
+/// Where the result can be seen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Shown {
+    /// It is stored from where it is.
+    Stored,
+    /// A product with ones on the diagonal shows it.
+    Multiplied,
+}
+
+impl Line {
+    fn pair(&self) -> (DType, DType) {
+        (self.acc.expect("an accumulator"), self.to.expect("a result"))
+    }
+
+    fn places(&self) -> &'static [Place] {
+        match &self.name[..4] {
+            "TSTO" => &[Place::Gm],
+            "TMOV" => &[Place::Tile(Loc::Vec), Place::Tile(Loc::Mat)],
+            _ => &[Place::Tile(Loc::Mat)],
+        }
+    }
+
+    fn shown(&self, target: &Target, place: Place) -> Option<Shown> {
+        let to = self.pair().1;
+        if place != Place::Tile(Loc::Mat) {
+            return Some(Shown::Stored);
+        }
+        let takes = |next| target.move_rule(place, next).is_some_and(|m| m.pairs.contains(&(to, to)));
+        match (takes(Place::Gm), takes(Place::Tile(Loc::Left))) {
+            (true, _) => Some(Shown::Stored),
+            (_, true) => target.accumulator_of(to, to).map(|_| Shown::Multiplied),
+            _ => None,
+        }
+    }
+
+    /// The kernel, its arguments, and the dtype of the result, which is the last of them. `scales`: the dtype of a table of them.
+    fn kernel(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> (String, Vec<Tensor>, DType) {
+        let (acc, to) = self.pair();
+        let factor = self.factor.expect("a factor");
+        let (rows, cols) = self.shape;
+        let mut params = format!("x: in {factor}[{ROWS}, {COLS}], e: in {factor}[{COLS}, {COLS}]");
+        let diagonal = |i: usize| if i / COLS == i % COLS { self.diagonal[i % COLS] } else { 0 };
+        let mut tensors = vec![
+            Tensor::from_fn(factor, &[ROWS, COLS], |i| self.a[i]).expect("small"),
+            Tensor::from_fn(factor, &[COLS, COLS], diagonal).expect("small"),
+        ];
+        let mut body =
+            format!("    let acc = tile Acc<{acc}, {ROWS}, {COLS}>;\n    TMATMUL(acc, Left(x), Right(e));\n");
+        let mut operands = vec!["acc".to_owned()];
+        match &self.scale[..] {
+            [] => {}
+            [one] => operands.push(format!("{:?}", f32::from_bits(*one as u32))),
+            each => {
+                write!(params, ", s: in {scales}[{}]", each.len()).expect("fits");
+                // What is above the lower half is not looked at.
+                let above = if scales == DType::U64 { 0xdead_beef_0000_0000 } else { 0 };
+                tensors.push(Tensor::from_fn(scales, &[each.len()], |i| each[i] | above).expect("small"));
+                operands.push("Scaling(s)".to_owned());
+            }
+        }
+        operands.extend(self.at.map(|(r, c)| format!("{r}, {c}")));
+        operands.extend(self.relu.then(|| "Relu".to_owned()));
+        let result = match shown {
+            Shown::Stored => to,
+            Shown::Multiplied => target.accumulator_of(to, to).expect("shown by a product"),
+        };
+        let name = &self.name;
+        let operands = operands.join(", ");
+        match place {
+            Place::Gm => writeln!(body, "    {name}(o, {operands});").expect("fits"),
+            Place::Tile(loc) => {
+                if self.old.is_empty() {
+                    let wide = cols.next_multiple_of(if to.size() == 1 { 32 } else { 16 });
+                    writeln!(body, "    let d = tile {loc}<{to}, {rows}, {wide}, valid = ({rows}, {cols})>;")
+                        .expect("fits");
+                } else {
+                    write!(params, ", old: in {to}[{rows}, {cols}]").expect("fits");
+                    tensors.push(Tensor::from_fn(to, &[rows, cols], |i| self.old[i]).expect("small"));
+                    writeln!(body, "    let d = tile {loc}<{to}, {rows}, {cols}>;\n    TLOAD(d, old);").expect("fits");
+                }
+                writeln!(body, "    {name}(d, {operands});").expect("fits");
+                if shown == Shown::Stored {
+                    writeln!(body, "    TSTORE(o, d);").expect("fits");
+                } else {
+                    write!(params, ", ones: in {to}[{cols}, {cols}]").expect("fits");
+                    let one = scalar::convert_bits(DType::F32, to, 0x3f80_0000);
+                    let ones = |i: usize| if i / cols == i % cols { one } else { 0 };
+                    tensors.push(Tensor::from_fn(to, &[cols, cols], ones).expect("small"));
+                    writeln!(
+                        body,
+                        "    let p = tile Acc<{result}, {rows}, {}, valid = ({rows}, {cols})>;",
+                        cols.next_multiple_of(16)
+                    )
+                    .expect("fits");
+                    writeln!(body, "    TMATMUL(p, Left(d), Right(ones));\n    TSTORE(o, p);").expect("fits");
+                }
+            }
+        }
+        tensors.push(Tensor::zeros(result, &[rows, cols]).expect("small"));
+        (format!("kernel k({params}, o: out {result}[{rows}, {cols}]) {{\n{body}}}\n"), tensors, result)
+    }
+
+    fn run(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> Result<(), String> {
+        let (text, tensors, d) = self.kernel(target, place, shown, scales);
+        let to = self.pair().1;
+        let label = format!("{} from {:?} to {place} on {}", self.name, self.pair(), target.name);
+        let built = build(&text, &target.name, &[], &[]).map_err(|r| format!("{label}: {r:?}{text}"))?;
+        let stopped = |(code, message)| format!("{label}: {code}: {message}");
+        let got = agree(&built, &[], &tensors, &[1]).map_err(|e| format!("{label}: {e}\n{text}"))?.map_err(stopped)?;
+        let result = got.last().expect("a result");
+        for i in 0..result.len() {
+            let (got, mut want) = (result.get_bits(i), self.out[i]);
+            if shown == Shown::Multiplied {
+                want = scalar::convert_bits(to, d, want);
+                // A sum of products has no negative zero.
+                let number = |bits| scalar::bits_to_f64(d, bits);
+                if number(want) == 0.0 && number(got) == 0.0 {
+                    continue;
+                }
+            }
+            if got != want {
+                let shown = |b| scalar::format_bits(d, b);
+                return Err(format!(
+                    "{label}: element {:?} is {}, numpy has {}\n{text}",
+                    result.unravel(i),
+                    shown(got),
+                    shown(want)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs the lines of which `k` is the number modulo 4.
+fn part(k: usize) {
+    let (mut wrong, mut count) = (String::new(), 0);
+    for l in lines().iter().skip(k).step_by(4) {
+        for target in Target::pto() {
+            for &place in l.places() {
+                let quantised = !l.scale.is_empty();
+                if check_move_as(target, Place::Tile(Loc::Acc), place, l.pair(), quantised).is_err() {
+                    continue;
+                }
+                let Some(shown) = l.shown(target, place) else { continue };
+                for scales in ptoc_isa::SCALES {
+                    let way =
+                        target.move_rule(Place::Tile(Loc::Mat), Place::Tile(Loc::Scaling)).expect("into the table");
+                    if (l.scale.len() < 2 && scales == DType::F32) || !way.pairs.contains(&(scales, scales)) {
+                        continue;
+                    }
+                    count += 1;
+                    if let Err(why) = l.run(target, place, shown, scales) {
+                        writeln!(wrong, "{why}").expect("fits");
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count > 60, "{count}");
+}
+
+#[test]
+fn what_leaves_the_accumulator_0() {
+    part(0);
+}
+
+#[test]
+fn what_leaves_the_accumulator_1() {
+    part(1);
+}
+
+#[test]
+fn what_leaves_the_accumulator_2() {
+    part(2);
+}
+
+#[test]
+fn what_leaves_the_accumulator_3() {
+    part(3);
+}
+
+/// Each such row, with and without Relu, on each pair of dtypes of each target.
+#[test]
+fn every_form_that_leaves_the_accumulator_has_a_vector() {
+    let lines = lines();
+    let mut missing = BTreeSet::new();
+    for id in InstrId::all() {
+        let row = id.get();
+        let Sem::Fixpipe(f) = row.sem else { continue };
+        let Fixpipe { quantised, .. } = *f;
+        for target in Target::pto() {
+            for rule in target.moves.iter().filter(|m| m.from == Place::Tile(Loc::Acc)) {
+                let there = match rule.to {
+                    Place::Gm => row.operands[0].kind == OperandKind::View,
+                    Place::Tile(loc) => row.operands[0].takes(loc),
+                };
+                let pairs = if quantised { &rule.quantised } else { &rule.pairs };
+                for pair in pairs.iter().filter(|_| there) {
+                    for relu in [false, true] {
+                        let covers = |l: &Line| {
+                            (l.name.as_str(), l.pair(), l.relu) == (row.written_name(), *pair, relu)
+                                && quantised != l.scale.is_empty()
+                        };
+                        if !lines.iter().any(covers) {
+                            missing.insert(format!("{} {pair:?} {relu}", row.name));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(TABLE.iter().filter(|r| matches!(r.sem, Sem::Fixpipe(_))).count() >= 10);
+}
