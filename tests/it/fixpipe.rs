@@ -253,6 +253,49 @@ fn what_leaves_the_accumulator_3() {
     part(3);
 }
 
+/// What SET_QUANT_SCALAR and SET_QUANT_VECTOR set for a TPUSH is the scale of the move that fills the slot.
+#[test]
+fn slots_of_a_ring_are_filled_quantised() {
+    let kernel = |ring: &str| {
+        format!(
+            "#[sync(manual)]\nkernel k(a: in i8[16, 32], b: in i8[32, 32], s: in f32[32], y: out i8[16, 32], z: out i8[16, 32]) {{\n    \
+             let (am, bm, sm) = (tile Mat<i8, 16, 32>, tile Mat<i8, 32, 32>, tile Mat<f32, 1, 32>);\n    \
+             let (l, r, c) = (tile Left<i8, 16, 32>, tile Right<i8, 32, 32>, tile Scaling<f32, 1, 32>);\n    \
+             let acc = tile Acc<i32, 16, 32>;\n    \
+             let (loaded, scaled) = (event<MTE2, MTE1>, event<MTE2, FIX>);\n    \
+             let (moved, done) = (event<MTE1, M>, event<M, FIX>);\n    \
+             TLOAD(am, a); TLOAD(bm, b); set(loaded);\n    TLOAD(sm, s); set(scaled);\n    \
+             wait(loaded); TMOV(l, am); TMOV(r, bm); set(moved);\n    wait(moved); TMATMUL(acc, l, r); set(done);\n    \
+             wait(scaled); TMOV(c, sm);\n    wait(done);\n{ring}}}\n"
+        )
+    };
+    let text = kernel(
+        "    let slots = ring<FIX, MTE3>(tile Vec<i8, 16, 32>[2]);\n    TMOV(TALLOC(slots), acc, 0.05); TPUSH(slots);\n    \
+         TMOV_FP(TALLOC(slots), acc, c, Relu); TPUSH(slots);\n    TSTORE(y, TPOP(slots)); TFREE(slots);\n    \
+         TSTORE(z, TPOP(slots)); TFREE(slots);\n",
+    );
+    let built = build(&text, "a5", &[], &[]).unwrap_or_else(|r| panic!("{r:?}{text}"));
+    let number = |i: usize| (i * 37 % 256) as u64;
+    let tensors = [
+        Tensor::from_fn(DType::I8, &[ROWS, COLS], number).expect("small"),
+        Tensor::from_fn(DType::I8, &[COLS, COLS], |i| number(i + 5)).expect("small"),
+        Tensor::from_fn(DType::F32, &[COLS], |j| (0.01 * (j as f32 - 16.0)).to_bits().into()).expect("small"),
+        Tensor::zeros(DType::I8, &[ROWS, COLS]).expect("small"),
+        Tensor::zeros(DType::I8, &[ROWS, COLS]).expect("small"),
+    ];
+    let got = agree(&built, &[], &tensors, &[1]).expect("equal").expect("runs");
+    let signed = |n: usize, i: usize| i64::from(tensors[n].get_bits(i) as i8);
+    for i in 0..ROWS {
+        for j in 0..COLS {
+            let sum: i64 = (0..COLS).map(|k| signed(0, i * COLS + k) * signed(1, k * COLS + j)).sum();
+            let byte = |x: f32| u64::from((x.round_ties_even().clamp(-128.0, 127.0) as i8) as u8);
+            let scale = f32::from_bits(tensors[2].get_bits(j) as u32);
+            assert_eq!(got[3].get_bits(i * COLS + j), byte(sum as f32 * 0.05), "({i}, {j})");
+            assert_eq!(got[4].get_bits(i * COLS + j), byte(sum.max(0) as f32 * scale), "({i}, {j})");
+        }
+    }
+}
+
 /// Each such row, with and without Relu, on each pair of dtypes of each target.
 #[test]
 fn every_form_that_leaves_the_accumulator_has_a_vector() {

@@ -185,7 +185,7 @@ impl Line {
             body.push_str(&tile("d", &self.out));
         }
         given("result", "out", &self.out, &mut tensors);
-        writeln!(body, "    {}({});", self.name, operands.join(", ")).expect("fits");
+        writeln!(body, "    {}({});", self.id.get().written_name(), operands.join(", ")).expect("fits");
         writeln!(body, "    TSTORE(result, d);").expect("fits");
         body.push_str(&also);
         (format!("kernel k({}) {{\n{body}}}\n", params.join(", ")), tensors)

@@ -315,6 +315,23 @@ def windows_of_the_matrix_unit():
         line("TINSERT_TO_MAT", [(d, part), 7, 33], d, result, old=(d, a))
 
 
+def packed_quarters():
+    rng = random.Random("packed")
+    for rows, cols in ((2, 16), (3, 10), (1, 64)):
+        a = np.array([[rng.choice([rng.uniform(-30, 30), rng.randrange(-40, 40) / 2]) for _ in range(cols)] for _ in range(rows)]).astype(np.float32)
+        a[0, :3] = [np.inf, -np.inf, np.nan]
+        s = np.array([[rng.choice([1.0, 0.5, 0.37, -2.0])] for _ in range(rows)]).astype(np.float32)
+        o = np.array([[rng.choice([0.0, 1.5, -3.0])] for _ in range(rows)]).astype(np.float32)
+        f32 = lambda x: ("f32", np.vectorize(lambda v: bits_of("f32", np.float32(v)), otypes=[object])(x))
+        with np.errstate(all="ignore"):
+            q = np.nan_to_num(np.clip(np.rint(a * s), -8, 7), nan=0).astype(np.int64)
+        pack = lambda q: ("i8", ((q[:, 0::2] & 15) | (q[:, 1::2] & 15) << 4).astype(object))
+        line("TQUANT_INT4", [f32(a), f32(s), "INT4"], *pack(q))
+        q = np.array([[rng.randrange(-8, 8) for _ in range(cols)] for _ in range(rows)])
+        back = (q.astype(np.float32) - o) * s
+        line("TDEQUANT_INT4", [pack(q), f32(s), f32(o), "INT4"], *f32(back))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
@@ -328,3 +345,4 @@ if __name__ == "__main__":
     chance()
     images()
     windows_of_the_matrix_unit()
+    packed_quarters()

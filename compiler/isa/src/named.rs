@@ -14,6 +14,10 @@ pub enum Primitive {
     MergeTiles,
     /// Where a comparison with a number of the row holds, and how often.
     Places,
+    /// Scaled, to 4 bits, two in a byte.
+    Pack,
+    /// Of 4 bits, two in a byte, shifted and scaled back.
+    Unpack,
     /// How often each value of a byte occurs in a row.
     Histogram,
     /// Words of Philox 4x32.

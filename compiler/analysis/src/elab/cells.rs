@@ -15,14 +15,8 @@ pub(super) fn pads(instr: &Instr) -> bool {
 }
 
 impl Elab<'_> {
-    /// TGATHER and TSCATTER have two forms under one name: by a tile of indices, and by a pattern of columns. Quantisation has one
-    /// with offsets.
+    /// TGATHER and TSCATTER have a form by a pattern of columns, whose words are not modes.
     pub(super) fn form(&self, id: InstrId, args: &[Arg]) -> InstrId {
-        // One more operand where there are offsets.
-        let more = ptoc_isa::lookup(&format!("{}_OFFSET", id.get().name));
-        if let Some(more) = more.filter(|m| m.get().written().len() == args.len()) {
-            return more;
-        }
         let Some(by_pattern) = ptoc_isa::lookup(&format!("{}_MASK", id.get().name)) else { return id };
         let choices = by_pattern.get().operands.iter().flat_map(|o| match o.kind {
             OperandKind::Choice(words) => words,

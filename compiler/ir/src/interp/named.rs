@@ -38,6 +38,14 @@ impl<'k> Machine<'k, '_> {
                 Some(Matrix { dtype, rows: 1, cols: bits.len(), bits })
             }
             (Primitive::Histogram, [a, idx], [byte]) if idx.rows == a.rows => histogram(a, idx, *byte),
+            (Primitive::Pack, [a, scale], [_]) if (scale.rows, scale.cols) == (a.rows, 1) && a.cols % 2 == 0 => {
+                Some(packed(a, scale))
+            }
+            (Primitive::Unpack, [a, scale, offset], [_])
+                if (scale.rows, scale.cols) == (a.rows, 1) && (offset.rows, offset.cols) == (a.rows, 1) =>
+            {
+                Some(unpacked(a, scale, offset))
+            }
             (Primitive::Random, [], [key, low, high, rounds]) => {
                 Some(random(dtype, (w.rows, w.cols), *key as u64, [*low as u64, *high as u64], *rounds as u32))
             }
@@ -125,6 +133,24 @@ pub(super) fn places(op: CmpOp, dtype: DType, cols: usize, a: &Matrix, k: &Matri
         Matrix::new(dtype, a.rows, cols, |i, n| found[i].get(n).map_or(0, |j| whole(first.wrapping_add(*j as i64))));
     let counts = Matrix::new(dtype, a.rows, 1, |i, _| whole(found[i].len() as i64));
     Some([places, counts])
+}
+
+/// Two columns in a byte, each the nearest of -8 to 7.
+fn packed(a: &Matrix, scale: &Matrix) -> Matrix {
+    let half = |i: usize, j: usize| {
+        let x = (value(a, i, j) * value(scale, i, 0)).round_ties_even();
+        (x.clamp(-8.0, 7.0) as i8) as u64 & 15
+    };
+    Matrix::new(DType::I8, a.rows, a.cols / 2, |i, j| half(i, 2 * j) | half(i, 2 * j + 1) << 4)
+}
+
+fn unpacked(a: &Matrix, scale: &Matrix, offset: &Matrix) -> Matrix {
+    Matrix::new(DType::F32, a.rows, 2 * a.cols, |i, j| {
+        let byte = a.at(i, j / 2) as u8;
+        // The half that is wanted at the top, then down with its sign.
+        let q = (if j % 2 == 0 { byte << 4 } else { byte }) as i8 >> 4;
+        u64::from(((f32::from(q) - value(offset, i, 0)) * value(scale, i, 0)).to_bits())
+    })
 }
 
 /// `None` if elements have no such byte, or the index has not the bytes above it.

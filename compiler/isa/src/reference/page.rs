@@ -67,6 +67,7 @@ fn related(row: &Instr) -> Vec<&'static Instr> {
 
 fn pipe(row: &Instr) -> String {
     match row.pipe {
+        _ if matches!(row.sem, Sem::Fixpipe(_)) => Pipe::Fix.to_string(),
         PipeRule::Store => format!("{} from Vec and Mat, {} from Acc", Pipe::Mte3, Pipe::Fix),
         PipeRule::Move => "by the locations, as pipes.md lists them".to_owned(),
         _ => {
@@ -125,6 +126,9 @@ fn shape(row: &Instr) -> String {
             Some("`dst` keeps its valid shape, a table of scales has the window's columns")
         }
         ShapeRule::Whole => Some("`dst` becomes valid as a whole"),
+        ShapeRule::Fixpipe if matches!(row.sem, Sem::Fixpipe(f) if f.by_column(row)) => {
+            Some("one valid shape for `a` and what is written, `scale` is 1 x c")
+        }
         _ => None,
     };
     match own {
@@ -158,7 +162,7 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         }
         ShapeRule::EvenColumns => "one valid shape for all, with an even number of columns",
         ShapeRule::Halves => "`src` is r x c with an even c, the others r x c/2",
-        ShapeRule::Fixpipe => "one valid shape for all; a table of scales is 1 x c",
+        ShapeRule::Fixpipe => "one valid shape for all",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::Scattered => "`a` and `idx` have one valid shape",
         ShapeRule::GatherRows => "`dst` is r x c, `idx` 1 x r, `table` has c columns",

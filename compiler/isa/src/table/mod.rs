@@ -67,9 +67,9 @@ pub fn lookup(name: &str) -> Option<InstrId> {
 }
 
 /// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
-/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison, with a scale, of whole rows,
+/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison, with a scale, of whole rows, of 4 bits,
 /// between other memories. Authors write the first one's name.
-pub(crate) const SECOND_FORMS: [&str; 14] = [
+pub(crate) const SECOND_FORMS: [&str; 15] = [
     "_VALUES",
     "_ONE",
     "_MASK",
@@ -83,6 +83,7 @@ pub(crate) const SECOND_FORMS: [&str; 14] = [
     "_TO_RIGHT",
     "_TO_MAT",
     "_ROWS",
+    "_INT4",
     "_FROM_ACC",
 ];
 

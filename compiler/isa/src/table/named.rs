@@ -6,7 +6,7 @@ use crate::{
     CmpOp, DTypeRule, Instr, Mode, Named, Need, Num, OperandKind, OperandSpec, PipeRule, Primitive, Role, Scratch, Sem,
     ShapeRule,
 };
-use ptoc_tensor::DType::{self, F16, F32, I16, I32, U8, U16, U32};
+use ptoc_tensor::DType::{self, F16, F32, I8, I16, I32, U8, U16, U32};
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind }
@@ -194,6 +194,46 @@ const COMPARED_A5: &[&[DType]] = &[
     &[U32, U32, U32, U32],
 ];
 
+const PACKED: OperandSpec = operand("packed", OperandKind::Choice(&[("INT4", 4)]));
+const SCALE_ROWS: Need = eq(Num::Rows(2), Num::Rows(0), "there are {0} scales, and {1} rows");
+const SCALE_COLS: Need = eq(Num::Cols(2), Num::Is(1), "the scales have {0} valid columns, and must have {1}");
+const SAME_ROWS: Need = eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}");
+const PACK: &Named = &Named {
+    what: Primitive::Pack,
+    needs: &[
+        SAME_ROWS,
+        eq(
+            Num::Cols(1),
+            Num::Bin(Mul, &Num::Cols(0), &Num::Is(2)),
+            "the source has {0} valid columns, and the destination room for {1}",
+        ),
+        SCALE_ROWS,
+        SCALE_COLS,
+    ],
+    example: "x: in f32[M, N], s: in f32[M], result: out i8[CB, M, 32]|let a = tile Vec<f32, i, 64>;|\
+              TFILLPAD(a, Vec(x.tile(i, j)), Zero);|let scale = Vec(col(s).tile(i, _));|let dst = tile Vec<i8, i, 32>;|\
+              TQUANT(dst, a, scale, INT4);|TSTORE(result[j.index, _, _].tile(i, _), dst);",
+};
+const UNPACK: &Named = &Named {
+    what: Primitive::Unpack,
+    needs: &[
+        SAME_ROWS,
+        eq(
+            Num::Bin(Mul, &Num::Cols(1), &Num::Is(2)),
+            Num::Cols(0),
+            "the source holds {0} columns, the destination has {1}",
+        ),
+        SCALE_ROWS,
+        SCALE_COLS,
+        eq(Num::Rows(3), Num::Rows(0), "there are {0} offsets, and {1} rows"),
+        eq(Num::Cols(3), Num::Is(1), "the offsets have {0} valid columns, and must have {1}"),
+    ],
+    example: "x: in i8[M, 32], s: in f32[M], o: in f32[M], n: in f32[N], result: out f32[CB, M, 64]|\
+              let a = Vec(x.tile(i, _));|let scale = Vec(col(s).tile(i, _));|let offset = Vec(col(o).tile(i, _));|\
+              let dst = tile Vec<f32, i, 64>;|TDEQUANT(dst, a, scale, offset, INT4);|\
+              TSTORE(result[j.index, _, _].tile(i, _), dst);",
+};
+
 /// Bytes of an element above the one that is counted.
 const ABOVE: Num = Num::Bin(Sub, &Num::Bin(Sub, &Num::Size(1), &Num::Is(1)), &Num::Arg(3));
 const HISTOGRAM: &Named = &Named {
@@ -293,6 +333,20 @@ pub(super) const ROWS: &[Instr] = &[
             ],
             HISTOGRAM,
         )
+    },
+    Instr {
+        dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[I8, F32, F32]] },
+        doc: "Symmetric quantisation to 4 bits: times the row's scale (rounded to f32), then the nearest of -8 to 7, ties to even, \
+              saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. `TQUANT(dst, a, scale, INT4)` is this.",
+        meaning: "dst[i, j] = q[i, 2 * j] & 15 | q[i, 2 * j + 1] << 4, q = nearest(a * scale[i, 0])",
+        ..row("TQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), PACKED], PACK)
+    },
+    Instr {
+        dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[F32, I8, F32, F32]] },
+        doc: "Numbers of 4 bits as TQUANT packs them, less their row's offset, times its scale, each step rounded to f32. \
+              `TDEQUANT(dst, a, scale, offset, INT4)` is this.",
+        meaning: "dst[i, j] = (q[i, j] - offset[i, 0]) * scale[i, 0], q[i, j] = half j % 2 of a[i, j / 2], with its sign",
+        ..row("TDEQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC), PACKED], UNPACK)
     },
     Instr {
         optional: 1,

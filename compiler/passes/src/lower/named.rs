@@ -3,10 +3,11 @@
 use super::code::Code;
 use super::inst::Operands;
 use super::matrix::{Matrix, map};
-use super::{Lower, ops};
-use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, UnOp as U};
+use super::{Lower, convert, ops};
+use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, Stride, UnOp as U};
 use ptoc_ir::tile::{Inst, TileRef, Ty};
-use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
+use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, RoundMode, SORTED};
+use ptoc_tensor::DType;
 
 /// Fields of a record of this element.
 fn fields(m: &Matrix) -> i64 {
@@ -69,6 +70,40 @@ impl Lower<'_> {
                     places(code, op, results, (&a, &k_at), first, shape, whole);
                 });
             }
+            Primitive::Pack => {
+                let (src, scale) = (o.tile(1)?, o.tile(2)?);
+                let (a, s) = (self.tile(&src), self.tile(&scale).one_column());
+                self.beside(&dst, &d, whole, &[&src, &scale], &mut |code, d| {
+                    let sources = [alternate(code, &a, 0), alternate(code, &a, 1), s];
+                    map(code, whole, d, &sources, &mut |code, v| {
+                        let (low, high) = (quarter_byte(code, v[0], v[2]), quarter_byte(code, v[1], v[2]));
+                        let (four, mask) = (code.i32(4), code.i32(15));
+                        let (low, high) = (code.bin(L::And, low, mask), code.bin(L::Shl, high, four));
+                        let byte = code.bin(L::Or, low, high);
+                        ops::settle(code, Ty::D(DType::I8), byte)
+                    });
+                });
+            }
+            Primitive::Unpack => {
+                let (src, scale, offset) = (o.tile(1)?, o.tile(2)?, o.tile(3)?);
+                let sources = [self.tile(&src), self.tile(&scale).one_column(), self.tile(&offset).one_column()];
+                let shape = (self.value(src.valid.0), self.value(src.valid.1));
+                self.beside(&dst, &d, whole, &[&src, &scale, &offset], &mut |code, d| {
+                    // The half that is wanted at the top of 32 bits, then down with its sign.
+                    for (half, up) in [(0, 28), (1, 24)] {
+                        let d = alternate(code, d, half);
+                        map(code, shape, &d, &sources, &mut |code, v| {
+                            let (up, down) = (code.i32(up), code.i32(28));
+                            let q = code.bin(L::Shl, v[0], up);
+                            let q = code.bin(L::Shr, q, down);
+                            let q =
+                                convert::convert(code, Ty::D(DType::I32), Ty::D(DType::F32), q, RoundMode::Rint, false);
+                            let q = code.bin(L::Sub, q, v[2]);
+                            code.bin(L::Mul, q, v[1])
+                        });
+                    }
+                });
+            }
             Primitive::Histogram => {
                 let (src, idx) = (o.tile(1)?, o.tile(2)?);
                 let byte = self.constant(o.scalar(3)?)?;
@@ -101,6 +136,26 @@ impl Lower<'_> {
         let clash = self.clash(dst, &read);
         self.write_apart(clash, dst, d, whole, write);
     }
+}
+
+/// Every second column, from the first or the second on.
+fn alternate(code: &mut Code, m: &Matrix, first: i64) -> Matrix {
+    let first = code.int(first);
+    let from = m.at_col(code, first);
+    let cols = match m.cols {
+        Stride::Const(n) => Stride::Const(2 * n),
+        Stride::Reg(r) => Stride::Reg(code.times(r, 2)),
+    };
+    Matrix { cols, ..from }
+}
+
+/// The nearest of -8 to 7.
+fn quarter_byte(code: &mut Code, x: Reg, scale: Reg) -> Reg {
+    let x = code.bin(L::Mul, x, scale);
+    let q = convert::convert(code, Ty::D(DType::F32), Ty::D(DType::I8), x, RoundMode::Rint, true);
+    let (least, most) = (code.i32(-8), code.i32(7));
+    let q = code.bin(L::Max, q, least);
+    code.bin(L::Min, q, most)
 }
 
 /// The rank of an element is the number of those that come before it; its record goes there.

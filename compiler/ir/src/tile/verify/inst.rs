@@ -184,6 +184,10 @@ impl Verifier<'_> {
                 }
                 Primitive::Random => matches!(d, DType::U32 | DType::I32),
                 Primitive::MergeTiles => d.is_float() && all(rest, d),
+                Primitive::Pack => d == DType::I8 && rest == [Ty::D(DType::F32), Ty::D(DType::F32), Ty::Index],
+                Primitive::Unpack => {
+                    d == DType::F32 && rest == [Ty::D(DType::I8), Ty::D(DType::F32), Ty::D(DType::F32), Ty::Index]
+                }
                 Primitive::Places => {
                     let whole = matches!(d, DType::U32 | DType::I32);
                     whole && rest[0] != Ty::BOOL && rest[0] == rest[1] && rest[2..] == [Ty::D(d), Ty::Index]
