@@ -69,6 +69,33 @@ fn errors_stay_within_the_published_bounds() {
     }
 }
 
+/// Neighbours of the numbers at which the programs change what they do: powers of two and what lies half way in a logarithm,
+/// multiples of half a step of the exponent's reduction, the ends of what is normal, and small whole numbers.
+#[test]
+fn errors_stay_within_the_published_bounds_next_to_corners() {
+    let powers = (-149..128).map(|k| 2f64.powi(k)).flat_map(|x| [x, x * std::f64::consts::SQRT_2, x * 1.5]);
+    let steps = (-300..300).map(|k| f64::from(k) * std::f64::consts::LN_2 / 2.0);
+    let whole = (-40..40).map(|k| f64::from(k) / 4.0);
+    let corners: Vec<f32> = powers.flat_map(|x| [x, -x]).chain(steps).chain(whole).map(|x| x as f32).collect();
+    for (op, p) in programs() {
+        let mut worst = (0.0, 0.0);
+        for corner in &corners {
+            for away in -24..=24i32 {
+                let x = f32::from_bits(corner.to_bits().wrapping_add_signed(away));
+                if x.is_nan() || x.abs() > p.domain {
+                    continue;
+                }
+                let error = ulps(p.eval(x), reference(*op, f64::from(x)));
+                if error > worst.0 {
+                    worst = (error, x);
+                }
+            }
+        }
+        println!("{op}: {:.3} ulp at {:e}", worst.0, worst.1);
+        assert!(worst.0 <= p.max_ulp, "{op}: {worst:?}");
+    }
+}
+
 #[test]
 fn sin_and_cos_keep_their_bounds_near_multiples_of_a_quarter_turn() {
     let last = (f64::from(of(UnOp::Sin).domain) / std::f64::consts::FRAC_PI_2) as u32;
