@@ -12,6 +12,7 @@ pub mod io;
 pub mod launch;
 pub mod lsp;
 mod page;
+mod pto_ids;
 pub mod repair;
 pub mod session;
 pub mod trace;

@@ -638,6 +638,8 @@ fn explain_and_targets() {
         "explain TADD",
         "explain TCVT",
         "explain TPREFETCH",
+        "explain SA-0068",
+        "explain E0608",
         "explain TAD",
         "explain",
         "targets",

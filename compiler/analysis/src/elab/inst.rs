@@ -292,7 +292,8 @@ impl Elab<'_> {
                     .with_label("no such mode")
                     .with_note(
                         "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of TCVT, \
-                         `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER",
+                         `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER, `HF32` of products, `Relu` of \
+                         what leaves Acc",
                     );
                 return self.report(d);
             }

@@ -3,7 +3,7 @@
 use super::show;
 use crate::args::{ExplainArgs, MessageFormat};
 use crate::io::{Io, list};
-use crate::{DONE, WRONG_CALL};
+use crate::{DONE, WRONG_CALL, pto_ids};
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_isa::{Lookup, Otherwise};
 
@@ -30,7 +30,12 @@ pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
 /// The page of a code or an instruction.
 pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     let unknown = match ptoc_diagnostics::explain(word) {
-        Ok(page) => return Ok(format!("{}\n", page.trim_end_matches('\n'))),
+        Ok(page) => {
+            // What PTO calls it.
+            let code = Code::all().iter().find(|c| std::ptr::eq(c.page, page));
+            let ids = code.map_or(String::new(), |c| pto_ids::identifiers(c.code.as_str()));
+            return Ok(format!("{}\n{ids}", page.trim_end_matches('\n')));
+        }
         Err(unknown) => unknown,
     };
     let upper = word.trim().to_ascii_uppercase();
@@ -42,6 +47,9 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             "# {}\n\n{doc}\n\n    {usage}\n\nIn `#[sync(manual)]` kernels; see spec/pipes.md.\n",
             f.name()
         ));
+    }
+    if let Some(page) = pto_ids::page(&upper) {
+        return Ok(page);
     }
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));

@@ -1,0 +1,140 @@
+//! PTO's identifiers of its checks, SA of those at compile time and PA of those at run time, and which codes they are here (PTO's
+//! list, section 6 of the reference). Four are codes of ours under the same name: SA-0351 to SA-0354.
+
+use ptoc_diagnostics::Code;
+use std::fmt::Write as _;
+
+struct Group {
+    /// `SA` or `PA`.
+    prefix: &'static str,
+    /// Numbers and ranges.
+    ids: &'static str,
+    /// What PTO checks.
+    what: &'static str,
+    /// The codes that say so here.
+    codes: &'static [&'static str],
+}
+
+const fn sa(ids: &'static str, what: &'static str, codes: &'static [&'static str]) -> Group {
+    Group { prefix: "SA", ids, what, codes }
+}
+
+const fn pa(ids: &'static str, what: &'static str, codes: &'static [&'static str]) -> Group {
+    Group { prefix: "PA", ids, what, codes }
+}
+
+const GROUPS: &[Group] = &[
+    sa(
+        "5 59-60 68 74-80 185 219 225-227 242-247",
+        "operands of a matrix product: dtypes, locations, extents, bias",
+        &["E0614", "E0203", "E0204", "E0612"],
+    ),
+    sa("6 64-67 94-95", "the layout of a tile: rows of 32 bytes, whole boxes", &["E0603", "E0604"]),
+    sa("8-11 97-99", "the dtype of what is loaded, stored or filled", &["E0607", "E0610"]),
+    sa("12-14 32-33 52 100-102 111-112 211-212 228-232", "the location of an operand", &["E0612"]),
+    sa(
+        "21 41 55-57 82 104-105 108-109 184 202 220-224 233-237 338",
+        "TLOAD and TSTORE: layouts, shapes, numbers of rows and columns",
+        &["E0609", "E0610", "E0613", "E0203"],
+    ),
+    sa(
+        "24-26 29-31 92 106-107 122 191-200 254-273 337",
+        "TMOV, and TSTORE from the accumulator: pairs of dtypes, tables of one row, their sizes",
+        &["E0609", "E0610", "E0603"],
+    ),
+    sa("22-23 27-28 49 58 186 203 205 274-282 330-331", "sorting and merging: dtypes, one row", &["E0607", "PA-1103"]),
+    sa("34-36 38-40 113-115 119-121 159-167", "windows of TEXTRACT: whole boxes, one dtype", &["PA-1103", "E0607"]),
+    sa("37 96 116-118", "events: the pipes of their two sides", &["E0551", "E0552"]),
+    sa("43", "what merging needs of the vector memory", &["SA-0352", "E0401"]),
+    sa("44-48 50-51 139-140 178-183", "TCI and TGATHER: widths, one row, sizes", &["E0607", "PA-1103"]),
+    sa("53-54 89 218", "what TASSIGN binds", &["E0221"]),
+    sa("69-73", "indices of MGATHER and MSCATTER", &["E0607", "E0203"]),
+    sa("83-84 131-132 155-156 239-240 298-299 334-335", "a valid shape larger than the tile", &["E0204"]),
+    sa("87 91 187-190 206-210 213-217", "reductions: dtypes, one column or row", &["E0607", "E0203"]),
+    sa(
+        "130 133-138 141-154 157-158 238 241 248-253 283-297 300 332-333 336 339-347",
+        "dtypes, layout and location of one instruction's operands",
+        &["E0607", "E0612"],
+    ),
+    sa("168-177", "TFILLPAD: a pad, one dtype, a destination as large", &["E0221", "E0607", "PA-1103"]),
+    sa("63 90 301-306", "TRESHAPE: as many elements, one dtype", &["PA-1103", "E0607"]),
+    sa(
+        "307-329",
+        "broadcasts, TRSQRT, TSCATTER, TSEL and TSELS: dtypes, locations, shapes",
+        &["E0607", "E0612", "E0203"],
+    ),
+    sa("348-349", "a comparison that is not there", &["E0608", "E0105"]),
+    pa("5-7", "m, k and n of a product", &["E0613"]),
+    pa("8", "what merging needs of the vector memory", &["SA-0352", "E0401"]),
+    pa("17-27 49-50 55-56 60-63", "valid rows and columns that must be equal", &["E0203", "PA-1103"]),
+    pa("28-48", "the shape of a window and of its tile", &["E0203", "PA-1103", "E0613"]),
+    pa("51-54", "the two shapes of a partial operation", &["PA-1131"]),
+    pa("57-59", "the narrow operand of a broadcast", &["E0203", "PA-1103"]),
+    pa("64", "rows of a store", &["E0613"]),
+];
+
+/// First and last number of each part of a group.
+fn ranges(group: &Group) -> impl Iterator<Item = (u32, u32)> + '_ {
+    group.ids.split(' ').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    })
+}
+
+/// The page of one of PTO's identifiers that is no code of ours, as `SA-0068`.
+pub fn page(id: &str) -> Option<String> {
+    let (prefix, number) = id.split_once('-')?;
+    let number: u32 = number.parse().ok()?;
+    let group = GROUPS.iter().find(|g| g.prefix == prefix && ranges(g).any(|(a, b)| (a..=b).contains(&number)))?;
+    let when = if prefix == "SA" { "compiles" } else { "runs" };
+    let mut out =
+        format!("# {prefix}-{number:04}\n\nOne of PTO's checks when it {when}: {}.\nIn ptoc it is\n\n", group.what);
+    for code in group.codes.iter().filter_map(|c| Code::find(c)) {
+        writeln!(out, "* {}: {}", code.code.as_str(), code.title).expect("a string takes it");
+    }
+    Some(out)
+}
+
+/// The identifiers of PTO that are this code, as a last paragraph of its page; nothing where there is none.
+pub fn identifiers(code: &str) -> String {
+    let mut names = Vec::new();
+    for group in GROUPS.iter().filter(|g| g.codes.contains(&code)) {
+        names.extend(ranges(group).map(|(a, b)| match b - a {
+            0 => format!("{}-{a:04}", group.prefix),
+            _ => format!("{0}-{a:04} to {0}-{b:04}", group.prefix),
+        }));
+    }
+    if names.is_empty() { String::new() } else { format!("\nPTO's identifiers: {}.\n", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_identifier_is_in_one_group_and_every_code_is_ours() {
+        let mut seen = BTreeSet::new();
+        for group in GROUPS {
+            assert_eq!(ranges(group).count(), group.ids.split(' ').count(), "{}", group.ids);
+            for n in ranges(group).flat_map(|(a, b)| a..=b) {
+                assert!(seen.insert((group.prefix, n)), "{}-{n:04} twice", group.prefix);
+                assert!(Code::find(&format!("{}-{n:04}", group.prefix)).is_none(), "{n} is a code of ours");
+            }
+            for code in group.codes {
+                assert!(Code::find(code).is_some(), "{code}");
+            }
+        }
+        assert!(seen.len() > 250, "{}", seen.len());
+    }
+
+    #[test]
+    fn pages_say_which_code_it_is_and_the_other_way_round() {
+        let page = page("SA-0068").expect("listed");
+        assert!(page.contains("* E0614: ") && page.contains("matrix product"), "{page}");
+        assert_eq!(super::page("SA-9999"), None);
+        assert_eq!(super::page("E0607"), None);
+        assert!(identifiers("E0551").contains("SA-0116 to SA-0118"));
+        assert_eq!(identifiers("E0001"), "");
+    }
+}
