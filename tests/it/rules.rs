@@ -100,7 +100,7 @@ fn on_tiles(row: &Instr, (tiles, cmp): &Form, over: bool) -> String {
             },
         };
         let (extents, window) = match (r, c) {
-            (r, 1) => (format!("{r}"), format!("col(@)")),
+            (r, 1) => (format!("{r}"), "col(@)".to_owned()),
             (1, c) => (format!("{c}"), "@".to_owned()),
             (r, c) => (format!("{r}, {c}"), "@".to_owned()),
         };
@@ -499,7 +499,7 @@ fn every_rule_of_a_target_has_a_program_that_it_takes_and_one_that_it_refuses() 
             // One error, and it is a matter of the target.
             let legality =
                 |c: &&str| c.starts_with("E06") || c.starts_with("SA-") || **c == *"E0105" || c.starts_with("E04");
-            if found.codes.len() != usize::from(refused) || !found.codes.iter().all(|c| legality(&c)) {
+            if found.codes.len() != usize::from(refused) || !found.codes.iter().all(legality) {
                 writeln!(wrong, "{}: {name}: {:?}\n{}{text}", path.display(), found.codes, found.text).expect("fits");
             }
         }

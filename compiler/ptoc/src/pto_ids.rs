@@ -60,7 +60,7 @@ const GROUPS: &[Group] = &[
     sa("63 90 301-306", "TRESHAPE: as many elements, one dtype", &["PA-1103", "E0607"]),
     sa(
         "307-329",
-        "broadcasts, TRSQRT, TSCATTER, TSEL and TSELS: dtypes, locations, shapes",
+        "broadcasts, roots, scattering and selection: dtypes, locations, shapes",
         &["E0607", "E0612", "E0203"],
     ),
     sa("348-349", "a comparison that is not there", &["E0608", "E0105"]),
