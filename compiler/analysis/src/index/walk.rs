@@ -146,6 +146,7 @@ impl Walk<'_> {
             ItemKind::Kernel(k) | ItemKind::Program(k) => {
                 self.statics(&k.statics);
                 self.params(&k.params, false);
+                self.disjoint(&item.attrs);
                 for e in &k.wheres {
                     self.condition(e, e);
                 }
@@ -177,6 +178,17 @@ impl Walk<'_> {
         for arg in attrs.iter().flat_map(|a| &a.args) {
             if let AttrArg::Value(_, e) = arg {
                 self.expr(e);
+            }
+        }
+    }
+
+    /// `#[disjoint(tensor, ..)]` names a parameter.
+    fn disjoint(&mut self, attrs: &[Attr]) {
+        for a in attrs.iter().filter(|a| a.name.name == "disjoint") {
+            if let Some(AttrArg::Name(tensor)) = a.args.first()
+                && let Some(parameter) = self.source(&tensor.name)
+            {
+                self.note(tensor.span, Meaning::Source(parameter), Access::Mention);
             }
         }
     }

@@ -18,15 +18,21 @@ pub struct Place<'a> {
     pub tile: &'a MappedTile,
 }
 
-/// The tile that a definition declares, if its kernel fits the memories.
-pub fn of<'a>(context: Context<'a>, d: &Definition) -> Option<Place<'a>> {
+/// The tiles that a definition declares, if its kernel fits the memories: several where it is in a function that is called several times,
+/// or in a loop that is unrolled. Of several kernels they are the first one's.
+pub fn of<'a>(context: Context<'a>, d: &Definition) -> Vec<Place<'a>> {
     let tiles = context.analysis.maps.iter().flat_map(|map| {
         map.memories.iter().flat_map(move |memory| memory.tiles.iter().map(move |tile| Place { map, memory, tile }))
     });
-    tiles.filter(|p| !p.tile.hidden && p.tile.name == d.name).find(|p| {
+    let own = tiles.filter(|p| !p.tile.hidden && p.tile.name == d.name).filter(|p| {
         let span = p.tile.span;
         span.contains(d.span) || d.whole.contains(span)
-    })
+    });
+    let mut own: Vec<Place<'_>> = own.collect();
+    if let Some(first) = own.first().map(|p| p.map) {
+        own.retain(|p| std::ptr::eq(p.map, first));
+    }
+    own
 }
 
 impl Place<'_> {

@@ -13,7 +13,7 @@ use std::io::{self, BufRead, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Bytes of a message at most: more than any editor sends, and less than the machine has.
@@ -121,9 +121,8 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
         }
     };
     // The reader ends with its input; after `exit` nobody waits for it, nor for what is being computed.
-    if !spawn("lsp reader", reader) || !spawn("lsp analyst", analyst) {
-        return 1;
-    }
+    let (Some(reader), Some(analyst)) = (spawn("lsp reader", reader), spawn("lsp analyst", analyst)) else { return 1 };
+    [reader, analyst].into_iter().for_each(std::mem::forget);
     let mut conversation = Conversation {
         server: Server::beside(),
         output,
@@ -132,18 +131,22 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
         jobs,
         waiting: Vec::new(),
         aside: Vec::new(),
+        threads: Vec::new(),
         busy: false,
         ended: false,
     };
     // A client that does not read any more is gone.
     let _ = conversation.run();
+    conversation.threads.drain(..).for_each(std::mem::forget);
     u8::from(!conversation.server.is_shut())
 }
 
-/// A thread with a stack as large as that of commands, if there is room for one.
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
+/// A thread with a stack as large as that of commands, if there is room for one. Its handle is joined or forgotten, never dropped: glibc's
+/// `pthread_detach` reads what a thread that ends meanwhile has given back with its stack (glibc bug 19951).
+#[must_use]
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let run = Arc::new(Mutex::new(Some(run)));
-    crate::STACKS.iter().any(|stack| {
+    crate::STACKS.iter().find_map(|stack| {
         let run = Arc::clone(&run);
         let builder = thread::Builder::new().name(name.into()).stack_size(*stack);
         let start = move || {
@@ -152,7 +155,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
                 run();
             }
         };
-        builder.spawn(start).is_ok()
+        builder.spawn(start).ok()
     })
 }
 
@@ -198,6 +201,8 @@ struct Conversation<'o> {
     jobs: Sender<Work>,
     waiting: Vec<Waiting>,
     aside: Vec<Aside>,
+    /// Of requests that are computed aside, or were.
+    threads: Vec<JoinHandle<()>>,
     /// A text is being analysed.
     busy: bool,
     /// The client says nothing more.
@@ -232,6 +237,9 @@ impl Conversation<'_> {
                 write(self.output, message)?;
             }
             self.answer_waiting()?;
+            for thread in self.threads.extract_if(.., |t| t.is_finished()) {
+                let _ = thread.join();
+            }
             if !self.busy
                 && let Some(work) = self.server.work()
             {
@@ -308,9 +316,8 @@ impl Conversation<'_> {
             let answer = guarded(job);
             let _ = sender.send(Event::Answered(asked, answer));
         };
-        if !spawn("lsp request", run) {
-            return self.answer(id, method, params);
-        }
+        let Some(thread) = spawn("lsp request", run) else { return self.answer(id, method, params) };
+        self.threads.push(thread);
         self.aside.push(Aside { id, text });
         Ok(())
     }

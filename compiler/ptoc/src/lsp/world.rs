@@ -199,7 +199,7 @@ impl World {
         if file == loaded.file() {
             return self.uri(&loaded.unit.path);
         }
-        self.uri(&Path::new(name).canonicalize().ok()?)
+        self.uri(&loaded.place(file))
     }
 
     /// The range of a span, in whichever file it is.

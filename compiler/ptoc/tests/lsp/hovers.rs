@@ -144,3 +144,15 @@ fn lives_are_those_of_the_memory_map() {
     }
     assert!(seen > 10, "{seen} tiles");
 }
+
+/// A tile of a function that is called twice has two places, and one type.
+#[test]
+fn tiles_of_functions_that_are_called_again() {
+    let text = "fn twice(a: in Vec<f32, 16, 64>) -> Vec<f32, 16, 64> {\n    let b = tile Vec<f32, 16, 64>;\n    TADD(b, a, a);\n    return b;\n}\n\
+                kernel k(x: in f32[16, 64], w: in f32[16, 64], y: out f32[16, 64], z: out f32[16, 64]) {\n    let p = Vec(x);\n    let q = Vec(w);\n    \
+                let r = twice(p);\n    let s = twice(q);\n    TSTORE(y, r + p);\n    TSTORE(z, s + q + r);\n}\n";
+    let mut c = Client::new(Value::Null);
+    c.open(URI, text);
+    assert!(!c.published().contains(" 1 E"));
+    insta::assert_snapshot!(hover(&mut c, text, "b = tile"));
+}

@@ -292,7 +292,7 @@ fn mistakes_in_many_kernels() {
     let mut c = Client::new(Value::Null);
     c.open(URI, &(0..120).map(kernel).collect::<String>());
     assert_eq!(c.published().matches("E0101").count(), 240);
-    assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
+    assert!(begin.elapsed().as_secs() < 100, "{:?}", begin.elapsed());
 }
 
 #[test]

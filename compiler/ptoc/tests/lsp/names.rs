@@ -166,6 +166,42 @@ fn renaming_keeps_the_meaning_or_is_refused() {
     insta::assert_snapshot!(said);
 }
 
+/// The tensor of `#[disjoint]` is renamed with its parameter, wherever the cursor is.
+#[test]
+fn disjoint_names_a_parameter() {
+    let text = "#[disjoint(dst, \"a permutation\")]\nkernel sc(src: in f32[N], rows: in i32[N], dst: out f32[N]) {\n    \
+                grid (i in tiles(N, 64));\n    let r = Vec(rows.tile(i));\n    let v = Vec(src.tile(i));\n    MSCATTER(dst, v, r);\n}\n";
+    let mut c = opened(text);
+    for needle in ["dst, \"", "dst: out", "dst, v"] {
+        let mut params = there(URI, text, needle);
+        params["newName"] = json!("places");
+        let edit = c.ask("textDocument/rename", params);
+        assert_eq!(applied(text, &edit["changes"][URI]), text.replace("dst", "places"));
+    }
+}
+
+/// Texts that are open and on no disk import each other: names lead from one to the other.
+#[test]
+fn names_of_texts_that_are_not_saved() {
+    let (a, b) =
+        ("fn scale(x: f32) -> f32 { x * 3.0 }\n", "use a::scale;\nfn twice(x: f32) -> f32 { scale(x) + scale(x) }\n");
+    let [first, second] = ["file:///nowhere/a.tile", "file:///nowhere/b.tile"];
+    let mut c = Client::new(Value::Null);
+    c.open(first, a);
+    c.published();
+    c.open(second, b);
+    assert!(!c.published().contains(" 1 E"));
+    let found = c.ask("textDocument/definition", there(second, b, "scale(x) +"));
+    assert!(found.to_string().contains(first), "{found}");
+    for (uri, text, needle) in [(first, a, "scale("), (second, b, "scale(x) +")] {
+        let mut params = there(uri, text, needle);
+        params["newName"] = json!("triple");
+        let edit = c.ask("textDocument/rename", params);
+        assert_eq!(applied(a, &edit["changes"][first]), a.replace("scale", "triple"));
+        assert_eq!(applied(b, &edit["changes"][second]), b.replace("scale", "triple"));
+    }
+}
+
 /// Clients that can are told which state of a text an edit is for.
 #[test]
 fn edits_have_versions_where_the_client_takes_them() {

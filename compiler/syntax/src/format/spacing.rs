@@ -24,6 +24,8 @@ fn blank(pieces: &[Piece<'_>], contexts: &[Context], i: usize) -> bool {
         (Tok::LParen | Tok::LBracket | Tok::StaticOpen | Tok::TilerOpen, _) => false,
         (_, Tok::RParen | Tok::RBracket | Tok::AngleClose | Tok::Comma | Tok::Semi) => false,
         (Tok::Dot | Tok::PathSep | Tok::Basis | Tok::Hash | Tok::DotDot, _) => false,
+        // Joined, they would be one number.
+        (Tok::Int, Tok::Dot) => b.gap > 0,
         (_, Tok::Dot | Tok::PathSep | Tok::Basis | Tok::DotDot | Tok::StaticOpen) => false,
         // Layouts are written `4:1` and `(M, N) : (N, 1)`: as the author has it.
         (_, Tok::Colon) => role_b != Role::Annotation && layout_apart(pieces, i),

@@ -6,6 +6,7 @@ use crate::lsp::places;
 use crate::lsp::reply::{Reply, result};
 use crate::lsp::settings::Hints;
 use crate::lsp::world::World;
+use indexmap::IndexSet;
 use lsp_types::{Range, TextDocumentIdentifier};
 use ptoc_analysis::Fact;
 use ptoc_analysis::index::{Definition, Kind};
@@ -66,11 +67,11 @@ fn inferred(context: Context<'_>, d: &Definition) -> Option<String> {
     }
     let mut facts = context.facts(d.span);
     let fact = facts.next()?;
+    let text = fact.to_string();
     // In a function that is called with several types there is none to show.
-    if facts.next().is_some() {
+    if facts.any(|other| other.to_string() != text) {
         return None;
     }
-    let text = fact.to_string();
     let same = d.value.is_some_and(|v| context.loaded().sources.slice(v) == text);
     let constant = matches!(fact, Fact::Constant(_) | Fact::Algebra(_));
     (!same).then(|| if constant { format!("= {text}") } else { format!(": {text}") })
@@ -78,10 +79,13 @@ fn inferred(context: Context<'_>, d: &Definition) -> Option<String> {
 
 /// Address and bytes of a tile.
 fn place(context: Context<'_>, d: &Definition, show: Hints) -> Option<String> {
-    let place = places::of(context, d)?;
+    let places = places::of(context, d);
+    let place = places.first()?;
     let mut parts = Vec::new();
-    if show.addresses && !place.tile.ranges.is_empty() {
-        let starts: Vec<String> = place.tile.ranges.iter().map(|(from, _)| format!("0x{from:x}")).collect();
+    let ranges = places.iter().flat_map(|p| &p.tile.ranges);
+    let starts: IndexSet<String> = ranges.map(|(from, _)| format!("0x{from:x}")).collect();
+    let starts: Vec<String> = starts.into_iter().collect();
+    if show.addresses && !starts.is_empty() {
         parts.push(format!("@{}", starts.join(", ")));
     }
     if show.bytes {

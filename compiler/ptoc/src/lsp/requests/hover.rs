@@ -8,6 +8,7 @@ use crate::lsp::failure::{Failure, read};
 use crate::lsp::places;
 use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
+use indexmap::IndexSet;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
@@ -150,6 +151,7 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
         costs(context, cost, &mut out);
     }
     let facts: Vec<&Fact> = context.facts(d.span).collect();
+    let mut shapes: Vec<String> = Vec::new();
     for fact in &facts {
         match fact {
             Fact::Algebra(value) => {
@@ -160,12 +162,24 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
             Fact::Block(size, len) if *len != size.to_string() => {
                 let _ = writeln!(out, "\n`{len}` of {size} are there");
             }
-            Fact::Tile(tile) => shape(tile, &mut out),
+            Fact::Tile(tile) => {
+                let shape = shape(tile);
+                if !shapes.contains(&shape) {
+                    out += &shape;
+                    shapes.push(shape);
+                }
+            }
             _ => {}
         }
     }
-    if let Some(place) = places::of(context, d) {
+    if let [place, more @ ..] = &places::of(context, d)[..] {
         let _ = write!(out, "\n{}", place.markdown(context));
+        let first = place.addresses();
+        let others: IndexSet<String> = more.iter().flat_map(|p| p.addresses()).filter(|a| !first.contains(a)).collect();
+        if !others.is_empty() {
+            let others: Vec<String> = others.into_iter().collect();
+            let _ = writeln!(out, "\nother calls or turns have theirs at `{}`", others.join("`, `"));
+        }
     }
     out
 }
@@ -202,7 +216,8 @@ fn head(context: Context<'_>, d: &Definition) -> String {
         return text.get(from..body as usize).unwrap_or(&d.name).trim_end().to_owned();
     }
     let known = context.facts(d.span).filter(|_| context.analysis.whole);
-    let known: Vec<String> = known.map(Fact::to_string).collect();
+    let known: IndexSet<String> = known.map(Fact::to_string).collect();
+    let known: Vec<String> = known.into_iter().collect();
     let written = d.ty.map(|ty| context.loaded().sources.slice(ty).to_owned());
     let value = d.value.filter(|_| matches!(d.kind, Kind::ConstParam | Kind::TypeParam));
     let value = value.map(|v| context.loaded().sources.slice(v).to_owned());
@@ -229,13 +244,13 @@ fn constant(context: Context<'_>, d: &Definition) -> bool {
 }
 
 /// Capacity and valid shape of a tile; nothing of the latter where it is not one pair of names for all of the tile's life.
-fn shape(t: &TileFact, out: &mut String) {
+fn shape(t: &TileFact) -> String {
     let (rows, cols) = t.shape;
-    let _ = match &t.valid {
+    match &t.valid {
         Some((r, c)) if (r.as_str(), c.as_str()) != (&*rows.to_string(), &*cols.to_string()) => {
-            writeln!(out, "\n{rows} x {cols} elements of {}, of which `{r}` x `{c}` are valid", t.ty.dtype)
+            format!("\n{rows} x {cols} elements of {}, of which `{r}` x `{c}` are valid\n", t.ty.dtype)
         }
-        Some(_) => writeln!(out, "\n{rows} x {cols} elements of {}, all valid", t.ty.dtype),
-        None => writeln!(out, "\n{rows} x {cols} elements of {}", t.ty.dtype),
-    };
+        Some(_) => format!("\n{rows} x {cols} elements of {}, all valid\n", t.ty.dtype),
+        None => format!("\n{rows} x {cols} elements of {}\n", t.ty.dtype),
+    }
 }
