@@ -224,6 +224,10 @@ impl Elab<'_> {
     pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
         let name = id.get().written_name();
+        // The form was chosen after the mode was read.
+        if !id.get().sem.scatters() && id.get().sem != Sem::Store {
+            return self.not_yet(span, &format!("`atomic` of a {name} that quantises"));
+        }
         if id.get().sem.scatters() && !self.target.scatters_by(op) {
             let message =
                 format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
