@@ -53,6 +53,10 @@ impl Checker<'_> {
             );
             return fault(FaultKind::Unit, message);
         }
+        if !d.tile_channels.is_multiple_of(unit.lanes) {
+            let message = format!("{} lanes do not divide a tile of {} channels", unit.lanes, d.tile_channels);
+            return fault(FaultKind::Unit, message);
+        }
         let (needed, what) = match d.order {
             // One tile is computed while the one before is written.
             LoopOrder::Outer => (2 * d.tile_channels, "two tiles' channels live at a time"),

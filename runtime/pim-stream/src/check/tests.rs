@@ -175,6 +175,8 @@ fn budgets_of_a_unit() {
     let with = |from: &str, to: &str| DESCRIPTOR.replace(from, to);
     one(GEO, &with("channels=128", "channels=256"), "Unit step 0: order=neighbour needs 256 accumulators");
     one(GEO, &with("tile_channels=16", "tile_channels=32"), "takes 256 bytes; half of the tile buffer has 128");
+    let three = GEO.replace("unit geopim", "unit geopim lanes=3");
+    one(&three, DESCRIPTOR, "Unit step 0: 3 lanes do not divide a tile of 16 channels");
     let few = GEO.replace("unit geopim", "unit geopim acc_regs=16");
     one(&few, DESCRIPTOR, "needs 128 accumulators, because all channels live until the query ends; the unit has 16");
     let outer = with("order=neighbour", "order=outer").replace("tile_channels=16", "tile_channels=8");
