@@ -15,7 +15,7 @@
 ((identifier) @type
   (#match? @type "^(Vec|Mat|Left|Right|Acc|Bias|Scaling|ScaleLeft|ScaleRight|Bank|GrfA|GrfB|Buf|Lanes)$"))
 ((identifier) @function.builtin
-  (#match? @function.builtin "^(T[A-Z][A-Z0-9_]+|M(GATHER|SCATTER))$"))
+  (#match? @function.builtin "^(T[A-Z][A-Z0-9_]+|M(GATHER|SCATTER)(_ROWS)?)$"))
 
 ; Declarations
 
