@@ -77,7 +77,8 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
     let module = module.expect("a target of PTO's");
     let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| v.available());
-    let compiled = widths.map(|vectors| ptoc_cpu::compile(&module, &ptoc_cpu::Options { vectors, text: false }));
+    let compiled =
+        widths.map(|vectors| ptoc_cpu::compile(&module, &ptoc_cpu::Options { vectors, ..Default::default() }));
     let code = match compiled.collect() {
         Ok(code) => code,
         Err(d) => {

@@ -156,7 +156,7 @@ fn main() {
         let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
         let (mut kernels, mut compile_times) = (Vec::new(), Vec::new());
         for vectors in WIDTHS.into_iter().filter(|v| v.available()) {
-            let options = Options { vectors, text: asm };
+            let options = Options { vectors, text: asm, ..Options::default() };
             let mut times = Vec::new();
             let mut kernel = None;
             for _ in 0..40 {

@@ -25,6 +25,9 @@ pub struct Options {
     pub text: bool,
     /// The vectors of `Lanes` and of emitted matrix products.
     pub vectors: Vectors,
+    /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what a core's
+    /// second-level cache holds.
+    pub past: Option<usize>,
 }
 
 /// How wide the vectors of emitted code are. Results are the same, but for the payloads of NaN.
@@ -80,7 +83,7 @@ impl Vectors {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, vectors: Vectors::Auto }
+        Options { text: false, vectors: Vectors::Auto, past: None }
     }
 }
 
@@ -179,6 +182,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         unsafe { std::mem::transmute::<*const u8, EntryFn>(code) }
     };
     let parts = KernelParts {
+        past: options.past.unwrap_or_else(native::second_level),
         name: module.name.to_string(),
         launch: entry(launch),
         block: entry(block),

@@ -10,7 +10,9 @@ use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::I64;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{Addr, Base, BinOp, For, Func, LTy, Lanes, Op, Reg, RegData, Region, Stmt, Stride, operands};
+use ptoc_ir::loops::{
+    Addr, Base, BinOp, For, Func, LTy, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, Stride, operands,
+};
 use rustc_hash::FxHashMap;
 
 /// Counts up to this are part of the code.
@@ -37,6 +39,9 @@ pub(crate) struct Nest {
     pub(crate) regs: Vec<LTy>,
     /// How many are read from outside.
     pub(crate) inputs: usize,
+    /// Bit n: what goes through pointer n may be written past the caches. It is whole words of an array that the nest does not
+    /// read.
+    pub(crate) past: u64,
     /// The body.
     pub(crate) body: Region,
 }
@@ -48,9 +53,10 @@ pub(crate) const OFFSET: u32 = 2;
 pub(crate) const FIRST_INPUT: u32 = 3;
 
 impl Nest {
-    /// Parameters: rows, count, pointers, steps in registers, inputs.
+    /// Parameters: rows, count, pointers, steps in registers, whether to write past the caches, inputs.
     pub(crate) fn params(&self) -> Vec<Type> {
         let fixed = usize::from(self.rows) + usize::from(self.count.is_none()) + self.steps.len() + self.step_regs();
+        let fixed = fixed + usize::from(self.past != 0);
         let mut params = vec![I64; fixed];
         params.extend(self.input_types().iter().map(|ty| scalar_type(*ty)));
         params
@@ -271,7 +277,9 @@ impl<'a> Analysis<'a> {
             body.push(Stmt { op, span: Span::default() });
         }
         let count = self.known[lanes.count].map(|n| n as i64).filter(|&n| n <= SMALL);
+        let past = self.past(&lanes.body);
         let nest = Nest {
+            past,
             rows: self.rows.is_some(),
             count,
             steps: self.steps(),
@@ -281,6 +289,27 @@ impl<'a> Analysis<'a> {
         };
         let pointers = self.pointers.iter().map(|p| (p.0, p.1)).collect();
         Some(Site { nest, pointers, steps: self.step_regs, inputs: self.inputs, count: lanes.count })
+    }
+
+    /// The pointers of neighbouring words in arrays that are stored and not read.
+    fn past(&self, body: &Region) -> u64 {
+        let mut past = 0u64;
+        for (n, &(base, offset, _)) in self.pointers.iter().enumerate().take(64) {
+            let through = |addr: &Addr| {
+                addr.base == base && self.rows.map_or(addr.offset, |r| r.canonical(addr.offset)) == offset
+            };
+            let words =
+                |ty: MemTy, addr: &Addr| ty.size() == 4 && addr.stride == Stride::Const(4) && addr.gather.is_none();
+            let fits = body.iter().all(|s| match &s.op {
+                Op::Load { addr, .. } | Op::Join { addr, .. } => addr.base != base,
+                Op::Store { ty, addr, .. } => !through(addr) || words(*ty, addr),
+                _ => true,
+            });
+            if fits && matches!(base, Base::Tensor(t) if t < 64) {
+                past |= 1 << n;
+            }
+        }
+        past
     }
 
     fn steps(&mut self) -> Vec<Step> {

@@ -3,10 +3,13 @@
 use crate::func::Emit;
 use crate::native::{Routine, mode};
 use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
+use crate::shape::plain;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
-use ptoc_ir::loops::{BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use ptoc_exec::Frame;
+use ptoc_ir::loops::{Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use std::mem::offset_of;
 
 /// Strided elements that are moved by emitted code.
 const FEW: i64 = 64;
@@ -74,10 +77,32 @@ impl Emit<'_, '_> {
             args.push(self.value(site.count));
         }
         args.extend(pointers);
-        args.extend(site.steps.iter().chain(&site.inputs).map(|&r| self.value(r)));
+        args.extend(site.steps.iter().map(|&r| self.value(r)));
+        if site.nest.past != 0 {
+            let tensors = site.pointers.iter().enumerate().filter(|(n, _)| *n < 64 && site.nest.past >> n & 1 != 0);
+            let tensors = tensors.fold(0u64, |bits, (_, (base, _))| match base {
+                Base::Tensor(t) => bits | 1 << t,
+                Base::Space(_) => bits,
+            });
+            args.push(self.past(tensors));
+        }
+        args.extend(site.inputs.iter().map(|&r| self.value(r)));
         if let Some(id) = self.link.as_mut().map(|link| link.nest(site.nest)) {
             self.call(id, &args);
         }
+    }
+
+    /// Not zero if all of these tensors are written past the caches.
+    fn past(&mut self, tensors: u64) -> Value {
+        let frame = self.frame;
+        let flags = plain().with_readonly().with_can_move();
+        let past = self.b.ins().load(I64, flags, frame, offset_of!(Frame, past) as i32);
+        let these = self.b.ins().band_imm_s(past, tensors as i64);
+        if tensors.is_power_of_two() {
+            return these;
+        }
+        let all = self.b.ins().icmp_imm_s(IntCC::Equal, these, tensors as i64);
+        self.b.ins().uextend(I64, all)
     }
 
     /// A routine instead, where the nest is one.
@@ -117,6 +142,13 @@ impl Emit<'_, '_> {
                     None => self.value(site.inputs[(reg.as_u32() - FIRST_INPUT) as usize]),
                 },
             });
+        }
+        if let Routine::Copy | Routine::Move(_) = found.routine {
+            let array = |n: usize| if let Base::Tensor(t) = site.pointers[n].0 { Some(t) } else { None };
+            let apart = array(found.to) != array(found.from);
+            let to = array(found.to).filter(|t| *t < 64 && apart);
+            let past = to.map(|t| self.past(1 << t));
+            args.push(past.unwrap_or_else(|| self.b.ins().iconst(I64, 0)));
         }
         self.call_routine(found.routine, &args);
         true
@@ -170,6 +202,10 @@ impl Emit<'_, '_> {
         self.scalar(&Op::Const { dst: offset, bits: 0 });
         self.tensors = nest.steps.iter().map(|_| next()).collect();
         let steps: Vec<Value> = (0..nest.step_regs()).map(|_| next()).collect();
+        if nest.past != 0 {
+            // Vectors of 128 bits are no lines: they go the usual way.
+            next();
+        }
         for n in 0..nest.inputs {
             let value = next();
             self.define(Reg::from_u32(FIRST_INPUT + n as u32), value);

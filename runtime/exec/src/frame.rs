@@ -17,6 +17,8 @@ pub struct Frame {
     pub coords: *const i64,
     /// Where a launch function leaves the grid's extents (null for a block function).
     pub results: *mut i64,
+    /// Bit n: what is stored to tensor n goes past the caches ([`crate::KernelParts::past`]).
+    pub past: u64,
     /// Filled when the function returns non-zero.
     pub status: *mut Status,
     /// Called by `print`.

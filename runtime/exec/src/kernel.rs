@@ -35,6 +35,9 @@ pub struct KernelParts {
     pub spread: Vec<usize>,
     /// The order of blocks, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
+    /// Tensors of at least so many bytes are too large for a core's caches: whole lines of them may be written past the
+    /// caches, which neither reads them before nor drives out what is still of use.
+    pub past: usize,
     /// The `print` statements, by site.
     pub prints: Vec<Vec<PrintItem>>,
     /// Keeps the code mapped.
@@ -214,6 +217,7 @@ impl Kernel {
             kernel: &self.parts,
             params: launch.params,
             tensors: &tensors,
+            past: past(launch.tensors, self.parts.past),
             extents,
             spans: &spans,
             calls: &calls[..self.parts.rank],
@@ -275,6 +279,7 @@ impl Kernel {
             arena: arena.as_ptr(),
             coords: null(),
             results: extents.as_mut_ptr(),
+            past: 0,
             status: &mut status,
             print: record,
             print_ctx: (&raw mut log).cast(),
@@ -305,6 +310,21 @@ fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RA
         wanted = (wanted - 1) / ((extents[d] - 1) / spans[d] + 1) + 1;
     }
     spans
+}
+
+/// Which tensors are written past the caches: of the first 64, those of at least so many bytes.
+fn past(tensors: &[TensorArg], least: usize) -> u64 {
+    let large = tensors.iter().take(64).enumerate().filter(|(_, t)| t.len >= least);
+    large.fold(0, |bits, (n, _)| bits | 1 << n)
+}
+
+/// What was written past the caches is seen by other threads before what this thread writes from here on.
+fn fence() {
+    // SAFETY: SSE is part of x86-64.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 fn failure(status: &Status, block: Option<u64>, coords: &[i64]) -> Failure {
@@ -343,6 +363,8 @@ struct Grid<'a> {
     kernel: &'a KernelParts,
     params: &'a [i64],
     tensors: &'a Table,
+    /// See [`Frame::past`].
+    past: u64,
     extents: &'a [i64],
     /// Blocks that a call runs along each dimension, and the number of calls.
     spans: &'a [i64],
@@ -417,6 +439,7 @@ impl Grid<'_> {
                     arena: arena.as_ptr(),
                     coords: coords.as_ptr(),
                     results: null_mut(),
+                    past: self.past,
                     status: status_ptr,
                     print: record,
                     print_ctx: log_ptr.cast(),
@@ -449,6 +472,9 @@ impl Grid<'_> {
                     at[d] = 0;
                 }
             }
+        }
+        if self.past != 0 {
+            fence();
         }
         arena.put_back();
         // SAFETY: no compiled code runs now.

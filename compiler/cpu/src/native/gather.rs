@@ -8,6 +8,11 @@ use ptoc_isa::Oob;
 /// Indices that are looked at together.
 const STRETCH: usize = 64;
 
+/// Rows ahead of which the table is asked for elements, and the most bytes that are asked for: what an index names is anywhere,
+/// and the copy of one row is done long before the next one has come from beyond the second-level cache.
+const AHEAD: i64 = 8;
+const ASKED: usize = 256;
+
 /// `oob` and the sign of the indices as one number.
 pub(crate) fn mode(oob: Oob, unsigned: bool) -> i64 {
     let oob = match oob {
@@ -53,9 +58,15 @@ impl Gather {
     unsafe fn run<const S: usize>(self) -> i64 {
         let side_by_side = self.dst_steps.1 == S as isize && self.index_steps.1 == 4;
         let mut missing = -1;
+        for i in 0..AHEAD {
+            // SAFETY: the caller's.
+            unsafe { self.ask::<S>(i, 0) };
+        }
         for i in 0..self.rows.max(0) {
             let mut at = 0;
             while at < self.cols {
+                // SAFETY: the caller's.
+                unsafe { self.ask::<S>(i + AHEAD, at) };
                 let count = if side_by_side { (self.cols - at).min(STRETCH as i64) } else { self.cols };
                 // SAFETY: rows and columns are inside.
                 let first = unsafe {
@@ -73,6 +84,30 @@ impl Gather {
             }
         }
         missing
+    }
+
+    /// Asks for what a row's stretch from `at` on will need, as far as its first index tells.
+    ///
+    /// # Safety
+    /// The indices are in memory.
+    #[inline(always)]
+    unsafe fn ask<const S: usize>(&self, row: i64, at: i64) {
+        #[cfg(target_arch = "x86_64")]
+        if row < self.rows && at < self.cols {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: row and column are inside; asking touches nothing.
+            unsafe {
+                let index = self.index.offset(row as isize * self.index_steps.0 + at as isize * self.index_steps.1);
+                let number = self.number(index.cast::<u32>().read_unaligned());
+                if (0..self.total).contains(&number) {
+                    let from = self.table.wrapping_offset(number as isize * S as isize);
+                    let bytes = ((self.cols - at).min(STRETCH as i64) as usize * S).min(ASKED);
+                    for line in (0..bytes).step_by(64) {
+                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line).cast());
+                    }
+                }
+            }
+        }
     }
 
     /// Copies elements that are neighbours inside of the table; says whether they are.

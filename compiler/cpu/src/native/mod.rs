@@ -17,7 +17,7 @@ mod simd;
 mod strided;
 
 pub(crate) use gather::mode;
-pub(crate) use gemm::{scratch, types};
+pub(crate) use gemm::{scratch, second_level, types};
 
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy, Module};
@@ -35,10 +35,10 @@ pub(crate) fn arena(module: &Module) -> u64 {
 /// A routine. All take i64 only (addresses too) and give nothing, or one i64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Routine {
-    /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both.
+    /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both, whether past the caches.
     Copy,
     /// Elements of 1, 2, 4 or 8 bytes: destination, source, rows, columns, bytes from row to row of both, from column to
-    /// column of both.
+    /// column of both, whether past the caches.
     Move(u32),
     /// f16 to f32: destination, source, rows, columns, bytes from row to row of both.
     FromF16,
@@ -69,10 +69,10 @@ impl Routine {
     /// Its parameters.
     pub(crate) fn params(self) -> &'static [Type] {
         match self {
-            Routine::Copy | Routine::FromF16 | Routine::ToF16 => &[I64; 6],
-            Routine::Move(_) => &[I64; 8],
+            Routine::FromF16 | Routine::ToF16 => &[I64; 6],
+            Routine::Copy | Routine::Reduce(..) => &[I64; 7],
+            Routine::Move(_) => &[I64; 9],
             Routine::Matmul => &[I64; gemm::PARAMS],
-            Routine::Reduce(..) => &[I64; 7],
             Routine::Gather(_) => &[I64; 11],
         }
     }

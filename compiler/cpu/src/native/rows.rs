@@ -1,7 +1,13 @@
 //! Copies.
 
+use super::strided::write_past_cache;
+
+/// Bytes of a cache's line.
+const LINE: i64 = 64;
+
 /// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the destination,
-/// or overlap another one.
+/// or overlap another one, unless `past` is not zero: then nothing overlaps, and what is written is part
+/// of something too large for the caches.
 ///
 /// # Safety
 /// Both matrices are in memory that may be read and written.
@@ -12,8 +18,23 @@ pub(super) unsafe extern "C" fn copy(
     bytes: i64,
     dst_step: i64,
     src_step: i64,
+    past: i64,
 ) {
     if rows <= 0 || bytes <= 0 || (dst.cast_const() == src && dst_step == src_step) {
+        return;
+    }
+    // Whole lines past the caches.
+    if past != 0 && (dst as i64 | dst_step | bytes) % LINE == 0 {
+        for row in 0..rows as isize {
+            // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are apart.
+            unsafe {
+                write_past_cache(
+                    dst.offset(row * dst_step as isize),
+                    src.offset(row * src_step as isize),
+                    bytes as usize,
+                )
+            };
+        }
         return;
     }
     if dst_step == bytes && src_step == bytes {

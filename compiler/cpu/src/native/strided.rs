@@ -36,6 +36,8 @@ struct Move<const S: usize> {
     rows: isize,
     cols: isize,
     steps: Steps,
+    /// Is the destination part of something too large for the caches?
+    past: bool,
 }
 
 macro_rules! routine {
@@ -53,6 +55,7 @@ macro_rules! routine {
             src_row: i64,
             dst_col: i64,
             src_col: i64,
+            past: i64,
         ) {
             let steps = Steps {
                 dst_row: dst_row as isize,
@@ -60,7 +63,7 @@ macro_rules! routine {
                 dst_col: dst_col as isize,
                 src_col: src_col as isize,
             };
-            let all = Move::<$size> { dst, src, rows: rows as isize, cols: cols as isize, steps };
+            let all = Move::<$size> { dst, src, rows: rows as isize, cols: cols as isize, steps, past: past != 0 };
             // SAFETY: the caller's.
             unsafe { all.run() }
         }
@@ -143,7 +146,7 @@ impl<const S: usize> Move<S> {
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
         let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
-        let small = span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= SMALL;
+        let small = span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= SMALL && !self.past;
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -255,7 +258,7 @@ impl<const S: usize> Move<S> {
         let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
         let span = reach(self.rows, self.steps.dst_row).max(reach(self.cols, self.steps.src_col));
         let aligned = (self.dst as usize).is_multiple_of(VECTOR) && self.steps.dst_row % VECTOR as isize == 0;
-        bytes >= LARGE && span >= FAR && aligned
+        aligned && (self.past || bytes >= LARGE && span >= FAR)
     }
 
     /// A block of whole tiles, by way of two buffers.
@@ -265,16 +268,20 @@ impl<const S: usize> Move<S> {
     unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past_cache: bool) {
         let (rows, cols) = (self.rows as usize, self.cols as usize);
         let pitch = line(S);
+        let unit = S as isize;
         // SAFETY: the buffers have a line for every row and column; the matrices are the caller's.
         unsafe {
-            for n in 0..cols {
-                let from = self.src.offset(n as isize * self.steps.src_col);
-                std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);
+            let (mut src, mut src_col) = (self.src, self.steps.src_col);
+            // Where all of the source stays in the first cache it is read in place.
+            if cols as isize * src_col.abs() > SMALL {
+                for n in 0..cols {
+                    let from = self.src.offset(n as isize * src_col);
+                    std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);
+                }
+                (src, src_col) = (read.cast_const(), pitch as isize);
             }
-            let unit = S as isize;
-            let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col: pitch as isize };
-            let src = read.cast_const();
-            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps }.by_tiles();
+            let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col };
+            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, past: false }.by_tiles();
             for n in 0..rows {
                 let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
                 if past_cache {
@@ -360,7 +367,7 @@ impl<const S: usize> Move<S> {
 /// # Safety
 /// `to` has room for `bytes` and is at an address of whole vectors; `bytes` are whole vectors.
 #[inline(always)]
-unsafe fn write_past_cache(to: *mut u8, from: *const u8, bytes: usize) {
+pub(super) unsafe fn write_past_cache(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's; SSE2 is part of x86-64.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -393,7 +400,7 @@ struct Buffer<const N: usize>(MaybeUninit<[u8; N]>);
 mod tests {
     use super::*;
 
-    fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize) {
+    fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool) {
         let of = |width: usize| width * S + slack;
         // Columns are neighbours in one of the two matrices, rows in the other.
         let (dst_line, src_line) = if turned { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
@@ -415,11 +422,17 @@ mod tests {
                 want[to..to + S].copy_from_slice(&src[from..from + S]);
             }
         }
-        let all =
-            Move::<S> { dst: dst.as_mut_ptr(), src: src.as_ptr(), rows: rows as isize, cols: cols as isize, steps };
+        let all = Move::<S> {
+            dst: dst.as_mut_ptr(),
+            src: src.as_ptr(),
+            rows: rows as isize,
+            cols: cols as isize,
+            steps,
+            past,
+        };
         // SAFETY: both vectors hold all elements.
         unsafe { all.run() };
-        assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}");
+        assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}");
     }
 
     #[test]
@@ -429,10 +442,11 @@ mod tests {
         {
             for turned in [false, true] {
                 for slack in [0, 5] {
-                    check::<1>(rows, cols, turned, slack);
-                    check::<2>(rows, cols, turned, slack);
-                    check::<4>(rows, cols, turned, slack);
-                    check::<8>(rows, cols, turned, slack);
+                    check::<1>(rows, cols, turned, slack, false);
+                    check::<2>(rows, cols, turned, slack, true);
+                    check::<4>(rows, cols, turned, slack, false);
+                    check::<4>(rows, cols, turned, slack, true);
+                    check::<8>(rows, cols, turned, slack, true);
                 }
             }
         }
@@ -441,9 +455,9 @@ mod tests {
     /// Large enough for the way past the cache.
     #[test]
     fn large_transposes() {
-        check::<4>(1100, 1040, false, 0);
-        check::<1>(2100, 2048, true, 0);
-        check::<8>(70, 8192, true, 0);
+        check::<4>(1100, 1040, false, 0, false);
+        check::<1>(2100, 2048, true, 0, false);
+        check::<8>(70, 8192, true, 0, false);
     }
 
     /// Matrices that meet are moved row after row, as the loop over the rows says.
@@ -460,7 +474,7 @@ mod tests {
         }
         let at = data.as_mut_ptr();
         // SAFETY: all inside the 100 bytes.
-        unsafe { Move::<1> { dst: at, src: at.cast_const(), rows: 10, cols: 10, steps }.run() };
+        unsafe { Move::<1> { dst: at, src: at.cast_const(), rows: 10, cols: 10, steps, past: false }.run() };
         assert_eq!(data, want);
     }
 }

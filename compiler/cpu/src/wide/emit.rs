@@ -29,6 +29,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) frame: Frame,
     /// The pool so far.
     pub(crate) pool: Vec<(Home, Label)>,
+    /// Pointers whose vectors are written past the caches, by bits.
+    pub(crate) past: u64,
 }
 
 /// A machine register.
@@ -227,7 +229,14 @@ impl Emitter<'_> {
             Mask::Tail => (Some(Register::K7), !store),
             Mask::TailHigh => (Some(Register::K6), !store),
         };
-        self.raw(info.code(self.isa), &all, ins.imm, mask, zero);
+        let code =
+            if op == VOp::Store && mask.is_none() && self.goes_past(ins.place) { VOp::StorePast.info() } else { info };
+        self.raw(code.code(self.isa), &all, ins.imm, mask, zero);
+    }
+
+    /// Is a whole vector at this place written past the caches?
+    fn goes_past(&self, place: Option<Place>) -> bool {
+        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp: 0, scale: 4 }) if self.past >> n & 1 != 0)
     }
 
     /// The step's first lane in all lanes.

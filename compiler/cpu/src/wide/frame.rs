@@ -19,13 +19,15 @@ const POINTERS: [Register; 9] = [
 ];
 const FREE: usize = 4;
 
-/// Parameters by number: rows, count, pointers, registers of steps, inputs.
+/// Parameters by number, as [`Nest::params`] has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Params {
     pub(crate) rows: Option<u32>,
     pub(crate) count: Option<u32>,
     pub(crate) pointers: u32,
     pub(crate) steps: u32,
+    /// Whether to write past the caches.
+    pub(crate) past: Option<u32>,
     pub(crate) inputs: u32,
     /// All of them.
     pub(crate) count_all: u32,
@@ -67,8 +69,9 @@ impl Frame {
         let count = nest.count.is_none().then(|| take(1));
         let pointers = take(nest.steps.len());
         let steps = take(nest.step_regs());
+        let past = (nest.past != 0).then(|| take(1));
         let inputs = take(nest.inputs);
-        let params = Params { rows, count, pointers, steps, inputs, count_all: next };
+        let params = Params { rows, count, pointers, steps, past, inputs, count_all: next };
         let vector = i64::from(isa.bytes());
         let words = FIRST_SLOT + i64::from(slots) * vector;
         let all = words + 8 * (i64::from(next) + FIRST_STEP + nest.steps.len() as i64);

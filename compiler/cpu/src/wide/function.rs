@@ -5,7 +5,7 @@
 
 use super::Isa;
 use super::alloc::{Allocated, allocate};
-use super::asm::{Asm, at, at_label, indexed, low};
+use super::asm::{Asm, Label, at, at_label, indexed, low};
 use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
@@ -16,6 +16,9 @@ use ptoc_ir::loops::LTy;
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;
+
+/// Bytes of a cache's line.
+const LINE: i64 = 64;
 
 /// Integer parameters, and floats.
 const INTEGERS: [Register; 6] =
@@ -32,7 +35,7 @@ pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Code64, String>
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, isa, allocated.slots);
-    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new() };
+    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0 };
     e.function(nest, &allocated);
     e.constants();
     let (bytes, code) = e.asm.finish()?;
@@ -61,15 +64,16 @@ impl Emitter<'_> {
         if nest.count.is_none_or(|n| n > 0) {
             self.before(nest, lanes);
             self.section(&code.once, lanes);
-            let head = self.asm.label();
-            self.asm.bind(head);
-            self.row(nest, code, lanes);
-            if nest.rows {
-                self.next_row(nest);
-                let rows = self.frame.rows();
-                self.asm.mi(Code::Sub_rm64_imm32, rows, 1);
-                self.asm.branch(Code::Jne_rel32_64, head);
+            if let Some(past) = self.frame.params.past {
+                let near = self.asm.label();
+                self.unless_past(nest, past, near);
+                self.past = nest.past;
+                self.rows(nest, code, lanes);
+                self.past = 0;
+                self.asm.branch(Code::Jmp_rel32_64, exit);
+                self.asm.bind(near);
             }
+            self.rows(nest, code, lanes);
         }
         self.asm.bind(exit);
         let top = at(Register::RBP, -8 * saved.len() as i64);
@@ -80,6 +84,41 @@ impl Emitter<'_> {
         self.asm.r(Code::Pop_r64, Register::RBP);
         self.asm.push(Instruction::with(Code::VEX_Vzeroupper));
         self.asm.push(Instruction::with(Code::Retnq));
+    }
+
+    /// Row after row.
+    fn rows(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
+        let head = self.asm.label();
+        self.asm.bind(head);
+        self.row(nest, code, lanes);
+        if nest.rows {
+            self.next_row(nest);
+            let rows = self.frame.rows();
+            self.asm.mi(Code::Sub_rm64_imm32, rows, 1);
+            self.asm.branch(Code::Jne_rel32_64, head);
+        }
+    }
+
+    /// Goes to `near` unless the call wants its results past the caches and every vector of them is an aligned line, or half of one.
+    fn unless_past(&mut self, nest: &Nest, past: u32, near: Label) {
+        let [a, ..] = SCRATCH;
+        let wanted = self.frame.param(past);
+        self.asm.mi(Code::Cmp_rm64_imm32, wanted, 0);
+        self.asm.branch(Code::Je_rel32_64, near);
+        for (n, step) in (0..).zip(&nest.steps).filter(|(n, _)| *n < 64 && nest.past >> n & 1 != 0) {
+            let pointer = self.pointer(n);
+            self.asm.rr(Code::Mov_r64_rm64, a, pointer);
+            match *step {
+                Step::Const(bytes) if bytes % LINE == 0 => {}
+                Step::Const(_) => self.asm.constant(a, 1),
+                Step::Reg(..) => {
+                    let by = self.frame.step(n);
+                    self.asm.rm(Code::Or_r64_rm64, a, by);
+                }
+            }
+            self.asm.ri(Code::Test_rm64_imm32, a, LINE as i32 - 1);
+            self.asm.branch(Code::Jne_rel32_64, near);
+        }
     }
 
     /// Every parameter to its word of the frame; pointers to registers.

@@ -5,6 +5,7 @@ mod generate;
 mod launch;
 mod make;
 mod nests;
+mod past;
 mod products;
 mod property;
 mod scalars;

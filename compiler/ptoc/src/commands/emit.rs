@@ -171,7 +171,7 @@ pub(crate) fn text_of(
                 let Some(module) = &prepared.module else {
                     return session.fail(crate::launch::wrong_stage(&session.target, &name_of(stage)));
                 };
-                let options = ptoc_cpu::Options { text: true, vectors: session.vectors };
+                let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
                 let compiled = match ptoc_cpu::compile(module, &options) {
                     Ok(compiled) => compiled,
                     Err(d) => return session.fail(d),

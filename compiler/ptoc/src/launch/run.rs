@@ -92,7 +92,8 @@ impl<'p> CompiledPlan<'p> {
                     kernels.push(code);
                     continue;
                 }
-                let compiled = ptoc_cpu::compile(module, &ptoc_cpu::Options { vectors: session.vectors, text: false });
+                let compiled =
+                    ptoc_cpu::compile(module, &ptoc_cpu::Options { vectors: session.vectors, ..Default::default() });
                 session.clock.phase("machine code", begin);
                 match compiled {
                     Ok(code) => {

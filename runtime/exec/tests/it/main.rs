@@ -42,6 +42,7 @@ unsafe extern "C" fn block_2d(frame: *const Frame) -> u32 {
 fn kernel() -> Kernel {
     unsafe {
         Kernel::new(KernelParts {
+            past: usize::MAX,
             name: "count".into(),
             launch: launch_2d,
             block: block_2d,
@@ -103,6 +104,36 @@ fn the_lowest_failing_block_is_reported() {
             assert_eq!(prints.len(), 138, "prints of blocks above it are dropped");
         }
     }
+}
+
+/// Leaves `Frame::past` in the first tensor.
+unsafe extern "C" fn block_past(frame: *const Frame) -> u32 {
+    let frame = unsafe { &*frame };
+    unsafe { (*frame.tensors).cast::<u64>().write_unaligned(frame.past) };
+    0
+}
+
+#[test]
+fn large_arrays_are_written_past_the_caches() {
+    let parts = KernelParts {
+        past: 100,
+        name: "past".into(),
+        launch: launch_2d,
+        block: block_past,
+        params: 3,
+        tensors: 4,
+        rank: 2,
+        arena: 0,
+        spread: Vec::new(),
+        raster: None,
+        prints: Vec::new(),
+        code: Box::new(()),
+    };
+    let kernel = unsafe { Kernel::new(parts) };
+    let mut bytes = [99, 100, 8, 3000].map(|n| vec![0u8; n]);
+    let tensors: Vec<TensorArg> = bytes.iter_mut().map(|b| TensorArg::new(b)).collect();
+    unsafe { kernel.launch(Launch { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
+    assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1010);
 }
 
 #[test]

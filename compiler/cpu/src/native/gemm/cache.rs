@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 /// What a core has of the second level; 512 KiB where the processor does not say.
-pub(super) fn second_level() -> usize {
+pub(crate) fn second_level() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| asked().unwrap_or(512 << 10).clamp(256 << 10, 4 << 20))
 }

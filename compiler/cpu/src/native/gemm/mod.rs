@@ -58,6 +58,8 @@ impl Job {
 }
 
 /// Is there a version for wide vectors?
+pub(crate) use cache::second_level;
+
 pub(super) fn wide() -> bool {
     blocks::version().is_some()
 }

@@ -1,0 +1,78 @@
+//! Whole lines of arrays that no cache holds go past the caches: the code, where it may, and the same bytes either way.
+
+use crate::make::{agree, widths};
+use ptoc_cpu::{Options, Vectors, compile};
+use ptoc_diagnostics::FileId;
+use ptoc_ir::loops::{Module, text};
+
+/// `r0` rows of `r1` lanes, `r2` bytes apart, from byte `r3` on: `body` takes the offset of a row, r7.
+fn module(body: &str) -> Module {
+    let source = format!(
+        r#"
+kernel "past"
+tensor "A"
+tensor "C"
+arena 64
+space "Vec" at 0 size 64
+launch "past.launch" (r0: i64, r1: i64, r2: i64, r3: i64) -> () {{
+}}
+block "past.block" (r0: i64, r1: i64, r2: i64, r3: i64) {{
+  labels 1
+  r4: i64 = const 0
+  for l0 r5: i64 in r4..r0 step 1 {{
+    r6: i64 = mul r5, r2
+    r7: i64 = add r6, r3
+    lanes r8: i64 in r1 {{
+      {body}
+    }}
+  }}
+}}
+"#
+    );
+    text::parse(&source.replace(" -> ()", ""), FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"))
+}
+
+const ADD: &str = "r9: f32 = load f32 t0[r7, stride 4]
+      r10: f32 = add r9, r9
+      store f32 t1[r7, stride 4], r10";
+const COPY: &str = "r9: i32 = load i32 t0[r7, stride 4]
+      store i32 t1[r7, stride 4], r9";
+/// Column by column of the source.
+const TURN: &str = "r9: i32 = load i32 t0[r7, stride 256]
+      store i32 t1[r7, stride 4], r9";
+/// What is read again.
+const OWN: &str = "r9: f32 = load f32 t1[r7, stride 4]
+      r10: f32 = add r9, r9
+      store f32 t1[r7, stride 4], r10";
+
+#[test]
+fn the_same_bytes_wherever_rows_begin_and_end() {
+    let bytes: Vec<u8> = (0..40_000u32).flat_map(|n| (n as f32 * 0.37 - 5000.0).to_le_bytes()).collect();
+    for body in [ADD, COPY, TURN, OWN] {
+        let module = module(body);
+        // Lines as they are, with a tail, not at their beginning, without gaps, and rows that begin anywhere.
+        for (rows, lanes, step, start) in
+            [(9, 64, 256, 0), (9, 61, 256, 0), (9, 64, 256, 4), (3, 128, 512, 64), (7, 33, 132, 0), (1, 4000, 0, 0)]
+        {
+            if body == TURN && lanes > 128 {
+                continue;
+            }
+            let arrays = [bytes.clone(), bytes.clone()];
+            agree(&module, &[rows, lanes, step, start], &arrays).unwrap_or_else(|e| panic!("{body}\n{lanes}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn only_what_is_not_read() {
+    let wide = |v: &Vectors| matches!(v, Vectors::Bits256 | Vectors::Bits512);
+    for vectors in widths().filter(wide) {
+        let listing = |body: &str| {
+            let options = Options { text: true, vectors, past: Some(1) };
+            let kernel = compile(&module(body), &options).expect("it compiles");
+            kernel.text().expect("it was asked for").asm.clone()
+        };
+        assert!(listing(ADD).contains("vmovntps"), "{}", listing(ADD));
+        assert!(!listing(OWN).contains("vmovntps"), "{}", listing(OWN));
+    }
+}
