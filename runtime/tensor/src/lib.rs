@@ -7,6 +7,7 @@ mod compare;
 mod dtype;
 mod element;
 pub mod npy;
+mod pages;
 mod random;
 pub mod scalar;
 mod tensor;

@@ -1,13 +1,9 @@
 //! The tensor: a dtype, a shape, and C-order little-endian elements in aligned storage.
 
+use crate::pages::{self, Line};
 use crate::{DType, Element, scalar};
 use sha2::{Digest, Sha256};
 use std::fmt;
-
-/// One cache line. Storage is a vector of these, so that the first byte is 64-byte aligned without unsafe code.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
 
 /// Why a tensor cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +62,6 @@ impl TensorError {
 }
 
 /// A dense tensor. Equality is equality of dtype, shape and bits.
-#[derive(Clone)]
 pub struct Tensor {
     dtype: DType,
     shape: Vec<usize>,
@@ -84,6 +79,12 @@ pub(crate) fn element_count(dtype: DType, shape: &[usize]) -> Option<usize> {
     Some(if shape.contains(&0) { 0 } else { product / dtype.size() })
 }
 
+impl Clone for Tensor {
+    fn clone(&self) -> Tensor {
+        Tensor { dtype: self.dtype, shape: self.shape.clone(), len: self.len, data: pages::copied(&self.data) }
+    }
+}
+
 impl Tensor {
     /// All bits zero.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
@@ -91,7 +92,7 @@ impl Tensor {
             return Err(TensorError::TooLarge { dtype, shape: shape.to_vec() });
         };
         let bytes = len * dtype.size();
-        let data = bytemuck::try_zeroed_vec(bytes.div_ceil(64)).map_err(|()| TensorError::OutOfMemory {
+        let data = pages::zeroed(bytes.div_ceil(64)).ok_or_else(|| TensorError::OutOfMemory {
             dtype,
             shape: shape.to_vec(),
             bytes,
