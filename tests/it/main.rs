@@ -18,6 +18,7 @@ mod layouts;
 mod limits;
 mod memory;
 mod minimal;
+mod moves;
 mod mutation;
 mod numpy;
 mod one_entry;

@@ -85,6 +85,11 @@ impl<'i> Pattern<'i> {
         })
     }
 
+    /// Is this nothing but rows that become columns?
+    pub(super) fn turns(&self) -> bool {
+        matches!(self.inst.instr.get().sem.expr(), Some(Expr::Arg(_))) && matches!(self.srcs[..], [(_, Read::Turned)])
+    }
+
     /// Rows and columns; `None` for a view of rank 1, which is a row.
     pub(super) fn shape(&self) -> Option<(Value, Value)> {
         let first = self.srcs.first().map(|s| s.0).filter(|s| s.tile().is_none() || self.fold.is_some());
@@ -106,9 +111,9 @@ impl Lower<'_> {
         }
     }
 
-    /// Does a TLOAD or TSTORE take the bits as they are?
+    /// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition?
     pub(super) fn copies(&self, p: &Pattern<'_>) -> bool {
-        let moves = matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
+        let moves = p.turns() || matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
         moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| self.dtype(src) == self.dtype(&p.dst))
     }
 

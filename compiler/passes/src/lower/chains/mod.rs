@@ -11,7 +11,8 @@
 //!
 //! Two kinds of stores disappear ([`webs`]). A result that only instructions of its own chain read stays a register,
 //! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile if
-//! all readers can read the array instead; arguments do not overlap.
+//! all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another are one move
+//! from array to array.
 
 mod emit;
 mod webs;
@@ -174,6 +175,11 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             };
             members.push(Member { stmt, pattern, sources, stored });
         }
+        // Rows that become columns are moved by a routine, which computes nothing.
+        let turned = members.len() > 1 && members.iter().any(|m| m.pattern.turns());
+        if turned && !members.iter().all(|m| self.lower.copies(&m.pattern)) {
+            return None;
+        }
         let clear = |(n, s): (usize, &Member<'r>)| members[..n].iter().all(|p| !self.conflict(p, s));
         members.iter().enumerate().all(clear).then_some(Chain { members })
     }
@@ -305,10 +311,9 @@ impl Lower<'_> {
             Place::Tile(d) => !self.entangled(d, t) && (read == Read::Whole || !self.same_storage(d, t)),
             Place::View(_) => true,
         };
-        let srcs = p
-            .srcs
-            .iter()
-            .all(|(s, read)| *read != Read::Turned && s.tile().is_none_or(|t| plain(t) && apart(t, *read)));
+        let srcs = p.srcs.iter().all(|(s, read)| {
+            (*read != Read::Turned || p.turns()) && s.tile().is_none_or(|t| plain(t) && apart(t, *read))
+        });
         ends && srcs && p.dst.tile().is_none_or(plain)
     }
 }
