@@ -247,15 +247,15 @@ impl Sets {
         self.of(entries)
     }
 
-    /// Without what cannot be where `path` holds.
-    pub(super) fn filter(&mut self, set: Set, numbers: &Numbers, path: &[Literal]) -> Set {
+    /// Without what cannot be, by what `contradicted` says of conditions.
+    pub(super) fn filter(&mut self, set: Set, contradicted: &mut dyn FnMut(Literal) -> bool) -> Set {
         let entries = self.get(set);
-        if entries.iter().all(|e| e.literals.is_empty()) {
+        let possible: Vec<bool> = entries.iter().map(|e| !e.literals.iter().any(|l| contradicted(*l))).collect();
+        if possible.iter().all(|p| *p) || !possible.contains(&true) {
             return set;
         }
-        let possible = |e: &&Entry| !e.literals.iter().any(|l| numbers.contradicts(*l, path));
-        let kept: Vec<Entry> = entries.iter().filter(possible).cloned().collect();
-        if kept.is_empty() || kept.len() == entries.len() { set } else { self.of(kept) }
+        let kept = entries.iter().zip(possible).filter(|(_, p)| *p).map(|(e, _)| e.clone()).collect();
+        self.of(kept)
     }
 
     /// At the end of an iteration: forgets what speaks of symbols younger than `then`.

@@ -1,6 +1,6 @@
 //! What is known at a place of the program, where ways meet, and where iterations end.
 
-use super::contents::{Contents, Meeting};
+use super::contents::{Contents, Meeting, Set};
 use super::numbers::{Literal, Num};
 use super::walk::Walk;
 use ptoc_ir::tile::{Tile, Var};
@@ -47,10 +47,14 @@ impl Walk<'_> {
         if self.relational {
             state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
         }
+        // Many values stand under the same few conditions.
+        let mut decided: FxHashMap<Literal, bool> = FxHashMap::default();
+        let mut contradicted = |l: Literal| *decided.entry(l).or_insert_with(|| numbers.contradicts(l, &path));
+        let mut filtered: FxHashMap<Set, Set> = FxHashMap::default();
         for s in &mut state.storages {
             let new = {
                 let mut c = Contents::clone(s);
-                c.map(&mut |set| sets.filter(set, numbers, &path));
+                c.map(&mut |set| *filtered.entry(set).or_insert_with(|| sets.filter(set, &mut contradicted)));
                 c
             };
             if new != **s {
