@@ -126,13 +126,14 @@ def summary(case, row):
 
 
 def markdown(rows, machine):
-    out = [machine, "", "| work | ptoc | of the limit | best peer | ratio | goal | the others, ratio |", "|---|--:|--:|---|--:|--:|---|"]
+    head = "| work | ptoc | of the limit | best peer | ratio | goal | source to code | the others, ratio |"
+    out = [machine, "", head, "|---|--:|--:|---|--:|--:|--:|---|"]
     for r in rows:
         others = sorted(((s / r["seconds"]["ptoc"], n) for n, s in r["seconds"].items() if n not in ("ptoc", r["best"])))
         rest = ", ".join(f"{n} {x:.2f}" for x, n in others)
         rest += "".join(f", {n}: none ({why})" for n, why in r["missing"].items())
         ratio = f"{r['ratio']:.2f}" if r["ratio"] else ""
-        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {r['of_limit']:.2f} | {r['best']} | {ratio} | {r['goal']:.2f} | {rest} |")
+        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {r['of_limit']:.2f} | {r['best']} | {ratio} | {r['goal']:.2f} | {r['compile_ms']:.1f} ms | {rest} |")
     return "\n".join(out) + "\n"
 
 

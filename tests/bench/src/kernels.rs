@@ -1,10 +1,13 @@
 //! From a source file to a compiled kernel on given shapes, in process.
 
+use cpu_time::ProcessTime;
 use ptoc_analysis::{ArgDim, Bindings, Instance, Loader, Modules, check_names, instantiate};
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, render};
 use ptoc_exec::{Launch, TensorArg};
 use ptoc_isa::Target;
+use ptoc_tensor::Tensor;
+use std::time::Duration;
 
 /// Imports of the standard library.
 struct Standard<'a>(&'a mut SourceMap);
@@ -21,7 +24,10 @@ impl Loader for Standard<'_> {
 pub struct Ready {
     pub code: CompiledKernel,
     pub params: Vec<i64>,
-    pub buffers: Vec<Vec<u8>>,
+    /// From text to machine code.
+    pub compile: Duration,
+    /// The arrays, as runs of `ptoc` hold them.
+    pub buffers: Vec<Tensor>,
     /// Of the arrays.
     pub names: Vec<String>,
 }
@@ -92,7 +98,9 @@ pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
 
 /// A kernel with random inputs.
 pub fn ready(text: &str, case: &Case<'_>) -> Ready {
+    let start = ProcessTime::now();
     let (instance, code) = build(text, case);
+    let compile = start.elapsed();
     let dim = |n: &str| case.dims.iter().find(|d| d.0 == n).map_or(0, |d| d.1);
     let mut params: Vec<i64> = instance.kernel.dims.values().map(|d| dim(&d.name)).collect();
     for s in &instance.scalars {
@@ -113,24 +121,28 @@ pub fn ready(text: &str, case: &Case<'_>) -> Ready {
                     ArgDim::Computed(_) => panic!("the benchmark binds plain dimensions only"),
                 })
                 .collect();
-            let tensor = ptoc_tensor::random(t.dtype, &shape, 1, &t.name).expect("sizes fit");
-            tensor.bytes().to_vec()
+            ptoc_tensor::random(t.dtype, &shape, 1, &t.name).expect("sizes fit")
         })
         .collect();
     let names = instance.tensors.iter().map(|t| t.name.to_string()).collect();
-    Ready { code, params, buffers, names }
+    Ready { code, params, compile, buffers, names }
 }
 
 impl Ready {
     /// The bytes of the array with that name.
-    pub fn array(&mut self, name: &str) -> Result<&mut Vec<u8>, String> {
+    pub fn array(&mut self, name: &str) -> Result<&mut [u8], String> {
+        Ok(self.tensor(name)?.bytes_mut())
+    }
+
+    /// The array with that name.
+    pub fn tensor(&mut self, name: &str) -> Result<&mut Tensor, String> {
         let at = self.names.iter().position(|n| n == name);
         at.map(|at| &mut self.buffers[at]).ok_or_else(|| format!("there is no array `{name}`"))
     }
 
     /// One launch.
     pub fn run(&mut self, threads: usize) {
-        let tensors: Vec<TensorArg> = self.buffers.iter_mut().map(|b| TensorArg::new(b)).collect();
+        let tensors: Vec<TensorArg> = self.buffers.iter_mut().map(|b| TensorArg::new(b.bytes_mut())).collect();
         // SAFETY: the buffers have the shapes that the kernel was compiled for and live through the launch.
         let r = unsafe { self.code.launch(Launch { params: &self.params, tensors: &tensors, threads, print: None }) };
         r.expect("the launch succeeds");

@@ -20,7 +20,7 @@ fn kernel(text: &str, name: &str, [m, n, k]: [usize; 3], defs: &[(&str, &str)]) 
 
 /// Some elements of the f32 product against sums in f64.
 fn checked(ours: &Ready, [m, n, k]: [usize; 3]) {
-    let [a, b, c] = [0, 1, 2].map(|t| floats(&ours.buffers[t]));
+    let [a, b, c] = [0, 1, 2].map(|t| floats(ours.buffers[t].bytes()));
     for at in 0..997 {
         let (i, j) = (at * 7919 % m, at * 104_729 % n);
         let (mut sum, mut size) = (0f64, 0f64);
@@ -38,7 +38,7 @@ pub fn table(text: &str) {
     for shape in SHAPES {
         let mut ours = kernel(text, product(text), shape, &[]);
         let [m, n, k] = shape;
-        let (a, b) = (floats(&ours.buffers[0]), floats(&ours.buffers[1]));
+        let (a, b) = (floats(ours.buffers[0].bytes()), floats(ours.buffers[1].bytes()));
         let mut c = vec![0f32; m * n];
         let mut peer = || {
             let (row_c, row_a, row_b) = (n as isize, k as isize, n as isize);

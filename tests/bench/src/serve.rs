@@ -14,10 +14,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use ptoc_exec::machine::{Operation, copy_bandwidth, peak};
+use ptoc_tensor::{DType, Tensor};
 use serde_json::{Value, json};
 
 use crate::kernels::{Case, Ready, ready};
@@ -40,9 +41,8 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
     let times = || request["times"].as_u64().unwrap_or(1);
     match word("do")? {
         "load" => {
-            let start = Instant::now();
             let mut kernel = load(dir, request)?;
-            let compile_ms = start.elapsed().as_secs_f64() * 1e3;
+            let compile_ms = kernel.compile.as_secs_f64() * 1e3;
             for (name, path) in request["inputs"].as_object().into_iter().flatten() {
                 let path = path.as_str().ok_or("an input is a path")?;
                 let bytes = fs::read(path).map_err(|e| format!("{path}: {e}"))?;
@@ -52,7 +52,8 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
                 }
                 array.copy_from_slice(&bytes);
             }
-            let arrays: Vec<_> = kernel.names.iter().zip(&kernel.buffers).map(|(n, b)| json!([n, b.len()])).collect();
+            let arrays: Vec<_> =
+                kernel.names.iter().zip(&kernel.buffers).map(|(n, b)| json!([n, b.bytes().len()])).collect();
             kernels.insert(word("id")?.to_owned(), kernel);
             Ok(json!({ "compile_ms": compile_ms, "arrays": arrays }))
         }
@@ -82,10 +83,18 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
 fn load(dir: &str, request: &Value) -> Result<Ready, String> {
     let file = request["file"].as_str().ok_or("`file` is missing")?;
     let text = fs::read_to_string(format!("{dir}{file}")).map_err(|e| format!("{dir}{file}: {e}"))?;
-    let dims: Vec<(&str, i64)> =
-        request["dims"].as_object().into_iter().flatten().filter_map(|(n, v)| Some((n.as_str(), v.as_i64()?))).collect();
-    let defs: Vec<(&str, &str)> =
-        request["defs"].as_object().into_iter().flatten().filter_map(|(n, v)| Some((n.as_str(), v.as_str()?))).collect();
+    let dims: Vec<(&str, i64)> = request["dims"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(n, v)| Some((n.as_str(), v.as_i64()?)))
+        .collect();
+    let defs: Vec<(&str, &str)> = request["defs"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(n, v)| Some((n.as_str(), v.as_str()?)))
+        .collect();
     let kernel = request["kernel"].as_str().ok_or("`kernel` is missing")?;
     Ok(ready(&text, &Case { path: file, kernel, dims: &dims, defs: &defs }))
 }
@@ -103,12 +112,15 @@ fn measured(times: u64, mut once: impl FnMut()) -> Vec<f64> {
 fn product(kernel: &mut Ready, with: &str, times: u64, request: &Value) -> Result<Value, String> {
     let dim = |n: &str| request["dims"][n].as_u64().map(|d| d as usize).ok_or_else(|| format!("`dims.{n}` is missing"));
     let (m, n, k) = (dim("M")?, dim("N")?, dim("K")?);
-    let floats = |b: &[u8]| -> Vec<f32> { b.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect() };
-    let (a, b) = (floats(kernel.array("A")?), floats(kernel.array("B")?));
+    // In memory of the same kind as the kernel's own, so that pages and lines are no difference.
+    let (a, b) = (kernel.tensor("A")?.clone(), kernel.tensor("B")?.clone());
+    let mut c = Tensor::zeros(DType::F32, &[m, n]).map_err(|e| e.to_string())?;
+    let none = || "it is no product of f32".to_owned();
+    let (a, b) = (a.as_slice::<f32>().ok_or_else(none)?, b.as_slice::<f32>().ok_or_else(none)?);
+    let c = c.as_mut_slice::<f32>().ok_or_else(none)?;
     if (a.len(), b.len()) != (m * k, k * n) {
         return Err("it is no f32 product of these sizes".into());
     }
-    let mut c = vec![0f32; m * n];
     let (row_a, row_b, row_c) = (k as isize, n as isize, n as isize);
     let seconds = match with {
         // SAFETY: three row-major matrices of these shapes, as checked.
@@ -119,13 +131,26 @@ fn product(kernel: &mut Ready, with: &str, times: u64, request: &Value) -> Resul
         // SAFETY: as above.
         "matrixmultiply" => measured(times, || unsafe {
             matrixmultiply::sgemm(
-                m, k, n, 1.0, a.as_ptr(), row_a, 1, b.as_ptr(), row_b, 1, 0.0, c.as_mut_ptr(), row_c, 1,
+                m,
+                k,
+                n,
+                1.0,
+                a.as_ptr(),
+                row_a,
+                1,
+                b.as_ptr(),
+                row_b,
+                1,
+                0.0,
+                c.as_mut_ptr(),
+                row_c,
+                1,
             );
         }),
         "faer" => {
-            let (a, b) = (faer::MatRef::from_row_major_slice(&a, m, k), faer::MatRef::from_row_major_slice(&b, k, n));
+            let (a, b) = (faer::MatRef::from_row_major_slice(a, m, k), faer::MatRef::from_row_major_slice(b, k, n));
             measured(times, || {
-                let c = faer::MatMut::from_row_major_slice_mut(&mut c, m, n);
+                let c = faer::MatMut::from_row_major_slice_mut(&mut *c, m, n);
                 faer::linalg::matmul::matmul(c, faer::Accum::Replace, a, b, 1.0f32, faer::Par::Seq);
             })
         }
