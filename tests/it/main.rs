@@ -1,5 +1,6 @@
 //! Tests across crates.
 
+mod activations;
 mod bounds;
 mod bytes;
 mod corpus;

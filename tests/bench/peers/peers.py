@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 
 CORE = int(os.environ.get("CPU", "0"))
@@ -180,10 +181,10 @@ def main():
         print(f"{row['case']}: {row['rate']:.1f} {row['unit']}, {row['ratio'] or 0:.2f} of {row['best']}", file=sys.stderr, flush=True)
     model = next((l.split(":", 1)[1].strip() for l in Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")), "")
     versions = []
-    for module in ("numpy", "torch", "jax", "onnxruntime"):
+    for module in ("numpy", "torch", "jax", "onnxruntime", "halide"):
         try:
-            versions.append(f"{module} {__import__(module).__version__}")
-        except ImportError:
+            versions.append(f"{module} {metadata.version(module)}")
+        except metadata.PackageNotFoundError:
             continue
     machine = f"{model}, one core, one thread, {time.strftime('%Y-%m-%d')}; {', '.join(versions)}."
     (chosen.out / "peers.md").write_text(markdown(rows, machine))
