@@ -1,8 +1,10 @@
 //! Tests across crates.
 
+mod arrays;
 mod bounds;
 mod bytes;
 mod corpus;
+mod covered;
 mod differential;
 mod engine;
 mod fixes;
@@ -18,6 +20,8 @@ mod layouts;
 mod limits;
 mod memory;
 mod minimal;
+mod moved;
+mod multiplied;
 mod mutation;
 mod numpy;
 mod one_entry;
