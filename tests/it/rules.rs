@@ -5,6 +5,8 @@
 //! `tests/ui/rules/TARGET_GROUP.tile` has a kernel `NAME_takes..` and a kernel `NAME_refuses..` for each rule of the group. A row that a target
 //! has not at all is taken by another target, whose file has its kernel.
 
+mod pairs;
+
 use crate::differential::case::tiles_of;
 use crate::engine::check;
 use ptoc_isa::{
@@ -175,7 +177,8 @@ fn program(id: InstrId, form: &Form) -> Option<Program> {
 /// Dtypes of rows, and comparisons.
 fn of_dtypes(target: &'static Target, out: &mut Vec<Rule>) {
     let targets = Target::pto();
-    for id in InstrId::all().filter(|id| id.get().sem != Sem::Sample && id.get().tiles_written() > 0) {
+    let apart = |sem: Sem| matches!(sem, Sem::Sample | Sem::Convert);
+    for id in InstrId::all().filter(|id| !apart(id.get().sem) && id.get().tiles_written() > 0) {
         let row = id.get();
         let mine = forms(target, id);
         let elsewhere = targets.iter().flat_map(|t| forms(t, id).into_iter().map(move |f| (t, f)));
@@ -274,7 +277,7 @@ fn of_moves(target: &'static Target, out: &mut Vec<Rule>) {
         .flat_map(|t| t.moves.iter().map(|m| (m.from.to_string(), m.to.to_string())))
         .filter(|(from, _)| from != "GM")
         .collect();
-    for (from, to) in ways {
+    for (from, to) in ways.into_iter().filter(|w| w.0 != Loc::Acc.name()) {
         for quantised in [false, true] {
             let rules =
                 |t: &'static Target| t.moves.iter().filter(|m| m.from.to_string() == from && m.to.to_string() == to);
@@ -283,15 +286,10 @@ fn of_moves(target: &'static Target, out: &mut Vec<Rule>) {
                 .iter()
                 .flat_map(|t| rules(t).map(move |m| (t, m)))
                 .flat_map(|(t, m)| pairs(m, quantised).into_iter().map(move |p| (t, (m.from, m.to, quantised), p)));
-            // Of what the accumulator never holds nothing moves out.
-            let held = |from: Place, p: (DType, DType)| {
-                from != Place::Tile(Loc::Acc) || target.triples.iter().any(|t| t.acc == p.0)
-            };
-            let refused =
-                others.find(|(_, way, p)| !mine.contains(p) && has_all(target, &[p.0, p.1]) && held(way.0, *p));
+            let refused = others.find(|(_, _, p)| !mine.contains(p) && has_all(target, &[p.0, p.1]));
             let Some((other, way, pair)) = refused else { continue };
             let Some(refuses) = moved(target, way, pair) else { continue };
-            let takes = match mine.iter().find(|p| held(way.0, **p)) {
+            let takes = match mine.first() {
                 Some(p) => moved(target, way, *p).map(|p| (target, p)),
                 None => moved(other, way, pair).map(|p| (other, p)),
             };
@@ -425,6 +423,9 @@ fn rules(target: &'static Target) -> Vec<Rule> {
     of_absent_dtypes(target, &mut out);
     of_triples(target, &mut out);
     of_moves(target, &mut out);
+    pairs::of_conversions(target, &mut out);
+    pairs::of_results(target, &mut out);
+    pairs::of_factors(target, &mut out);
     of_overlaps(target, &mut out);
     of_updates(target, &mut out);
     of_memories(target, &mut out);
