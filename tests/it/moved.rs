@@ -296,7 +296,10 @@ impl Line {
     fn kernel<'t>(&self, target: &'t Target, how: Shown) -> Writer<'t> {
         let mut w = Writer { target, params: Vec::new(), tensors: Vec::new(), body: String::new() };
         let (a, b) = (&self.given, &self.out);
-        let words: String = self.words.iter().map(|w| format!(", {w}")).collect();
+        // Some words are said of the tile.
+        let of_tile = |w: &&String| w.starts_with("layout") || w.starts_with("pad");
+        let tile: String = self.words.iter().filter(of_tile).map(|w| format!(", {w}")).collect();
+        let words: String = self.words.iter().filter(|w| !of_tile(w)).map(|w| format!(", {w}")).collect();
         let turned = self.said("layout = DN");
         let name = self.id.get().name;
         let result = |o: &Array| match &self.old {
@@ -307,7 +310,7 @@ impl Line {
             (Sem::Load, _, Place::Tile(loc)) => {
                 w.argument("x", "in", a.tensor());
                 let [r, c] = a.shape;
-                w.tile("d", loc, b.dtype, if turned { [c, r] } else { [r, c] }, &words);
+                w.tile("d", loc, b.dtype, if turned { [c, r] } else { [r, c] }, &tile);
                 w.line(if turned { "TLOAD(d, x.T);" } else { "TLOAD(d, x);" });
                 let [r, c] = b.shape;
                 let whole = if self.said("pad = Zero") { format!("d.valid({r}, {c})") } else { "d".to_owned() };
@@ -321,8 +324,8 @@ impl Line {
             (Sem::Store, Some(Place::Tile(loc)), _) => {
                 if turned {
                     w.argument("x", "in", a.tensor());
-                    w.tile("s", loc, a.dtype, a.shape, &words);
-                    w.line("copy(s, x);\n    TSTORE(o.T, s);");
+                    w.tile("s", loc, a.dtype, a.shape, &tile);
+                    w.line(&format!("copy(s, x);\n    TSTORE(o.T, s{words});"));
                 } else {
                     w.source(loc, a, false);
                     w.line(&format!("TSTORE(o, s{words});"));

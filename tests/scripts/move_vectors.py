@@ -125,6 +125,9 @@ def updates():
             a, old = wild(d, TAIL, f"add {way}"), wild(d, TAIL, f"old {way}")
             out = d, np.array([[add(d, b, o) for b, o in zip(*rows)] for rows in zip(a[1], old[1])], dtype=object)
             line("TSTORE", way, ["atomic = true"], a, out, old)
+        a, old = wild(d, (32, 5), "add columns"), wild(d, (5, 32), "old columns")
+        out = d, np.array([[add(d, b, o) for b, o in zip(*rows)] for rows in zip(a[1].T, old[1])], dtype=object)
+        line("TSTORE", "Vec>GM", ["layout = DN", "atomic = true"], a, out, old)
     for d in ("i32", "f32"):
         for how in ([], ["Relu"]):
             a, old = tame(d, TAIL, f"add {how}"), wild(d, TAIL, f"old {how}")
