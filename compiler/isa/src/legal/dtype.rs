@@ -197,6 +197,16 @@ fn unsupported(target: &Target, allowed: Vec<DType>, given: DType) -> DTypeProbl
     DTypeProblem::Unsupported { allowed, convert_to }
 }
 
+/// What two conversions do that one would not.
+fn two_steps(from: DType, via: DType, to: DType) -> &'static str {
+    match (from.is_int() && to.is_int(), keeps_all(from, via)) {
+        (true, true) => "what does not fit saturates, where integers would wrap",
+        (true, false) => "what does not fit saturates, and beyond 2^24 it is rounded first",
+        (false, true) => "the first one keeps every value",
+        (false, false) => "the value is then rounded twice",
+    }
+}
+
 impl DTypeViolation {
     /// The code.
     pub fn code(&self) -> Code {
@@ -249,9 +259,10 @@ impl DTypeViolation {
                         d.with_help(format!("`{to}(...)` goes through {} by itself", text::list(via)))
                     }
                     None => match via {
-                        Some(via) => d.with_help(format!(
-                            "convert in two steps, `{to}({via}(...))`: the value is then rounded twice"
-                        )),
+                        Some(via) => {
+                            let what = two_steps(from, *via, to);
+                            d.with_help(format!("convert in two steps, `{to}({via}(...))`: {what}"))
+                        }
                         None => d,
                     },
                 }

@@ -33,6 +33,8 @@ pub enum MoveProblem {
     DType {
         /// The pairs that it takes.
         allowed: Vec<(DType, DType)>,
+        /// Does it take this one with a scale, which it was not given?
+        scaled: bool,
     },
     /// The destination is a table of one row (Bias, Scaling), and the tile has more.
     Rows {
@@ -93,8 +95,10 @@ pub fn check_move_as(
 ) -> Result<InstrId, MoveViolation> {
     let problem = match target.move_rule(from, to) {
         Some(rule) if takes_as(rule, from_dtype, to_dtype, quantised) => return Ok(rule.instr),
-        Some(rule) if quantised => MoveProblem::DType { allowed: rule.quantised.clone() },
-        Some(rule) => MoveProblem::DType { allowed: rule.pairs.clone() },
+        Some(rule) if quantised => MoveProblem::DType { allowed: rule.quantised.clone(), scaled: false },
+        Some(rule) => {
+            MoveProblem::DType { allowed: rule.pairs.clone(), scaled: rule.quantised.contains(&(from_dtype, to_dtype)) }
+        }
         None => MoveProblem::NoMove {
             way: shortest_conversion(target, from, from_dtype, to, to_dtype),
             reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
@@ -214,7 +218,7 @@ impl MoveViolation {
                     places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
                 }
             }
-            MoveProblem::DType { allowed } => {
+            MoveProblem::DType { allowed, scaled } => {
                 let same: Vec<DType> = allowed.iter().filter(|(a, b)| a == b).map(|(a, _)| *a).collect();
                 let other = allowed.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}"));
                 let kinds: Vec<String> = same.iter().map(|d| d.to_string()).chain(other).collect();
@@ -228,6 +232,13 @@ impl MoveViolation {
                     (true, _) => d.with_note("it has no form with a scale"),
                     (_, true) => d.with_note(format!("with a scale it takes {}", text::list(kinds))),
                     (_, false) => d.with_note(format!("it takes {}", text::list(kinds))),
+                };
+                let d = match (scaled, to) {
+                    (true, Place::Gm) => {
+                        d.with_help("with a scale it is quantised on the way: `TSTORE(view, a, scale)`")
+                    }
+                    (true, _) => d.with_help("with a scale it is quantised on the way, as in `TMOV(dst, a, scale)`"),
+                    (false, _) => d,
                 };
                 match from_dtype {
                     DType::Bool => d.with_help("a mask stays in Vec: select with it, and move the result"),
