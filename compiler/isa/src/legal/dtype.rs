@@ -258,6 +258,7 @@ impl DTypeViolation {
                         let via = hops[..hops.len() - 1].iter().map(|h| h.to);
                         d.with_help(format!("`{to}(...)` goes through {} by itself", text::list(via)))
                     }
+                    None if from == to => d.with_help("nothing is to be converted: `TMOV(dst, a)` copies it"),
                     None => match via {
                         Some(via) => {
                             let what = two_steps(from, *via, to);

@@ -156,6 +156,14 @@ fn a_missing_conversion_proposes_two_roundings() {
     assert!(report(I8, I32).contains("saturates, and beyond 2^24 it is rounded first"), "{}", report(I8, I32));
 }
 
+#[test]
+fn a_conversion_to_its_own_dtype_is_a_copy() {
+    let id = crate::lookup("TCVT").unwrap();
+    let v = crate::check_dtypes(Target::builtin("a2a3").unwrap(), id, &[F16, F16], None).unwrap();
+    let said = format!("{:?}", v.diagnostic(at()).fixes);
+    assert!(said.contains("TMOV(dst, a)") && !said.contains("two steps"), "{said}");
+}
+
 /// What a float of 8 bits holds f32 holds too.
 #[test]
 fn two_conversions_may_round_once() {
