@@ -298,8 +298,11 @@ impl Line {
         let (a, b) = (&self.given, &self.out);
         // Some words are said of the tile.
         let of_tile = |w: &&String| w.starts_with("layout") || w.starts_with("pad");
+        let of_source = |w: &&String| w.starts_with("window");
+        let window = self.words.iter().find_map(|w| w.strip_prefix("window ")).unwrap_or("");
         let tile: String = self.words.iter().filter(of_tile).map(|w| format!(", {w}")).collect();
-        let words: String = self.words.iter().filter(|w| !of_tile(w)).map(|w| format!(", {w}")).collect();
+        let words: String =
+            self.words.iter().filter(|w| !of_tile(w) && !of_source(w)).map(|w| format!(", {w}")).collect();
         let turned = self.said("layout = DN");
         let name = self.id.get().name;
         let result = |o: &Array| match &self.old {
@@ -335,7 +338,7 @@ impl Line {
             (Sem::Move, Some(Place::Tile(from)), Place::Tile(to)) => {
                 w.source(from, a, false);
                 let (seen, dtype) = w.destination(to, b.dtype, b.shape);
-                w.line(&format!("TMOV(d, s{words});"));
+                w.line(&format!("TMOV(d, s{window}{words});"));
                 w.show(how, seen, to, dtype, b.shape);
             }
             (Sem::Fixpipe(_), Some(Place::Tile(from)), Place::Tile(to)) => {

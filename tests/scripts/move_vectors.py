@@ -5,7 +5,7 @@ the bits of elements, and by nothing of the compiler.
     python3 tests/scripts/move_vectors.py > tests/golden/moves.txt
 
 A line is one launch: `NAME WAY|WORD..|in ARRAY|[old ARRAY|]out ARRAY`, an array being `DTYPE ROWSxCOLS HEX` and a way `FROM>TO` or the memory
-where a tile lies. `old` is what is updated, `at ROW COL` is the place of a window. What the matrix unit reads is seen through products with ones, as a bias, or as scales, so it is
+where a tile lies. `old` is what is updated, `at ROW COL` is the place of a window, `window ..` stands behind the source. What the matrix unit reads is seen through products with ones, as a bias, or as scales, so it is
 finite there, in one row for a bias, and has the digits of an f16 for scales. Any NaN is equal to any other.
 """
 import random
@@ -78,6 +78,10 @@ def loads():
         line("TLOAD", "GM>Vec", ["layout = DN", "pad = Zero"], a, (d, padded.T))
         a = wild(d, TAIL, "hint")
         line("TPREFETCH_ASYNC", "GM", [], a, a)
+        # One row of a tile, and its upper left corner.
+        a = wild(d, (5, 32), "window")
+        line("TMOV", "Vec>Vec", ["window [3, _]"], a, (d, a[1][3:4]))
+        line("TMOV", "Vec>Vec", ["window .valid(2, 19)"], a, (d, a[1][:2, :19]))
     a = "bool", np.array(values("mask", 160, "mask"), dtype=object).reshape(5, 32)
     line("TMOV", "Vec>Vec", [], a, a)
 
