@@ -1,7 +1,7 @@
 //! What leaves the accumulator, against numpy (`tests/golden/fixpipe.txt`, written by `tests/scripts/fixpipe_vectors.py`): each line runs
 //! on every target that has the move, to every place, on the interpreter and as machine code of every width.
 
-use crate::engine::{agree, build};
+use crate::engine::{Content, agree, build, noise};
 use ptoc_isa::{Fixpipe, InstrId, Loc, OperandKind, Place, Sem, TABLE, Target, check_move_as};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::collections::BTreeSet;
@@ -202,6 +202,45 @@ impl Line {
         }
         Ok(())
     }
+}
+
+/// What a store of the vectors adds to what is there.
+#[test]
+fn stores_from_the_accumulator_that_add() {
+    let mut count = 0;
+    for l in lines().iter().filter(|l| l.name.starts_with("TSTORE")) {
+        let (_, to) = l.pair();
+        for target in Target::pto() {
+            let quantised = !l.scale.is_empty();
+            if check_move_as(target, Place::Tile(Loc::Acc), Place::Gm, l.pair(), quantised).is_err() {
+                continue;
+            }
+            let scales = *ptoc_isa::scales(target).first().expect("a dtype");
+            let (text, mut tensors, _) = l.kernel(target, Place::Gm, Shown::Stored, scales);
+            let (before, rest) = text.split_once(");\n}").expect("the store is last");
+            let text = format!("{before}, atomic = true);\n}}{rest}").replace("o: out", "o: inout");
+            let old = noise(to, &[l.shape.0, l.shape.1], Content::Tame, 7);
+            *tensors.last_mut().expect("a result") = old.clone();
+            let built = build(&text, &target.name, &[], &[]).unwrap_or_else(|r| panic!("{r:?}{text}"));
+            let got = agree(&built, &[], &tensors, &[1]).unwrap_or_else(|e| panic!("{e}\n{text}")).expect("runs");
+            let result = got.last().expect("a result");
+            for i in 0..result.len() {
+                let (a, b) = (old.get_bits(i), l.out[i]);
+                let want = match to.is_float() {
+                    // Sums in f32, rounded to the dtype.
+                    true => {
+                        let number = |bits| scalar::bits_to_f64(to, bits) as f32;
+                        scalar::bits_from_f64(to, f64::from(number(a) + number(b)))
+                    }
+                    false => (a + b) & (u64::MAX >> (64 - 8 * to.size())),
+                };
+                let nan = scalar::is_nan(to, want) && scalar::is_nan(to, result.get_bits(i));
+                assert!(nan || result.get_bits(i) == want, "{} {i}: {:x} {want:x}\n{text}", l.name, result.get_bits(i));
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 60, "{count}");
 }
 
 /// Runs the lines of which `k` is the number modulo 4.
