@@ -5,9 +5,7 @@
 use crate::differential::case::tiles_of;
 use crate::engine::check;
 use crate::{fixpipe, indexed, moved, multiplied, numpy, placed};
-use ptoc_isa::{
-    CmpOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, SCALES, Sem, Target, Triple, check_dtypes, lookup,
-};
+use ptoc_isa::{CmpOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, Sem, Target, Triple, check_dtypes, lookup};
 use ptoc_tensor::DType;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,8 +56,8 @@ const REFUSED: [(&str, &str); 10] = [
     ("TF32", "likewise"),
     ("Round", "likewise; and how is said where they are"),
     ("Rint", "likewise"),
-    ("atomic = true", "elements are added as integers and f32"),
-    ("atomic = Max", "the larger one is kept of integers, and not on a2a3"),
+    ("atomic = true", "no unit adds 8-bit floats"),
+    ("atomic = Max", "likewise; and a2a3 only adds"),
     ("atomic = Min", "likewise"),
     ("Byte2", "an u16 has two bytes"),
     ("Byte3", "likewise"),
@@ -100,10 +98,7 @@ fn shapes(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
         DTypeRule::Fixpipe => {
             let Sem::Fixpipe(meaning) = row.sem else { panic!("{}: leaves Acc", row.name) };
             let scales: Vec<Option<DType>> = match meaning.by_column(row) {
-                true => {
-                    let table = target.move_rule(Loc::Mat.into(), Loc::Scaling.into()).expect("into the table");
-                    SCALES.into_iter().filter(|d| table.pairs.contains(&(*d, *d))).map(Some).collect()
-                }
+                true => ptoc_isa::scales(target).into_iter().map(Some).collect(),
                 false => vec![None],
             };
             let mut all = Vec::new();

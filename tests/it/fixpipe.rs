@@ -23,6 +23,8 @@ struct Line {
     at: Option<(usize, usize)>,
     old: Vec<u64>,
     relu: bool,
+    /// Is it added to what is there?
+    add: bool,
     to: Option<DType>,
     shape: (usize, usize),
     out: Vec<u64>,
@@ -54,6 +56,7 @@ fn line(text: &str) -> Line {
             ["at", r, c] => l.at = Some((r.parse().expect("a row"), c.parse().expect("a column"))),
             ["old", hex] => old = hex,
             ["relu"] => l.relu = true,
+            ["add"] => l.add = true,
             ["out", d, shape, hex] => {
                 let (r, c) = shape.split_once('x').expect("a shape");
                 l.shape = (r.parse().expect("rows"), c.parse().expect("columns"));
@@ -141,6 +144,7 @@ impl Line {
         }
         operands.extend(self.at.map(|(r, c)| format!("{r}, {c}")));
         operands.extend(self.relu.then(|| "Relu".to_owned()));
+        operands.extend(self.add.then(|| "atomic = true".to_owned()));
         let seen = self.seen(target, place);
         let result = match shown {
             Shown::Stored => to,
@@ -191,8 +195,10 @@ impl Line {
                 }
             }
         }
-        tensors.push(Tensor::zeros(result, &[rows, cols]).expect("small"));
-        (format!("kernel k({params}, o: out {result}[{rows}, {cols}]) {{\n{body}}}\n"), tensors, result)
+        let before = |i: usize| if self.add { self.old[i] } else { 0 };
+        tensors.push(Tensor::from_fn(result, &[rows, cols], before).expect("small"));
+        let dir = if self.add { "inout" } else { "out" };
+        (format!("kernel k({params}, o: {dir} {result}[{rows}, {cols}]) {{\n{body}}}\n"), tensors, result)
     }
 
     fn run(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> Result<(), String> {
@@ -237,9 +243,9 @@ impl Line {
                     continue;
                 }
                 let Some(shown) = self.shown(target, place) else { continue };
-                let table = target.move_rule(Place::Tile(Loc::Mat), Place::Tile(Loc::Scaling)).expect("into the table");
-                let there = |d: &DType| (self.scale.len() > 1 || *d != DType::F32) && table.pairs.contains(&(*d, *d));
-                all.extend(ptoc_isa::SCALES.into_iter().filter(there).map(|d| (target, place, shown, d)));
+                // Without a table one launch is enough.
+                let scales = ptoc_isa::scales(target).into_iter().take(if self.scale.len() > 1 { 2 } else { 1 });
+                all.extend(scales.map(|d| (target, place, shown, d)));
             }
         }
         all
@@ -263,7 +269,7 @@ pub fn forms() -> Vec<Form> {
         let (acc, to) = l.pair();
         for (_, place, _, scales) in l.launches() {
             let tiles = [to, acc].into_iter().chain((l.scale.len() > 1).then_some(scales));
-            let words = l.relu.then_some("Relu").into_iter();
+            let words = l.relu.then_some("Relu").into_iter().chain(l.add.then_some("atomic = true"));
             all.push(Form::new(l.row(), &tiles.collect::<Vec<_>>(), &format!("Acc>{place}"), words));
         }
     }

@@ -42,6 +42,7 @@ mod products;
 mod random;
 mod raster;
 mod rearrange;
+mod refusals;
 mod rules;
 mod spec;
 mod sync;

@@ -34,6 +34,11 @@ def small(d, shape, rng):
     return np.array([[one(rng.randrange(0 if d[0] == "u" else -9, 10)) for _ in range(shape[1])] for _ in range(shape[0])], dtype=object)
 
 
+def rough(d, shape, rng):
+    """Numbers whose sums are rounded."""
+    return np.array([[bits_of(d, np.float32(rng.uniform(-300, 300))) for _ in range(shape[1])] for _ in range(shape[0])], dtype=object)
+
+
 def number(d, b):
     if is_float(d):
         return float(float_of(d, int(b)))
@@ -51,8 +56,16 @@ def updated(d, how, old, new):
     if how is None:
         return new
     a, b = number(d, old), number(d, new)
+    if is_float(d):
+        if how == "atomic = true":
+            return bits_of(d, np.float32(a) + np.float32(b))
+        if np.isnan(a) or np.isnan(b):
+            return bits_of(d, np.float32(np.nan))
+        # -0 is below +0.
+        low, high = sorted([(a, np.copysign(1, a), old), (b, np.copysign(1, b), new)], key=lambda x: x[:2])
+        return int((high if how == "atomic = Max" else low)[2])
     c = {"atomic = true": a + b, "atomic = Max": max(a, b), "atomic = Min": min(a, b)}[how]
-    return bits_of(d, np.float32(c)) if is_float(d) else int(c) & ((1 << WIDTH[d]) - 1)
+    return int(c) & ((1 << WIDTH[d]) - 1)
 
 
 def indices(rng, index, shape, total, oob):
@@ -80,16 +93,18 @@ def gathers(d, index):
 
 def scatters(d, index):
     hows = [None]
-    if is_float(d):
-        hows += ["atomic = true"] if d == "f32" else []
-    elif WIDTH[d] >= 8:
+    if d not in EIGHT:
         hows += ["atomic = true", "atomic = Max", "atomic = Min"]
     for how in hows:
         for oob in (None, "Undefined", "Skip", "Clamp", "Wrap"):
             rng = random.Random(f"scatter {d} {index} {oob} {how}")
-            table, inside = small(d, (ROWS, COLS), rng), None if oob == "Undefined" else oob
+            elements = small
+            if how and is_float(d) and (d, how) != ("f32", "atomic = true"):
+                # Sums that are rounded at each step; infinities, NaN and zeros of both signs among what is compared.
+                elements = rough if how == "atomic = true" else lambda d, shape, rng: tile(d, shape, f"{how} {oob} {rng.random()}")
+            table, inside = elements(d, (ROWS, COLS), rng), None if oob == "Undefined" else oob
             words = ["MSCATTER"] + ([f"oob = {oob}"] if oob else []) + ([how] if how else [])
-            a = small(d, (2, 8), rng)
+            a = elements(d, (2, 8), rng)
             n, bits = indices(rng, index, (2, 8), ROWS * COLS, inside)
             out = table.copy()
             for k, x in zip(n.flat, a.flat):
@@ -97,7 +112,7 @@ def scatters(d, index):
                 if k is not None:
                     out.flat[k] = updated(d, how, out.flat[k], x)
             line(words, [(d, table), (d, a), (index, bits)], d, out)
-            a = small(d, (7, COLS), rng)
+            a = elements(d, (7, COLS), rng)
             n, bits = indices(rng, index, (1, 7), ROWS, inside)
             out = table.copy()
             for k, row in zip(n[0], a):

@@ -265,7 +265,7 @@ def convert(frm, to, x, mode, saturate):
         return min(max(n, lo), hi) if saturate else wrap(to, n)
     if is_float(to):
         if is_float(frm):
-            limit = saturate and to in EIGHT
+            limit = saturate and to not in (frm, "f32")
             if limit and np.isinf(x):
                 return F32(math.copysign(float(largest(to)), x))
             if not finite(x) or x == 0:
