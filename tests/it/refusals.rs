@@ -14,13 +14,16 @@ fn errors(text: &str, target: &Target) -> Vec<Diagnostic> {
     check("k.tile", text, &flags, None).diagnostics.into_iter().filter(Diagnostic::is_error).collect()
 }
 
+/// The program with operands of other dtypes, by name, and with a scale or without.
+type Other<'a> = dyn Fn(&[(&str, DType)], bool) -> Option<String> + 'a;
+
 /// A program, and how to make it of other dtypes.
 struct Case<'a> {
     label: String,
     target: &'static Target,
     text: String,
     /// The program of such dtypes; `None`: it cannot be shown.
-    other: &'a dyn Fn(&[(&str, DType)], bool) -> Option<String>,
+    other: &'a Other<'a>,
 }
 
 fn dtype(name: &str) -> Option<DType> {
