@@ -7,11 +7,15 @@ use ptoc_isa::{DTypeRule, InstrId, Place, Sem, Target, Triple};
 use ptoc_tensor::DType;
 use ptoc_tests::front::{Flags, check};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 fn errors(text: &str, target: &Target) -> Vec<Diagnostic> {
     let flags = Flags { target: target.name.clone(), defs: Vec::new() };
     check("k.tile", text, &flags, None).diagnostics.into_iter().filter(Diagnostic::is_error).collect()
 }
+
+/// The program with operands of other dtypes, by name, and with a scale or without.
+type Other<'a> = dyn Fn(&[(&str, DType)], bool) -> Option<String> + 'a;
 
 /// A program, and how to make it of other dtypes.
 struct Case<'a> {
@@ -19,7 +23,7 @@ struct Case<'a> {
     target: &'static Target,
     text: String,
     /// The program of such dtypes; `None`: it cannot be shown.
-    other: &'a dyn Fn(&[(&str, DType)], bool) -> Option<String>,
+    other: &'a Other<'a>,
 }
 
 fn dtype(name: &str) -> Option<DType> {
@@ -248,6 +252,65 @@ fn rules_of_targets() {
     }
     assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
     assert!(count > 140, "{count}");
+}
+
+/// Types that a target does not have: each one that is proposed is there.
+#[test]
+fn types_of_tiles() {
+    let (mut wrong, mut count) = (String::new(), 0);
+    for target in Target::pto() {
+        for loc in target.locations().into_iter().filter(|l| target.capacity(*l) > 0) {
+            for d in DType::ALL {
+                for (r, c) in [(8, 7), (17, 64), (16, 24), (1, 1), (0, 16)] {
+                    let program = |ty: &str| format!("kernel k() {{\n    let _t = tile {ty};\n}}\n");
+                    let found = errors(&program(&format!("{loc}<{d}, {r}, {c}>")), target);
+                    let Some(e) = found.first() else { continue };
+                    count += 1;
+                    let helps: Vec<&str> = e.fixes.iter().map(|f| f.message.as_str()).collect();
+                    let mut proposed: Vec<String> = Vec::new();
+                    for help in &helps {
+                        let numbers = help.split(' ').filter_map(|w| w.parse::<u32>().ok());
+                        match help.split_once(" columns") {
+                            Some(_) if help.starts_with("give it ") => {
+                                proposed.extend(numbers.map(|n| format!("{loc}<{d}, {r}, {n}>")));
+                            }
+                            _ if help.starts_with("give it ") => {
+                                proposed.extend(numbers.map(|n| format!("{loc}<{d}, {n}, {c}>")));
+                            }
+                            _ => proposed.extend(help.split('`').skip(1).step_by(2).map(str::to_owned)),
+                        }
+                        if let Some(to) =
+                            help.strip_prefix("make it ").or(help.strip_prefix("the nearest is to make it "))
+                        {
+                            let name = to.split(',').next().expect("a word");
+                            proposed.extend(
+                                dtype(name).filter(|_| !to.starts_with('`')).map(|d| format!("{loc}<{d}, 1, 128>")),
+                            );
+                        }
+                    }
+                    // Of a tile of no elements nothing is known that it should have had.
+                    let known = r > 0 && !proposed.is_empty() || r == 0 && !helps.is_empty();
+                    if !known || e.notes.is_empty() && r > 0 {
+                        writeln!(
+                            wrong,
+                            "{loc}<{d}, {r}, {c}> on {}: {} {:?} {helps:?}",
+                            target.name, e.message, e.notes
+                        )
+                        .expect("fits");
+                    }
+                    for ty in proposed {
+                        let left = errors(&program(&ty), target);
+                        if let Some(e) = left.iter().find(|e| e.code.as_str().starts_with("E06")) {
+                            writeln!(wrong, "{loc}<{d}, {r}, {c}> on {}: `{ty}`: {}", target.name, e.message)
+                                .expect("fits");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count > 500, "{count}");
 }
 
 /// Products of all pairs of factors with every accumulator.

@@ -87,9 +87,10 @@ const GROUPS: &[Group] = &[
         "SA",
         "15-19",
         "a size that is known late, asked for as a constant",
-        "`x.shape[k]` is one expression for both, and where a constant is needed and none is there, that is E0301",
+        "a size has one name, `M`; where it stands for a constant, as in a tile's type, the kernel is compiled for the number that a \
+         launch has",
     ),
-    sa("86", "a dimension beyond the fifth", &["E0207", "E1009"]),
+    sa("86", "a dimension that a tensor has not", &["E0207"]),
     sa("20 129", "the width of elements that a vector register's stores take", &["E0607"]),
     never(
         "SA",
@@ -108,7 +109,7 @@ const GROUPS: &[Group] = &[
         "a tile's location decides how it is stored, so a move names no layout, and each that there is has its reordering",
     ),
     sa("103", "the layout of operands of TROWEXPAND", &["E1042"]),
-    sa("123", "the shapes of a transposition", &["E0203", "PA-1103"]),
+    sa("123", "the shapes of a transposition", &["E0203", "PA-1103", "PA-1104"]),
     sa("124", "the width of what is stored: rows or columns of 32 bytes", &["E0603"]),
     sa("125", "the dtype of what is stored", &["E0610", "E0601"]),
     sa("126 201", "rows and columns of a tile that is stored from the accumulator", &["E0613"]),

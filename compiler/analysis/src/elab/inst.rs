@@ -538,6 +538,7 @@ impl Elab<'_> {
         let message =
             format!("{name} with {what} writes rows and columns at fixed distances, and this window has others");
         let through = match self.target.move_rule(Place::Tile(Loc::Acc), Place::Tile(Loc::Vec)) {
+            _ if what == "`atomic`" => "add to windows of it that have fixed distances, with a TSTORE for each",
             Some(_) => "move the tile so to one in Vec (`TMOV(t, a, ..)`), and `copy(window, t)`",
             None => "store it so to a tensor of rows, load that, and `copy(window, tile)`",
         };

@@ -282,7 +282,7 @@ impl DTypeViolation {
             }
             DTypeProblem::Unsupported { given, allowed, instead } => {
                 let d = match allowed.as_slice() {
-                    [] => error(self.lacks()),
+                    [] => error(self.lacks()).with_label(format!("not on {target}")),
                     all => error(format!("{name} does not take {given} on {target}")).with_note(format!(
                         "it takes {} there{}",
                         text::list(all),
@@ -336,7 +336,9 @@ impl DTypeViolation {
                     None => self.nearest_triple(d, allowed),
                 }
             }
-            DTypeProblem::NoTuple { allowed, .. } if allowed.is_empty() => error(self.lacks()),
+            DTypeProblem::NoTuple { allowed, .. } if allowed.is_empty() => {
+                error(self.lacks()).with_label(format!("not on {target}"))
+            }
             DTypeProblem::NoTuple { allowed, nearest } => {
                 let names = || self.instr.get().written().iter().filter(|o| o.is_tile()).map(|o| o.name);
                 let all = allowed.iter().map(|t| format!("({})", text::joined(t.iter())));

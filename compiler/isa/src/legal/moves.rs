@@ -33,6 +33,8 @@ pub enum MoveProblem {
         into: Vec<(Place, Vec<(DType, DType)>)>,
         /// Where there is no way: the nearest dtype that has one, if it goes unchanged.
         instead: Option<DType>,
+        /// Does what is in memory come to `to`?
+        from_memory: bool,
     },
     /// There is the move, but not for these dtypes.
     DType {
@@ -114,6 +116,7 @@ pub fn check_move_as(
                 reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
                 into: into.map(|m| (m.from, pairs(m))).collect(),
                 instead: others.filter(leads).min_by_key(|d| distance(from_dtype, *d)),
+                from_memory: from != Place::Gm && shortest_path(target, Place::Gm, to, to_dtype).is_some(),
                 way,
             }
         }
@@ -215,24 +218,18 @@ impl MoveViolation {
                 out_of(error(format!("{target} has no move from {from} to {to}")), *from, reachable)
                     .with_help("fill the tile from where the other one was filled, or use the other one itself")
             }
-            MoveProblem::NoMove { into, .. } if self.quantised => {
-                let d = self.into(error(format!("{target} has no move from {from} to {to}")), into);
-                let d = if into.is_empty() {
-                    d.with_note(format!("nothing is quantised on the way to {to} there"))
-                } else {
-                    d
-                };
-                d.with_help("`TSTORE(view, a, scale)` quantises on the way to memory: load it from there")
-            }
+            MoveProblem::NoMove { into, .. } if self.quantised => self
+                .into(error(format!("{target} has no move from {from} to {to}")), into)
+                .with_help("`TSTORE(view, a, scale)` quantises on the way to memory: load it from there"),
             MoveProblem::NoMove { way: Some(way), .. } => error(format!("{target} has no move from {from} to {to}"))
                 .with_note(format!("the way there is {}", describe(way)))
                 .with_help(match to {
                     Place::Tile(loc) => format!("write `{loc}(...)`: a conversion takes that way by itself"),
                     Place::Gm => "take that way".to_string(),
                 }),
-            MoveProblem::NoMove { way: None, reachable, into, instead } => {
+            MoveProblem::NoMove { way: None, reachable, into, instead, from_memory } => {
                 let d = error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"));
-                self.round(self.into(out_of(d, *from, reachable), into), into, *instead)
+                self.round(self.into(out_of(d, *from, reachable), into), into, *instead, *from_memory)
             }
             MoveProblem::DType { allowed, otherwise } => self.of_dtypes(span, allowed, *otherwise),
             MoveProblem::Rows { rows } => {
@@ -251,7 +248,8 @@ impl MoveViolation {
     /// What moves to where it should go.
     fn into(&self, d: Diagnostic, into: &[(Place, Vec<(DType, DType)>)]) -> Diagnostic {
         match into {
-            [] => d,
+            [] if self.quantised => d.with_note(format!("with a scale nothing moves to {}", self.to)),
+            [] => d.with_note(format!("nothing moves to {}", self.to)),
             all => {
                 let with = if self.quantised { " with a scale" } else { "" };
                 let ways = all.iter().map(|(from, pairs)| format!("from {from} {}", kinds(pairs)));
@@ -262,7 +260,13 @@ impl MoveViolation {
     }
 
     /// What to do where no way leads there.
-    fn round(&self, d: Diagnostic, into: &[(Place, Vec<(DType, DType)>)], instead: Option<DType>) -> Diagnostic {
+    fn round(
+        &self,
+        d: Diagnostic,
+        into: &[(Place, Vec<(DType, DType)>)],
+        instead: Option<DType>,
+        from_memory: bool,
+    ) -> Diagnostic {
         let (from, to) = (self.from, self.to);
         match (instead, to) {
             (Some(DType::U64), Place::Tile(Loc::Scaling)) if self.from_dtype == DType::F32 => d.with_help(U64_SCALES),
@@ -277,6 +281,12 @@ impl MoveViolation {
                         text::either(some)
                     )),
                 }
+            }
+            (None, Place::Tile(Loc::Acc)) => {
+                d.with_help("a product writes there, or a number: `acc = 0`; `TMATMUL_BIAS` starts from a row in Bias")
+            }
+            (None, Place::Tile(_)) if from_memory => {
+                d.with_help(format!("fill the tile in {to} from where this one was filled: `{to}(view)`"))
             }
             (None, Place::Tile(_)) => d,
         }

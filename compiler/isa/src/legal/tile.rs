@@ -85,8 +85,10 @@ pub enum TypeRule {
     },
     /// The matrix unit does not take this dtype here.
     CubeDType {
-        /// The dtypes that it takes.
+        /// The dtypes that it takes, the nearest first.
         available: Vec<DType>,
+        /// The smallest tiles of these dtypes that hold this one.
+        types: Vec<TileType>,
     },
     /// A row (or column, if column-major) of an unboxed tile is not a multiple of `multiple` bytes.
     LineAlignment {
@@ -182,7 +184,14 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
     if let Some(available) = target.cube_dtypes(loc)
         && !available.contains(&dtype)
     {
-        out.push(TypeRule::CubeDType { available: by_distance(dtype, available) });
+        let available = by_distance(dtype, available);
+        let (rows, cols) = (rows.max(1), cols.max(1));
+        let of = |d: &DType| {
+            let g = granule(target, loc, *d, order);
+            let rows = if g.one_row && rows == 1 { 1 } else { round_up(rows, g.rows) };
+            TileType { dtype: *d, rows, cols: round_up(cols, g.cols), ..ty }
+        };
+        out.push(TypeRule::CubeDType { types: available.iter().map(of).collect(), available });
         return out;
     }
     if rows == 0 || cols == 0 {
@@ -315,13 +324,10 @@ impl TypeViolation {
                     format!("mode 0 of the layout is the row, of size {rows}, and mode 1 the column, of size {cols}"),
                 )
             }
-            TypeRule::CubeDType { available } => elsewhere(
+            TypeRule::CubeDType { available, types } => elsewhere(
                 error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
                     .with_note(format!("{loc} tiles are {} there", text::either(available)))
-                    .with_help(format!(
-                        "make it {}",
-                        text::either(available.iter().map(|d| format!("`{loc}<{d}, {rows}, {cols}>`")))
-                    )),
+                    .with_help(format!("make it {}", text::either(types.iter().map(|t| format!("`{t}`"))))),
             ),
             TypeRule::LineAlignment { bytes, multiple, up, down, burst } => {
                 let (line, unit) = match order {

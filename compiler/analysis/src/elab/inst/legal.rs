@@ -117,9 +117,10 @@ impl Elab<'_> {
         all
     }
 
-    /// The target, and those that could be meant instead; their instructions work in the same locations.
+    /// The target, and those of PTO, whose instructions work in the same locations.
     fn everywhere(&self) -> String {
-        let others: Vec<&str> = self.target.others().map(|t| t.name.as_str()).collect();
+        let others: Vec<&str> =
+            self.target.others().filter(|_| !self.target.is_pim()).map(|t| t.name.as_str()).collect();
         match others.split_last() {
             Some((last, rest)) => {
                 let rest: String = rest.iter().map(|n| format!(", {n}")).collect();
