@@ -1,9 +1,11 @@
 //! Tests across crates.
 
 mod activations;
+mod arrays;
 mod bounds;
 mod bytes;
 mod corpus;
+mod covered;
 mod differential;
 mod engine;
 mod fixes;
@@ -19,7 +21,9 @@ mod layouts;
 mod limits;
 mod memory;
 mod minimal;
+mod moved;
 mod moves;
+mod multiplied;
 mod mutation;
 mod numpy;
 mod one_entry;
@@ -40,6 +44,7 @@ mod products;
 mod random;
 mod raster;
 mod rearrange;
+mod refusals;
 mod rules;
 mod spec;
 mod sync;

@@ -5,6 +5,8 @@
 //! `tests/ui/rules/TARGET_GROUP.tile` has a kernel `NAME_takes..` and a kernel `NAME_refuses..` for each rule of the group. A row that a target
 //! has not at all is taken by another target, whose file has its kernel.
 
+mod pairs;
+
 use crate::differential::case::tiles_of;
 use crate::engine::check;
 use ptoc_isa::{
@@ -27,10 +29,10 @@ struct Rule {
 
 /// A kernel without its name: what follows the name is in the text.
 #[derive(Clone)]
-struct Program {
+pub(crate) struct Program {
     /// `_i16`
     suffix: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 const ROWS: usize = 32;
@@ -49,9 +51,9 @@ fn group(row: &Instr) -> &'static str {
 }
 
 /// The dtypes of an instruction's tiles and its comparison.
-type Form = (Vec<DType>, Option<CmpOp>);
+pub(crate) type Form = (Vec<DType>, Option<CmpOp>);
 
-fn forms(target: &Target, id: InstrId) -> Vec<Form> {
+pub(crate) fn forms(target: &Target, id: InstrId) -> Vec<Form> {
     let row = id.get();
     let words: Vec<&str> = row.modes.iter().flat_map(|m| m.words).copied().collect();
     let compared = CmpOp::ALL.iter().copied().filter(|c| words.contains(&c.name().to_uppercase().as_str()));
@@ -62,7 +64,7 @@ fn forms(target: &Target, id: InstrId) -> Vec<Form> {
         .collect()
 }
 
-fn has_all(target: &Target, tiles: &[DType]) -> bool {
+pub(crate) fn has_all(target: &Target, tiles: &[DType]) -> bool {
     tiles.iter().all(|d| *d == DType::Bool || target.has_dtype(*d))
 }
 
@@ -152,7 +154,7 @@ fn on_tiles(row: &Instr, (tiles, cmp): &Form, over: bool) -> String {
 }
 
 /// The program that runs a form of a row; none of rows that other rules are about.
-fn program(id: InstrId, form: &Form) -> Option<Program> {
+pub(crate) fn program(id: InstrId, form: &Form) -> Option<Program> {
     let row = id.get();
     let text = match row.sem {
         Sem::Cells(_) | Sem::Named(_) | Sem::Scatter => {
@@ -175,7 +177,8 @@ fn program(id: InstrId, form: &Form) -> Option<Program> {
 /// Dtypes of rows, and comparisons.
 fn of_dtypes(target: &'static Target, out: &mut Vec<Rule>) {
     let targets = Target::pto();
-    for id in InstrId::all().filter(|id| id.get().sem != Sem::Sample && id.get().tiles_written() > 0) {
+    let apart = |sem: Sem| matches!(sem, Sem::Sample | Sem::Convert);
+    for id in InstrId::all().filter(|id| !apart(id.get().sem) && id.get().tiles_written() > 0) {
         let row = id.get();
         let mine = forms(target, id);
         let elsewhere = targets.iter().flat_map(|t| forms(t, id).into_iter().map(move |f| (t, f)));
@@ -214,15 +217,19 @@ fn of_absent_dtypes(target: &'static Target, out: &mut Vec<Rule>) {
     }
 }
 
-fn of_triples(target: &'static Target, out: &mut Vec<Rule>) {
-    let product = |t: &Triple| Program {
+/// A product of two windows.
+pub(crate) fn product(t: &Triple) -> Program {
+    Program {
         suffix: format!("_{}_{}_{}", t.acc, t.left, t.right),
         text: format!(
             "(a: in {1}[16, 32], b: in {2}[32, 32], y: out {0}[16, 32]) {{\n    let acc = tile Acc<{0}, 16, 32>;\n    \
              TMATMUL(acc, Left(a), Right(b));\n    TSTORE(y, acc);\n}}\n",
             t.acc, t.left, t.right
         ),
-    };
+    }
+}
+
+fn of_triples(target: &'static Target, out: &mut Vec<Rule>) {
     let known = |t: &&Triple| [t.acc, t.left, t.right].iter().all(|d| target.has_dtype(*d));
     let all: Vec<&Triple> = Target::pto().iter().flat_map(|t| &t.triples).collect();
     for refused in all.into_iter().filter(known).filter(|t| !target.triples.contains(t)) {
@@ -235,11 +242,16 @@ fn of_triples(target: &'static Target, out: &mut Vec<Rule>) {
 }
 
 /// A tile of a move, filled; and one that is looked at.
-fn moved(target: &Target, rule: (Place, Place, bool), (from, to): (DType, DType)) -> Option<Program> {
+pub(crate) fn moved(target: &Target, rule: (Place, Place, bool), (from, to): (DType, DType)) -> Option<Program> {
     let (source, dest, quantised) = rule;
     let (mut params, mut body) = (Vec::new(), String::new());
     let one_row = matches!(dest, Place::Tile(Loc::Bias | Loc::Scaling));
-    let (r, c) = if one_row { (1, 64) } else { (32, 32) };
+    // Rows of a table of scales are whole lines of 128 bytes.
+    let (r, c) = match dest {
+        Place::Tile(Loc::Scaling) => (1, 64.max(128 / to.size())),
+        _ if one_row => (1, 64),
+        _ => (32, 32),
+    };
     match source {
         Place::Tile(Loc::Acc) => {
             let triple = target.triples.iter().find(|t| t.acc == from)?;
@@ -274,7 +286,7 @@ fn of_moves(target: &'static Target, out: &mut Vec<Rule>) {
         .flat_map(|t| t.moves.iter().map(|m| (m.from.to_string(), m.to.to_string())))
         .filter(|(from, _)| from != "GM")
         .collect();
-    for (from, to) in ways {
+    for (from, to) in ways.into_iter().filter(|w| w.0 != Loc::Acc.name()) {
         for quantised in [false, true] {
             let rules =
                 |t: &'static Target| t.moves.iter().filter(|m| m.from.to_string() == from && m.to.to_string() == to);
@@ -283,15 +295,10 @@ fn of_moves(target: &'static Target, out: &mut Vec<Rule>) {
                 .iter()
                 .flat_map(|t| rules(t).map(move |m| (t, m)))
                 .flat_map(|(t, m)| pairs(m, quantised).into_iter().map(move |p| (t, (m.from, m.to, quantised), p)));
-            // Of what the accumulator never holds nothing moves out.
-            let held = |from: Place, p: (DType, DType)| {
-                from != Place::Tile(Loc::Acc) || target.triples.iter().any(|t| t.acc == p.0)
-            };
-            let refused =
-                others.find(|(_, way, p)| !mine.contains(p) && has_all(target, &[p.0, p.1]) && held(way.0, *p));
+            let refused = others.find(|(_, _, p)| !mine.contains(p) && has_all(target, &[p.0, p.1]));
             let Some((other, way, pair)) = refused else { continue };
             let Some(refuses) = moved(target, way, pair) else { continue };
-            let takes = match mine.iter().find(|p| held(way.0, **p)) {
+            let takes = match mine.first() {
                 Some(p) => moved(target, way, *p).map(|p| (target, p)),
                 None => moved(other, way, pair).map(|p| (other, p)),
             };
@@ -425,11 +432,19 @@ fn rules(target: &'static Target) -> Vec<Rule> {
     of_absent_dtypes(target, &mut out);
     of_triples(target, &mut out);
     of_moves(target, &mut out);
+    pairs::of_conversions(target, &mut out);
+    pairs::of_results(target, &mut out);
+    pairs::of_factors(target, &mut out);
     of_overlaps(target, &mut out);
     of_updates(target, &mut out);
     of_memories(target, &mut out);
     of_limits(target, &mut out);
     out
+}
+
+/// What the target refuses, with names.
+pub(crate) fn refused(target: &'static Target) -> Vec<(String, Program)> {
+    rules(target).into_iter().map(|r| (r.name, r.refuses)).collect()
 }
 
 fn file(target: &Target, group: &str) -> PathBuf {

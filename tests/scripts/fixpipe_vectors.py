@@ -7,13 +7,13 @@ computed here with numpy by the rules of spec/numerics.md, and by nothing of the
 A line is one launch: `NAME|acc DTYPE|a DTYPE HEX|b HEX|..|out DTYPE ROWSxCOLS HEX`. The accumulator is the product of a, 16 x 32, and of
 the matrix that has b, of a's dtype, on its diagonal; these products are exact. Between them may stand, in this order, `scale HEX` (one for
 each column that is moved, or one alone: the bits of an f32), `at ROW COL` (of the window), `old HEX` (the destination as it was, of out's
-dtype and shape) and `relu`.
+dtype and shape), `relu` and `add`, if it is added to what was there.
 """
 import random
 
 import numpy as np
 
-from instruction_vectors import WIDTH, bits_of, hexed
+from instruction_vectors import ADD, WIDTH, bits_of, decode, encode, hexed, is_float
 
 ROWS, COLS = 16, 32
 PLAIN = [("f32", "f32"), ("f32", "f16"), ("f32", "bf16"), ("i32", "i32"), ("f16", "f16")]
@@ -61,7 +61,7 @@ def moved(x, to, relu, scale):
     return [[bits(to, v) for v in row] for row in np.clip(np.rint(y), low, high)]
 
 
-def line(name, acc, to, relu, scales, window, salt):
+def line(name, acc, to, relu, scales, window, salt, add=False):
     rng = random.Random(f"{name} {acc} {to} {relu} {salt}")
     d, a, b, x = factors(acc, rng)
     parts = [name, f"acc {acc}", f"a {d} " + hexed(d, [bits(d, v) for v in a.flat]), "b " + hexed(d, [bits(d, v) for v in b])]
@@ -83,7 +83,14 @@ def line(name, acc, to, relu, scales, window, salt):
         parts += ["at 5 19", "old " + hexed(to, list(old.flat))]
         old[5 : 5 + ROWS, 19 : 19 + COLS] = out
         out = old
+    if add:
+        one = lambda: bits(to, np.float32(rng.uniform(-300, 300))) if is_float(to) else rng.getrandbits(WIDTH[to])
+        old = [one() for _ in out.flat]
+        parts.append("old " + hexed(to, old))
+        number = lambda b: decode(to, int(b))
+        out = np.array([encode(to, ADD(to, number(a), number(b))) for a, b in zip(old, out.flat)], dtype=object).reshape(out.shape)
     parts += ["relu"] if relu else []
+    parts += ["add"] if add else []
     print("|".join(parts + [f"out {to} {out.shape[0]}x{out.shape[1]} {hexed(to, list(out.flat))}"]))
 
 
@@ -99,3 +106,9 @@ if __name__ == "__main__":
                 for salt in range(1 if window else 2):
                     line(name, acc, to, relu, "one", window, salt)
                 line(name + "_FP", acc, to, relu, "each", window, "")
+    for relu in (False, True):
+        for acc, to in PLAIN:
+            line("TSTORE", acc, to, relu, None, None, "add", add=True)
+        for acc, to in QUANTISED:
+            line("TSTORE", acc, to, relu, "one", None, "add", add=True)
+            line("TSTORE_FP", acc, to, relu, "each", None, "add", add=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes tests/golden/indexed.txt: elements and rows of a tensor by index, read and written in every mode, computed here with numpy on
-the bits of elements, and by nothing of the compiler; and products of f32 whose factors are rounded.
+the bits of elements, and by nothing of the compiler.
 
     python3 tests/scripts/indexed_vectors.py > tests/golden/indexed.txt
 
 A line is one launch: `NAME WORD..|PART|..|out DTYPE ROWSxCOLS HEX`, parts being `DTYPE ROWSxCOLS HEX`. MGATHER has the table and the
-indices, MSCATTER the table as it was, the elements and the indices; with the word Row indices are one row. TMATMUL has both factors.
+indices, MSCATTER the table as it was, the elements and the indices; with the word Row indices are one row.
 """
 import random
 
@@ -34,6 +34,11 @@ def small(d, shape, rng):
     return np.array([[one(rng.randrange(0 if d[0] == "u" else -9, 10)) for _ in range(shape[1])] for _ in range(shape[0])], dtype=object)
 
 
+def rough(d, shape, rng):
+    """Numbers whose sums are rounded."""
+    return np.array([[bits_of(d, np.float32(rng.uniform(-300, 300))) for _ in range(shape[1])] for _ in range(shape[0])], dtype=object)
+
+
 def number(d, b):
     if is_float(d):
         return float(float_of(d, int(b)))
@@ -51,8 +56,16 @@ def updated(d, how, old, new):
     if how is None:
         return new
     a, b = number(d, old), number(d, new)
+    if is_float(d):
+        if how == "atomic = true":
+            return bits_of(d, np.float32(a) + np.float32(b))
+        if np.isnan(a) or np.isnan(b):
+            return bits_of(d, np.float32(np.nan))
+        # -0 is below +0.
+        low, high = sorted([(a, np.copysign(1, a), old), (b, np.copysign(1, b), new)], key=lambda x: x[:2])
+        return int((high if how == "atomic = Max" else low)[2])
     c = {"atomic = true": a + b, "atomic = Max": max(a, b), "atomic = Min": min(a, b)}[how]
-    return bits_of(d, np.float32(c)) if is_float(d) else int(c) & ((1 << WIDTH[d]) - 1)
+    return int(c) & ((1 << WIDTH[d]) - 1)
 
 
 def indices(rng, index, shape, total, oob):
@@ -64,7 +77,7 @@ def indices(rng, index, shape, total, oob):
 
 
 def gathers(d, index):
-    for oob in (None, "Undefined", "Clamp", "Wrap", "Zero") if index == "i32" else (None, "Clamp"):
+    for oob in (None, "Undefined", "Clamp", "Wrap", "Zero"):
         rng = random.Random(f"gather {d} {index} {oob}")
         table = tile(d, (ROWS, COLS), f"table {oob}")
         words = ["MGATHER"] + ([f"oob = {oob}"] if oob else [])
@@ -80,16 +93,18 @@ def gathers(d, index):
 
 def scatters(d, index):
     hows = [None]
-    if is_float(d):
-        hows += ["atomic = true"] if d == "f32" else []
-    elif WIDTH[d] >= 8:
+    if d not in EIGHT:
         hows += ["atomic = true", "atomic = Max", "atomic = Min"]
     for how in hows:
-        for oob in (None, "Undefined", "Skip", "Clamp", "Wrap") if index == "i32" else (None, "Skip"):
+        for oob in (None, "Undefined", "Skip", "Clamp", "Wrap"):
             rng = random.Random(f"scatter {d} {index} {oob} {how}")
-            table, inside = small(d, (ROWS, COLS), rng), None if oob == "Undefined" else oob
+            elements = small
+            if how and is_float(d) and (d, how) != ("f32", "atomic = true"):
+                # Sums that are rounded at each step; infinities, NaN and zeros of both signs among what is compared.
+                elements = rough if how == "atomic = true" else lambda d, shape, rng: tile(d, shape, f"{how} {oob} {rng.random()}")
+            table, inside = elements(d, (ROWS, COLS), rng), None if oob == "Undefined" else oob
             words = ["MSCATTER"] + ([f"oob = {oob}"] if oob else []) + ([how] if how else [])
-            a = small(d, (2, 8), rng)
+            a = elements(d, (2, 8), rng)
             n, bits = indices(rng, index, (2, 8), ROWS * COLS, inside)
             out = table.copy()
             for k, x in zip(n.flat, a.flat):
@@ -97,7 +112,7 @@ def scatters(d, index):
                 if k is not None:
                     out.flat[k] = updated(d, how, out.flat[k], x)
             line(words, [(d, table), (d, a), (index, bits)], d, out)
-            a = small(d, (7, COLS), rng)
+            a = elements(d, (7, COLS), rng)
             n, bits = indices(rng, index, (1, 7), ROWS, inside)
             out = table.copy()
             for k, row in zip(n[0], a):
@@ -107,53 +122,9 @@ def scatters(d, index):
             line(words + ["Row"], [(d, table), (d, a), (index, bits)], d, out)
 
 
-def rounded(bits, drop, even):
-    """Bits of f32 without so many of the fraction's, to nearest."""
-    if bits & 0x7FFFFFFF > 0x7F800000:
-        return bits
-    sign, magnitude = bits & 0x80000000, bits & 0x7FFFFFFF
-    low, rest = magnitude >> drop, magnitude & ((1 << drop) - 1)
-    half = 1 << (drop - 1)
-    up = rest > half or (rest == half and (not even or low & 1))
-    return sign | (low + up) << drop
-
-
-def products():
-    for word, drop in (("HF32", 12), ("TF32", 13)):
-        for mode in (None, "Round", "Rint"):
-            rng = random.Random(f"product {word} {mode}")
-            a = np.array([[rng.randrange(1 << 32) for _ in range(16)] for _ in range(16)], dtype=object)
-            for i in range(16):
-                for j in range(16):
-                    # Exponents in the middle, and some ties.
-                    fraction = a[i, j] & 0x7FFFFF
-                    if j % 3 == 0:
-                        fraction = fraction >> drop << drop | 1 << (drop - 1)
-                    a[i, j] = (a[i, j] & 0x80000000) | (100 + rng.randrange(50)) << 23 | fraction
-            a[0, :2] = [0x7F7FFFFF, 0xFF7FFFFF]
-            a[1, :2] = [0x00000001, 0x80000FFF]
-            # Powers of two that pick an element each: the products are exact, and so is every sum.
-            order = list(range(16))
-            rng.shuffle(order)
-            b = np.zeros((16, 16), dtype=object)
-            for j, k in enumerate(order):
-                b[k, j] = bits_of("f32", np.float32(1.0 if j == 0 else 2.0 ** -rng.randrange(4)))
-            r = [[rounded(int(x), drop, mode == "Rint") for x in row] for row in a]
-            real = np.array(r, dtype=np.uint32).view(np.float32).astype(np.float64)
-            scale = np.array(b.tolist(), dtype=np.uint32).view(np.float32).astype(np.float64)
-            with np.errstate(all="ignore"):
-                out = np.array([[real[i, order[j]] * scale[order[j], j] for j in range(16)] for i in range(16)]).astype(np.float32)
-            if not np.isfinite(real).all():
-                # An infinity times the zeros of b is no number.
-                bad = ~np.isfinite(real).all(axis=1)
-                out[bad] = np.nan
-            line(["TMATMUL", word] + ([mode] if mode else []), [("f32", a), ("f32", b)], "f32", (out + np.float32(0)).view(np.uint32).astype(object))
-
-
 if __name__ == "__main__":
     print("# Written by tests/scripts/indexed_vectors.py, which says what a line is. Do not edit.")
     for d in A5 + list(EIGHT):
         for index in ("i32", "u32"):
             gathers(d, index)
             scatters(d, index)
-    products()

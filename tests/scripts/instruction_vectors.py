@@ -6,7 +6,7 @@ here with numpy and exact fractions by the rules of spec/numerics.md, and by not
 
 A line is one launch: `NAME[ MODE..]|in DTYPE ROWSxCOLS HEX|..|out DTYPE ROWSxCOLS HEX[|out ..][|ulp N]`, an output for each destination. Inputs stand in the order
 in which an author writes the operands (first the old destination, where the instruction reads it; then sources, a scalar
-is 1x1; elements of a mask are 00 and 01). HEX is the elements in row-major order, each as the digits of its bits. Results of the
+is 1x1, and stands before the tile in the program if the mode is `reversed`; elements of a mask are 00 and 01). HEX is the elements in row-major order, each as the digits of its bits. Results of the
 functions that are published programs may be `ulp` numbers away; all others are exact. Any NaN is equal to any other.
 """
 import math
@@ -265,7 +265,7 @@ def convert(frm, to, x, mode, saturate):
         return min(max(n, lo), hi) if saturate else wrap(to, n)
     if is_float(to):
         if is_float(frm):
-            limit = saturate and to in EIGHT
+            limit = saturate and to not in (frm, "f32")
             if limit and np.isinf(x):
                 return F32(math.copysign(float(largest(to)), x))
             if not finite(x) or x == 0:
@@ -604,6 +604,12 @@ def eights():
                      lambda a: convert(frm, to, a, mode, saturate))
 
 
+def reversed_operands():
+    for d in either(A2, A5_DIV):
+        for _ in range(2):
+            line("TDIVS reversed", [(d, FULL), (d, ONE)], d, lambda a, s: divide(d, s, a))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -619,3 +625,4 @@ if __name__ == "__main__":
     extremes()
     powers()
     eights()
+    reversed_operands()

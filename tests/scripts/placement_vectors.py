@@ -74,10 +74,11 @@ def padding():
                 for name in ("TFILLPAD", "TFILLPAD_EXPAND"):
                     line(name, [a, word], d, filled)
         # The capacity of three rows of five columns is a number of whole rows of 32 bytes.
-        a = tile(d, (3, 5), "in place")
-        filled = np.full((3, -(-5 * WIDTH[d] // 256) * 256 // WIDTH[d]), extreme(d, False), dtype=object)
-        filled[:, :5] = a[1]
-        line("TFILLPAD_INPLACE", [a, "Min"], d, filled)
+        for word, pad in pads:
+            a = tile(d, (3, 5), "in place")
+            filled = np.full((3, -(-5 * WIDTH[d] // 256) * 256 // WIDTH[d]), pad, dtype=object)
+            filled[:, :5] = a[1]
+            line("TFILLPAD_INPLACE", [a, word], d, filled)
 
 
 def windows():
@@ -111,6 +112,9 @@ def made():
                     line("TTRI", [diagonal] + words, d, np.where(f(ones, diagonal) == 1, one(d, 1), 0).astype(object))
 
 
+PATTERNS = (("P0101", 0, 2), ("P1010", 1, 2), ("P0001", 0, 4), ("P0010", 1, 4), ("P0100", 2, 4), ("P1000", 3, 4), ("P1111", 0, 1))
+
+
 def gathers():
     rng = random.Random("gathers")
     wide = lambda d, cols: -(-cols * WIDTH[d] // 256) * 256 // WIDTH[d]
@@ -127,8 +131,7 @@ def gathers():
         size = WIDTH[d] // 8
         idx = numbers("u32", [[(r * wide(d, 11) + c) * size + rng.randrange(size) for r, c in row] for row in places])
         line("TGATHERB", [a, idx], d, [[a[1][p] for p in row] for row in places])
-        for word, first, step in (("P0101", 0, 2), ("P1010", 1, 2), ("P0001", 0, 4), ("P0010", 1, 4), ("P0100", 2, 4),
-                                  ("P1000", 3, 4), ("P1111", 0, 1)):
+        for word, first, step in PATTERNS:
             a = tile(d, (3, 20), word)
             line("TGATHER", [a, word], d, a[1][:, first::step])
             a = tile(d, (3, 5), word)
@@ -151,7 +154,8 @@ def picks_of_other_dtypes():
             for d in group:
                 if to != d:
                     a = tile(d, (2, 12), f"bits of {to}")
-                    line("TGATHER", [a, "P1010"], to, a[1][:, 1::2])
+                    for word, first, step in PATTERNS:
+                        line("TGATHER", [a, word], to, a[1][:, first::step])
 
 
 def order(d, values):
@@ -289,7 +293,10 @@ def images():
         ):
             rng = random.Random(f"image {d} {c1}")
             image = np.array([[one(d, rng.randrange(-9, 9)) for _ in range(c0)] for _ in range(c1 * h * w)], dtype=object)
-            for words, pad in (([], 0), ([-3.0 if is_float(d) else -3], one(d, -3))):
+            pads = [([], 0), ([-3.0 if is_float(d) else -3], one(d, -3))]
+            if c1 == 3:
+                pads += [(["Zero"], 0), (["Max"], extreme(d, True)), (["Min"], extreme(d, False))]
+            for words, pad in pads:
                 padded = np.full((c1, h + 2 * ph, w + 2 * pw, c0), pad, dtype=object)
                 padded[:, ph : ph + h, pw : pw + w] = image.reshape(c1, h, w, c0)
                 rows = []

@@ -1,14 +1,14 @@
 //! Checks, prints and atomics.
 
 use crate::func::Emit;
-use crate::shape::{plain, scalar_type};
+use crate::shape::{Shape, plain, scalar_type};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AbiParam, AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Signature, StackSlotData, StackSlotKind, Type, Value,
 };
 use ptoc_exec::{Frame, PrintItem, Status};
-use ptoc_ir::loops::{Atomic, LTy, MemTy, PrintPart, Reg};
+use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy, PrintPart, Reg};
 use ptoc_isa::AtomicOp;
 use ptoc_tensor::DType;
 use std::mem::offset_of;
@@ -96,8 +96,8 @@ impl Emit<'_, '_> {
         let at = self.address(&atomic.addr);
         let at = self.pointer(at);
         let value = self.value(atomic.value);
-        let old = if atomic.ty == MemTy::F32 {
-            self.atomic_float_add(at, value)
+        let old = if atomic.ty.reg() == LTy::F32 {
+            self.atomic_float(atomic, at, value)
         } else {
             let machine = memory_type(atomic.ty);
             let operand = self.reduced(machine, value);
@@ -138,17 +138,35 @@ impl Emit<'_, '_> {
         value
     }
 
-    /// `*at += value` by compare-and-swap; gives the old value.
-    fn atomic_float_add(&mut self, at: Value, value: Value) -> Value {
+    /// A sum, or the larger or smaller, of floats at `at` by compare-and-swap; gives the old value.
+    fn atomic_float(&mut self, atomic: &Atomic, at: Value, value: Value) -> Value {
         let (again, done) = (self.b.create_block(), self.b.create_block());
-        let seen = self.b.append_block_param(again, I32);
-        let first = self.b.ins().atomic_load(I32, plain(), at);
+        let machine = memory_type(atomic.ty);
+        let seen = self.b.append_block_param(again, machine);
+        let first = self.b.ins().atomic_load(machine, plain(), at);
         self.b.ins().jump(again, &[BlockArg::Value(first)]);
         self.b.switch_to_block(again);
-        let old = self.bitcast(F32, seen);
-        let sum = self.b.ins().fadd(old, value);
-        let sum = self.bitcast(I32, sum);
-        let found = self.b.ins().atomic_cas(plain(), at, seen, sum);
+        let old = match machine {
+            I16 => {
+                let bits = self.b.ins().uextend(I32, seen);
+                self.widen(Shape::One, atomic.ty, bits)
+            }
+            _ => self.bitcast(F32, seen),
+        };
+        let op = match atomic.op {
+            AtomicOp::Max => BinOp::Max,
+            AtomicOp::Min => BinOp::Min,
+            _ => BinOp::Add,
+        };
+        let new = self.binary(Shape::One, LTy::F32, op, old, value, None);
+        let new = match machine {
+            I16 => {
+                let bits = self.narrow(Shape::One, atomic.ty, new);
+                self.b.ins().ireduce(I16, bits)
+            }
+            _ => self.bitcast(I32, new),
+        };
+        let found = self.b.ins().atomic_cas(plain(), at, seen, new);
         let swapped = self.b.ins().icmp(IntCC::Equal, found, seen);
         self.b.ins().brif(swapped, done, &[], again, &[BlockArg::Value(found)]);
         self.b.switch_to_block(done);

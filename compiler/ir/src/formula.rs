@@ -128,7 +128,7 @@ impl Eval<'_> {
         };
         if let (To::Mode, Expr::Arg(k)) = (to, a) {
             let (from, bits) = self.operand(*k)?;
-            let saturate = self.attrs.saturate.unwrap_or(from.is_float());
+            let saturate = self.attrs.saturate.unwrap_or_else(|| scalar::saturates_unasked(Ty::D(from), Ty::D(dst)));
             return Some(between(from, dst, bits, self.attrs.round.unwrap_or(RoundMode::Rint), saturate));
         }
         let (from, bits) = self.value(a)?;

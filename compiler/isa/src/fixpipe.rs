@@ -3,7 +3,7 @@
 //!
 //! The interpreter and the lowering both evaluate [`Fixpipe::expr`]; elaboration, verifier and reference read the rest.
 
-use crate::{BinOp, Expr, Instr, Need, OperandKind, To, UnOp};
+use crate::{BinOp, Expr, Instr, Loc, Need, OperandKind, Place, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// Which part of which tile.
@@ -83,3 +83,10 @@ impl Fixpipe {
 
 /// The dtypes that a table of scales may have: f32, or u64, whose lower half is the bits of one, as PTO has it.
 pub const SCALES: [DType; 2] = [DType::U64, DType::F32];
+
+/// Those that the target moves to Scaling.
+pub fn scales(target: &Target) -> Vec<DType> {
+    let rule = target.move_rule(Place::Tile(Loc::Mat), Place::Tile(Loc::Scaling));
+    let moves = |d: &DType| rule.is_some_and(|r| r.pairs.contains(&(*d, *d)));
+    SCALES.into_iter().filter(moves).collect()
+}

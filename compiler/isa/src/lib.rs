@@ -20,7 +20,7 @@ mod tile_type;
 pub use cells::{Cell, Cells, Need, Num, Test};
 pub use coverage::{Otherwise, coverage_markdown, otherwise};
 pub use expr::{Expr, Read, To};
-pub use fixpipe::{Fixpipe, SCALES, Window, drained};
+pub use fixpipe::{Fixpipe, SCALES, Window, drained, scales};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 pub use legal::*;
 pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};

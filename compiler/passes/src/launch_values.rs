@@ -3,7 +3,7 @@
 
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{CheckId, Kernel, Op, Ty, Value};
+use ptoc_ir::tile::{CheckId, Kernel, Op, Value};
 use smol_str::SmolStr;
 
 /// What a launch makes of the prologue.
@@ -64,7 +64,6 @@ pub fn evaluate(kernel: &Kernel, dims: &[i64], given: &[Option<u64>]) -> Result<
 /// The result of a pure operation; `None` if an operand is not known.
 fn pure(kernel: &Kernel, op: &Op, values: &SecondaryMap<Value, Option<u64>>) -> Option<u64> {
     let ty = |v: Value| kernel.values[v].ty;
-    let float = |t: Ty| scalar::float(t).is_some();
     match *op {
         Op::Const { value, .. } => Some(value.bits),
         Op::Unary { op, a, .. } => scalar::unary(op, ty(a), values[a]?),
@@ -72,7 +71,8 @@ fn pure(kernel: &Kernel, op: &Op, values: &SecondaryMap<Value, Option<u64>>) -> 
         Op::Compare { op, a, b, .. } => Some(u64::from(scalar::compare(op, ty(a), values[a]?, values[b]?))),
         Op::Select { cond, a, b, .. } => values[if values[cond]? & 1 == 1 { a } else { b }],
         Op::Convert { dst, a, round, saturate } => {
-            Some(scalar::convert(ty(a), ty(dst), values[a]?, round, saturate || float(ty(a))))
+            let (from, to) = (ty(a), ty(dst));
+            Some(scalar::convert(from, to, values[a]?, round, scalar::saturates(from, to, saturate)))
         }
         Op::Bitcast { a, .. } => values[a],
         _ => None,

@@ -13,14 +13,21 @@ struct Group {
     what: &'static str,
     /// The codes that say so here.
     codes: &'static [&'static str],
+    /// Why a program cannot make the mistake, where there are none; else empty.
+    why: &'static str,
 }
 
 const fn sa(ids: &'static str, what: &'static str, codes: &'static [&'static str]) -> Group {
-    Group { prefix: "SA", ids, what, codes }
+    Group { prefix: "SA", ids, what, codes, why: "" }
+}
+
+/// A check of a mistake that a program here cannot make.
+const fn never(prefix: &'static str, ids: &'static str, what: &'static str, why: &'static str) -> Group {
+    Group { prefix, ids, what, codes: &[], why }
 }
 
 const fn pa(ids: &'static str, what: &'static str, codes: &'static [&'static str]) -> Group {
-    Group { prefix: "PA", ids, what, codes }
+    Group { prefix: "PA", ids, what, codes, why: "" }
 }
 
 const GROUPS: &[Group] = &[
@@ -64,6 +71,60 @@ const GROUPS: &[Group] = &[
         &["E0607", "E0612", "E0203"],
     ),
     sa("348-349", "a comparison that is not there", &["E0608", "E0105"]),
+    never(
+        "SA",
+        "1-4",
+        "a shape or stride made from more or fewer numbers than it has sizes that are known late",
+        "a tensor's type names each of its sizes (`x: in f32[M, N]`), and a launch takes them from the arrays; nothing is counted out by \
+         hand. An array of another rank than its tensor is E0751",
+    ),
+    sa(
+        "7 93 110 350",
+        "a tensor stored as boxes: rows of 16, columns of 32 bytes, last sizes of one box",
+        &["E1002", "E1011", "PA-1110"],
+    ),
+    never(
+        "SA",
+        "15-19",
+        "a size that is known late, asked for as a constant",
+        "a size has one name, `M`; where it stands for a constant, as in a tile's type, the kernel is compiled for the number that a \
+         launch has",
+    ),
+    sa("86", "a dimension that a tensor has not", &["E0207"]),
+    sa("20 129", "the width of elements that a vector register's stores take", &["E0607"]),
+    never(
+        "SA",
+        "42",
+        "a move of half a tile to each of two vector cores, turned on the way",
+        "no operand splits a tile between two cores: a block has one vector unit, and a window of the tile is moved for each half",
+    ),
+    sa("61", "the extents of what a row sum reads and writes", &["E0203"]),
+    sa("62 204", "the dtypes of a move from the accumulator", &["E0610"]),
+    sa("81", "the dtypes of a matrix product", &["E0614", "E0607"]),
+    sa("85", "the layout of a tensor that is loaded or stored", &["E0223", "E1070"]),
+    never(
+        "SA",
+        "88",
+        "the layouts between which a tile moves out of the accumulator",
+        "a tile's location decides how it is stored, so a move names no layout, and each that there is has its reordering",
+    ),
+    sa("103", "the layout of operands of TROWEXPAND", &["E1042"]),
+    sa("123", "the shapes of a transposition", &["E0203", "PA-1103", "PA-1104"]),
+    sa("124", "the width of what is stored: rows or columns of 32 bytes", &["E0603"]),
+    sa("125", "the dtype of what is stored", &["E0610", "E0601"]),
+    sa("126 201", "rows and columns of a tile that is stored from the accumulator", &["E0613"]),
+    sa("127-128", "the dtypes of what TGATHER reads and of its indices", &["E0607"]),
+    pa("1 3-4", "the length of the lists of a merge: whole records, four lists, 255 at most", &["PA-1103", "E0607"]),
+    pa("2", "the dtype of what is stored", &["E0610", "E0601"]),
+    pa("9", "a result of TGATHER by a pattern that is not one stretch", &["PA-1103"]),
+    never(
+        "PA",
+        "10",
+        "a division by zero, or a root of it",
+        "IEEE 754 says what comes out of floats (an infinity or NaN), `spec/numerics.md` what of integers; no run stops there. \
+         A constant divided by a constant zero is E0304",
+    ),
+    pa("11-16", "where a window of TEXTRACT starts: whole boxes", &["PA-1103"]),
     pa("5-7", "m, k and n of a product", &["E0613"]),
     pa("8", "what merging needs of the vector memory", &["SA-0352", "E0401"]),
     pa("17-27 49-50 55-56 60-63", "valid rows and columns that must be equal", &["E0203", "PA-1103"]),
@@ -87,13 +148,30 @@ pub fn page(id: &str) -> Option<String> {
     let number: u32 = number.parse().ok()?;
     let group = GROUPS.iter().find(|g| g.prefix == prefix && ranges(g).any(|(a, b)| (a..=b).contains(&number)))?;
     let when = if prefix == "SA" { "compiles" } else { "runs" };
-    let mut out =
-        format!("# {prefix}-{number:04}\n\nOne of PTO's checks when it {when}: {}.\nIn ptoc it is\n\n", group.what);
+    let mut out = format!("# {prefix}-{number:04}\n\nOne of PTO's checks when it {when}: {}.\n", group.what);
+    if !group.why.is_empty() {
+        writeln!(out, "A program of ptoc cannot make this mistake: {}.", group.why).expect("a string takes it");
+        return Some(out);
+    }
+    out.push_str("In ptoc it is\n\n");
     for code in group.codes.iter().filter_map(|c| Code::find(c)) {
         writeln!(out, "* {}: {}", code.code.as_str(), code.title).expect("a string takes it");
     }
     Some(out)
 }
+
+/// Is it written as one of PTO's identifiers, and not one that PTO has? What to say of it.
+pub fn beyond(id: &str) -> Option<String> {
+    let (prefix, number) = id.split_once('-')?;
+    let number: u32 = number.parse().ok()?;
+    let last = LAST.iter().find(|(p, _)| *p == prefix)?.1;
+    // Ours of the run time begin at PA-1001.
+    let theirs = number > last && !(prefix == "PA" && number > 1000) || number == 0;
+    theirs.then(|| format!("PTO's identifiers are {prefix}-0001 to {prefix}-{last:04}"))
+}
+
+/// How many identifiers PTO has.
+const LAST: [(&str, u32); 2] = [("SA", 354), ("PA", 64)];
 
 /// The identifiers of PTO that are this code, as a last paragraph of its page; nothing where there is none.
 pub fn identifiers(code: &str) -> String {
@@ -124,8 +202,31 @@ mod tests {
             for code in group.codes {
                 assert!(Code::find(code).is_some(), "{code}");
             }
+            assert_ne!(group.codes.is_empty(), group.why.is_empty(), "{}", group.ids);
         }
-        assert!(seen.len() > 250, "{}", seen.len());
+    }
+
+    #[test]
+    fn every_identifier_of_pto_has_a_page() {
+        for (prefix, last) in LAST {
+            for n in 1..=last {
+                let id = format!("{prefix}-{n:04}");
+                let page = page(&id).or_else(|| Code::find(&id).map(|c| c.page.to_owned()));
+                let page = page.unwrap_or_else(|| panic!("{id}: nothing"));
+                assert!(page.starts_with(&format!("# {id}")), "{page}");
+                assert!(page.lines().count() > 2, "{page}");
+            }
+            assert_eq!(super::page(&format!("{prefix}-{:04}", last + 1)), None);
+        }
+    }
+
+    #[test]
+    fn numbers_that_pto_has_not() {
+        assert_eq!(beyond("SA-0999").as_deref(), Some("PTO's identifiers are SA-0001 to SA-0354"));
+        assert_eq!(beyond("PA-0065").as_deref(), Some("PTO's identifiers are PA-0001 to PA-0064"));
+        assert_eq!(beyond("PA-1999"), None);
+        assert_eq!(beyond("E0999"), None);
+        assert!(page("SA-0001").expect("listed").contains("cannot make this mistake"));
     }
 
     #[test]

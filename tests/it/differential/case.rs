@@ -418,6 +418,14 @@ pub fn single(instr: &'static Instr, tiles: &[DType], words: &str, again: bool, 
         let quarter = instr.shape == ShapeRule::Part && spec.name.starts_with('b');
         names.push(if quarter { format!("{name}.valid({name}.rows / 2, {name}.cols / 2)") } else { name });
     }
+    let words = match words.strip_prefix(", reversed") {
+        Some(words) => {
+            // The scalar stands before the tile.
+            names.swap(1, 2);
+            words
+        }
+        None => words,
+    };
     w.line(format!("{}({}{words});", instr.written_name(), names.join(", ")));
     for k in instr.results() {
         // What an instruction with half as many columns leaves alone are zeros.

@@ -201,6 +201,15 @@ fn convert(from: DType, to: DType, x: Num, mode: Option<RoundMode>, saturate: Op
             }
             _ => Want::Any,
         },
+        (Num::F(x), None) if from != to && saturate == Some(true) && matches!(to, DType::F16 | DType::BF16) => {
+            match mode {
+                None | Some(RoundMode::Rint) => {
+                    let most = if to == DType::F16 { 65504.0 } else { f64::from(f32::from_bits(0x7f7f_0000)) };
+                    Want::Near(x.clamp(-most, most), 0)
+                }
+                _ => Want::Any,
+            }
+        }
         (Num::F(x), None) => match mode {
             // f16 and bf16 are exact in f64, and so is f32: one rounding.
             None | Some(RoundMode::Rint) => Want::Near(x, 0),

@@ -14,8 +14,8 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    AtomicOp, Factors, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Reduce, Role, RoundMode, Scratch, Sem,
-    TileType, UnitKind,
+    AtomicOp, Factors, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, PipeRule, Place, Reduce, Role, RoundMode,
+    Scratch, Sem, TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
 use ptoc_tensor::DType;
@@ -280,10 +280,10 @@ impl Elab<'_> {
         match (name.name.as_str(), v) {
             (_, Val::Poison) => return Err(Reported),
             ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
-            ("atomic", Val::Bool(b)) if id.get().sem == Sem::Store || id.get().sem.scatters() => {
+            ("atomic", Val::Bool(b)) if updates(id) => {
                 attrs.atomic = b.then_some(AtomicOp::Add);
             }
-            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if id.get().sem.scatters() => {
+            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if updates(id) => {
                 attrs.atomic = Some(if *w == "Max" { AtomicOp::Max } else { AtomicOp::Min });
             }
             _ => {
@@ -522,18 +522,31 @@ impl Elab<'_> {
             }
             [Opnd::View(v, _), Opnd::Tile(t, _)] => {
                 if attrs.atomic.is_some() || attrs.relu {
-                    let what = if attrs.relu { "Relu" } else { "atomic" };
-                    return self.not_yet(span, &format!("{what} `{}` of such a window", id.get().name));
+                    return self.no_distances(id, if attrs.relu { "`Relu`" } else { "`atomic`" }, at.0);
                 }
                 let part = self.tile_part(t, shapes[1].ok_or(Reported)?);
                 self.copy_sides(&Side::View(v.clone()), &Side::Part(part), None, false, span, at)
             }
-            [Opnd::View(..), Opnd::Tile(..), ..] => {
-                let what = format!("`{}` of such a window", id.get().written_name());
-                self.not_yet(span, &what)
-            }
+            [Opnd::View(..), Opnd::Tile(..), ..] => self.no_distances(id, "a scale", at.0),
             _ => Err(Reported),
         }
+    }
+
+    /// A store that does more than move elements, to a window whose elements do not lie at fixed distances.
+    fn no_distances(&mut self, id: InstrId, what: &str, at: Span) -> R<()> {
+        let name = id.get().written_name();
+        let message =
+            format!("{name} with {what} writes rows and columns at fixed distances, and this window has others");
+        let through = match self.target.move_rule(Place::Tile(Loc::Acc), Place::Tile(Loc::Vec)) {
+            _ if what == "`atomic`" => "add to windows of it that have fixed distances, with a TSTORE for each",
+            Some(_) => "move the tile so to one in Vec (`TMOV(t, a, ..)`), and `copy(window, t)`",
+            None => "store it so to a tensor of rows, load that, and `copy(window, tile)`",
+        };
+        let d = Diagnostic::error(codes::OPERAND_LAYOUT, at, message)
+            .with_label("no fixed distances")
+            .with_note("PTO's store knows a distance from row to row, on every target; `copy` follows any window")
+            .with_help(through);
+        self.report(d)
     }
 
     /// What a load writes beyond the valid shape, in the tile's dtype.
@@ -588,6 +601,12 @@ fn form_of(id: InstrId, operands: &[(Val, &Expr)]) -> InstrId {
     };
     let as_many = |i: &InstrId| i.get().written().len() == operands.len();
     ptoc_isa::overloads(id).find(all).or_else(|| ptoc_isa::overloads(id).find(as_many)).unwrap_or(id)
+}
+
+/// May it update what is in memory, instead of overwriting it?
+fn updates(id: InstrId) -> bool {
+    let row = id.get();
+    row.sem.scatters() || row.pipe == PipeRule::Store && matches!(row.sem, Sem::Store | Sem::Fixpipe(_))
 }
 
 /// How a mode is called when it is given by name.

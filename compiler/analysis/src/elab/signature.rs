@@ -386,15 +386,7 @@ impl<'a> Elab<'a> {
         };
         let ExprKind::Index(base, dims) = &*p.ty.kind else { return Err(Reported) };
         let dtype = self.dtype(base)?;
-        if !self.target.has_dtype(dtype) && dtype != DType::Bool {
-            let list = self.target.dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
-            let d = Diagnostic::error(
-                codes::DTYPE_NOT_ON_TARGET,
-                base.span,
-                format!("{} has no `{dtype}`", self.target.name),
-            )
-            .with_label(format!("not on {}", self.target.name))
-            .with_note(format!("it has: {list}"));
+        if let Some(d) = ptoc_isa::check_tensor_dtype(self.target, dtype, base.span) {
             return self.report(d);
         }
         let mut values = Vec::new();

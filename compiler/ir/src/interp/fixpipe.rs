@@ -99,7 +99,7 @@ impl<'k> Machine<'k, '_> {
                     }
                     Operand::View(v) => {
                         let element = self.view(v).element(&[i as i64, j as i64]);
-                        self.tensor_write(v.tensor, element, bits)?;
+                        self.put_element(v.tensor, element, bits, inst.attrs.atomic)?;
                     }
                     Operand::Scalar(_) => {}
                 }

@@ -277,7 +277,10 @@ impl<'k> Machine<'k, '_> {
                 whole = false;
                 0
             }),
-            false => scalar::convert(a.ty(), Ty::D(to), x, RoundMode::Rint, true),
+            false => {
+                let (from, to) = (a.ty(), Ty::D(to));
+                scalar::convert(from, to, x, RoundMode::Rint, scalar::saturates_unasked(from, to))
+            }
         });
         whole.then_some(moved)
     }
@@ -353,7 +356,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Writes an element, or updates it.
-    fn put_element(&mut self, tensor: TensorId, element: i64, bits: u64, atomic: Option<AtomicOp>) -> Step {
+    pub(super) fn put_element(&mut self, tensor: TensorId, element: i64, bits: u64, atomic: Option<AtomicOp>) -> Step {
         match atomic {
             Some(op) => self.atomic(Update::unseen(op), tensor, element, None, bits).map(|_| ()),
             None => self.tensor_write(tensor, element, bits),
@@ -419,12 +422,12 @@ impl<'k> Machine<'k, '_> {
         let index = self.take(idx)?;
         let (w, view) = (self.window(d)?, self.view(v));
         let [total, cols] = view.shape[..] else { return self.malformed("MGATHER_ROWS") };
-        if (index.rows, index.cols, cols) != (1, w.rows, w.cols as i64) {
+        if !numbers(&index, w.rows) || cols != w.cols as i64 {
             return self.malformed("MGATHER_ROWS");
         }
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
-            let n = scalar::to_int(index.ty(), index.at(0, i)) as i64;
+            let n = scalar::to_int(index.ty(), index.bits[i]) as i64;
             let row = oob.lead(n, total);
             if row.is_none() && oob != Oob::Zero {
                 return self.no_row((n, total), i, v, idx);
@@ -451,12 +454,12 @@ impl<'k> Machine<'k, '_> {
         let (source, index) = (self.take(a)?, self.take(idx)?);
         let view = self.view(v);
         let [total, cols] = view.shape[..] else { return self.malformed("MSCATTER_ROWS") };
-        if (index.rows, index.cols, cols) != (1, source.rows, source.cols as i64) {
+        if !numbers(&index, source.rows) || cols != source.cols as i64 {
             return self.malformed("MSCATTER_ROWS");
         }
         self.spend((source.rows * source.cols) as u64)?;
         for i in 0..source.rows {
-            let n = scalar::to_int(index.ty(), index.at(0, i)) as i64;
+            let n = scalar::to_int(index.ty(), index.bits[i]) as i64;
             let row = match oob.lead(n, total) {
                 Some(row) => row,
                 None if oob == Oob::Zero => continue,
@@ -472,7 +475,8 @@ impl<'k> Machine<'k, '_> {
     /// As `no_element`, of the rows of a table.
     fn no_row(&mut self, (n, len): (i64, i64), i: usize, v: &ViewRef, idx: &TileRef) -> Step {
         let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-        let message = format!("index {n} at (0, {i}) of tile {tile}, the table in {table} has {len} rows");
+        let at = if idx.cols == 1 { (i, 0) } else { (0, i) };
+        let message = format!("index {n} at {at:?} of tile {tile}, the table in {table} has {len} rows");
         self.trap(codes::GATHER_INDEX, message)
     }
 
@@ -482,4 +486,9 @@ impl<'k> Machine<'k, '_> {
         let message = format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
         self.trap(codes::GATHER_INDEX, message)
     }
+}
+
+/// Are these the indices of so many rows, in a row or in a column?
+fn numbers(index: &Matrix, rows: usize) -> bool {
+    (index.rows, index.cols) == (1, rows) || (index.rows, index.cols) == (rows, 1)
 }

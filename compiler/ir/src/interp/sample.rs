@@ -79,7 +79,7 @@ impl<'k> Machine<'k, '_> {
         let mut acc = vec![0f32; window.cols];
         for s in 0..samples {
             self.spend(4 * channels as u64)?;
-            let number = scalar::convert(Ty::Index, F16, s as u64, RoundMode::Rint, true);
+            let number = scalar::convert(Ty::Index, F16, s as u64, RoundMode::Rint, false);
             let mut at = [0; 2];
             for (k, at) in at.iter_mut().enumerate() {
                 *at = f16(BinOp::Add, point[k], f16(BinOp::Mul, number, point[k + 2]));

@@ -351,9 +351,10 @@ impl Verifier<'_> {
 
     fn atomic(&mut self, atomic: &Atomic) {
         self.addr(&atomic.addr, "atomic");
-        let float_add = atomic.ty == MemTy::F32 && atomic.op == AtomicOp::Add;
+        let float = matches!(atomic.ty, MemTy::F32 | MemTy::F16 | MemTy::BF16)
+            && matches!(atomic.op, AtomicOp::Add | AtomicOp::Max | AtomicOp::Min);
         let integer = matches!(atomic.ty.reg(), LTy::I32 | LTy::I64);
-        if !integer && !float_add {
+        if !integer && !float {
             let message = format_args!("atomic {} on {}", atomic.op, atomic.ty.name());
             self.error(codes::LOOP_IR_TYPE, message);
         }

@@ -30,9 +30,9 @@ fn format(d: DType) -> Format {
 /// * Float to integer: rounded by `round`; then clamped to the range if `saturate`, else reduced modulo 2^width.
 ///   NaN gives 0; infinities clamp if `saturate`, else give 0.
 /// * Integer to integer: clamped if `saturate`, else wraps.
-/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says. Of the
-///   8-bit floats, f8e4m3 has a NaN in the place of infinities; if `saturate`, what is too large for one of them, infinities
-///   too, becomes the largest finite value. NaN stays NaN.
+/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says (f8e4m3
+///   has a NaN in the place of infinities); if `saturate`, what is too large for a float of 8 or 16 bits, infinities too,
+///   becomes the largest finite value. NaN stays NaN.
 /// * To `bool`: is it different from zero? From `bool`: 0 or 1.
 pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) -> u64 {
     if from == to {
@@ -50,8 +50,7 @@ pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) ->
         (Some(a), None) => float_to_int(to_f32(a, bits), to, round, saturate),
         (None, Some(b)) => {
             let value = to_int(from, bits);
-            let limit = saturate && b.is_f8();
-            encode(&format(b), value < 0, value.unsigned_abs(), 0, round, limit)
+            encode(&format(b), value < 0, value.unsigned_abs(), 0, round, saturate)
         }
         (None, None) => {
             let value = to_int(from, bits);
@@ -69,16 +68,17 @@ fn clamp(value: i128, to: Ty) -> i128 {
 }
 
 fn float_to_float(x: f32, to: DType, round: RoundMode, saturate: bool) -> u64 {
-    let f = format(to);
+    // Nothing but an infinity is too large for an f32, and it stays one.
+    let (f, saturate) = (format(to), saturate && to != DType::F32);
     if x.is_nan() {
         return super::from_f32(to, x);
     }
     if x.is_infinite() {
-        let held = if saturate && to.is_f8() { infinity(&f) - 1 } else { infinity(&f) };
+        let held = if saturate { infinity(&f) - 1 } else { infinity(&f) };
         return held | sign_bit(&f, x < 0.0);
     }
     let (mantissa, exponent) = decompose(x);
-    encode(&f, x.is_sign_negative(), u128::from(mantissa), exponent, round, saturate && to.is_f8())
+    encode(&f, x.is_sign_negative(), u128::from(mantissa), exponent, round, saturate)
 }
 
 /// |x| = mantissa * 2^exponent

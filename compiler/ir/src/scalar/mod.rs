@@ -89,10 +89,18 @@ pub fn from_f32(d: DType, value: f32) -> u64 {
     }
 }
 
-/// Does a conversion of a scalar saturate, `asked` to or not? From a float, and to an 8-bit float, always: only TCVT can ask for
-/// less.
+/// Does a conversion saturate if nothing is said? From a float to an integer, and to an 8-bit float.
+pub fn saturates_unasked(from: Ty, to: Ty) -> bool {
+    match float(to) {
+        Some(d) => d.is_f8(),
+        None => float(from).is_some(),
+    }
+}
+
+/// Does a conversion of a scalar saturate, `asked` to or not? As one that is not asked, and between integers as asked: only TCVT
+/// can ask for more or less.
 pub fn saturates(from: Ty, to: Ty, asked: bool) -> bool {
-    asked || float(from).is_some() || float(to).is_some_and(DType::is_f8)
+    saturates_unasked(from, to) || asked && float(to).is_none()
 }
 
 /// The value of any scalar in f64: exact for floats and integers of up to 53 bits.

@@ -253,6 +253,40 @@ fn to_floats_of_8_bits_in_every_mode() {
     }
 }
 
+/// The same to f16 and bf16: every f16 and bf16, the neighbourhoods of their values and of the middles in f32, and what is too
+/// large for them, in every mode, saturating and not.
+#[test]
+fn to_floats_of_16_bits_in_every_mode() {
+    for to in [DType::F16, DType::BF16] {
+        let values: Vec<f64> = (0..0x8000).map(|b| f64::from(to_f32(to, b))).collect();
+        let finite = values.iter().take_while(|v| v.is_finite()).count();
+        let near = values[..finite].windows(2).flat_map(|w| {
+            let middle = ((w[0] + w[1]) / 2.0) as f32;
+            [middle.next_down(), middle, middle.next_up(), (w[1] as f32).next_down()]
+        });
+        let most = values[finite - 1] as f32;
+        let beyond = [most.next_up(), 65519.0, 65520.0, 65536.0, 1e30, f32::MAX, f32::INFINITY, f32::NAN, 1e-45];
+        let exact: Vec<u32> = near.chain(beyond).flat_map(|x| [x, -x]).map(f32::to_bits).collect();
+        let all = (0..=0xffff).map(|b| (DType::F16, b)).chain((0..=0xffff).map(|b| (DType::BF16, b)));
+        for (from, bits) in all.chain(exact.into_iter().map(|b| (DType::F32, u64::from(b)))).filter(|p| p.0 != to) {
+            let x = f64::from(to_f32(from, bits));
+            for &mode in RoundMode::ALL {
+                for saturate in [false, true] {
+                    let got = convert(Ty::D(from), Ty::D(to), bits, mode, saturate);
+                    let want = searched(&values[..finite], x, mode, saturate);
+                    let (got, sign) = (f64::from(to_f32(to, got)), got >> 15 == 1);
+                    let same = got == want || got.is_nan() && want.is_nan();
+                    assert!(same, "{x:e} ({from}) to {to}, {mode}, {saturate}: {got}, not {want}");
+                    assert!(x.is_nan() || sign == x.is_sign_negative(), "{x:e} to {to} lost its sign");
+                }
+            }
+        }
+    }
+    let most = |to, bits: u32| convert(F32, Ty::D(to), u64::from(bits), RoundMode::Rint, true);
+    assert_eq!(to_f32(DType::F16, most(DType::F16, 1e9f32.to_bits())), 65504.0);
+    assert_eq!(most(DType::BF16, f32::NEG_INFINITY.to_bits()), 0xff7f);
+}
+
 /// `x` rounded to the magnitudes, in f64.
 fn searched(magnitudes: &[f64], x: f64, mode: RoundMode, saturate: bool) -> f64 {
     if x.is_nan() {

@@ -1,7 +1,7 @@
 //! The four checks of a constant TASSIGN (pto_tassign.md section 3).
 
 use super::tile::granule;
-use crate::{Order, Target, TileType, text};
+use crate::{Loc, Order, Target, TileType, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -212,6 +212,16 @@ impl SaViolation {
                 },
             ),
         };
+        if self.kind == SaKind::Absent {
+            if let [there, ..] = self.fits_on[..] {
+                d = d.with_help(format!("compile for a target that has it, as `--target {there}`"));
+            }
+            if matches!(ty.loc, Loc::ScaleLeft | Loc::ScaleRight) {
+                d = d.with_help(
+                    "a table in Scaling has a factor for each column of a result: `TMOV_FP(dst, acc, scale)`",
+                );
+            }
+        }
         if matches!(self.kind, SaKind::TooLarge | SaKind::OutOfRange) {
             let source = if self.overridden { " (as overridden)" } else { "" };
             d = d.with_note(format!("{memory} has {} on {target}{source}; {ty} takes {size}", text::bytes(*capacity)));

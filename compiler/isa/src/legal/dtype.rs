@@ -1,7 +1,8 @@
 //! Dtypes of an instruction's operands.
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
-use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, Sem, Target, Triple, text};
+use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
+use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, Sem, Target, Triple, overloads, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -12,10 +13,12 @@ pub enum DTypeProblem {
     Mixed,
     /// The instruction does not take this dtype.
     Unsupported {
+        /// The dtype.
+        given: DType,
         /// The dtypes that it takes.
         allowed: Vec<DType>,
-        /// The smallest of them that holds every value of the given one.
-        convert_to: Option<DType>,
+        /// What to use instead.
+        instead: Option<Nearest>,
     },
     /// The operand that is a mask must be `bool`.
     NoMask,
@@ -32,6 +35,10 @@ pub enum DTypeProblem {
         chain: Option<Vec<ConversionHop>>,
         /// Where there is none: a dtype to go through, at the price of a second rounding.
         via: Option<DType>,
+        /// Where there is neither: the nearest source that converts there.
+        from: Option<DType>,
+        /// Where there is none either: the nearest pair (from, to).
+        nearest: Option<(DType, DType)>,
     },
     /// The matrix unit does not combine these.
     NoTriple {
@@ -46,6 +53,8 @@ pub enum DTypeProblem {
     NoTuple {
         /// The lists that it takes, in table order.
         allowed: Vec<&'static [DType]>,
+        /// The one that differs the least.
+        nearest: Option<&'static [DType]>,
     },
 }
 
@@ -62,6 +71,10 @@ pub struct DTypeViolation {
     pub target: String,
     /// Other built-in targets that take them.
     pub taken_by: Vec<&'static str>,
+    /// Other built-in targets that have the instruction, with these dtypes or with others; asked where this one has not.
+    pub had_by: Vec<&'static str>,
+    /// The dtypes that the target compares for equality alone.
+    pub equal_only: &'static [DType],
 }
 
 /// The dtypes that the data operands of `instr` may have on `target`; `None` where the rule is another (conversions,
@@ -96,7 +109,23 @@ pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Optio
     let problem = find_problem(target, instr, given, cmp)?;
     let taken_by =
         target.others().filter(|t| find_problem(t, instr, given, cmp).is_none()).map(|t| t.name.as_str()).collect();
-    Some(DTypeViolation { instr, given: given.to_vec(), problem, target: target.name.clone(), taken_by })
+    let had_by = match has(target, instr) {
+        true => Vec::new(),
+        false => target.others().filter(|t| has(t, instr)).map(|t| t.name.as_str()).collect(),
+    };
+    let equal_only = match instr.get().dtypes {
+        DTypeRule::Mask { a2a3_eq_only, .. } if target.family == Family::A2A3 => a2a3_eq_only,
+        _ => &[],
+    };
+    let (given, target) = (given.to_vec(), target.name.clone());
+    Some(DTypeViolation { instr, given, problem, target, taken_by, had_by, equal_only })
+}
+
+/// Is there a dtype, or a list of them, that the instruction takes?
+fn has(target: &Target, instr: InstrId) -> bool {
+    let row = instr.get();
+    allowed_dtypes(target, row).is_none_or(|l| !l.is_empty())
+        && allowed_tuples(target, row).is_none_or(|l| !l.is_empty())
 }
 
 fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<CmpOp>) -> Option<DTypeProblem> {
@@ -108,16 +137,18 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let bad = given.iter().find(|d| !target.has_dtype(**d))?;
             Some(unsupported(target, target.dtypes.clone(), *bad))
         }
-        DTypeRule::Same { .. } => same(target, row, given),
+        DTypeRule::Same { .. } => same(target, row, given, None),
         DTypeRule::Tuples { .. } => {
             let allowed = allowed_tuples(target, row)?;
             let given = &given[..row.tiles_written().min(given.len())];
-            if !allowed.contains(&given) {
-                return Some(DTypeProblem::NoTuple { allowed });
-            }
             // As TCMP compares integers there.
-            let integers = target.family == Family::A2A3 && given.get(1).is_some_and(|d| d.is_int());
-            let cmp = cmp.filter(|c| row.sem.compares() && integers && *c != CmpOp::Eq)?;
+            let unequal = cmp.filter(|c| row.sem.compares() && target.family == Family::A2A3 && *c != CmpOp::Eq);
+            let integers = |list: &[DType]| list.get(1).is_some_and(|d| d.is_int());
+            if !allowed.contains(&given) {
+                let usable = allowed.iter().copied().filter(|l| unequal.is_none() || !integers(l));
+                return Some(DTypeProblem::NoTuple { nearest: nearest_list(given, usable), allowed });
+            }
+            let cmp = unequal.filter(|_| integers(given))?;
             Some(DTypeProblem::CmpMode { cmp })
         }
         DTypeRule::Mask { a2a3_eq_only, .. } => {
@@ -127,11 +158,13 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             if at < data.len() && data.remove(at) != DType::Bool {
                 return Some(DTypeProblem::NoMask);
             }
-            if let Some(problem) = same(target, row, &data) {
+            let eq_only = |d: &DType| target.family == Family::A2A3 && a2a3_eq_only.contains(d);
+            let usable = cmp.filter(|c| *c != CmpOp::Eq).map(|_| |d: &DType| !eq_only(d));
+            if let Some(problem) = same(target, row, &data, usable.as_ref().map(|f| f as &dyn Fn(&DType) -> bool)) {
                 return Some(problem);
             }
             let (first, cmp) = (*data.first()?, cmp?);
-            let limited = target.family == Family::A2A3 && a2a3_eq_only.contains(&first) && cmp != CmpOp::Eq;
+            let limited = eq_only(&first) && cmp != CmpOp::Eq;
             limited.then_some(DTypeProblem::CmpMode { cmp })
         }
         DTypeRule::Pairs { .. } => {
@@ -142,7 +175,12 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             }
             let allowed = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
             let chain = conversion_path(target, from, to).filter(|c| !c.is_empty());
-            Some(DTypeProblem::NoPair { allowed, via: rounds_twice(target, from, to), chain })
+            let via = rounds_twice(target, from, to);
+            let sources = pairs.iter().filter(|(_, b)| *b == to).map(|(a, _)| *a);
+            let source = sources.min_by_key(|a| distance(from, *a)).filter(|_| chain.is_none() && via.is_none());
+            // The source is what there is.
+            let nearest = pairs.iter().copied().min_by_key(|(a, b)| 4 * distance(from, *a) + distance(to, *b));
+            Some(DTypeProblem::NoPair { allowed, from: source, via, chain, nearest })
         }
         DTypeRule::Matmul => {
             let (acc, left, right, equal_acc) = match (row.sem, given) {
@@ -178,23 +216,39 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
     }
 }
 
-fn same(target: &Target, row: &Instr, given: &[DType]) -> Option<DTypeProblem> {
+/// `usable`: of what is allowed, what helps.
+fn same(
+    target: &Target,
+    row: &Instr,
+    given: &[DType],
+    usable: Option<&dyn Fn(&DType) -> bool>,
+) -> Option<DTypeProblem> {
     let allowed = allowed_dtypes(target, row)?;
     let first = *given.first()?;
     if given.iter().any(|d| *d != first) {
         return Some(DTypeProblem::Mixed);
     }
-    (!allowed.contains(&first)).then(|| unsupported(target, allowed, first))
+    if allowed.contains(&first) {
+        return None;
+    }
+    let of_use: Vec<DType> = allowed.iter().copied().filter(|d| usable.is_none_or(|f| f(d))).collect();
+    let instead = nearest(target, &of_use, first);
+    Some(DTypeProblem::Unsupported { given: first, allowed, instead })
 }
 
 fn unsupported(target: &Target, allowed: Vec<DType>, given: DType) -> DTypeProblem {
-    let convert_to = allowed
-        .iter()
-        .copied()
-        .filter(|d| *d != DType::Bool && keeps_all(given, *d) && conversion_path(target, given, *d).is_some())
-        // The smallest; an integer for an integer, where there is one.
-        .min_by_key(|d| (d.size(), d.is_float() != given.is_float()));
-    DTypeProblem::Unsupported { allowed, convert_to }
+    let instead = nearest(target, &allowed, given);
+    DTypeProblem::Unsupported { given, allowed, instead }
+}
+
+/// What two conversions do that one would not.
+fn two_steps(from: DType, via: DType, to: DType) -> &'static str {
+    match (from.is_int() && to.is_int(), keeps_all(from, via)) {
+        (true, true) => "what does not fit saturates, where integers would wrap",
+        (true, false) => "what does not fit saturates, and beyond 2^24 it is rounded first",
+        (false, true) => "the first one keeps every value",
+        (false, false) => "the value is then rounded twice",
+    }
 }
 
 impl DTypeViolation {
@@ -214,19 +268,29 @@ impl DTypeViolation {
         let target = &self.target;
         let error = |message: String| Diagnostic::error(self.code(), span, message);
         let mut d = match &self.problem {
+            DTypeProblem::Mixed if matches!(self.instr.get().dtypes, DTypeRule::Matmul) => {
+                let (what, to) = match self.instr.get().sem {
+                    Sem::MatmulBias => ("bias", "TMOV to Bias converts f16 on the way"),
+                    _ => ("start", "give it an accumulator of this dtype"),
+                };
+                error(format!("the {what} of {name} has the dtype of its result, and these are {}", self.operands()))
+                    .with_help(format!("make it {}: {to}", self.given[0]))
+            }
             DTypeProblem::Mixed => {
                 error(format!("{name} takes operands of one dtype, and these are {}", self.operands()))
                     .with_help("convert one side: nothing is promoted by itself")
             }
-            DTypeProblem::Unsupported { allowed, convert_to } => {
-                let given = self.given.iter().find(|d| !allowed.contains(d)).copied().unwrap_or(self.given[0]);
-                let d =
-                    error(format!("{name} does not take {given} on {target}")).with_note(match allowed.as_slice() {
-                        [] => format!("{target} does not have {name}"),
-                        allowed => format!("it takes {} there", text::list(allowed)),
-                    });
-                match convert_to {
-                    Some(to) => d.with_help(format!("convert with `{to}(...)`, which keeps every value of {given}")),
+            DTypeProblem::Unsupported { given, allowed, instead } => {
+                let d = match allowed.as_slice() {
+                    [] => error(self.lacks()).with_label(format!("not on {target}")),
+                    all => error(format!("{name} does not take {given} on {target}")).with_note(format!(
+                        "it takes {} there{}",
+                        text::list(all),
+                        self.only_equal()
+                    )),
+                };
+                match instead {
+                    Some(nearest) => d.with_help(nearest.help(*given, target)),
                     None => d,
                 }
             }
@@ -237,21 +301,29 @@ impl DTypeViolation {
                 error(format!("on {target}, {name} compares integers for equality only, not with `{cmp}`"))
                     .with_help("convert both sides with `f32(...)`: exact up to 2^24")
             }
-            DTypeProblem::NoPair { allowed, chain, via } => {
+            DTypeProblem::NoPair { allowed, chain, via, from: source, nearest } => {
                 let (to, from) = (self.given[0], self.given[1]);
-                let mut d = error(format!("{name} does not convert {from} to {to} on {target}"));
-                if !allowed.is_empty() {
-                    d = d.with_note(format!("from {from} it converts to {}", text::list(allowed)));
-                }
-                match chain {
-                    Some(hops) => {
+                let d = error(format!("{name} does not convert {from} to {to} on {target}"));
+                let d = match allowed.as_slice() {
+                    [] => d.with_note(format!("from {from} it converts to nothing there")),
+                    all => d.with_note(format!("from {from} it converts to {} there", text::list(all))),
+                };
+                match (chain, via, source) {
+                    _ if to == from => d.with_help("`TMOV(dst, a)` copies a tile that keeps its dtype"),
+                    (Some(hops), ..) => {
                         let via = hops[..hops.len() - 1].iter().map(|h| h.to);
                         d.with_help(format!("`{to}(...)` goes through {} by itself", text::list(via)))
                     }
-                    None => match via {
-                        Some(via) => d.with_help(format!(
-                            "convert in two steps, `{to}({via}(...))`: the value is then rounded twice"
-                        )),
+                    (None, Some(via), _) => {
+                        let what = two_steps(from, *via, to);
+                        d.with_help(format!("convert in two steps, `{to}({via}(...))`: {what}"))
+                    }
+                    (None, None, Some(source)) => d.with_help(format!(
+                        "make the source {source}: of what converts to {to} there, it is the nearest to {from}"
+                    )),
+                    (None, None, None) => match nearest {
+                        Some((a, b)) if a == &from => d.with_help(format!("the nearest is to convert to {b}")),
+                        Some((a, b)) => d.with_help(format!("the nearest is to make `a` {a} and `dst` {b}")),
                         None => d,
                     },
                 }
@@ -261,18 +333,25 @@ impl DTypeViolation {
                     .with_note(format!("it computes {}", text::list(allowed)));
                 match accumulator {
                     Some(acc) => d.with_help(format!("make the accumulator {acc}")),
-                    None => d,
+                    None => self.nearest_triple(d, allowed),
                 }
             }
-            DTypeProblem::NoTuple { allowed } => {
-                let d = error(format!("{name} does not take {} on {target}", self.operands()));
-                match allowed.as_slice() {
-                    [] => d.with_note(format!("{target} does not have {name}")),
-                    all => {
-                        let all = all.iter().map(|t| format!("({})", text::joined(t.iter())));
-                        let names = self.instr.get().written().iter().filter(|o| o.is_tile()).map(|o| o.name);
-                        d.with_note(format!("as ({}) it takes {} there", text::joined(names), text::list(all)))
+            DTypeProblem::NoTuple { allowed, .. } if allowed.is_empty() => {
+                error(self.lacks()).with_label(format!("not on {target}"))
+            }
+            DTypeProblem::NoTuple { allowed, nearest } => {
+                let names = || self.instr.get().written().iter().filter(|o| o.is_tile()).map(|o| o.name);
+                let all = allowed.iter().map(|t| format!("({})", text::joined(t.iter())));
+                let d = error(format!("{name} does not take {} on {target}", self.operands())).with_note(format!(
+                    "as ({}) it takes {} there",
+                    text::joined(names()),
+                    text::list(all)
+                ));
+                match nearest {
+                    Some(list) => {
+                        d.with_help(format!("the nearest is to make {}", changes(names(), &self.given, list)))
                     }
+                    None => d,
                 }
             }
             DTypeProblem::Index => {
@@ -281,8 +360,40 @@ impl DTypeViolation {
         };
         if !self.taken_by.is_empty() {
             d = d.with_note(format!("{} would take it", text::list(&self.taken_by)));
+        } else if !self.had_by.is_empty() {
+            let verb = if self.had_by.len() == 1 { "has" } else { "have" };
+            d = d.with_note(format!("{} {verb} {name}, for other dtypes", text::list(&self.had_by)));
         }
-        d
+        match table::instead_of(self.instr).filter(|_| !has_any(&self.problem)) {
+            Some(other) => d.with_help(other),
+            None => d,
+        }
+    }
+
+    /// `, i32 for equality alone`: what a comparison takes with a reserve.
+    fn only_equal(&self) -> String {
+        match self.equal_only {
+            [] => String::new(),
+            only => format!(", {} for equality alone", text::list(only)),
+        }
+    }
+
+    /// The product that differs the least, if it is no table.
+    fn nearest_triple(&self, d: Diagnostic, allowed: &[Triple]) -> Diagnostic {
+        let (at, given) = match (self.instr.get().sem, &self.given[..]) {
+            (Sem::MatmulAcc, &[acc, _, a, b]) | (_, &[acc, a, b, ..]) => (["dst", "a", "b"], [acc, a, b]),
+            _ => return d,
+        };
+        // Factors are harder to change than the accumulator.
+        let far =
+            |t: &&Triple| 4 * (distance(given[1], t.left) + distance(given[2], t.right)) + distance(given[0], t.acc);
+        match allowed.iter().min_by_key(far) {
+            Some(t) => {
+                let list = changes(at.into_iter(), &given, &[t.acc, t.left, t.right]);
+                d.with_help(format!("the nearest is to make {list}"))
+            }
+            None => d,
+        }
     }
 
     fn operands(&self) -> String {
@@ -293,5 +404,24 @@ impl DTypeViolation {
             .iter()
             .filter(|o| !matches!(o.kind, crate::OperandKind::Address | crate::OperandKind::Scalar(_)));
         text::list(specs.zip(&self.given).map(|(o, d)| format!("{} {d}", o.name)))
+    }
+
+    /// The target has not the instruction, or not this form of it.
+    fn lacks(&self) -> String {
+        let (name, target) = (self.instr.get().written_name(), &self.target);
+        let there = |id: InstrId| Target::builtin(target).is_ok_and(|t| has(t, id));
+        let first = crate::lookup(name).unwrap_or(self.instr);
+        match overloads(first).any(there) {
+            true => format!("{target} does not have this form of {name}"),
+            false => format!("{target} does not have {name}"),
+        }
+    }
+}
+
+fn has_any(problem: &DTypeProblem) -> bool {
+    match problem {
+        DTypeProblem::Unsupported { allowed, .. } => !allowed.is_empty(),
+        DTypeProblem::NoTuple { allowed, .. } => !allowed.is_empty(),
+        _ => true,
     }
 }

@@ -18,19 +18,22 @@ pub struct LimitViolation {
     pub max: u64,
     /// The target's name.
     pub target: String,
+    /// Other built-in targets that take it.
+    pub taken_by: Vec<&'static str>,
 }
 
 impl LimitViolation {
     /// The report.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let LimitViolation { instr, what, value, min, max, target } = self;
+        let LimitViolation { instr, what, value, min, max, target, taken_by } = self;
         let name = instr.get().name;
-        Diagnostic::error(
-            codes::INSTR_LIMIT,
-            span,
-            format!("{name} on {target} takes {min} to {max} {what}, and this is {value}"),
-        )
-        .with_help(format!("split the tile so that its part has at most {max} {what}"))
+        let message = format!("{name} on {target} takes {min} to {max} {what}, and this is {value}");
+        let d = Diagnostic::error(codes::INSTR_LIMIT, span, message)
+            .with_help(format!("split the tile so that its part has at most {max} {what}"));
+        match taken_by.as_slice() {
+            [] => d.with_note("no target takes more"),
+            some => d.with_note(format!("{} would take it", crate::text::list(some))),
+        }
     }
 }
 
@@ -41,10 +44,20 @@ fn stores(instr: InstrId) -> bool {
 
 /// Checks the tile operands of `instr`, in table order, by capacity: what fits by capacity fits by valid shape.
 pub fn check_limits(target: &Target, instr: InstrId, tiles: &[TileType]) -> Vec<LimitViolation> {
+    let mut out = broken(target, instr, tiles);
+    for v in &mut out {
+        let takes = |t: &&Target| broken(t, instr, tiles).iter().all(|w| w.what != v.what);
+        v.taken_by = target.others().filter(takes).map(|t| t.name.as_str()).collect();
+    }
+    out
+}
+
+fn broken(target: &Target, instr: InstrId, tiles: &[TileType]) -> Vec<LimitViolation> {
     let mut out = Vec::new();
     let mut check = |what: String, value: u64, min: u64, max: u64| {
         if value < min || value > max {
-            out.push(LimitViolation { instr, what, value, min, max, target: target.name.clone() });
+            let target = target.name.clone();
+            out.push(LimitViolation { instr, what, value, min, max, target, taken_by: Vec::new() });
         }
     };
     let limits = &target.limits;

@@ -5,18 +5,21 @@
 
 mod absent;
 mod assign;
+mod atomic;
 mod convert;
 mod dtype;
 mod layout;
 mod limits;
 mod location;
 mod moves;
+mod nearest;
 mod overlap;
 mod scratch;
 mod tile;
 
 pub use absent::{AbsentLocation, check_there, of_matrix};
 pub use assign::{SaKind, SaViolation, check_address, check_size};
+pub use atomic::{AtomicViolation, check_atomic, updated_dtypes};
 pub(crate) use convert::tcvt_pairs;
 pub use convert::{ConversionHop, conversion_path};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, check_dtypes};
@@ -26,9 +29,12 @@ pub use location::{LocationViolation, check_location};
 pub use moves::{
     Hop, MoveProblem, MoveViolation, check_move, check_move_as, check_move_tiles, shortest_conversion, shortest_path,
 };
+pub use nearest::Nearest;
 pub use overlap::{OverlapViolation, check_overlap};
 pub use scratch::scratch_type;
-pub use tile::{Granule, TypeRule, TypeViolation, check_tile_type, default_order, granule, round_up_to_legal};
+pub use tile::{
+    Granule, TypeRule, TypeViolation, check_tensor_dtype, check_tile_type, default_order, granule, round_up_to_legal,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Moves between places: which are legal, and the shortest way where no single one is.
 
+use super::nearest::{distance, nearest_list};
 use crate::{InstrId, Loc, MoveRule, Place, Target, TileType, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
@@ -28,11 +29,19 @@ pub enum MoveProblem {
         way: Option<Vec<Hop>>,
         /// Places that `from` moves to directly.
         reachable: Vec<Place>,
+        /// What moves to `to` directly: from where, with which dtypes (before, after).
+        into: Vec<(Place, Vec<(DType, DType)>)>,
+        /// Where there is no way: the nearest dtype that has one, if it goes unchanged.
+        instead: Option<DType>,
+        /// Does what is in memory come to `to`?
+        from_memory: bool,
     },
     /// There is the move, but not for these dtypes.
     DType {
         /// The pairs that it takes.
         allowed: Vec<(DType, DType)>,
+        /// Is it taken with a scale, where it was given none, or without one?
+        otherwise: bool,
     },
     /// The destination is a table of one row (Bias, Scaling), and the tile has more.
     Rows {
@@ -93,18 +102,32 @@ pub fn check_move_as(
 ) -> Result<InstrId, MoveViolation> {
     let problem = match target.move_rule(from, to) {
         Some(rule) if takes_as(rule, from_dtype, to_dtype, quantised) => return Ok(rule.instr),
-        Some(rule) if quantised => MoveProblem::DType { allowed: rule.quantised.clone() },
-        Some(rule) => MoveProblem::DType { allowed: rule.pairs.clone() },
-        None => MoveProblem::NoMove {
-            way: shortest_conversion(target, from, from_dtype, to, to_dtype),
-            reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
+        Some(rule) => MoveProblem::DType {
+            allowed: if quantised { rule.quantised.clone() } else { rule.pairs.clone() },
+            otherwise: takes_as(rule, from_dtype, to_dtype, !quantised),
         },
+        None => {
+            let way = shortest_conversion(target, from, from_dtype, to, to_dtype);
+            let pairs = |m: &MoveRule| if quantised { m.quantised.clone() } else { m.pairs.clone() };
+            let into = target.moves.iter().filter(|m| m.to == to && m.from != to && !pairs(m).is_empty());
+            let others = target.dtypes.iter().copied().filter(|d| *d != from_dtype);
+            let leads = |d: &DType| way.is_none() && shortest_path(target, from, to, *d).is_some();
+            MoveProblem::NoMove {
+                reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
+                into: into.map(|m| (m.from, pairs(m))).collect(),
+                instead: others.filter(leads).min_by_key(|d| distance(from_dtype, *d)),
+                from_memory: from != Place::Gm && shortest_path(target, Place::Gm, to, to_dtype).is_some(),
+                way,
+            }
+        }
     };
-    let taken_by = target
-        .others()
-        .filter(|t| t.move_rule(from, to).is_some_and(|rule| takes_as(rule, from_dtype, to_dtype, quantised)))
-        .map(|t| t.name.as_str())
-        .collect();
+    // Where there is no way at all, one round is as good as a move.
+    let round = matches!(problem, MoveProblem::NoMove { way: None, .. }) && !quantised;
+    let takes = |t: &&Target| {
+        t.move_rule(from, to).is_some_and(|rule| takes_as(rule, from_dtype, to_dtype, quantised))
+            || round && shortest_conversion(t, from, from_dtype, to, to_dtype).is_some()
+    };
+    let taken_by = target.others().filter(takes).map(|t| t.name.as_str()).collect();
     Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, problem, target: target.name.clone(), taken_by })
 }
 
@@ -189,17 +212,14 @@ impl MoveViolation {
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let MoveViolation { from, to, from_dtype, to_dtype, target, .. } = self;
         let error = |message: String| Diagnostic::error(self.code(), span, message);
-        let mut d = match &self.problem {
+        let d = match &self.problem {
             // From a place to itself there is no way to name.
-            MoveProblem::NoMove { way: Some(way), reachable } if way.is_empty() => {
-                let d = error(format!("{target} has no move from {from} to {to}"));
-                match reachable.as_slice() {
-                    [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
-                    places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
-                }
-                .with_help("fill the tile from where the other one was filled, or use the other one itself")
+            MoveProblem::NoMove { way: Some(way), reachable, .. } if way.is_empty() => {
+                out_of(error(format!("{target} has no move from {from} to {to}")), *from, reachable)
+                    .with_help("fill the tile from where the other one was filled, or use the other one itself")
             }
-            MoveProblem::NoMove { .. } if self.quantised => error(format!("{target} has no move from {from} to {to}"))
+            MoveProblem::NoMove { into, .. } if self.quantised => self
+                .into(error(format!("{target} has no move from {from} to {to}")), into)
                 .with_help("`TSTORE(view, a, scale)` quantises on the way to memory: load it from there"),
             MoveProblem::NoMove { way: Some(way), .. } => error(format!("{target} has no move from {from} to {to}"))
                 .with_note(format!("the way there is {}", describe(way)))
@@ -207,44 +227,133 @@ impl MoveViolation {
                     Place::Tile(loc) => format!("write `{loc}(...)`: a conversion takes that way by itself"),
                     Place::Gm => "take that way".to_string(),
                 }),
-            MoveProblem::NoMove { way: None, reachable } => {
+            MoveProblem::NoMove { way: None, reachable, into, instead, from_memory } => {
                 let d = error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"));
-                match reachable.as_slice() {
-                    [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
-                    places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
-                }
+                self.round(self.into(out_of(d, *from, reachable), into), into, *instead, *from_memory)
             }
-            MoveProblem::DType { allowed } => {
-                let same: Vec<DType> = allowed.iter().filter(|(a, b)| a == b).map(|(a, _)| *a).collect();
-                let other = allowed.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}"));
-                let kinds: Vec<String> = same.iter().map(|d| d.to_string()).chain(other).collect();
-                let what = match from_dtype == to_dtype {
-                    true => from_dtype.to_string(),
-                    false => format!("{from_dtype} as {to_dtype}"),
-                };
-                let takes = if self.quantised { "does not quantise" } else { "does not take" };
-                let d = error(format!("on {target} the move from {from} to {to} {takes} {what}"));
-                let d = match (kinds.is_empty(), self.quantised) {
-                    (true, _) => d.with_note("it has no form with a scale"),
-                    (_, true) => d.with_note(format!("with a scale it takes {}", text::list(kinds))),
-                    (_, false) => d.with_note(format!("it takes {}", text::list(kinds))),
-                };
-                match from_dtype {
-                    DType::Bool => d.with_help("a mask stays in Vec: select with it, and move the result"),
-                    _ => d,
-                }
-            }
+            MoveProblem::DType { allowed, otherwise } => self.of_dtypes(span, allowed, *otherwise),
             MoveProblem::Rows { rows } => {
                 error(format!("a tile that is moved to {to} has one row, and this has {rows}"))
                     .with_note(format!("{to} is a table that is read along its only row"))
+                    .with_help(format!("move one row: a tile of 1 x n, and `{to}<{to_dtype}, 1, n>`"))
             }
         };
-        if !self.taken_by.is_empty() {
-            let verb = if self.taken_by.len() == 1 { "has" } else { "have" };
-            d = d.with_note(format!("{} {verb} this move", text::list(&self.taken_by)));
+        match self.taken_by.as_slice() {
+            [] => d,
+            [one] => d.with_note(format!("{one} has this move")),
+            all => d.with_note(format!("{} have this move", text::list(all))),
         }
-        d
     }
+
+    /// What moves to where it should go.
+    fn into(&self, d: Diagnostic, into: &[(Place, Vec<(DType, DType)>)]) -> Diagnostic {
+        match into {
+            [] if self.quantised => d.with_note(format!("with a scale nothing moves to {}", self.to)),
+            [] => d.with_note(format!("nothing moves to {}", self.to)),
+            all => {
+                let with = if self.quantised { " with a scale" } else { "" };
+                let ways = all.iter().map(|(from, pairs)| format!("from {from} {}", kinds(pairs)));
+                let ways: Vec<String> = ways.collect();
+                d.with_note(format!("to {} it moves{with}: {}", self.to, ways.join("; ")))
+            }
+        }
+    }
+
+    /// What to do where no way leads there.
+    fn round(
+        &self,
+        d: Diagnostic,
+        into: &[(Place, Vec<(DType, DType)>)],
+        instead: Option<DType>,
+        from_memory: bool,
+    ) -> Diagnostic {
+        let (from, to) = (self.from, self.to);
+        match (instead, to) {
+            (Some(DType::U64), Place::Tile(Loc::Scaling)) if self.from_dtype == DType::F32 => d.with_help(U64_SCALES),
+            (Some(dtype), _) => d.with_help(format!("make it {dtype}: from {from} to {to} there is a way for {dtype}")),
+            (None, Place::Gm) => {
+                let places = into.iter().filter(|(_, pairs)| pairs.contains(&(self.from_dtype, self.to_dtype)));
+                let places: Vec<&Place> = places.map(|(p, _)| p).collect();
+                match places.as_slice() {
+                    [] => d,
+                    some => d.with_help(format!(
+                        "keep what is to be stored in {}: load it there from where this tile was filled",
+                        text::either(some)
+                    )),
+                }
+            }
+            (None, Place::Tile(Loc::Acc)) => {
+                d.with_help("a product writes there, or a number: `acc = 0`; `TMATMUL_BIAS` starts from a row in Bias")
+            }
+            (None, Place::Tile(_)) if from_memory => {
+                d.with_help(format!("fill the tile in {to} from where this one was filled: `{to}(view)`"))
+            }
+            (None, Place::Tile(_)) => d,
+        }
+    }
+
+    /// The move is there, and not for these dtypes.
+    fn of_dtypes(&self, span: Span, allowed: &[(DType, DType)], otherwise: bool) -> Diagnostic {
+        let MoveViolation { from, to, from_dtype, to_dtype, target, .. } = self;
+        let what = match from_dtype == to_dtype {
+            true => from_dtype.to_string(),
+            false => format!("{from_dtype} as {to_dtype}"),
+        };
+        let takes = if self.quantised { "does not quantise" } else { "does not take" };
+        let message = format!("on {target} the move from {from} to {to} {takes} {what}");
+        let d = Diagnostic::error(self.code(), span, message);
+        let d = match (allowed, self.quantised) {
+            ([], _) => d.with_note("it has no form with a scale"),
+            (_, true) => d.with_note(format!("with a scale it takes {}", kinds(allowed))),
+            (_, false) => d.with_note(format!("it takes {}", kinds(allowed))),
+        };
+        let d = match (otherwise, self.quantised) {
+            (true, true) => d.with_help("leave the scale out: as they are, these dtypes move"),
+            (true, false) => d.with_help(match to {
+                Place::Gm => "with a scale it is quantised on the way: `TSTORE(view, a, scale)`",
+                Place::Tile(_) => "with a scale it is quantised on the way: `TMOV(dst, a, scale)`",
+            }),
+            _ => d,
+        };
+        if *from_dtype == DType::Bool {
+            return d.with_help("a mask stays in Vec: select with it, and move the result");
+        }
+        // The source is what there is; the destination is easier to change.
+        let of_source: Vec<DType> = allowed.iter().filter(|(a, _)| a == from_dtype).map(|(_, b)| *b).collect();
+        let side = if *to == Place::Gm { "tensor" } else { "destination" };
+        let nearest = of_source.iter().copied().min_by_key(|d| distance(*to_dtype, *d));
+        let pair = nearest_list(&[*from_dtype, *to_dtype], allowed.iter().map(|(a, b)| [*a, *b]));
+        match (nearest, pair) {
+            (Some(b), _) => d.with_help(format!("the nearest is to make the {side} {b}")),
+            (None, Some([DType::U64, DType::U64])) if *to == Loc::Scaling.into() && *from_dtype == DType::F32 => {
+                d.with_help(U64_SCALES)
+            }
+            (None, Some([a, b])) if a == b => {
+                d.with_help(format!("the nearest is to make the source and the {side} {a}"))
+            }
+            (None, Some([a, b])) => d.with_help(format!("the nearest is to make the source {a} and the {side} {b}")),
+            (None, None) => d,
+        }
+    }
+}
+
+/// A table of scales, where it cannot be f32.
+const U64_SCALES: &str = "make the table u64: the lower half of an element is the bits of an f32, the scale";
+
+/// Where the source moves.
+fn out_of(d: Diagnostic, from: Place, reachable: &[Place]) -> Diagnostic {
+    match reachable {
+        [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
+        places => d.with_note(format!("from {from} it moves to {}", text::list(places))),
+    }
+}
+
+/// `i32, f32 and f16 to f32`; `any dtype` where it is so.
+fn kinds(pairs: &[(DType, DType)]) -> String {
+    let same = pairs.iter().filter(|(a, b)| a == b).map(|(a, _)| a.to_string());
+    let other = pairs.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}"));
+    let all: Vec<String> = same.chain(other).collect();
+    if all.len() > 10 && pairs.iter().all(|(a, b)| a == b) { "any dtype but bool".to_owned() } else { text::list(all) }
 }
 
 /// `TSTORE to GM, TLOAD to Vec`

@@ -150,6 +150,39 @@ fn a_missing_conversion_proposes_two_roundings() {
     };
     assert!(report(F16, I32).contains("`f16(f32(...))`: the value is then rounded twice"), "{}", report(F16, I32));
     assert!(!report(U8, F32).contains("twice"), "{}", report(U8, F32));
+    // An integer that goes through a float does not wrap, which a conversion between integers would.
+    let both = report(I8, I16);
+    assert!(both.contains("`i8(f32(...))`") && both.contains("saturates") && !both.contains("2^24"), "{both}");
+    assert!(report(I8, I32).contains("saturates, and beyond 2^24 it is rounded first"), "{}", report(I8, I32));
+}
+
+#[test]
+fn a_conversion_to_its_own_dtype_is_a_copy() {
+    let id = crate::lookup("TCVT").unwrap();
+    let v = crate::check_dtypes(Target::builtin("a2a3").unwrap(), id, &[F16, F16], None).unwrap();
+    let said = format!("{:?}", v.diagnostic(at()).fixes);
+    assert!(said.contains("TMOV(dst, a)") && !said.contains("two steps"), "{said}");
+}
+
+/// What a float of 8 bits holds f32 holds too.
+#[test]
+fn two_conversions_may_round_once() {
+    let id = crate::lookup("TCVT").unwrap();
+    let v = crate::check_dtypes(Target::builtin("a5").unwrap(), id, &[I8, F8E4M3], None).unwrap();
+    let said = format!("{:?}", v.diagnostic(at()).fixes);
+    assert!(said.contains("`i8(f32(...))`: the first one keeps every value"), "{said}");
+}
+
+/// A pair that a move takes with a scale alone.
+#[test]
+fn a_move_that_quantises_is_proposed() {
+    let said = |from, to, pair: (DType, DType)| {
+        let v = crate::check_move(Target::builtin("a2a3").unwrap(), from, to, pair.0, pair.1).unwrap_err();
+        format!("{:?}", v.diagnostic(at()).fixes)
+    };
+    assert!(said(Loc::Acc, Loc::Mat, (F32, I8)).contains("with a scale"), "{}", said(Loc::Acc, Loc::Mat, (F32, I8)));
+    assert!(!said(Loc::Acc, Loc::Mat, (F32, I16)).contains("with a scale"));
+    assert!(!said(Loc::Mat, Loc::Left, (F32, I8)).contains("with a scale"));
 }
 
 #[test]

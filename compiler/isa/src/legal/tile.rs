@@ -8,6 +8,8 @@
 //!   boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
 //! * A mask (`bool`) has its rows padded to 32 bytes by us, so any width is legal; it exists in Vec, row-major.
 
+use super::convert::keeps_all;
+use super::nearest::distance;
 use crate::{Loc, Order, Target, TileType, UnitKind, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
@@ -65,6 +67,8 @@ pub enum TypeRule {
     DTypeAbsent {
         /// The dtypes that it has.
         available: Vec<DType>,
+        /// The nearest of those that this location takes.
+        nearest: Option<DType>,
     },
     /// `bool` outside Vec, or column-major.
     MaskPlace,
@@ -81,8 +85,10 @@ pub enum TypeRule {
     },
     /// The matrix unit does not take this dtype here.
     CubeDType {
-        /// The dtypes that it takes.
+        /// The dtypes that it takes, the nearest first.
         available: Vec<DType>,
+        /// The smallest tiles of these dtypes that hold this one.
+        types: Vec<TileType>,
     },
     /// A row (or column, if column-major) of an unboxed tile is not a multiple of `multiple` bytes.
     LineAlignment {
@@ -160,7 +166,7 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
             out.push(TypeRule::LayoutShape { rows: layout.rows(), cols: layout.cols() });
         }
         if !target.has_dtype(dtype) {
-            out.push(TypeRule::DTypeAbsent { available: target.dtypes.clone() });
+            out.push(absent(target, loc, dtype));
         }
         return out;
     }
@@ -172,13 +178,20 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
     }
     if !target.has_dtype(dtype) {
         // Which sizes would be legal for a type that does not exist is of no use to anyone.
-        out.push(TypeRule::DTypeAbsent { available: target.dtypes.clone() });
+        out.push(absent(target, loc, dtype));
         return out;
     }
     if let Some(available) = target.cube_dtypes(loc)
         && !available.contains(&dtype)
     {
-        out.push(TypeRule::CubeDType { available });
+        let available = by_distance(dtype, available);
+        let (rows, cols) = (rows.max(1), cols.max(1));
+        let of = |d: &DType| {
+            let g = granule(target, loc, *d, order);
+            let rows = if g.one_row && rows == 1 { 1 } else { round_up(rows, g.rows) };
+            TileType { dtype: *d, rows, cols: round_up(cols, g.cols), ..ty }
+        };
+        out.push(TypeRule::CubeDType { types: available.iter().map(of).collect(), available });
         return out;
     }
     if rows == 0 || cols == 0 {
@@ -210,6 +223,48 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
         });
     }
     out
+}
+
+fn absent(target: &Target, loc: Loc, dtype: DType) -> TypeRule {
+    let usable = target.cube_dtypes(loc).unwrap_or_else(|| target.dtypes.clone());
+    TypeRule::DTypeAbsent { available: target.dtypes.clone(), nearest: nearest_of(dtype, &usable) }
+}
+
+/// The nearest first.
+fn by_distance(dtype: DType, mut list: Vec<DType>) -> Vec<DType> {
+    list.sort_by_key(|d| distance(dtype, *d));
+    list
+}
+
+/// The smallest that holds every value, else the one that differs the least.
+fn nearest_of(dtype: DType, list: &[DType]) -> Option<DType> {
+    let keeps = list.iter().copied().filter(|d| keeps_all(dtype, *d)).min_by_key(|d| distance(dtype, *d));
+    keeps.or_else(|| list.iter().copied().min_by_key(|d| distance(dtype, *d)))
+}
+
+/// What there is to say about a dtype that the target has not.
+fn about_absent(d: Diagnostic, dtype: DType, available: &[DType], nearest: Option<DType>) -> Diagnostic {
+    let d = d.with_note(format!("its dtypes are {}", text::list(available)));
+    match nearest {
+        Some(n) if keeps_all(dtype, n) => d.with_help(format!("make it {n}, which has every value of {dtype}")),
+        Some(n) => d.with_help(format!("the nearest is to make it {n}")),
+        None => d,
+    }
+}
+
+/// A tensor of a dtype that the target has not, as a report.
+pub fn check_tensor_dtype(target: &Target, dtype: DType, span: Span) -> Option<Diagnostic> {
+    if target.has_dtype(dtype) {
+        return None;
+    }
+    let message = format!("{} has no {dtype}", target.name);
+    let d = Diagnostic::error(codes::DTYPE_NOT_ON_TARGET, span, message).with_label(format!("not on {}", target.name));
+    let d = about_absent(d, dtype, &target.dtypes, nearest_of(dtype, &target.dtypes));
+    let there: Vec<&str> = target.others().filter(|t| t.has_dtype(dtype)).map(|t| t.name.as_str()).collect();
+    Some(match there.as_slice() {
+        [] => d,
+        on => d.with_note(format!("it is legal on {}", text::list(on))),
+    })
 }
 
 /// Channels of a burst of a map, where tiles here are sums of pixels: GeoPIM's units read and write whole bursts of f16.
@@ -246,10 +301,12 @@ impl TypeViolation {
         match &self.rule {
             TypeRule::Empty => error(format!("{subject} has no elements: {rows} x {cols}"))
                 .with_help("a tile has at least one row and one column"),
-            TypeRule::DTypeAbsent { available } => elsewhere(
-                error(format!("{subject}: {} has no {dtype}", self.target))
-                    .with_note(format!("its dtypes are {}", text::list(available))),
-            ),
+            TypeRule::DTypeAbsent { available, nearest } => elsewhere(about_absent(
+                error(format!("{subject}: {} has no {dtype}", self.target)),
+                dtype,
+                available,
+                *nearest,
+            )),
             TypeRule::MaskPlace => {
                 let what = if loc == Loc::Vec { "column-major".to_string() } else { format!("in {loc}") };
                 error(format!("{subject}: a tile of bool cannot be {what}"))
@@ -267,13 +324,10 @@ impl TypeViolation {
                     format!("mode 0 of the layout is the row, of size {rows}, and mode 1 the column, of size {cols}"),
                 )
             }
-            TypeRule::CubeDType { available } => elsewhere(
+            TypeRule::CubeDType { available, types } => elsewhere(
                 error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
                     .with_note(format!("{loc} tiles are {} there", text::either(available)))
-                    .with_help(format!(
-                        "make it {}",
-                        text::either(available.iter().map(|d| format!("`{loc}<{d}, {rows}, {cols}>`")))
-                    )),
+                    .with_help(format!("make it {}", text::either(types.iter().map(|t| format!("`{t}`"))))),
             ),
             TypeRule::LineAlignment { bytes, multiple, up, down, burst } => {
                 let (line, unit) = match order {

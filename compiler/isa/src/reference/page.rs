@@ -3,8 +3,8 @@
 use super::example::example;
 use super::{error_bound, put};
 use crate::{
-    DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target, allowed_dtypes, lookup,
-    math, pipe_of, text,
+    AtomicOp, DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target,
+    allowed_dtypes, lookup, math, pipe_of, text,
 };
 use ptoc_tensor::DType;
 
@@ -26,6 +26,9 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
     }
     put(&mut out, format_args!("* Shapes: {}.\n", shape(row)));
     dtypes(&mut out, row);
+    if row.modes.iter().any(|m| m.words.contains(&"atomic = true")) {
+        updates(&mut out, row);
+    }
     put(&mut out, format_args!("* Pipe: {}.\n", pipe(row)));
     if let Some(wanted) = scratch(row.scratch) {
         put(&mut out, format_args!("* Scratch: a2a3 wants {wanted}; the compiler adds it.\n"));
@@ -165,8 +168,8 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         ShapeRule::Fixpipe => "one valid shape for all",
         ShapeRule::Matmul => "`dst` is m x n, `a` m x k, `b` k x n, a bias 1 x n; capacities agree as well",
         ShapeRule::Scattered => "`a` and `idx` have one valid shape",
-        ShapeRule::GatherRows => "`dst` is r x c, `idx` 1 x r, `table` has c columns",
-        ShapeRule::ScatterRows => "`a` is r x c, `idx` 1 x r, `table` has c columns",
+        ShapeRule::GatherRows => "`dst` is r x c, `idx` 1 x r or r x 1, `table` has c columns",
+        ShapeRule::ScatterRows => "`a` is r x c, `idx` 1 x r or r x 1, `table` has c columns",
         ShapeRule::Gather => "`dst` and `idx` have one valid shape",
         ShapeRule::Sample => "`dst` is 1 x c, `map` h x w x c, `geo` 4, `attn` s, `offs` s x 2",
     }
@@ -212,18 +215,55 @@ fn dtypes(out: &mut String, row: &Instr) {
             for (names, list) in grouped(each) {
                 put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
             }
+            equal_only(out, row);
         }
         DTypeRule::Matmul => out.push_str("* Dtypes: the combinations of the target's matrix unit (targets.md).\n"),
         DTypeRule::Move => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
         DTypeRule::Fixpipe => match row.sem {
             Sem::Fixpipe(f) if f.quantised => {
                 out.push_str("* Dtypes: with the locations, those of the target's quantising moves (targets.md).\n");
+                if f.by_column(row) {
+                    out.push_str("* Dtypes of `scale`, what the target moves to Scaling:\n");
+                    for (names, list) in grouped(Target::pto().iter().map(|t| (t, crate::scales(t)))) {
+                        put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+                    }
+                }
             }
             _ => out.push_str("* Dtypes: with the locations, those of the target's moves (targets.md).\n"),
         },
         DTypeRule::Gather => out.push_str("* Dtypes: any for data; the index is i32 or u32.\n"),
         DTypeRule::Sample => out.push_str("* Dtypes: `dst` is f32, all windows are f16.\n"),
         DTypeRule::Any => out.push_str("* Dtypes: any.\n"),
+    }
+}
+
+/// Which elements it updates where they are, and how.
+fn updates(out: &mut String, row: &Instr) {
+    let Some(id) = lookup(row.name) else { return };
+    let ops = [(AtomicOp::Add, "true"), (AtomicOp::Max, "Max"), (AtomicOp::Min, "Min")];
+    put(out, format_args!("* Dtypes with `atomic`:\n"));
+    let each = Target::pto().iter().map(|t| {
+        let made = ops.iter().filter(|(op, _)| crate::check_atomic(t, id, *op, DType::I32).is_none());
+        let made: Vec<String> = made.map(|(_, word)| format!("`{word}`")).collect();
+        (t, vec![format!("{} with {}", text::list(crate::updated_dtypes(t)), text::either(made))])
+    });
+    for (names, list) in grouped(each) {
+        put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
+    }
+}
+
+/// Which of the lists a target compares for equality alone.
+fn equal_only(out: &mut String, row: &Instr) {
+    let Some(id) = lookup(row.name).filter(|_| row.sem.compares()) else { return };
+    for t in Target::all() {
+        let refused = |l: &&[DType]| crate::check_dtypes(t, id, l, Some(crate::CmpOp::Gt)).is_some();
+        let mut of: Vec<DType> = Vec::new();
+        for list in crate::allowed_tuples(t, row).unwrap_or_default().into_iter().filter(refused) {
+            of.extend(list.get(1).filter(|d| !of.contains(d)));
+        }
+        if !of.is_empty() {
+            put(out, format_args!("  * {} compares {} with `EQ` only.\n", t.name, text::list(&of)));
+        }
     }
 }
 

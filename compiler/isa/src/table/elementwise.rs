@@ -150,7 +150,8 @@ pub(super) const ROWS: &[Instr] = &[
             Mode {
                 words: &["saturate = true", "saturate = false"],
                 optional: true,
-                doc: "what does not fit becomes the nearest value that does, or not; from float to integer, and \
+                doc: "what is too large, infinities too, becomes the largest value of an integer, or the largest finite one of a float \
+                      of 8 or 16 bits; or not (then it is infinite, and of an integer the low bits stay); from float to integer, and \
                       to an 8-bit float, true if not said, else false",
             },
         ],

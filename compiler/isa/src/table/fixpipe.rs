@@ -23,6 +23,13 @@ const OLD: OperandSpec = src("old", MAT);
 pub(super) const RELU: Mode =
     Mode { words: &["Relu"], optional: true, doc: "from Acc alone: what is negative becomes 0 first" };
 
+/// What stores may do to what is there.
+pub(super) const UPDATE: Mode = Mode {
+    words: &["atomic = true"],
+    optional: true,
+    doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
+};
+
 const fn row(name: &'static str, operands: &'static [OperandSpec], meaning: &'static Fixpipe) -> Instr {
     Instr {
         name,
@@ -178,6 +185,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         doc: "Stores from the accumulator, quantised as TMOV with a scale does. `TSTORE(view, a, scale)` is this.",
         pipe: PipeRule::Store,
+        modes: &[UPDATE, RELU],
         source: "pto_isa 5.5",
         ..row(
             "TSTORE_QUANT",
@@ -194,6 +202,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         doc: "Stores from the accumulator, quantised with a scale for each column, as TMOV_FP does.",
         pipe: PipeRule::Store,
+        modes: &[UPDATE, RELU],
         source: "pto_isa 5.5",
         ..row(
             "TSTORE_FP",
@@ -283,7 +292,8 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         updates: true,
-        doc: "The form of TINSERT from the accumulator to L1: what is put there is converted as by TMOV.",
+        doc: "The form of TINSERT from the accumulator to L1: what is put there is converted as by TMOV. It may start at any row and \
+              column: PTO asks for multiples of 16 of what TEXTRACT reads alone.",
         ..row(
             "TINSERT_FROM_ACC",
             &[dst(MAT), ACC, ROW, COL, OLD],

@@ -1,6 +1,6 @@
 //! Binding of tiles to bytes, and movement between global memory and tiles and between tiles.
 
-use super::fixpipe::RELU;
+use super::fixpipe::{RELU, UPDATE};
 use super::{ANYWHERE, VEC, dst, src, tile};
 use crate::{DTypeRule, Instr, Loc, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 
@@ -71,14 +71,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TSTORE",
         sem: Sem::Store,
-        modes: &[
-            Mode {
-                words: &["atomic = true"],
-                optional: true,
-                doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
-            },
-            RELU,
-        ],
+        modes: &[UPDATE, RELU],
         operands: &[view("view", Role::Dst), src("a", &[Loc::Vec, Loc::Mat, Loc::Acc])],
         pipe: PipeRule::Store,
         doc: "Stores the valid part of a tile; from Acc it converts to the tensor's dtype. Optionally adds atomically.",

@@ -4,6 +4,7 @@ mod dtypes;
 mod elementwise;
 mod fixpipe;
 mod formulas;
+mod instead;
 mod matrix;
 mod memory;
 mod named;
@@ -13,6 +14,7 @@ mod places;
 mod reduce;
 mod unit;
 
+pub(crate) use instead::instead_of;
 pub use names::{Lookup, NOT_YET, find, sibling};
 
 use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};

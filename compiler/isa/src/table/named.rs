@@ -72,6 +72,11 @@ const MERGE: &Named = &Named {
             Num::Is(0),
             "the length of a list is {0} more than a multiple of 64, and must be {1}",
         ),
+        eq(
+            Num::Bin(crate::BinOp::Rem, &Num::Cols(1), FIELDS),
+            Num::Is(0),
+            "the last list ends within a record: columns that are left over: {0}",
+        ),
     ],
     example: "x: in f32[M, N], result: out f32[CB, RB, 128]|let a = tile Vec<f32, 1, 64>;|\
               TFILLPAD(a, Vec(x[i.start, _].tile(j)), Min);|let idx = tile Vec<u32, 1, 64>;|TCI(idx, 0);|\

@@ -37,7 +37,10 @@ pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMod
             let bit = code.cast(Cast::BToI, a, LTy::I32);
             if reg_ty(to) == LTy::I64 { code.cast(Cast::Zext, bit, LTy::I64) } else { bit }
         }
-        (Kind::Float, Kind::Float) => float_to_float(code, to, a, round, saturate),
+        (Kind::Float, Kind::Float) => {
+            let x = float_to_float(code, to, a, round, saturate);
+            held(code, to, x, saturate)
+        }
         (Kind::Float, _) => float_to_int(code, to, a, round, saturate),
         (_, Kind::Float) => int_to_float(code, from, to, a, round, saturate),
         _ => int_to_int(code, from, to, a, saturate),
@@ -162,6 +165,15 @@ fn int_to_int(code: &mut Code, from: Ty, to: Ty, a: Reg, saturate: bool) -> Reg 
         }
     }
     if reg_ty(to) == LTy::I64 { wide } else { code.cast(Cast::Wrap, wide, LTy::I32) }
+}
+
+/// What is infinite becomes the largest finite value, of a 16-bit float that saturates; NaN stays.
+fn held(code: &mut Code, to: Ty, x: Reg, saturate: bool) -> Reg {
+    let Ty::D(dtype) = to else { return x };
+    let Some((_, most)) = narrow(dtype).filter(|_| saturate) else { return x };
+    let (most, least) = (code.f32(most), code.f32(-most));
+    let x = code.bin(L::Min, x, most);
+    code.bin(L::Max, x, least)
 }
 
 // ---- to floats ---------------------------------------------------------------------------------------------------

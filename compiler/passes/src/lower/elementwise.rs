@@ -6,6 +6,7 @@ use super::memory::Clash;
 use super::pattern::{Pattern, Place, Read};
 use super::{Lower, convert, ops};
 use ptoc_ir::loops::{Atomic, Base, If, Op, Reg, Stride};
+use ptoc_ir::scalar;
 use ptoc_ir::tile::{TileRef, Ty, Value, ViewRef};
 use ptoc_isa::{AtomicOp, RoundMode, UnOp};
 
@@ -114,31 +115,10 @@ impl Lower<'_> {
     pub(super) fn update(&mut self, op: AtomicOp, view: &ViewRef, a: &TileRef, relu: bool) {
         let shape = self.view_shape(view);
         let (v, a) = (self.view(view), self.tile(a));
-        self.atomic_store(op, shape, &v, &a, relu);
-    }
-
-    /// Elements in row-major order, each one an atomic update.
-    fn atomic_store(&mut self, op: AtomicOp, (rows, cols): (Reg, Reg), v: &Matrix, a: &Matrix, relu: bool) {
         let (from, to) = (Ty::D(a.dtype), Ty::D(v.dtype));
-        self.code.for_count(rows, |code, i| {
-            let (v, a) = (v.at_row(code, i), a.at_row(code, i));
-            code.for_count(cols, |code, j| {
-                let (v, a) = (v.at_col(code, j), a.at_col(code, j));
-                let x = code.load(a.ty, a.first());
-                let x = if relu { ops::unary(code, from, UnOp::Relu, x) } else { x };
-                let x = convert::convert(code, from, to, x, RoundMode::Rint, true);
-                let value = ops::settle(code, to, x);
-                let dst = code.reg(v.ty.reg());
-                code.emit(Op::Atomic(Box::new(Atomic {
-                    dst,
-                    op,
-                    unsigned: ops::kind(to) == ops::Kind::Unsigned,
-                    ty: v.ty,
-                    addr: v.first(),
-                    expected: None,
-                    value,
-                })));
-            });
+        update_each(&mut self.code, op, shape, &v, &[a], &mut |code, x| {
+            let x = if relu { ops::unary(code, from, UnOp::Relu, x[0]) } else { x[0] };
+            convert::convert(code, from, to, x, RoundMode::Rint, scalar::saturates_unasked(from, to))
         });
     }
 
@@ -149,4 +129,42 @@ impl Lower<'_> {
         let cols = dims.pop().unwrap_or(one);
         (dims.pop().unwrap_or(one), cols)
     }
+}
+
+/// Elements in row-major order, each one an atomic update of `dst` by what `value` makes of the sources.
+pub(super) fn update_each(
+    code: &mut Code,
+    op: AtomicOp,
+    (rows, cols): (Reg, Reg),
+    dst: &Matrix,
+    srcs: &[Matrix],
+    value: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+) {
+    let to = Ty::D(dst.dtype);
+    code.for_count(rows, |code, i| {
+        let d = dst.at_row(code, i);
+        let srcs: Vec<Matrix> = srcs.iter().map(|s| s.at_row(code, i)).collect();
+        code.for_count(cols, |code, j| {
+            let d = d.at_col(code, j);
+            let operands: Vec<Reg> = srcs
+                .iter()
+                .map(|s| {
+                    let s = s.at_col(code, j);
+                    code.load(s.ty, s.first())
+                })
+                .collect();
+            let x = value(code, &operands);
+            let value = ops::settle(code, to, x);
+            let old = code.reg(d.ty.reg());
+            code.emit(Op::Atomic(Box::new(Atomic {
+                dst: old,
+                op,
+                unsigned: ops::kind(to) == ops::Kind::Unsigned,
+                ty: d.ty,
+                addr: d.first(),
+                expected: None,
+                value,
+            })));
+        });
+    });
 }

@@ -1,9 +1,11 @@
 //! What leaves the accumulator: one map from a window of it to a window of a tile or of a tensor.
 
+use super::code::Code;
+use super::elementwise::update_each;
 use super::inst::Operands;
 use super::matrix::{Matrix, map};
 use super::{Lower, formula};
-use ptoc_ir::loops::{MemTy, Stride};
+use ptoc_ir::loops::{MemTy, Reg, Stride};
 use ptoc_ir::tile::{Inst, Operand};
 use ptoc_isa::{Fixpipe, Window};
 use ptoc_tensor::DType;
@@ -37,11 +39,15 @@ impl Lower<'_> {
             (true, Some(Operand::Scalar(v))) => scale = Some(self.value(*v)),
             _ => {}
         }
-        map(&mut self.code, shape, &d, &sources, &mut |code, v| {
+        let mut element = |code: &mut Code, v: &[Reg]| {
             let mut operands = vec![(from, v[0])];
             operands.extend(v.get(1).copied().or(scale).map(|s| (DType::F32, s)));
             formula::emit(code, expr, to, &operands, &attrs)
-        });
+        };
+        match attrs.atomic {
+            Some(op) => update_each(&mut self.code, op, shape, &d, &sources, &mut element),
+            None => map(&mut self.code, shape, &d, &sources, &mut element),
+        }
         Some(())
     }
 }

@@ -7,6 +7,7 @@ use super::code::Code;
 use super::{convert, math, ops};
 use ptoc_ir::formula::{largest, working};
 use ptoc_ir::loops::{BinOp as L, Reg};
+use ptoc_ir::scalar;
 use ptoc_ir::tile::{InstAttrs, Ty};
 use ptoc_isa::{BinOp, CmpOp, Expr, RoundMode, To};
 use ptoc_tensor::DType;
@@ -82,7 +83,7 @@ impl Emit<'_> {
         let dst = self.dst;
         if let (To::Mode, Expr::Arg(k)) = (to, a) {
             let (from, a) = self.sources[*k - 1];
-            let saturate = self.attrs.saturate.unwrap_or(from.is_float());
+            let saturate = self.attrs.saturate.unwrap_or_else(|| scalar::saturates_unasked(Ty::D(from), Ty::D(dst)));
             let round = self.attrs.round.unwrap_or(RoundMode::Rint);
             return (working(dst), convert::convert(code, Ty::D(from), Ty::D(dst), a, round, saturate));
         }

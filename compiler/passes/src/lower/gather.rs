@@ -120,10 +120,12 @@ impl Lower<'_> {
         let oob = attrs.oob.unwrap_or(Oob::Undefined);
         let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
         let (d, index, table) = (self.tile(dst), self.tile(idx), self.view(view));
-        let (one, total) = (self.code.int(1), self.value(view.shape[0]));
+        let total = self.value(view.shape[0]);
         if oob != Oob::Zero {
-            self.check_indices((oob, false, ROWS), view, idx, &index, (one, shape.0), total);
+            let counts = (self.value(idx.valid.0), self.value(idx.valid.1));
+            self.check_indices((oob, false, ROWS), view, idx, &index, counts, total);
         }
+        let index = along(idx, index);
         let clash = self.clash(dst, &[(idx, true)]);
         self.write_apart(clash, dst, &d, shape, &mut |code, target| {
             code.for_count(shape.0, |code, i| {
@@ -165,10 +167,12 @@ impl Lower<'_> {
         let oob = attrs.oob.unwrap_or(Oob::Undefined);
         let (rows, cols) = (self.value(a.valid.0), self.value(a.valid.1));
         let (source, index, table) = (self.tile(a), self.tile(idx), self.view(view));
-        let (one, total) = (self.code.int(1), self.value(view.shape[0]));
+        let total = self.value(view.shape[0]);
         if oob != Oob::Zero {
-            self.check_indices((oob, true, ROWS), view, idx, &index, (one, rows), total);
+            let counts = (self.value(idx.valid.0), self.value(idx.valid.1));
+            self.check_indices((oob, true, ROWS), view, idx, &index, counts, total);
         }
+        let index = along(idx, index);
         let ty = Ty::D(source.dtype);
         let source = if attrs.atomic.is_some() { source } else { source.raw() };
         self.code.for_count(rows, |code, i| {
@@ -332,6 +336,11 @@ impl Lower<'_> {
             });
         });
     }
+}
+
+/// Indices of rows as a row: they may stand in a column.
+fn along(idx: &TileRef, index: Matrix) -> Matrix {
+    if idx.cols == 1 { index.transposed() } else { index }
 }
 
 /// The first index of a matrix as an i64.

@@ -130,7 +130,8 @@ impl Lower<'_> {
                 Box::new(move |code, v| formula::emit(code, drained(false, true), to, &[(from, v[0])], &attrs))
             }
             Sem::Load | Sem::Store | Sem::Move if from != ty => {
-                Box::new(move |code, v| convert::convert(code, from, ty, v[0], RoundMode::Rint, true))
+                let saturate = ptoc_ir::scalar::saturates_unasked(from, ty);
+                Box::new(move |code, v| convert::convert(code, from, ty, v[0], RoundMode::Rint, saturate))
             }
             // The others put elements elsewhere.
             _ => Box::new(|_, v| v[0]),

@@ -68,6 +68,9 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             };
             return Ok(format!("# {name}\n\n{what}\n"));
         }
+        Lookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
+            d = d.with_help(pto_ids::beyond(&upper).unwrap_or_default());
+        }
         Lookup::Unknown { nearest } => {
             let mut near: Vec<&str> = unknown.suggestion.into_iter().collect();
             near.extend(nearest.into_iter().take(3));

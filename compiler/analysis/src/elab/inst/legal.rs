@@ -5,7 +5,7 @@ use crate::elab::labels::around;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
-use ptoc_isa::{AtomicOp, InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType};
+use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType};
 use ptoc_tensor::DType;
 
 impl Elab<'_> {
@@ -34,7 +34,7 @@ impl Elab<'_> {
                 format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
             let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
-            d = d.with_label(format!("in {}", t.ty.loc));
+            d = d.with_label(format!("in {}", t.ty.loc)).with_note(format!("it is so on {}", self.everywhere()));
             if instr.sem == Sem::Load {
                 d = d.with_help(format!(
                     "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
@@ -44,6 +44,8 @@ impl Elab<'_> {
                 (instr.sem, t.ty.loc)
             {
                 d = d.with_help("the left operand comes before the right one");
+            } else if spec.role == Role::Dst {
+                d = d.with_help(format!("declare a tile in {}, and write that", either(&legal[..1])));
             } else if spec.role == Role::Src
                 && let Some(to) = self.reachable(t.ty, legal)
             {
@@ -74,8 +76,20 @@ impl Elab<'_> {
         let message = format!("`{word}` of `{name}` rounds factors of f32, and these are {dtype}");
         let d = Diagnostic::error(codes::INSTR_DTYPE, ops[left].span(), message)
             .with_label(format!("`{dtype}`"))
+            .with_note(self.rounded_there())
             .with_help(format!("leave `{word}` out: {dtype} is multiplied exactly"));
         self.report(d)
+    }
+
+    /// Which targets round factors.
+    fn rounded_there(&self) -> String {
+        let multiplies = |t: &ptoc_isa::Target| t.accumulator_of(DType::F32, DType::F32).is_some();
+        let target = &self.target.name;
+        if multiplies(self.target) {
+            return format!("of the products of {target} those of f32 alone have digits to leave out");
+        }
+        let there: Vec<&str> = self.target.others().filter(|t| multiplies(t)).map(|t| t.name.as_str()).collect();
+        format!("{target} has no products of f32, whose factors are rounded; they are on {}", there.join(" and "))
     }
 
     /// What only moves from Acc may do.
@@ -101,6 +115,19 @@ impl Elab<'_> {
             all.extend(more.into_iter().filter(|l| !all.contains(l)).collect::<Vec<_>>());
         }
         all
+    }
+
+    /// The target, and those of PTO, whose instructions work in the same locations.
+    fn everywhere(&self) -> String {
+        let others: Vec<&str> =
+            self.target.others().filter(|_| !self.target.is_pim()).map(|t| t.name.as_str()).collect();
+        match others.split_last() {
+            Some((last, rest)) => {
+                let rest: String = rest.iter().map(|n| format!(", {n}")).collect();
+                format!("{}{rest} and {last}", self.target.name)
+            }
+            None => self.target.name.clone(),
+        }
     }
 
     /// The first of these locations that a conversion leads to.
@@ -138,12 +165,17 @@ impl Elab<'_> {
                 return self.report(d);
             }
             if let Some(Opnd::Tile(s, at)) = ops.get(2).filter(|_| f.by_column(instr))
-                && !ptoc_isa::SCALES.contains(&s.ty.dtype)
+                && !ptoc_isa::scales(self.target).contains(&s.ty.dtype)
             {
-                let message = format!("the scales of `{}` are f32 or u64, these are {}", instr.name, s.ty.dtype);
+                let scales = either_dtype(&ptoc_isa::scales(self.target));
+                let message = format!(
+                    "on {} the scales of `{}` are {scales}, these are {}",
+                    self.target.name, instr.name, s.ty.dtype
+                );
                 let d = Diagnostic::error(codes::INSTR_DTYPE, *at, message)
                     .with_label(format!("`{}`", s.ty.dtype))
-                    .with_note("of a u64 the lower half is the bits of an f32, as PTO has it");
+                    .with_note("of a u64 the lower half is the bits of an f32, as PTO has it")
+                    .with_help(format!("make the table {scales}"));
                 return self.report(d);
             }
             return Ok(());
@@ -152,8 +184,11 @@ impl Elab<'_> {
             && let Err(v) = ptoc_isa::check_move(self.target, a.ty.loc, d.ty.loc, a.ty.dtype, d.ty.dtype)
             && v.from != v.to
         {
-            let d = v.diagnostic(span);
-            return self.report(d);
+            return match ptoc_isa::check_dtypes(self.target, id, &found, attrs.cmp) {
+                // Of a window that is no move of its own, the row of the table knows more.
+                Some(w) if !w.had_by.is_empty() => self.report(w.diagnostic(span)),
+                _ => self.report(v.diagnostic(span)),
+            };
         }
         if matches!(instr.sem, Sem::Load | Sem::Store) {
             let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(Reported) };
@@ -180,6 +215,13 @@ impl Elab<'_> {
                             let d = Diagnostic::error(codes::MOVE_DTYPE, ops[1].span(), message)
                                 .with_label(format!("`{from}`"))
                                 .with_secondary(ops[0].span(), format!("`{to}`"));
+                            // From Acc some dtypes are converted, and others are not.
+                            let d = match (a, v.diagnostic(span).notes.first()) {
+                                (Place::Tile(Loc::Acc), Some(takes)) => {
+                                    d.with_note(format!("on {} {takes}", self.target.name))
+                                }
+                                _ => d,
+                            };
                             let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
                             let edits =
                                 around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
@@ -223,31 +265,12 @@ impl Elab<'_> {
     /// What an instruction does to elements of a tensor instead of overwriting them.
     pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
-        let name = id.get().written_name();
-        // The form was chosen after the mode was read.
-        if !id.get().sem.scatters() && id.get().sem != Sem::Store {
-            return self.not_yet(span, &format!("`atomic` of a {name} that quantises"));
-        }
-        if id.get().sem.scatters() && !self.target.scatters_by(op) {
-            let message =
-                format!("on {}, {name} adds to what is there, and has no `atomic = Max` or `Min`", self.target.name);
-            let there = self.target.others().filter(|t| t.scatters_by(op)).map(|t| t.name.as_str());
-            let there = there.collect::<Vec<_>>().join(", ");
-            let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
-                .with_label("not a mode of this target")
-                .with_note(format!("it is there on {there}"));
-            return self.report(d);
-        }
-        let sums = dtype == DType::F32 && op == AtomicOp::Add;
         // What units in memory do is their backend's to say.
-        if dtype.is_int() || sums || self.target.is_pim() {
-            return Ok(());
+        match ptoc_isa::check_atomic(self.target, id, op, dtype).filter(|_| !self.target.is_pim()) {
+            None => Ok(()),
+            Some(v) if v.of_op => self.report(v.diagnostic(span)),
+            Some(v) => self.report(v.diagnostic(ops[0].span())),
         }
-        let message = format!("no atomic `{op}` on `{dtype}`");
-        let d = Diagnostic::error(codes::UNDEFINED_OPERATION, ops[0].span(), message)
-            .with_label(format!("`{dtype}`"))
-            .with_note("elements are updated as integers, or added as f32");
-        self.report(d)
     }
 
     /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
@@ -292,6 +315,10 @@ impl Elab<'_> {
         });
         self.report(d)
     }
+}
+
+fn either_dtype(list: &[DType]) -> String {
+    list.iter().map(|d| d.name()).collect::<Vec<_>>().join(" or ")
 }
 
 /// "Vec, Mat or Acc"

@@ -4,7 +4,7 @@ use super::Opnd;
 use crate::elab::tiles::Shape;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::CheckData;
+use ptoc_ir::tile::{CheckData, Value};
 use ptoc_isa::{BinOp, CmpOp, InstrId, Role, Sem, ShapeRule, Window};
 
 impl Elab<'_> {
@@ -143,17 +143,17 @@ impl Elab<'_> {
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
             ShapeRule::GatherRows => {
                 let (table, idx) = (source(1, &shapes)?, source(2, &shapes)?);
-                self.same_length(idx.0, one, "rows of the indices", at(2), None)?;
-                shapes[2] = Some((one, idx.1));
-                Some((idx.1, table.1))
+                let count = self.row_of_indices(idx, &ops[2], at(2))?;
+                shapes[2] = Some(if is_column(&ops[2]) { (count, one) } else { (one, count) });
+                Some((count, table.1))
             }
             ShapeRule::ScatterRows => {
                 let (table, a, idx) = (source(0, &shapes)?, source(1, &shapes)?, source(2, &shapes)?);
-                self.same_length(idx.0, one, "rows of the indices", at(2), None)?;
-                self.same_length(a.0, idx.1, "rows and indices", span, Some((at(1), at(2))))?;
+                let count = self.row_of_indices(idx, &ops[2], at(2))?;
+                self.same_length(a.0, count, "rows and indices", span, Some((at(1), at(2))))?;
                 self.same_length(table.1, a.1, "columns", span, Some((at(0), at(1))))?;
                 shapes[0] = Some((table.0, a.1));
-                shapes[2] = Some((one, a.0));
+                shapes[2] = Some(if is_column(&ops[2]) { (a.0, one) } else { (one, a.0) });
                 None
             }
             ShapeRule::Scattered => {
@@ -177,6 +177,17 @@ impl Elab<'_> {
             }
         }
         Ok(shapes)
+    }
+
+    /// How many indices of rows there are: they stand in a row, or in a column.
+    fn row_of_indices(&mut self, idx: Shape, op: &Opnd, at: Span) -> R<Value> {
+        let one = self.idx(1);
+        let (across, along, what) = match is_column(op) {
+            true => (idx.1, idx.0, "columns of the indices"),
+            false => (idx.0, idx.1, "rows of the indices"),
+        };
+        self.same_length(across, one, what, at, None)?;
+        Ok(along)
     }
 
     /// Of what leaves the accumulator: the window's place is for the meaning to demand.
@@ -312,4 +323,9 @@ impl Swapped for Shape {
     fn into_swapped(self) -> Option<Shape> {
         Some((self.1, self.0))
     }
+}
+
+/// Is it a tile of one column, and not of one element?
+fn is_column(op: &Opnd) -> bool {
+    op.tile().is_some_and(|t| t.cols == 1 && t.rows > 1)
 }

@@ -124,7 +124,7 @@ fn conversions_of_every_pair_and_mode() {
             let saturate = [None, Some(true), Some(false)][n % 3];
             let attrs = InstAttrs { round: Some(round), saturate, ..InstAttrs::default() };
             let got = exec("TCVT", attrs, (vec_ty(to, 3, 4), (3, 4)), &[full(vec_ty(from, 3, 4), &a)]).unwrap();
-            let saturate = saturate.unwrap_or(from.is_float());
+            let saturate = saturate.unwrap_or(scalar::saturates_unasked(Ty::D(from), Ty::D(to)));
             let want: Vec<_> = a.iter().map(|&x| scalar::convert(Ty::D(from), Ty::D(to), x, round, saturate)).collect();
             assert_same(to, &got, &want, &format!("{from} to {to} {round}"));
         }

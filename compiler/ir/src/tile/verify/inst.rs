@@ -5,8 +5,8 @@ use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{
-    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, SCALES, Sem, ShapeRule,
-    Window,
+    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, PipeRule, Primitive, Reduce, Role, SCALES, Sem,
+    ShapeRule, Window,
 };
 use ptoc_tensor::DType;
 
@@ -49,6 +49,7 @@ impl Verifier<'_> {
     }
 
     fn modes(&mut self, row: &Instr, a: &InstAttrs) {
+        let stores = row.pipe == PipeRule::Store && matches!(row.sem, Sem::Store | Sem::Fixpipe(_));
         let rules = [
             ("a comparison", a.cmp.is_some(), row.sem.compares(), true),
             ("a rounding mode", a.round.is_some(), row.sem.converts() || a.factors.is_some(), true),
@@ -65,7 +66,7 @@ impl Verifier<'_> {
             (
                 "an atomic update",
                 a.atomic.is_some(),
-                row.sem.scatters() || row.sem == Sem::Store && a.atomic == Some(AtomicOp::Add),
+                row.sem.scatters() || stores && a.atomic == Some(AtomicOp::Add),
                 false,
             ),
             ("negative elements made 0", a.relu, matches!(row.sem, Sem::Move | Sem::Store | Sem::Fixpipe(_)), false),
@@ -295,6 +296,9 @@ impl Verifier<'_> {
         }
         let equal = |a: (Value, Value), b: (Value, Value)| self.same(a.0, b.0) && self.same(a.1, b.1);
         let one = |v: Value| self.scopes.index(v) == Some(1);
+        // A number for each row, in a row or a column.
+        let numbers =
+            |idx: (Value, Value), rows| one(idx.0) && self.same(rows, idx.1) || one(idx.1) && self.same(rows, idx.0);
         let last = shapes[shapes.len() - 1];
         let middle = &shapes[1..shapes.len().max(2) - 1];
         let ok = match row.shape {
@@ -329,11 +333,11 @@ impl Verifier<'_> {
             ShapeRule::Halves => equal(d, shapes[1]) && self.same(d.0, last.0),
             ShapeRule::Sample => self.sample(operands),
             ShapeRule::GatherRows => match shapes[..] {
-                [d, table, idx] => self.same(d.0, idx.1) && self.same(d.1, table.1) && one(idx.0),
+                [d, table, idx] => self.same(d.1, table.1) && numbers(idx, d.0),
                 _ => false,
             },
             ShapeRule::ScatterRows => match shapes[..] {
-                [table, a, idx] => self.same(a.0, idx.1) && self.same(a.1, table.1) && one(idx.0),
+                [table, a, idx] => self.same(a.1, table.1) && numbers(idx, a.0),
                 _ => false,
             },
             ShapeRule::Gather | ShapeRule::Scattered => {

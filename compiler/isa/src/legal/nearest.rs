@@ -1,0 +1,91 @@
+//! What to write instead of dtypes that an instruction does not take.
+
+use super::convert::{conversion_path, keeps_all};
+use crate::{Target, text};
+use ptoc_tensor::DType;
+
+/// The nearest dtype that is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nearest {
+    /// A conversion by name leads there, and keeps every value.
+    Keeps(DType),
+    /// A conversion by name leads there, and some values are rounded.
+    Rounds(DType),
+    /// No conversion leads there on this target: operands are of this dtype from the start.
+    Declared(DType),
+}
+
+/// How far `to` is from `from`: another kind of number is farther than another width, a narrower one farther than a wider one.
+pub(super) fn distance(from: DType, to: DType) -> u32 {
+    let bits = |d: DType| (d.size() as u32).trailing_zeros();
+    let kind = if (from == DType::Bool) != (to == DType::Bool) {
+        40
+    } else if from.is_float() != to.is_float() {
+        20
+    } else {
+        0
+    };
+    let width = match (bits(from), bits(to)) {
+        (a, b) if b >= a => 3 * (b - a),
+        (a, b) => 5 * (a - b),
+    };
+    let sign = u32::from(from.is_int() && to.is_int() && from.is_signed_int() != to.is_signed_int());
+    kind + width + 2 * sign + u32::from(from != to && kind + width + sign == 0)
+}
+
+/// The dtype of `allowed` to use instead of `given`.
+pub(super) fn nearest(target: &Target, allowed: &[DType], given: DType) -> Option<Nearest> {
+    let numbers = || allowed.iter().copied().filter(|d| *d != DType::Bool);
+    let converts = |d: &DType| target.has_dtype(given) && conversion_path(target, given, *d).is_some();
+    // The smallest; an integer for an integer, where there is one.
+    let rank = |d: &DType| (d.size(), d.is_float() != given.is_float());
+    let keeps = || numbers().filter(|d| keeps_all(given, *d));
+    if given == DType::Bool {
+        return numbers().min_by_key(|d| distance(DType::U8, *d)).map(Nearest::Declared);
+    }
+    if let Some(d) = keeps().filter(converts).min_by_key(rank) {
+        return Some(Nearest::Keeps(d));
+    }
+    if let Some(d) = numbers().filter(converts).min_by_key(|d| distance(given, *d)) {
+        return Some(Nearest::Rounds(d));
+    }
+    keeps().min_by_key(rank).or_else(|| numbers().min_by_key(|d| distance(given, *d))).map(Nearest::Declared)
+}
+
+/// The list that differs the least from `given`.
+pub(super) fn nearest_list<L: AsRef<[DType]>>(given: &[DType], allowed: impl IntoIterator<Item = L>) -> Option<L> {
+    let far = |list: &L| given.iter().zip(list.as_ref()).map(|(a, b)| distance(*a, *b)).sum::<u32>();
+    allowed.into_iter().filter(|l| l.as_ref().len() == given.len()).min_by_key(far)
+}
+
+impl Nearest {
+    /// The help, for operands of `given` on `target`.
+    pub(super) fn help(self, given: DType, target: &str) -> String {
+        match self {
+            Nearest::Keeps(d) => format!("convert with `{d}(...)`, which keeps every value of {given}"),
+            Nearest::Rounds(d) if given.is_int() && d.is_float() => {
+                format!("convert with `{d}(...)`, which rounds where {given} has more digits than {d}")
+            }
+            Nearest::Rounds(d) if given.is_float() && d.is_int() => {
+                format!("convert with `{d}(...)`, which keeps the whole part")
+            }
+            Nearest::Rounds(d) if given.is_int() => {
+                format!("convert with `{d}(...)`, which keeps what {d} has room for")
+            }
+            Nearest::Rounds(d) => format!("convert with `{d}(...)`, which rounds"),
+            Nearest::Declared(d) => {
+                let why = match keeps_all(given, d) {
+                    true => format!(", which has every value of {given}"),
+                    false => String::new(),
+                };
+                format!("make the operands {d}{why}: {target} has no conversion from {given} to what is taken")
+            }
+        }
+    }
+}
+
+/// `dst i32 and idx u16`: what is another dtype in `list` than in `given`.
+pub(super) fn changes(names: impl Iterator<Item = &'static str>, given: &[DType], list: &[DType]) -> String {
+    let pairs = names.zip(given.iter().zip(list));
+    text::list(pairs.filter(|(_, (a, b))| a != b).map(|(name, (_, b))| format!("`{name}` {b}")))
+}
