@@ -83,7 +83,7 @@ fn pure(kernel: &Kernel, op: &Op, values: &SecondaryMap<Value, Option<u64>>) -> 
 mod tests {
     use super::*;
     use ptoc_diagnostics::{Span, codes};
-    use ptoc_ir::tile::{Builder, CheckData};
+    use ptoc_ir::tile::{Builder, CheckData, Ty};
     use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
     use ptoc_tensor::DType;
 

@@ -42,7 +42,10 @@ pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMod
             held(code, to, x, saturate)
         }
         (Kind::Float, _) => float_to_int(code, to, a, round, saturate),
-        (_, Kind::Float) => int_to_float(code, from, to, a, round, saturate),
+        (_, Kind::Float) => {
+            let x = int_to_float(code, from, to, a, round, saturate);
+            held(code, to, x, saturate)
+        }
         _ => int_to_int(code, from, to, a, saturate),
     }
 }
