@@ -405,6 +405,12 @@ def elementwise():
          lambda a, b, s: relu("f32", F32(F32(ADD("i32", a, b)) * s)))
 
 
+def conversions():
+    pairs = """f32 f32 f16 bf16 i16 i32 i64;f16 f16 f32 i8 u8 i16 i32;bf16 f16 f32 i32;i8 f16 i16 i32;u8 f16 u16;
+        i16 f16 f32 u8 i32 u32;i32 f32 u8 i16 u16 i64;u32 u8 i16 u16;i64 f32 i32"""
+    return [(frm, to) for frm, *all_to in map(str.split, pairs.split(";")) for to in all_to]
+
+
 def modes():
     for mode, f in CMP.items():
         for d in A5:
@@ -413,17 +419,13 @@ def modes():
     for d in A5:
         line("TSEL", [("mask", FULL), (d, FULL), (d, FULL)], d, lambda m, a, b: a if m else b)
         line("TSELS", [("mask", FULL), (d, FULL), (d, ONE)], d, lambda m, a, s: a if m else s)
-    pairs = """f32 f32 f16 bf16 i16 i32 i64;f16 f16 f32 i8 u8 i16 i32;bf16 f16 f32 i32;i8 f16 i16 i32;u8 f16 u16;
-        i16 f16 f32 u8 i32 u32;i32 f32 u8 i16 u16 i64;u32 u8 i16 u16;i64 f32 i32"""
-    for group in pairs.split(";"):
-        frm, *all_to = group.split()
-        for to in all_to:
-            to_int = is_float(frm) and not is_float(to)
-            line("TCVT", [(frm, FULL)], to, lambda a: convert(frm, to, a, "Trunc" if to_int else "Rint", to_int))
-            for mode in "Rint Round Floor Ceil Trunc Odd".split():
-                for saturate in (True, False):
-                    line(f"TCVT {mode} saturate = {str(saturate).lower()}", [(frm, FULL)], to,
-                         lambda a: a if frm == to else convert(frm, to, a, mode, saturate))
+    for frm, to in conversions():
+        to_int = is_float(frm) and not is_float(to)
+        line("TCVT", [(frm, FULL)], to, lambda a: convert(frm, to, a, "Trunc" if to_int else "Rint", to_int))
+        for mode in "Rint Round Floor Ceil Trunc Odd".split():
+            for saturate in (True, False):
+                line(f"TCVT {mode} saturate = {str(saturate).lower()}", [(frm, FULL)], to,
+                     lambda a: a if frm == to else convert(frm, to, a, mode, saturate))
 
 
 def broadcasts():
@@ -604,6 +606,19 @@ def eights():
                      lambda a: convert(frm, to, a, mode, saturate))
 
 
+def halves_of_conversions():
+    """A mode alone, and `saturate` alone: the other as it is where nothing is said."""
+    eight = ["f8e4m3", "f8e5m2"]
+    for frm, to in conversions() + [("f32", d) for d in eight] + [(d, "f32") for d in eight]:
+        to_int = is_float(frm) and not is_float(to)
+        usual = ("Trunc" if to_int else "Rint", to_int or to in eight)
+        for mode in "Rint Round Floor Ceil Trunc Odd".split():
+            line(f"TCVT {mode}", [(frm, FULL)], to, lambda a: a if frm == to else convert(frm, to, a, mode, usual[1]))
+        for saturate in (True, False):
+            line(f"TCVT saturate = {str(saturate).lower()}", [(frm, FULL)], to,
+                 lambda a: a if frm == to else convert(frm, to, a, usual[0], saturate))
+
+
 def reversed_operands():
     for d in either(A2, A5_DIV):
         for _ in range(2):
@@ -626,3 +641,4 @@ if __name__ == "__main__":
     powers()
     eights()
     reversed_operands()
+    halves_of_conversions()
