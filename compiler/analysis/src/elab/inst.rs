@@ -276,7 +276,22 @@ impl Elab<'_> {
         }
     }
 
+    /// A word or a named value says what another one has said.
+    fn said_twice(&mut self, id: InstrId, what: &str, at: Span) -> R<()> {
+        let message = format!("`{}` is told {what} twice", id.get().written_name());
+        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, message)
+            .with_label("for the second time")
+            .with_note(format!("usage: `{}`", usage(id)))
+            .with_help("leave one of the two out");
+        self.report(d)
+    }
+
     fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> R<()> {
+        match (name.name.as_str(), attrs.saturate.is_some(), attrs.atomic.is_some()) {
+            ("saturate" | "sat", true, _) => return self.said_twice(id, "whether to saturate", name.span),
+            ("atomic", _, true) => return self.said_twice(id, "how to update", name.span),
+            _ => {}
+        }
         match (name.name.as_str(), v) {
             (_, Val::Poison) => return Err(Reported),
             ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
@@ -302,6 +317,17 @@ impl Elab<'_> {
     }
 
     fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
+        let again = match w {
+            Word::Cmp(_) => attrs.cmp.is_some().then_some("how to compare"),
+            Word::Round(_) => attrs.round.is_some().then_some("how to round"),
+            Word::Oob(_) | Word::Choice("Skip") => attrs.oob.is_some().then_some("what to do out of bounds"),
+            Word::Choice("HF32" | "TF32") => attrs.factors.is_some().then_some("what factors are rounded to"),
+            Word::Choice("Relu") => attrs.relu.then_some("to make negative elements 0"),
+            _ => None,
+        };
+        if let Some(what) = again {
+            return self.said_twice(id, what, at);
+        }
         match (id.get().sem, w) {
             (sem, Word::Cmp(c)) if sem.compares() => {
                 let name = c.name().to_ascii_uppercase();
