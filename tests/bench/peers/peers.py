@@ -150,7 +150,7 @@ def plot(rows, path):
     axes.barh(range(len(rows)), [r["ratio"] for r in rows], color=colours, height=0.6)
     for y, r in enumerate(rows):
         axes.plot([r["goal"]] * 2, [y - 0.4, y + 0.4], color="black", linewidth=1.5)
-        axes.text(r["ratio"] * 1.02, y, f"{r['ratio']:.2f} of {r['best']}", va="center", fontsize=7)
+        axes.text(max(r["ratio"], r["goal"]) * 1.04, y, f"{r['ratio']:.2f} of {r['best']}", va="center", fontsize=7)
     axes.set_yticks(range(len(rows)), [r["case"] for r in rows], fontsize=7)
     axes.axvline(1, color="grey", linewidth=0.7)
     axes.set_xscale("log")
