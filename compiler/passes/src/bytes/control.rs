@@ -16,8 +16,9 @@ const LONG: i64 = 8192;
 const PEELED: i64 = 3;
 /// More of them as long as they write what was unwritten: the last one that does is followed by at most so many.
 const PATIENCE: i64 = 16;
-/// Of a loop of which nobody knows how many iterations it has, at most so many.
+/// Of a loop of which nobody knows how many iterations it has, at most so many; in another loop, which comes back to it, so many.
 const PEELED_OF_ANY: i64 = 24;
+const PEELED_INSIDE: i64 = 6;
 /// Statements after which loops are looked at less closely.
 pub(super) const ENOUGH: u32 = 20_000;
 /// Rounds of a loop until nothing new comes.
@@ -106,7 +107,7 @@ impl<'k> Walk<'k> {
             _ if self.visits > ENOUGH => (1, 1),
             Some(n) if n <= UNROLLED || (n <= fits && self.summarised == 0) => (n, n),
             Some(_) => (PEELED, fits),
-            None => (PEELED, fits.min(PEELED_OF_ANY)),
+            None => (PEELED, fits.min(if self.targets.is_empty() { PEELED_OF_ANY } else { PEELED_INSIDE })),
         };
         // What is read where the index is some number is looked at there.
         // Many choices of how a loop ends are no relation.
