@@ -14,7 +14,7 @@
 use crate::func::Emit;
 use crate::lanes::WIDTH;
 use crate::memory::Place;
-use crate::native::{self, Routine};
+use crate::native::{self, Routine, Units};
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
@@ -142,7 +142,12 @@ impl Emit<'_, '_> {
                 });
             }
         }
-        let types = native::types(c.ab_ty, c.d_ty, start_ty, !self.vectors);
+        let units = match &self.link {
+            _ if !self.vectors => Units::Plain,
+            Some(link) if !link.exact => Units::All,
+            _ => Units::Exact,
+        };
+        let types = native::types(c.ab_ty, c.d_ty, start_ty, units);
         args.push(self.b.ins().iconst(I64, types));
         // The panels are behind the module's arena.
         args.push(self.b.ins().iadd_imm_s(self.arena, native::arena(self.module) as i64));

@@ -28,6 +28,9 @@ pub struct Options {
     /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what a core's
     /// second-level cache holds.
     pub past: Option<usize>,
+    /// Products of bf16 have the interpreter's bits. Unless that is asked for, they are computed by the processor's matrix unit
+    /// (AMX) where there is one, which rounds in another order: `spec/numerics.md` has the bound.
+    pub exact: bool,
 }
 
 /// How wide the vectors of emitted code are. Results are the same, but for the payloads of NaN.
@@ -83,7 +86,7 @@ impl Vectors {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, vectors: Vectors::Auto, past: None }
+        Options { text: false, vectors: Vectors::Auto, past: None, exact: true }
     }
 }
 
@@ -167,7 +170,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     }
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
-    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv());
+    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv(), options.exact);
     let too_large = |why: String| {
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
     };

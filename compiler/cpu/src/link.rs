@@ -37,13 +37,16 @@ pub(crate) struct Link {
     routines: FxHashMap<Routine, FuncId>,
     /// Does a product need room for panels, behind the module's arena?
     pub(crate) panels: bool,
+    /// See [`crate::Options::exact`].
+    pub(crate) exact: bool,
     /// The first refusal of a declaration.
     pub(crate) error: Option<String>,
 }
 
 impl Link {
-    pub(crate) fn new(jit: JITModule, call_conv: CallConv) -> Link {
-        Link { jit, call_conv, pieces: Vec::new(), routines: FxHashMap::default(), panels: false, error: None }
+    pub(crate) fn new(jit: JITModule, call_conv: CallConv, exact: bool) -> Link {
+        let (pieces, routines) = (Vec::new(), FxHashMap::default());
+        Link { jit, call_conv, pieces, routines, panels: false, exact, error: None }
     }
 
     pub(crate) fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> FuncId {

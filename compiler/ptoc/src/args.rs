@@ -266,6 +266,9 @@ pub struct RunArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
+    /// Compute bf16 matrix products with the interpreter's bits, not on the processor's matrix unit (AMX)
+    #[arg(long)]
+    pub exact: bool,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
     #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
     pub schedule: Option<Order>,
@@ -394,6 +397,9 @@ pub struct BenchArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
+    /// Compute bf16 matrix products with the interpreter's bits, not on the processor's matrix unit (AMX)
+    #[arg(long)]
+    pub exact: bool,
     /// How long to launch the kernel again and again
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub seconds: f64,

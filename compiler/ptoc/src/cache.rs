@@ -4,7 +4,7 @@
 //! differ in sizes that the kernel does not know. What a kernel is elaborated to says what the passes make of it, since
 //! a session has one target; so elaborated kernels are what is compared, with the places in the source that they point to.
 
-use ptoc_cpu::{CompiledKernel, Vectors};
+use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_passes::Prepared;
@@ -12,6 +12,9 @@ use std::rc::Rc;
 
 /// Launches that are kept, the last ones first.
 const KEPT: usize = 64;
+
+/// What machine code was asked for: its vectors, and whether bf16 has the interpreter's bits.
+pub type CodeKind = (ptoc_cpu::Vectors, bool);
 
 /// What a session has compiled.
 #[derive(Debug, Default)]
@@ -26,7 +29,7 @@ struct Entry {
     /// See [`crate::session::Session::watched`].
     watched: bool,
     prepared: Prepared,
-    code: Vec<(Vectors, Rc<CompiledKernel>)>,
+    code: Vec<(CodeKind, Rc<CompiledKernel>)>,
 }
 
 impl Cache {
@@ -42,15 +45,15 @@ impl Cache {
     }
 
     /// The machine code of a module that was prepared.
-    pub fn code(&self, module: &Rc<Module>, vectors: Vectors) -> Option<Rc<CompiledKernel>> {
+    pub fn code(&self, module: &Rc<Module>, kind: CodeKind) -> Option<Rc<CompiledKernel>> {
         let entry = self.entries.iter().find(|e| e.is_of(module))?;
-        entry.code.iter().find(|(v, _)| *v == vectors).map(|(_, code)| Rc::clone(code))
+        entry.code.iter().find(|(k, _)| *k == kind).map(|(_, code)| Rc::clone(code))
     }
 
     /// Keeps the machine code of a module, if it was prepared here.
-    pub fn keep_code(&mut self, module: &Rc<Module>, vectors: Vectors, code: &Rc<CompiledKernel>) {
+    pub fn keep_code(&mut self, module: &Rc<Module>, kind: CodeKind, code: &Rc<CompiledKernel>) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.code.push((vectors, Rc::clone(code)));
+            entry.code.push((kind, Rc::clone(code)));
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Session {
     pub watched: bool,
     /// Of machine code.
     pub vectors: ptoc_cpu::Vectors,
+    /// Machine code has the interpreter's bits in products of bf16 too.
+    pub exact: bool,
     /// What an editor has open.
     pub open: OpenTexts,
     /// What elaborations have found out about names.
@@ -86,6 +88,7 @@ impl Session {
             clock: Clock::start(),
             watched: false,
             vectors: ptoc_cpu::Vectors::Auto,
+            exact: true,
             cache: Cache::default(),
             command: None,
             names: Vec::new(),

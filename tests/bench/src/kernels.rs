@@ -90,7 +90,7 @@ pub fn middle(text: &str, case: &Case<'_>) -> (Instance, ptoc_passes::Prepared) 
 pub fn build(text: &str, case: &Case<'_>) -> (Instance, CompiledKernel) {
     let (instance, prepared) = middle(text, case);
     let module = prepared.module.as_ref().expect("targets of the CPU have loop IR");
-    match compile(module, &Options::default()) {
+    match compile(module, &Options { exact: false, ..Options::default() }) {
         Ok(code) => (instance, code),
         Err(d) => fail(&SourceMap::default(), &[d]),
     }

@@ -17,7 +17,7 @@ mod simd;
 mod strided;
 
 pub(crate) use gather::mode;
-pub(crate) use gemm::{scratch, second_level, types};
+pub(crate) use gemm::{Units, scratch, second_level, types};
 
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy, Module};

@@ -45,6 +45,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     }
     session.watched = backend == Backend::Interp;
     session.vectors = args.vectors;
+    session.exact = args.exact;
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
     report.flush(&mut session, io);

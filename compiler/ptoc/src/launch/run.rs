@@ -88,17 +88,19 @@ impl<'p> CompiledPlan<'p> {
                     let d = super::wrong_backend(&session.target, backend.name());
                     return session.fail(d);
                 };
-                if let Some(code) = session.cache.code(module, session.vectors) {
+                let kind = (session.vectors, session.exact);
+                if let Some(code) = session.cache.code(module, kind) {
                     kernels.push(code);
                     continue;
                 }
-                let compiled =
-                    ptoc_cpu::compile(module, &ptoc_cpu::Options { vectors: session.vectors, ..Default::default() });
+                let (vectors, exact) = kind;
+                let options = ptoc_cpu::Options { vectors, exact, ..Default::default() };
+                let compiled = ptoc_cpu::compile(module, &options);
                 session.clock.phase("machine code", begin);
                 match compiled {
                     Ok(code) => {
                         let code = Rc::new(code);
-                        session.cache.keep_code(module, session.vectors, &code);
+                        session.cache.keep_code(module, kind, &code);
                         kernels.push(code);
                     }
                     Err(d) => return session.fail(d),

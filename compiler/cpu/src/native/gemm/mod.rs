@@ -4,7 +4,10 @@
 //! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d, as
 //! f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the panels,
 //! which is exact; i8 stay bytes and bf16 stay halves where the machine multiplies those, and with the same result.
+//! bf16 on a matrix unit are the exception: it rounds in an order of its own (see `amx`), and may be forbidden.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod blocks;
 mod bytes;
 mod cache;
@@ -13,6 +16,8 @@ mod floats;
 mod pairs;
 mod panels;
 mod plain;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use ptoc_ir::loops::MemTy;
 
@@ -44,6 +49,8 @@ struct Job {
     ab: MemTy,
     d_ty: MemTy,
     start_ty: MemTy,
+    /// Has it to be rounded step by step?
+    exact: bool,
     /// [`scratch`] bytes of the caller's, aligned to 64.
     scratch: *mut u8,
 }
@@ -69,10 +76,21 @@ pub(crate) fn scratch() -> u64 {
     panels::scratch() as u64
 }
 
-/// The types of a product as the routine takes them; `plain`: without the machine's vectors.
-pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, plain: bool) -> i64 {
+/// How much a product may use of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Units {
+    /// No vectors.
+    Plain,
+    /// All that gives the bits of single steps.
+    Exact,
+    /// Its matrix unit too.
+    All,
+}
+
+/// The types of a product as the routine takes them.
+pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, units: Units) -> i64 {
     let code = |ty: MemTy| MemTy::ALL.iter().position(|t| *t == ty).unwrap_or(0) as i64;
-    code(ab) | code(d) << 8 | code(start) << 16 | i64::from(plain) << 24
+    code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24
 }
 
 /// Number of the routine's parameters.
@@ -108,6 +126,7 @@ pub(super) unsafe extern "C" fn product(
     if m == 0 || n == 0 {
         return;
     }
+    let units = types >> 24;
     let ty = |shift: u32| MemTy::ALL.get((types >> shift & 255) as usize).copied().unwrap_or(MemTy::F32);
     let job = Job {
         m,
@@ -120,11 +139,12 @@ pub(super) unsafe extern "C" fn product(
         ab: ty(0),
         d_ty: ty(8),
         start_ty: ty(16),
+        exact: units != Units::All as i64,
         scratch,
     };
     // SAFETY: the caller's promise.
     unsafe {
-        if types >> 24 & 1 == 1 || !fast(job) {
+        if units == Units::Plain as i64 || !fast(job) {
             plain::product(&job);
         }
     }
@@ -136,6 +156,14 @@ unsafe fn fast(job: Job) -> bool {
     let job = if job.d.col != 4 && job.d.row == 4 { job.transposed() } else { job };
     if job.d.col != 4 {
         return false;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if fits(if job.ab == MemTy::I8 { MemTy::I32 } else { MemTy::F32 })
+        && let Some(code) = tiles::code(&job)
+    {
+        // SAFETY: the caller's promise.
+        unsafe { tiles::product(&plain::with_rows_of_start(job), code) };
+        return true;
     }
     match job.ab {
         MemTy::F32 | MemTy::F16 | MemTy::BF16 if fits(MemTy::F32) => {

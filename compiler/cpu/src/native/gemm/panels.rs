@@ -35,7 +35,7 @@ pub(super) fn scratch() -> usize {
 }
 
 /// `whole` in parts of at most `most`, about equal: their size, rounded up to `unit`.
-fn even(whole: usize, most: usize, unit: usize) -> usize {
+pub(super) fn even(whole: usize, most: usize, unit: usize) -> usize {
     let parts = whole.div_ceil(most).max(1);
     whole.div_ceil(parts).next_multiple_of(unit).max(1)
 }

@@ -62,7 +62,20 @@ fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, 
             _ => from.matrix(),
         };
         let d = Matrix { at, row: d.row, col: d.col };
-        way(Job { m, n, k, d, start, a: a.matrix(), b: b.matrix(), ab, d_ty: wide, start_ty: wide, scratch });
+        way(Job {
+            m,
+            n,
+            k,
+            d,
+            start,
+            a: a.matrix(),
+            b: b.matrix(),
+            ab,
+            d_ty: wide,
+            start_ty: wide,
+            exact: true,
+            scratch,
+        });
         out.bytes
     };
     // SAFETY: the buffers hold the matrices.
@@ -102,6 +115,16 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
     unsafe {
         match ab {
             MemTy::I8 => {
+                #[cfg(target_arch = "x86_64")]
+                if amx::unit().i8 {
+                    way(Box::new(|job| {
+                        if job.k > 0 {
+                            tiles::product(job, amx::I8);
+                        } else {
+                            plain::product(job);
+                        }
+                    }));
+                }
                 if let Some(v) = blocks::of_bytes() {
                     way(Box::new(move |job| bytes::product(job, v)));
                 }
@@ -128,7 +151,7 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
 
 /// By the routine.
 unsafe fn whole(j: Job) {
-    let types = types(j.ab, j.d_ty, j.start_ty, false);
+    let types = types(j.ab, j.d_ty, j.start_ty, Units::Exact);
     let (d, s, a, b) = (j.d, j.start, j.a, j.b);
     // SAFETY: the caller's promise.
     unsafe {
@@ -246,6 +269,7 @@ fn small_bf16() {
                     ab: MemTy::BF16,
                     d_ty: MemTy::F32,
                     start_ty: MemTy::F32,
+                    exact: true,
                     scratch,
                 });
                 d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
@@ -264,4 +288,69 @@ fn small_bf16() {
         }
     }
     assert!(blocks::of_dots().is_none() || by_dots > 20, "{by_dots} products by dots");
+}
+
+/// The sum of some steps as the machine's matrix unit rounds it: see `amx`.
+#[cfg(target_arch = "x86_64")]
+fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)]) -> f32 {
+    factors.chunks(32).fold(start, |sum, group| {
+        let half = |odd: usize| group.iter().skip(odd).step_by(2).fold(0.0f32, |sum, (a, b)| a.mul_add(*b, sum));
+        sum + (half(0) + half(1))
+    })
+}
+
+/// bf16 on the matrix unit: the rounding that its manual describes, and the bound that the documentation states.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn bf16_on_the_matrix_unit() {
+    if !amx::unit().bf16 {
+        return;
+    }
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    for (n, (m, cols, k)) in
+        [(16, 32, 32), (8, 16, 64), (33, 50, 97), (47, 65, 520), (64, 700, 33), (20, 17, 1030), (100, 300, 1100)]
+            .into_iter()
+            .enumerate()
+    {
+        for orders in 0..9 {
+            let seed = (10 * n + orders as usize) as u64;
+            let (a, b) = (
+                Held::new(MemTy::BF16, m, k, orders % 3, seed),
+                Held::new(MemTy::BF16, k, cols, orders / 3, seed ^ 77),
+            );
+            let from = Held::new(MemTy::F32, m, cols, 0, seed ^ 55);
+            let started = orders % 2 == 1;
+            let mut d = vec![0f32; m * cols];
+            let none = Matrix { at: std::ptr::null(), row: 0, col: 0 };
+            let start = if started { from.matrix() } else { none };
+            let to = Matrix { at: d.as_mut_ptr().cast(), row: 4 * cols as isize, col: 4 };
+            let (ab, wide) = (MemTy::BF16, MemTy::F32);
+            let (a, b) = (a.matrix(), b.matrix());
+            // SAFETY: the buffers hold the matrices.
+            unsafe {
+                let job =
+                    Job { m, n: cols, k, d: to, start, a, b, ab, d_ty: wide, start_ty: wide, exact: false, scratch };
+                tiles::product(&job, amx::BF16);
+                assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
+                // All of small results, some of large ones.
+                let (every, offset) = ((m * cols * k / 20_000).max(1), orders as usize);
+                for i in 0..m {
+                    for j in (0..cols).filter(|j| (i * cols + j + offset).is_multiple_of(every)) {
+                        let float = |m: &Matrix<*const u8>, i, j, ty| plain::float(ty, plain::at(m, i, j));
+                        let start = if started { float(&start, i, j, MemTy::F32) } else { 0.0 };
+                        let factors: Vec<(f32, f32)> =
+                            (0..k).map(|p| (float(&a, i, p, ab), float(&b, p, j, ab))).collect();
+                        let got = d[i * cols + j];
+                        assert_eq!(got, as_the_unit_rounds(start, &factors), "{m} x {cols} x {k}, ({i}, {j})");
+                        let wide = |x: f32| f64::from(x);
+                        let sum = wide(start) + factors.iter().map(|&(a, b)| wide(a) * wide(b)).sum::<f64>();
+                        let size = wide(start.abs()) + factors.iter().map(|&(a, b)| wide((a * b).abs())).sum::<f64>();
+                        let roundings = (k.div_ceil(32) + 16) as f64;
+                        assert!((wide(got) - sum).abs() <= roundings * 2f64.powi(-24) * 1.001 * size);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -29,6 +29,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         Err(status) => return status,
     };
     session.vectors = args.vectors;
+    session.exact = args.exact;
     if !session.target.backends().contains(&"cpu") {
         let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)

@@ -157,6 +157,7 @@ fn configure(
     let definitions: Vec<Definition> = given.chain(chosen).map(|(name, value)| Definition { name, value }).collect();
     let mut session = Session::new(&args.compile.target, &definitions)?;
     session.vectors = args.vectors;
+    session.exact = args.exact;
     let plan = session.load_code(&args.file).and_then(|unit: Unit| {
         let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
         Plan::new(&mut session, &unit, &entry, arrays, true)
