@@ -1,24 +1,29 @@
 //! Products of bf16 and of i8 on the machine's matrix unit.
 //!
-//! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of rows of a pass by,
-//! so many groups of k at a time as the first-level cache holds. Behind the matrices' ends tiles are zero, and blocks
-//! that reach there are computed in a buffer.
+//! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of rows of a
+//! pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums lie in the
+//! second-level cache too. Behind the matrices' ends tiles are zero.
 
 use super::amx::{self, Block, Code, LINE, SIDE, TILE, Tiles};
 use super::panels::{self, even, fetch, shifted};
 use super::plain::at;
-use super::{Job, Matrix};
+use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 use std::arch::x86_64::*;
 
-/// Groups of k of a strip: two tiles of each are 32 KiB, two thirds of a first-level cache of 48.
-const STRETCH: usize = 16;
+/// Groups of k of a strip: two tiles of each are 16 KiB, of a and of a panel of b. Both are a third of a first-level cache of
+/// 48 KiB each, so that a strip is still there when the next panel has passed by.
+const STRETCH: usize = 8;
 /// Rows and columns of a block.
 const WIDTH: usize = 2 * SIDE;
 /// Panels that are in the cache together at least, before k is cut.
 const LEAST: usize = 8;
-/// Bytes of the buffer for blocks at the ends, of a strip, and of a tile to be turned.
-const EDGE: usize = WIDTH * WIDTH * 4;
+/// Results that are so many times larger than the second-level cache are written past the caches: smaller ones may stay in
+/// the next level.
+const PAST: usize = 4;
+/// Bytes of a block's sums, of one row of them, and of a strip.
+const SUMS: usize = WIDTH * SUMS_ROW;
+const SUMS_ROW: usize = WIDTH * 4;
 const STRIP: usize = STRETCH * 2 * TILE;
 
 /// The code for a product, if the unit has it and it is large enough to pay.
@@ -38,34 +43,32 @@ pub(super) fn code(job: &Job) -> Option<[Code; 2]> {
 /// Computes the product.
 ///
 /// # Safety
-/// As for the routine; columns of d and of the start are contiguous words; [`code`] gave the code.
+/// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`code`] gave the code.
 pub(super) unsafe fn product(job: &Job, code: [Code; 2]) {
     let unit = LINE / job.ab.size() as usize;
     let (groups, panels) = (job.k.div_ceil(unit), job.n.div_ceil(WIDTH));
-    let edge = job.scratch;
-    let strip = edge.wrapping_add(EDGE);
-    let at = strip.wrapping_add(STRIP);
-    let room = (panels::scratch() - EDGE - STRIP) / (2 * TILE);
-    let deep = even(groups, room / LEAST.min(panels), 1);
-    let wide = even(panels, room / deep, 1);
-    // SAFETY: the caller's promise; the room has `deep` by `wide` pairs of tiles.
+    // In pairs of tiles, as many as a group of a panel has.
+    let (room, sums) = ((panels::scratch() - STRIP) / (2 * TILE), SUMS / (2 * TILE));
+    let deep = even(groups, room / LEAST.min(panels) - sums, 1);
+    let wide = even(panels, room / (deep + sums), 1);
+    let strip = job.scratch;
+    let sums = strip.wrapping_add(STRIP);
+    let packed = sums.wrapping_add(wide * SUMS);
+    let lines = (job.d.at.addr() | job.d.row.unsigned_abs()).is_multiple_of(LINE);
+    let past = lines && job.m * job.n * 4 >= PAST * cache::second_level();
+    // SAFETY: the caller's promise; the room has sums of `wide` blocks, and `deep` by `wide` pairs of tiles.
     unsafe {
         let tiles = Tiles::new();
         for first in (0..panels).step_by(wide) {
             for from in (0..groups).step_by(deep) {
-                let part = Part {
-                    job,
-                    code,
-                    unit,
-                    columns: (first * WIDTH, job.n.min((first + wide) * WIDTH)),
-                    from,
-                    groups: deep.min(groups - from),
-                    panels: at,
-                    strip,
-                    edge,
-                };
-                part.compute(&tiles);
+                let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
+                let (groups, last) = (deep.min(groups - from), from + deep >= groups);
+                let past = past && last;
+                Part { job, code, unit, columns, from, groups, packed, strip, sums, past }.compute(&tiles);
             }
+        }
+        if past {
+            _mm_sfence();
         }
     }
 }
@@ -81,9 +84,12 @@ struct Part<'j> {
     /// The first group, and how many.
     from: usize,
     groups: usize,
-    panels: *mut u8,
+    packed: *mut u8,
     strip: *mut u8,
-    edge: *mut u8,
+    /// Of each panel, a block's.
+    sums: *mut u8,
+    /// Are the results written past the caches? They are whole lines then, but at the end of a row.
+    past: bool,
 }
 
 impl Part<'_> {
@@ -93,53 +99,79 @@ impl Part<'_> {
         let job = self.job;
         // SAFETY: the caller's promise.
         unsafe {
-            for (number, j) in (self.columns.0..self.columns.1).step_by(WIDTH).enumerate() {
-                let columns = WIDTH.min(self.columns.1 - j);
-                self.pack(&job.b.transposed(), Order::Words, (j, columns, 2), (0, self.groups), self.panel(number));
-            }
+            self.pack_panels();
             for i in (0..job.m).step_by(WIDTH) {
                 let rows = WIDTH.min(job.m - i);
-                let high = rows.div_ceil(SIDE);
                 for from in (0..self.groups).step_by(STRETCH) {
                     let groups = STRETCH.min(self.groups - from);
-                    self.pack(&job.a, Order::Lines, (i, rows, high), (from, groups), self.strip);
+                    for g in 0..groups {
+                        let to = self.strip.wrapping_add(g * rows.div_ceil(SIDE) * TILE);
+                        self.pack(&job.a, Order::Lines, (i, rows), from + g, to);
+                    }
                     self.blocks((i, rows), (from, groups), tiles);
                 }
             }
         }
     }
 
-    fn panel(&self, number: usize) -> *mut u8 {
-        self.panels.wrapping_add(number * self.groups * 2 * TILE)
+    /// The numbers of the panels, with their first columns and columns.
+    fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (first, until) = self.columns;
+        (first..until).step_by(WIDTH).enumerate().map(move |(number, j)| (number, j, WIDTH.min(until - j)))
     }
 
-    /// Packs lines of a matrix (rows of a, columns of b): the first, how many, and tiles of them; from which group on, and
-    /// how many.
-    ///
+    /// Group `g` of a panel.
+    fn panel(&self, number: usize, g: usize) -> *mut u8 {
+        self.packed.wrapping_add((number * self.groups + g) * 2 * TILE)
+    }
+
     /// # Safety
     /// As for [`product`].
-    unsafe fn pack(
-        &self,
-        m: &Matrix<*const u8>,
-        order: Order,
-        (line, lines, wide): (usize, usize, usize),
-        (from, groups): (usize, usize),
-        to: *mut u8,
-    ) {
-        let size = self.job.ab.size() as usize;
-        for g in 0..groups {
-            let k = (self.from + from + g) * self.unit;
-            let steps = self.unit.min(self.job.k - k);
-            for t in 0..wide {
-                let there = lines.saturating_sub(t * SIDE).min(SIDE);
-                let part = shifted(*m, line + t * SIDE, k);
-                // SAFETY: the caller's promise.
-                unsafe { pack(&part, size, (there, steps), order, to.wrapping_add((g * wide + t) * TILE)) };
+    unsafe fn pack_panels(&self) {
+        /// Panels ahead of which rows of b are fetched.
+        const AHEAD: usize = 4;
+        let b = self.job.b;
+        let columns = b.transposed();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if b.col != self.job.ab.size() as isize {
+                for (number, j, width) in self.panels() {
+                    (0..self.groups)
+                        .for_each(|g| self.pack(&columns, Order::Words, (j, width), g, self.panel(number, g)));
+                }
+                return;
+            }
+            // Rows of b, side by side.
+            for g in 0..self.groups {
+                let k = (self.from + g) * self.unit;
+                for (number, j, width) in self.panels() {
+                    let ahead = shifted(b, k, j + AHEAD * WIDTH);
+                    (0..self.unit.min(self.job.k - k)).for_each(|p| fetch(at(&ahead, p, 0), 1));
+                    self.pack(&columns, Order::Words, (j, width), g, self.panel(number, g));
+                }
             }
         }
     }
 
-    /// The blocks of a strip.
+    /// Packs up to two tiles of one group of lines of a matrix (rows of a, columns of b): the first, and how many.
+    ///
+    /// # Safety
+    /// As for [`product`].
+    unsafe fn pack(&self, m: &Matrix<*const u8>, order: Order, (line, lines): (usize, usize), g: usize, to: *mut u8) {
+        let size = self.job.ab.size() as usize;
+        let k = (self.from + g) * self.unit;
+        let steps = self.unit.min(self.job.k - k);
+        // Blocks have two tiles of columns, one or two of rows.
+        let tiles = if order == Order::Words { 2 } else { lines.div_ceil(SIDE) };
+        for t in 0..tiles {
+            let there = lines.saturating_sub(t * SIDE).min(SIDE);
+            let part = shifted(*m, line + t * SIDE, k);
+            // SAFETY: the caller's promise.
+            unsafe { pack(&part, size, (there, steps), order, to.wrapping_add(t * TILE)) };
+        }
+    }
+
+    /// The blocks of a strip over a stretch of k.
     ///
     /// # Safety
     /// As for [`product`].
@@ -149,31 +181,38 @@ impl Part<'_> {
         let (first, until) = self.columns;
         let ahead = self.ahead(i, from);
         let mut fetched = 0;
-        for (number, j) in (first..until).step_by(WIDTH).enumerate() {
-            let columns = WIDTH.min(until - j);
-            let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * j as isize);
-            let (start, start_row) = match self.from + from {
-                0 if job.start.at.is_null() => (std::ptr::null(), 0),
-                0 => (at(&job.start, i, j), job.start.row),
-                _ => (d.cast_const(), job.d.row),
-            };
+        for (number, j, columns) in self.panels() {
             if let Some((next, rows, bytes)) = &ahead {
                 let due = rows * (j + columns - first) / (until - first);
                 (fetched..due).for_each(|r| fetch(at(next, r, 0), *bytes));
                 fetched = due;
             }
-            if j + columns < until {
-                (0..rows as isize)
-                    .for_each(|r| fetch(d.wrapping_offset(r * job.d.row + 4 * WIDTH as isize), 4 * WIDTH));
-            }
-            let b = self.panel(number).wrapping_add(from * 2 * TILE).cast_const();
-            let block = Block { groups, a: self.strip.cast_const(), b, start, start_row, d, d_row: job.d.row };
+            let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * j as isize);
+            let sums = self.sums.wrapping_add(number * SUMS);
+            let whole = columns == WIDTH && rows.is_multiple_of(SIDE);
+            let (start, start_row) = match (from, self.from) {
+                (0, 0) if job.start.at.is_null() => (std::ptr::null(), 0),
+                (0, 0) => (at(&job.start, i, j), job.start.row),
+                (0, _) => (d.cast_const(), job.d.row),
+                _ => (sums.cast_const(), SUMS_ROW as isize),
+            };
+            let last = from + groups == self.groups;
             // SAFETY: whole blocks lie inside the matrices, others in the buffer.
             unsafe {
-                if columns == WIDTH && rows % SIDE == 0 {
-                    code(&block, tiles);
+                let (start, start_row) = if whole || from > 0 || start.is_null() {
+                    (start, start_row)
                 } else {
-                    self.at_end(block, (rows, columns), code, tiles);
+                    rows_of(start, start_row, (rows, columns), sums, SUMS_ROW as isize);
+                    (sums.cast_const(), SUMS_ROW as isize)
+                };
+                let direct = last && whole && !self.past;
+                let (to, to_row) = if direct { (d, job.d.row) } else { (sums, SUMS_ROW as isize) };
+                let (a, b) = (self.strip.cast_const(), self.panel(number, from).cast_const());
+                code(&Block { groups, a, b, start, start_row, d: to, d_row: to_row }, tiles);
+                if last && self.past && columns == WIDTH {
+                    stream(sums, rows, d, job.d.row);
+                } else if last && !direct {
+                    rows_of(sums.cast_const(), SUMS_ROW as isize, (rows, columns), d, job.d.row);
                 }
             }
         }
@@ -191,30 +230,32 @@ impl Part<'_> {
         let steps = (STRETCH * self.unit).min(job.k - k);
         Some((shifted(job.a, i, k), WIDTH.min(job.m - i), steps * size))
     }
+}
 
-    /// A block with fewer rows or columns than its tiles.
-    ///
-    /// # Safety
-    /// So many rows and columns are there.
-    unsafe fn at_end(&self, x: Block, (rows, columns): (usize, usize), code: Code, tiles: &Tiles) {
-        const ROW: usize = 4 * WIDTH;
-        let held = |r: usize| self.edge.wrapping_add(r * ROW);
-        // SAFETY: the caller's promise; the buffer has room for a block.
-        unsafe {
-            let start = if x.start.is_null() { x.start } else { self.edge.cast_const() };
-            if !x.start.is_null() {
-                self.edge.write_bytes(0, EDGE);
-                for r in 0..rows {
-                    let from = x.start.wrapping_offset(r as isize * x.start_row);
-                    held(r).copy_from_nonoverlapping(from, 4 * columns);
-                }
-            }
-            let row = ROW as isize;
-            code(&Block { start, start_row: row, d: self.edge, d_row: row, ..x }, tiles);
-            for r in 0..rows {
-                let to = x.d.wrapping_offset(r as isize * x.d_row);
-                to.copy_from_nonoverlapping(held(r), 4 * columns);
-            }
+/// Copies rows of words, of which there may be none beside or below.
+///
+/// # Safety
+/// They are there, as is the room for them.
+unsafe fn rows_of(from: *const u8, row: isize, (rows, columns): (usize, usize), to: *mut u8, to_row: isize) {
+    for r in 0..rows as isize {
+        // SAFETY: the caller's promise.
+        unsafe { to.wrapping_offset(r * to_row).copy_from_nonoverlapping(from.wrapping_offset(r * row), 4 * columns) };
+    }
+}
+
+/// Writes rows of a block's sums past the caches.
+///
+/// # Safety
+/// There is room for them, which begins with a line in each row; the machine has AVX-512.
+#[target_feature(enable = "avx512f")]
+unsafe fn stream(sums: *const u8, rows: usize, to: *mut u8, row: isize) {
+    for r in 0..rows {
+        let (from, to) = (sums.wrapping_add(r * SUMS_ROW), to.wrapping_offset(r as isize * row));
+        for line in [0, LINE] {
+            // SAFETY: the caller's promise.
+            unsafe {
+                _mm512_stream_si512(to.wrapping_add(line).cast(), _mm512_loadu_si512(from.wrapping_add(line).cast()))
+            };
         }
     }
 }
