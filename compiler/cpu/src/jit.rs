@@ -28,7 +28,7 @@ pub struct Options {
     /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what a core's
     /// second-level cache holds.
     pub past: Option<usize>,
-    /// Products of bf16 have the interpreter's bits. Unless that is asked for, they are computed by the processor's matrix unit
+    /// Products of f16 and bf16 have the interpreter's bits. Unless that is asked for, they are computed by the processor's matrix unit
     /// (AMX) where there is one, which rounds in another order: `spec/numerics.md` has the bound.
     pub exact: bool,
 }

@@ -266,7 +266,7 @@ pub struct RunArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
-    /// Compute bf16 matrix products with the interpreter's bits, not on the processor's matrix unit (AMX)
+    /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
     #[arg(long)]
     pub exact: bool,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
@@ -397,7 +397,7 @@ pub struct BenchArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
-    /// Compute bf16 matrix products with the interpreter's bits, not on the processor's matrix unit (AMX)
+    /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
     #[arg(long)]
     pub exact: bool,
     /// How long to launch the kernel again and again

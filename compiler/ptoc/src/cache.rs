@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// Launches that are kept, the last ones first.
 const KEPT: usize = 64;
 
-/// What machine code was asked for: its vectors, and whether bf16 has the interpreter's bits.
+/// What machine code was asked for: its vectors, and whether f16 and bf16 have the interpreter's bits.
 pub type CodeKind = (ptoc_cpu::Vectors, bool);
 
 /// What a session has compiled.

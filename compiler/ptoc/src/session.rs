@@ -36,7 +36,7 @@ pub struct Session {
     pub watched: bool,
     /// Of machine code.
     pub vectors: ptoc_cpu::Vectors,
-    /// Machine code has the interpreter's bits in products of bf16 too.
+    /// Machine code has the interpreter's bits in products of f16 and bf16 too.
     pub exact: bool,
     /// What an editor has open.
     pub open: OpenTexts,

@@ -6,6 +6,7 @@ mod arena;
 mod frame;
 mod kernel;
 pub mod machine;
+pub mod matrix;
 mod pool;
 mod print;
 mod raster;

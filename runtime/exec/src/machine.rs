@@ -2,6 +2,8 @@
 //!
 //! Every figure is the best of several short runs, since other work on the machine only ever slows one down.
 
+#[cfg(target_arch = "x86_64")]
+use crate::matrix;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
@@ -19,6 +21,10 @@ pub enum Operation {
     FmaF32,
     /// Multiply-adds of i8 products into i32, two operations each: dot products in hardware, where there are some.
     DotI8,
+    /// Multiply-adds of products of bf16 into f32, two operations each, on the matrix unit.
+    TilesBf16,
+    /// Multiply-adds of products of i8 into i32, two operations each, on the matrix unit.
+    TilesI8,
 }
 
 /// The processor's name and widest vectors.
@@ -120,7 +126,9 @@ fn kernel(operation: Operation) -> Option<Turns> {
         Operation::FmaF32 if avx2 => Some(x86::fma_avx2),
         Operation::FmaF32 => Some(fma_plain),
         Operation::DotI8 if avx512 && std::is_x86_feature_detected!("avx512vnni") => Some(x86::dot_avx512),
-        Operation::DotI8 => None,
+        Operation::TilesBf16 if matrix::unit().bf16 => Some(x86::tiles_bf16),
+        Operation::TilesI8 if matrix::unit().i8 => Some(x86::tiles_i8),
+        Operation::DotI8 | Operation::TilesBf16 | Operation::TilesI8 => None,
     }
 }
 
@@ -128,7 +136,7 @@ fn kernel(operation: Operation) -> Option<Turns> {
 fn kernel(operation: Operation) -> Option<Turns> {
     match operation {
         Operation::FmaF32 => Some(fma_plain),
-        Operation::DotI8 => None,
+        Operation::DotI8 | Operation::TilesBf16 | Operation::TilesI8 => None,
     }
 }
 
@@ -153,6 +161,7 @@ unsafe fn fma_plain(turns: usize) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::CHAINS;
+    use super::matrix::{SIDE, Tiles};
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
@@ -196,6 +205,39 @@ mod x86 {
         black_box(sums);
         (2 * 64 * CHAINS * turns) as u64
     }
+
+    /// Four sums of tiles, as many as a product of two by two has.
+    macro_rules! tiles {
+        ($name:ident, $multiply:literal, $steps:literal) => {
+            /// # Safety
+            /// The machine has a unit that multiplies these.
+            pub(super) unsafe fn $name(turns: usize) -> u64 {
+                // SAFETY: the caller's promise.
+                let _tiles = unsafe { Tiles::new() };
+                // SAFETY: the registers are there.
+                unsafe {
+                    std::arch::asm!(
+                        "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                        "tilezero tmm4", "tilezero tmm5", "tilezero tmm6", "tilezero tmm7",
+                        "2:",
+                        concat!($multiply, " tmm0, tmm4, tmm6"),
+                        concat!($multiply, " tmm1, tmm4, tmm7"),
+                        concat!($multiply, " tmm2, tmm5, tmm6"),
+                        concat!($multiply, " tmm3, tmm5, tmm7"),
+                        "dec {turns}",
+                        "jnz 2b",
+                        turns = inout(reg) turns.max(1) => _,
+                        out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                        out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                        options(nostack, nomem),
+                    );
+                }
+                (2 * 4 * SIDE * SIDE * $steps * turns) as u64
+            }
+        };
+    }
+    tiles!(tiles_bf16, "tdpbf16ps", 32);
+    tiles!(tiles_i8, "tdpbssd", 64);
 }
 
 #[cfg(test)]
@@ -206,7 +248,9 @@ mod tests {
     fn limits_are_positive_and_the_machine_has_a_name() {
         assert!(!name().is_empty());
         assert!(peak(Operation::FmaF32, 2).is_some_and(|rate| rate.is_finite() && rate > 0.0));
-        assert!(peak(Operation::DotI8, 1).is_none_or(|rate| rate.is_finite() && rate > 0.0));
+        for operation in [Operation::DotI8, Operation::TilesBf16, Operation::TilesI8] {
+            assert!(peak(operation, 1).is_none_or(|rate| rate.is_finite() && rate > 0.0));
+        }
         assert!(copy_bandwidth(1 << 16, 2).is_finite());
     }
 }

@@ -175,7 +175,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             row = summary(case, compare(case, ptoc, Path(folder)))
         limits = ptoc.ask(do="limits", bytes=int(case.work) if case.unit == "byte" else 1 << 24)
-        limit = {"flop": limits["fma"], "iop": limits["dot_i8"], "byte": limits["copy"]}[case.unit]
+        halves = next((ty for ty in ("bf16", "f16") if ty in case.name), "f32")
+        limit = limits[{"flop": halves, "iop": "i8", "byte": "copy"}[case.unit]]
         row["of_limit"] = row["rate"] * 1e9 / limit if limit else float("nan")
         rows.append(row)
         print(f"{row['case']}: {row['rate']:.1f} {row['unit']}, {row['ratio'] or 0:.2f} of {row['best']}", file=sys.stderr, flush=True)

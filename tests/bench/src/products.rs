@@ -67,8 +67,8 @@ pub fn table(text: &str) {
     }
     for (name, kind, operation) in [
         ("gemm_f16", "f16", Operation::FmaF32),
-        ("gemm_f16", "bf16", Operation::FmaF32),
-        ("gemm_i8", "i8", Operation::DotI8),
+        ("gemm_f16", "bf16", unit(Operation::TilesBf16, Operation::FmaF32)),
+        ("gemm_i8", "i8", unit(Operation::TilesI8, Operation::DotI8)),
     ] {
         for size in [1024, 2048] {
             let defs = if kind == "i8" { vec![] } else { vec![("T", kind)] };
@@ -92,6 +92,11 @@ pub fn table(text: &str) {
             );
         }
     }
+}
+
+/// The matrix unit's operation, or the other if there is no unit.
+fn unit(tiles: Operation, other: Operation) -> Operation {
+    if peak(tiles, 1).is_some() { tiles } else { other }
 }
 
 fn runs(flops: f64) -> usize {

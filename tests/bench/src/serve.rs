@@ -59,8 +59,12 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
         }
         "limits" => {
             let bytes = request["bytes"].as_u64().unwrap_or(1 << 24) as usize;
+            let (f32, tiles) = (peak(Operation::FmaF32, 1), peak(Operation::TilesBf16, 1));
+            let i8 = peak(Operation::TilesI8, 1).or(peak(Operation::DotI8, 1));
+            // f16 take the matrix unit four products for one.
+            let f16 = f32.zip(tiles).map(|(f32, tiles)| f32.max(tiles / 4.0));
             Ok(json!({
-                "fma": peak(Operation::FmaF32, 1), "dot_i8": peak(Operation::DotI8, 1), "copy": copy_bandwidth(bytes, 1),
+                "f32": f32, "bf16": tiles.or(f32), "f16": f16.or(f32), "i8": i8, "copy": copy_bandwidth(bytes, 1),
             }))
         }
         what => {

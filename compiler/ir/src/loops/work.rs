@@ -5,7 +5,7 @@
 //! data ([`Unknown::Data`]) has no count.
 
 use super::eval::arith;
-use super::{Entry, For, Func, LTy, Label, Lanes, Module, Op, Reg, Region, Stmt, UnOp, VarId};
+use super::{Entry, For, Func, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId};
 use cranelift_entity::SecondaryMap;
 use std::ops::AddAssign;
 
@@ -14,6 +14,10 @@ use std::ops::AddAssign;
 pub struct Work {
     /// Multiplications and additions of matrix products in f32.
     pub product_flops: u64,
+    /// Of these, the ones whose factors are bf16 in memory, and those whose factors are f16.
+    pub product_bf16: u64,
+    /// See there.
+    pub product_f16: u64,
     /// Those of products of integers.
     pub product_ints: u64,
     /// Other operations on f32, f16 and bf16 (which compute in f32).
@@ -25,7 +29,7 @@ pub struct Work {
 impl Work {
     /// All operations.
     pub fn total(&self) -> u64 {
-        let Work { product_flops, product_ints, flops, ints } = *self;
+        let Work { product_flops, product_ints, flops, ints, .. } = *self;
         product_flops.saturating_add(product_ints).saturating_add(flops).saturating_add(ints)
     }
 
@@ -33,6 +37,8 @@ impl Work {
         let times = |x: u64| x.saturating_mul(n);
         Work {
             product_flops: times(self.product_flops),
+            product_bf16: times(self.product_bf16),
+            product_f16: times(self.product_f16),
             product_ints: times(self.product_ints),
             flops: times(self.flops),
             ints: times(self.ints),
@@ -43,6 +49,8 @@ impl Work {
 impl AddAssign for Work {
     fn add_assign(&mut self, more: Work) {
         self.product_flops = self.product_flops.saturating_add(more.product_flops);
+        self.product_bf16 = self.product_bf16.saturating_add(more.product_bf16);
+        self.product_f16 = self.product_f16.saturating_add(more.product_f16);
         self.product_ints = self.product_ints.saturating_add(more.product_ints);
         self.flops = self.flops.saturating_add(more.flops);
         self.ints = self.ints.saturating_add(more.ints);
@@ -207,7 +215,11 @@ impl<'a> Count<'a> {
                 let steps = self.extent(c.m)?.saturating_mul(self.extent(c.n)?).saturating_mul(self.extent(c.k)?);
                 let operations = steps.saturating_mul(2);
                 self.work += match c.ab_ty.reg() {
-                    LTy::F32 => Work { product_flops: operations, ..Work::default() },
+                    LTy::F32 => {
+                        let of = |ty: MemTy| if c.ab_ty == ty { operations } else { 0 };
+                        let (product_bf16, product_f16) = (of(MemTy::BF16), of(MemTy::F16));
+                        Work { product_flops: operations, product_bf16, product_f16, ..Work::default() }
+                    }
                     _ => Work { product_ints: operations, ..Work::default() },
                 };
                 return Ok(());

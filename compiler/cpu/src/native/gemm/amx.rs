@@ -1,104 +1,18 @@
-//! The machine's matrix unit (AMX): may it be used, and blocks of products in its registers.
+//! Blocks of products in the registers of the machine's matrix unit (AMX).
 //!
 //! A register is a tile of 16 rows of 64 bytes. One instruction multiplies a tile of a (16 rows by 64 bytes of k) by one of b
 //! (16 words of k by 16 columns) and adds to 16 by 16 words. i8 are exact in i32, which wraps. bf16 are rounded as Intel's
 //! manual says (TDPBF16PS): of the 32 steps of a tile, the even ones are added up from zero on, one fused multiply-add each, and
 //! so are the odd ones; then both sums are added, and that to the word: all in f32, to nearest even, numbers below 2^-126 being
 //! zero.
+//!
+//! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each exact in f32.
 
+use ptoc_exec::matrix::{LINE, SIDE, TILE, Tiles};
 use std::arch::asm;
-use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
-use std::sync::OnceLock;
-
-/// Rows of a tile, and columns of words.
-pub(super) const SIDE: usize = 16;
-/// Bytes of a tile's row.
-pub(super) const LINE: usize = 64;
-/// Bytes of a tile.
-pub(super) const TILE: usize = SIDE * LINE;
-
-/// What the unit multiplies.
-#[derive(Clone, Copy)]
-pub(super) struct Unit {
-    pub(super) bf16: bool,
-    pub(super) i8: bool,
-}
-
-/// Asks the processor, and the system for leave.
-pub(super) fn unit() -> Unit {
-    static UNIT: OnceLock<Unit> = OnceLock::new();
-    *UNIT.get_or_init(|| {
-        const NONE: Unit = Unit { bf16: false, i8: false };
-        let vectors = std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("xsave");
-        if !vectors || __cpuid(0).eax < 7 {
-            return NONE;
-        }
-        // CPUID.7.0:EDX: bf16 is bit 22, tiles are 24, i8 is 25.
-        let features = __cpuid_count(7, 0).edx;
-        let has = |bit: u32| features >> bit & 1 == 1;
-        // SAFETY: the processor has the instruction.
-        let saved = unsafe { saved() };
-        // XCR0: components 17 and 18 are the configuration and the tiles.
-        if !has(24) || saved >> 17 & 3 != 3 || !permitted() {
-            return NONE;
-        }
-        Unit { bf16: has(22), i8: has(25) }
-    })
-}
-
-/// The components of the processor's state that the system saves.
-#[target_feature(enable = "xsave")]
-fn saved() -> u64 {
-    // SAFETY: register 0 is there.
-    unsafe { _xgetbv(0) }
-}
-
-/// Asks for the tiles, for all threads of the process: `arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)`.
-#[cfg(target_os = "linux")]
-fn permitted() -> bool {
-    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
-    const XFEATURE_XTILEDATA: libc::c_long = 18;
-    // SAFETY: the call touches no memory of the process.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
-}
-
-/// Other systems give the tiles in ways of their own, if at all.
-#[cfg(not(target_os = "linux"))]
-fn permitted() -> bool {
-    false
-}
-
-/// This thread's registers as whole tiles; free again when dropped.
-pub(super) struct Tiles(());
-
-impl Tiles {
-    /// # Safety
-    /// There is a [`unit`].
-    pub(super) unsafe fn new() -> Tiles {
-        /// Palette 1; bytes of a row from byte 16 on, two each; rows from byte 48 on.
-        #[repr(C, align(64))]
-        struct Shape([u8; 64]);
-        let mut shape = Shape([0; 64]);
-        shape.0[0] = 1;
-        for register in 0..8 {
-            shape.0[16 + 2 * register] = LINE as u8;
-            shape.0[48 + register] = SIDE as u8;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
-        Tiles(())
-    }
-}
-
-impl Drop for Tiles {
-    fn drop(&mut self) {
-        // SAFETY: there is a unit, since there are tiles.
-        unsafe { asm!("tilerelease", options(nostack, nomem)) };
-    }
-}
 
 /// A block: one or two rows of two tiles. Of a and b as many tiles lie behind one another for each group of k, which is
-/// 64 bytes of it. Distances are in bytes.
+/// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. Distances are in bytes.
 pub(super) struct Block {
     pub(super) groups: usize,
     pub(super) a: *const u8,
@@ -113,11 +27,21 @@ pub(super) struct Block {
 /// Code for a block.
 pub(super) type Code = unsafe fn(&Block, &Tiles);
 
-macro_rules! blocks {
-    ($one:ident, $two:ident, $multiply:literal) => {
+/// How elements of a type are multiplied.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// Code for one and for two rows of tiles.
+    pub(super) code: [Code; 2],
+    /// Tiles that hold the digits of a tile of elements.
+    pub(super) parts: usize,
+}
+
+/// One row of tiles: sums in registers 0 and 1.
+macro_rules! one {
+    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
         /// # Safety
         /// All of the block's tiles are there, and at least one group.
-        unsafe fn $one(x: &Block, _: &Tiles) {
+        unsafe fn $name(x: &Block, _: &Tiles) {
             // SAFETY: the caller's promise.
             unsafe {
                 asm!(
@@ -128,13 +52,9 @@ macro_rules! blocks {
                     "tileloadd tmm0, [{start} + {start_row}]",
                     "tileloadd tmm1, [{start} + {start_row} + 64]",
                     "2:",
-                    "tileloadd tmm4, [{a} + {line}]",
-                    "tileloadd tmm6, [{b} + {line}]",
-                    concat!($multiply, " tmm0, tmm4, tmm6"),
-                    "tileloadd tmm7, [{b} + {line} + 1024]",
-                    concat!($multiply, " tmm1, tmm4, tmm7"),
-                    "add {a}, 1024",
-                    "add {b}, 2048",
+                    $($step,)*
+                    "add {a}, {a_step}",
+                    "add {b}, {b_step}",
                     "dec {groups}",
                     "jnz 2b",
                     "tilestored [{d} + {d_row}], tmm0",
@@ -143,6 +63,8 @@ macro_rules! blocks {
                     start_row = in(reg) x.start_row,
                     a = inout(reg) x.a => _,
                     b = inout(reg) x.b => _,
+                    a_step = const $a * TILE,
+                    b_step = const $b * TILE,
                     groups = inout(reg) x.groups => _,
                     line = in(reg) LINE,
                     d = in(reg) x.d,
@@ -152,10 +74,15 @@ macro_rules! blocks {
                 );
             }
         }
+    };
+}
 
+/// Two rows of tiles: sums in registers 0 and 1, 2 and 3.
+macro_rules! two {
+    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
         /// # Safety
         /// All of the block's tiles are there, and at least one group.
-        unsafe fn $two(x: &Block, _: &Tiles) {
+        unsafe fn $name(x: &Block, _: &Tiles) {
             let side = SIDE as isize;
             // SAFETY: the caller's promise.
             unsafe {
@@ -171,16 +98,9 @@ macro_rules! blocks {
                     "tileloadd tmm2, [{start_below} + {start_row}]",
                     "tileloadd tmm3, [{start_below} + {start_row} + 64]",
                     "2:",
-                    "tileloadd tmm4, [{a} + {line}]",
-                    "tileloadd tmm6, [{b} + {line}]",
-                    concat!($multiply, " tmm0, tmm4, tmm6"),
-                    "tileloadd tmm7, [{b} + {line} + 1024]",
-                    concat!($multiply, " tmm1, tmm4, tmm7"),
-                    "tileloadd tmm5, [{a} + {line} + 1024]",
-                    concat!($multiply, " tmm2, tmm5, tmm6"),
-                    concat!($multiply, " tmm3, tmm5, tmm7"),
-                    "add {a}, 2048",
-                    "add {b}, 2048",
+                    $($step,)*
+                    "add {a}, {a_step}",
+                    "add {b}, {b_step}",
                     "dec {groups}",
                     "jnz 2b",
                     "tilestored [{d} + {d_row}], tmm0",
@@ -192,6 +112,8 @@ macro_rules! blocks {
                     start_row = in(reg) x.start_row,
                     a = inout(reg) x.a => _,
                     b = inout(reg) x.b => _,
+                    a_step = const $a * TILE,
+                    b_step = const $b * TILE,
                     groups = inout(reg) x.groups => _,
                     line = in(reg) LINE,
                     d = in(reg) x.d,
@@ -206,10 +128,91 @@ macro_rules! blocks {
     };
 }
 
-blocks!(bf16_one, bf16_two, "tdpbf16ps");
-blocks!(i8_one, i8_two, "tdpbssd");
+/// A group of elements that are multiplied as they are.
+macro_rules! whole {
+    ($one:ident, $two:ident, $multiply:literal) => {
+        one!(
+            $one,
+            1,
+            2,
+            "tileloadd tmm4, [{a} + {line}]",
+            "tileloadd tmm6, [{b} + {line}]",
+            concat!($multiply, " tmm0, tmm4, tmm6"),
+            "tileloadd tmm7, [{b} + {line} + 1024]",
+            concat!($multiply, " tmm1, tmm4, tmm7")
+        );
+        two!(
+            $two,
+            2,
+            2,
+            "tileloadd tmm4, [{a} + {line}]",
+            "tileloadd tmm6, [{b} + {line}]",
+            concat!($multiply, " tmm0, tmm4, tmm6"),
+            "tileloadd tmm7, [{b} + {line} + 1024]",
+            concat!($multiply, " tmm1, tmm4, tmm7"),
+            "tileloadd tmm5, [{a} + {line} + 1024]",
+            concat!($multiply, " tmm2, tmm5, tmm6"),
+            concat!($multiply, " tmm3, tmm5, tmm7")
+        );
+    };
+}
+whole!(bf16_one, bf16_two, "tdpbf16ps");
+whole!(i8_one, i8_two, "tdpbssd");
 
-/// Code for one and for two rows of tiles, of bf16.
-pub(super) const BF16: [Code; 2] = [bf16_one, bf16_two];
-/// The same of i8.
-pub(super) const I8: [Code; 2] = [i8_one, i8_two];
+// Digits of f16, of a and of b: upper by upper, upper by lower, lower by lower, lower by upper.
+one!(
+    f16_one,
+    2,
+    4,
+    "tileloadd tmm4, [{a} + {line}]",
+    "tileloadd tmm6, [{b} + {line}]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tileloadd tmm7, [{b} + {line} + 1024]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tileloadd tmm6, [{b} + {line} + 2048]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tileloadd tmm7, [{b} + {line} + 3072]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tileloadd tmm4, [{a} + {line} + 1024]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tileloadd tmm6, [{b} + {line}]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tileloadd tmm7, [{b} + {line} + 1024]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tdpbf16ps tmm1, tmm4, tmm7"
+);
+two!(
+    f16_two,
+    4,
+    4,
+    "tileloadd tmm4, [{a} + {line}]",
+    "tileloadd tmm6, [{b} + {line}]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tileloadd tmm7, [{b} + {line} + 1024]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tileloadd tmm5, [{a} + {line} + 1024]",
+    "tdpbf16ps tmm2, tmm5, tmm6",
+    "tdpbf16ps tmm3, tmm5, tmm7",
+    "tileloadd tmm6, [{b} + {line} + 2048]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tdpbf16ps tmm2, tmm5, tmm6",
+    "tileloadd tmm7, [{b} + {line} + 3072]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tdpbf16ps tmm3, tmm5, tmm7",
+    "tileloadd tmm4, [{a} + {line} + 2048]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tileloadd tmm5, [{a} + {line} + 3072]",
+    "tdpbf16ps tmm2, tmm5, tmm6",
+    "tdpbf16ps tmm3, tmm5, tmm7",
+    "tileloadd tmm6, [{b} + {line}]",
+    "tdpbf16ps tmm0, tmm4, tmm6",
+    "tdpbf16ps tmm2, tmm5, tmm6",
+    "tileloadd tmm7, [{b} + {line} + 1024]",
+    "tdpbf16ps tmm1, tmm4, tmm7",
+    "tdpbf16ps tmm3, tmm5, tmm7"
+);
+
+pub(super) const BF16: Way = Way { code: [bf16_one, bf16_two], parts: 1 };
+pub(super) const I8: Way = Way { code: [i8_one, i8_two], parts: 1 };
+pub(super) const F16: Way = Way { code: [f16_one, f16_two], parts: 2 };

@@ -97,6 +97,15 @@ mod ranges {
     }
 }
 
+/// The largest magnitude of halves, as bits.
+///
+/// # Safety
+/// They are there.
+pub(super) unsafe fn largest(m: &Matrix<*const u8>, rows: usize, cols: usize) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { range(m, rows, cols, false).largest }
+}
+
 /// Do dot products give the bits of single steps?
 ///
 /// # Safety

@@ -4,7 +4,7 @@
 //! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d, as
 //! f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the panels,
 //! which is exact; i8 stay bytes and bf16 stay halves where the machine multiplies those, and with the same result.
-//! bf16 on a matrix unit are the exception: it rounds in an order of its own (see `amx`), and may be forbidden.
+//! Halves on a matrix unit are the exception: it rounds in an order of its own (see `amx`), and may be forbidden.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -158,12 +158,14 @@ unsafe fn fast(job: Job) -> bool {
         return false;
     }
     #[cfg(target_arch = "x86_64")]
-    if fits(if job.ab == MemTy::I8 { MemTy::I32 } else { MemTy::F32 })
-        && let Some(code) = tiles::code(&job)
-    {
-        // SAFETY: the caller's promise.
-        unsafe { tiles::product(&plain::with_rows_of_start(job), code) };
-        return true;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if fits(if job.ab == MemTy::I8 { MemTy::I32 } else { MemTy::F32 })
+            && let Some(way) = tiles::way(&job)
+        {
+            tiles::product(&plain::with_rows_of_start(job), way);
+            return true;
+        }
     }
     match job.ab {
         MemTy::F32 | MemTy::F16 | MemTy::BF16 if fits(MemTy::F32) => {

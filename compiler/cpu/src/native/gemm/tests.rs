@@ -116,7 +116,7 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
         match ab {
             MemTy::I8 => {
                 #[cfg(target_arch = "x86_64")]
-                if amx::unit().i8 {
+                if ptoc_exec::matrix::unit().i8 {
                     way(Box::new(|job| {
                         if job.k > 0 {
                             tiles::product(job, amx::I8);
@@ -292,65 +292,116 @@ fn small_bf16() {
 
 /// The sum of some steps as the machine's matrix unit rounds it: see `amx`.
 #[cfg(target_arch = "x86_64")]
-fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)]) -> f32 {
+fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)], ty: MemTy) -> f32 {
+    let upper = |x: f32| f32::from_bits(x.to_bits() & 0xffff_0000);
+    let digits: &[[bool; 2]] = match ty {
+        MemTy::F16 => &[[true, true], [true, false], [false, false], [false, true]],
+        _ => &[[true, true]],
+    };
+    let digits_of = |x: f32, up: bool| if up { upper(x) } else { x - upper(x) };
     factors.chunks(32).fold(start, |sum, group| {
-        let half = |odd: usize| group.iter().skip(odd).step_by(2).fold(0.0f32, |sum, (a, b)| a.mul_add(*b, sum));
-        sum + (half(0) + half(1))
+        digits.iter().fold(sum, |sum, up| {
+            let half = |odd: usize| {
+                let steps = group.iter().skip(odd).step_by(2);
+                steps.fold(0.0f32, |sum, (a, b)| digits_of(*a, up[0]).mul_add(digits_of(*b, up[1]), sum))
+            };
+            sum + (half(0) + half(1))
+        })
     })
 }
 
-/// bf16 on the matrix unit: the rounding that its manual describes, and the bound that the documentation states.
+/// Halves on the matrix unit: the rounding that its manual describes, and the bound that the documentation states.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn bf16_on_the_matrix_unit() {
-    if !amx::unit().bf16 {
+fn halves_on_the_matrix_unit() {
+    if !ptoc_exec::matrix::unit().bf16 {
         return;
     }
     let mut room = room();
     let scratch = room_of(&mut room);
-    for (n, (m, cols, k)) in
-        [(16, 32, 32), (8, 16, 64), (33, 50, 97), (47, 65, 520), (64, 700, 33), (20, 17, 1030), (100, 300, 1100)]
-            .into_iter()
-            .enumerate()
-    {
+    let shapes =
+        [(16, 32, 32), (8, 16, 64), (33, 50, 97), (47, 65, 520), (64, 700, 33), (20, 17, 1030), (40, 300, 1100)];
+    for (n, (m, cols, k)) in shapes.into_iter().enumerate() {
         for orders in 0..9 {
+            let (ab, way, parts) = match (n + orders as usize) % 2 {
+                0 => (MemTy::BF16, amx::BF16, 1),
+                _ => (MemTy::F16, amx::F16, 4),
+            };
             let seed = (10 * n + orders as usize) as u64;
-            let (a, b) = (
-                Held::new(MemTy::BF16, m, k, orders % 3, seed),
-                Held::new(MemTy::BF16, k, cols, orders / 3, seed ^ 77),
-            );
+            let (a, b) = (Held::new(ab, m, k, orders % 3, seed), Held::new(ab, k, cols, orders / 3, seed ^ 77));
             let from = Held::new(MemTy::F32, m, cols, 0, seed ^ 55);
             let started = orders % 2 == 1;
             let mut d = vec![0f32; m * cols];
             let none = Matrix { at: std::ptr::null(), row: 0, col: 0 };
             let start = if started { from.matrix() } else { none };
             let to = Matrix { at: d.as_mut_ptr().cast(), row: 4 * cols as isize, col: 4 };
-            let (ab, wide) = (MemTy::BF16, MemTy::F32);
-            let (a, b) = (a.matrix(), b.matrix());
+            let (a, b, ty) = (a.matrix(), b.matrix(), MemTy::F32);
             // SAFETY: the buffers hold the matrices.
             unsafe {
-                let job =
-                    Job { m, n: cols, k, d: to, start, a, b, ab, d_ty: wide, start_ty: wide, exact: false, scratch };
-                tiles::product(&job, amx::BF16);
+                let job = Job { m, n: cols, k, d: to, start, a, b, ab, d_ty: ty, start_ty: ty, exact: false, scratch };
+                tiles::product(&job, way);
                 assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
+                let float = |m: &Matrix<*const u8>, i, j, ty| plain::float(ty, plain::at(m, i, j));
                 // All of small results, some of large ones.
                 let (every, offset) = ((m * cols * k / 20_000).max(1), orders as usize);
-                for i in 0..m {
-                    for j in (0..cols).filter(|j| (i * cols + j + offset).is_multiple_of(every)) {
-                        let float = |m: &Matrix<*const u8>, i, j, ty| plain::float(ty, plain::at(m, i, j));
-                        let start = if started { float(&start, i, j, MemTy::F32) } else { 0.0 };
-                        let factors: Vec<(f32, f32)> =
-                            (0..k).map(|p| (float(&a, i, p, ab), float(&b, p, j, ab))).collect();
-                        let got = d[i * cols + j];
-                        assert_eq!(got, as_the_unit_rounds(start, &factors), "{m} x {cols} x {k}, ({i}, {j})");
-                        let wide = |x: f32| f64::from(x);
-                        let sum = wide(start) + factors.iter().map(|&(a, b)| wide(a) * wide(b)).sum::<f64>();
-                        let size = wide(start.abs()) + factors.iter().map(|&(a, b)| wide((a * b).abs())).sum::<f64>();
-                        let roundings = (k.div_ceil(32) + 16) as f64;
-                        assert!((wide(got) - sum).abs() <= roundings * 2f64.powi(-24) * 1.001 * size);
-                    }
+                for at in (offset % every..m * cols).step_by(every) {
+                    let (i, j) = (at / cols, at % cols);
+                    let start = if started { float(&start, i, j, ty) } else { 0.0 };
+                    let factors: Vec<(f32, f32)> = (0..k).map(|p| (float(&a, i, p, ab), float(&b, p, j, ab))).collect();
+                    let got = d[at];
+                    assert_eq!(got, as_the_unit_rounds(start, &factors, ab), "{m} x {cols} x {k}, ({i}, {j})");
+                    let wide = |x: f32| f64::from(x);
+                    let sum = wide(start) + factors.iter().map(|&(a, b)| wide(a) * wide(b)).sum::<f64>();
+                    let size = wide(start.abs()) + factors.iter().map(|&(a, b)| (wide(a) * wide(b)).abs()).sum::<f64>();
+                    let roundings = (parts * k.div_ceil(32) + 16) as f64;
+                    assert!((wide(got) - sum).abs() <= roundings * 2f64.powi(-24) * 1.001 * size);
                 }
             }
+        }
+    }
+}
+
+/// f16 that are no numbers are not taken apart.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn infinite_f16() {
+    let (m, n, k) = (80, 96, 80);
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    for (at, what) in [(None, 0), (Some(77), 0x7c00), (Some(6000), 0xfc00), (Some(5), 0x7e00u16)] {
+        let mut a = vec![0x3c00u16; m * k];
+        let b = vec![0x3555u16; k * n];
+        if let Some(at) = at {
+            a[at] = what;
+        }
+        let run = |exact: bool| {
+            let mut d = vec![0f32; m * n];
+            let none = Matrix { at: std::ptr::null(), row: 0, col: 0 };
+            let job = Job {
+                m,
+                n,
+                k,
+                d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
+                start: none,
+                a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
+                b: Matrix { at: b.as_ptr().cast(), row: 2 * n as isize, col: 2 },
+                ab: MemTy::F16,
+                d_ty: MemTy::F32,
+                start_ty: MemTy::F32,
+                exact,
+                scratch,
+            };
+            // SAFETY: the buffers hold the matrices.
+            unsafe {
+                assert!(exact || !ptoc_exec::matrix::unit().bf16 || tiles::way(&job).is_some() == at.is_none());
+                if !fast(job) {
+                    plain::product(&job);
+                }
+            }
+            d
+        };
+        for (x, y) in run(true).into_iter().zip(run(false)) {
+            assert!(x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= 1e-4, "{x} and {y}");
         }
     }
 }

@@ -1,19 +1,21 @@
-//! Products of bf16 and of i8 on the machine's matrix unit.
+//! Products of bf16, f16 and i8 on the machine's matrix unit.
 //!
 //! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of rows of a
 //! pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums lie in the
 //! second-level cache too. Behind the matrices' ends tiles are zero.
 
-use super::amx::{self, Block, Code, LINE, SIDE, TILE, Tiles};
+use super::amx::{self, Block, Way};
+use super::dots;
 use super::panels::{self, even, fetch, shifted};
 use super::plain::at;
 use super::{Job, Matrix, cache};
+use ptoc_exec::matrix::{self, LINE, SIDE, TILE, Tiles};
 use ptoc_ir::loops::MemTy;
 use std::arch::x86_64::*;
 
-/// Groups of k of a strip: two tiles of each are 16 KiB, of a and of a panel of b. Both are a third of a first-level cache of
-/// 48 KiB each, so that a strip is still there when the next panel has passed by.
-const STRETCH: usize = 8;
+/// Bytes of a strip, and of a panel of b over the same stretch of k: a third of a first-level cache of 48 KiB each, so that the
+/// strip is still there when the next panel has passed by.
+const STRIP: usize = 16 << 10;
 /// Rows and columns of a block.
 const WIDTH: usize = 2 * SIDE;
 /// Panels that are in the cache together at least, before k is cut.
@@ -21,36 +23,55 @@ const LEAST: usize = 8;
 /// Results that are so many times larger than the second-level cache are written past the caches: smaller ones may stay in
 /// the next level.
 const PAST: usize = 4;
-/// Bytes of a block's sums, of one row of them, and of a strip.
+/// Bytes of a block's sums, and of one row of them.
 const SUMS: usize = WIDTH * SUMS_ROW;
 const SUMS_ROW: usize = WIDTH * 4;
-const STRIP: usize = STRETCH * 2 * TILE;
 
-/// The code for a product, if the unit has it and it is large enough to pay.
-pub(super) fn code(job: &Job) -> Option<[Code; 2]> {
-    // Below, more is packed than computed, or tiles are mostly empty.
-    if job.m < 8 || job.n < SIDE || job.k < 16 || job.m * job.n * job.k < 64 * SIDE * SIDE {
+/// How a product goes, if the unit has a way and the product is large enough for it to pay.
+///
+/// # Safety
+/// As for the routine.
+pub(super) unsafe fn way(job: &Job) -> Option<Way> {
+    // Below, more is packed than computed, or tiles are mostly empty; f16 are four times the work.
+    let least = if job.ab == MemTy::F16 { 1 << 19 } else { 1 << 14 };
+    if job.m < 8 || job.n < SIDE || job.k < 16 || job.m * job.n * job.k < least {
         return None;
     }
-    let unit = amx::unit();
+    let unit = matrix::unit();
     match job.ab {
         MemTy::BF16 => (unit.bf16 && !job.exact).then_some(amx::BF16),
+        // SAFETY: the caller's promise.
+        MemTy::F16 => (unit.bf16 && !job.exact && unsafe { finite(job) }).then_some(amx::F16),
         MemTy::I8 => unit.i8.then_some(amx::I8),
         _ => None,
     }
 }
 
+/// Are all factors numbers? The digits of others are not.
+///
+/// # Safety
+/// As for the routine; a and b are f16.
+unsafe fn finite(job: &Job) -> bool {
+    let numbers = |m: &Matrix<*const u8>, rows, cols| {
+        let (m, rows, cols) = if m.row == 2 { (m.transposed(), cols, rows) } else { (*m, rows, cols) };
+        // SAFETY: the caller's promise.
+        unsafe { dots::largest(&m, rows, cols) < 0x7c00 }
+    };
+    numbers(&job.a, job.m, job.k) && numbers(&job.b, job.k, job.n)
+}
+
 /// Computes the product.
 ///
 /// # Safety
-/// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`code`] gave the code.
-pub(super) unsafe fn product(job: &Job, code: [Code; 2]) {
+/// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`way`] gave the way.
+pub(super) unsafe fn product(job: &Job, way: Way) {
     let unit = LINE / job.ab.size() as usize;
     let (groups, panels) = (job.k.div_ceil(unit), job.n.div_ceil(WIDTH));
-    // In pairs of tiles, as many as a group of a panel has.
-    let (room, sums) = ((panels::scratch() - STRIP) / (2 * TILE), SUMS / (2 * TILE));
-    let deep = even(groups, room / LEAST.min(panels) - sums, 1);
-    let wide = even(panels, room / (deep + sums), 1);
+    // Bytes of a group of a panel.
+    let group = way.parts * 2 * TILE;
+    let room = panels::scratch() - STRIP;
+    let deep = even(groups, (room / LEAST.min(panels) - SUMS) / group, 1);
+    let wide = even(panels, room / (deep * group + SUMS), 1);
     let strip = job.scratch;
     let sums = strip.wrapping_add(STRIP);
     let packed = sums.wrapping_add(wide * SUMS);
@@ -64,7 +85,7 @@ pub(super) unsafe fn product(job: &Job, code: [Code; 2]) {
                 let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
                 let (groups, last) = (deep.min(groups - from), from + deep >= groups);
                 let past = past && last;
-                Part { job, code, unit, columns, from, groups, packed, strip, sums, past }.compute(&tiles);
+                Part { job, way, unit, group, columns, from, groups, packed, strip, sums, past }.compute(&tiles);
             }
         }
         if past {
@@ -76,9 +97,10 @@ pub(super) unsafe fn product(job: &Job, code: [Code; 2]) {
 /// A part of b that the cache holds.
 struct Part<'j> {
     job: &'j Job,
-    code: [Code; 2],
-    /// Steps in a group.
+    way: Way,
+    /// Steps in a group, and bytes of a group of a panel.
     unit: usize,
+    group: usize,
     /// The first column, and the one behind the last.
     columns: (usize, usize),
     /// The first group, and how many.
@@ -102,10 +124,11 @@ impl Part<'_> {
             self.pack_panels();
             for i in (0..job.m).step_by(WIDTH) {
                 let rows = WIDTH.min(job.m - i);
-                for from in (0..self.groups).step_by(STRETCH) {
-                    let groups = STRETCH.min(self.groups - from);
+                let high = rows.div_ceil(SIDE) * self.way.parts * TILE;
+                for from in (0..self.groups).step_by(self.stretch()) {
+                    let groups = self.stretch().min(self.groups - from);
                     for g in 0..groups {
-                        let to = self.strip.wrapping_add(g * rows.div_ceil(SIDE) * TILE);
+                        let to = self.strip.wrapping_add(g * high);
                         self.pack(&job.a, Order::Lines, (i, rows), from + g, to);
                     }
                     self.blocks((i, rows), (from, groups), tiles);
@@ -120,9 +143,14 @@ impl Part<'_> {
         (first..until).step_by(WIDTH).enumerate().map(move |(number, j)| (number, j, WIDTH.min(until - j)))
     }
 
+    /// Groups of a strip.
+    fn stretch(&self) -> usize {
+        STRIP / self.group
+    }
+
     /// Group `g` of a panel.
     fn panel(&self, number: usize, g: usize) -> *mut u8 {
-        self.packed.wrapping_add((number * self.groups + g) * 2 * TILE)
+        self.packed.wrapping_add((number * self.groups + g) * self.group)
     }
 
     /// # Safety
@@ -167,7 +195,13 @@ impl Part<'_> {
             let there = lines.saturating_sub(t * SIDE).min(SIDE);
             let part = shifted(*m, line + t * SIDE, k);
             // SAFETY: the caller's promise.
-            unsafe { pack(&part, size, (there, steps), order, to.wrapping_add(t * TILE)) };
+            unsafe {
+                let to = to.wrapping_add(t * TILE);
+                pack(&part, size, (there, steps), order, to);
+                if self.way.parts == 2 {
+                    split(to, to.wrapping_add(tiles * TILE));
+                }
+            }
         }
     }
 
@@ -177,7 +211,7 @@ impl Part<'_> {
     /// As for [`product`].
     unsafe fn blocks(&self, (i, rows): (usize, usize), (from, groups): (usize, usize), tiles: &Tiles) {
         let job = self.job;
-        let code = self.code[rows.div_ceil(SIDE) - 1];
+        let code = self.way.code[rows.div_ceil(SIDE) - 1];
         let (first, until) = self.columns;
         let ahead = self.ahead(i, from);
         let mut fetched = 0;
@@ -222,12 +256,12 @@ impl Part<'_> {
     fn ahead(&self, i: usize, from: usize) -> Option<(Matrix<*const u8>, usize, usize)> {
         let job = self.job;
         let size = job.ab.size() as usize;
-        let (i, from) = if from + STRETCH < self.groups { (i, from + STRETCH) } else { (i + WIDTH, 0) };
+        let (i, from) = if from + self.stretch() < self.groups { (i, from + self.stretch()) } else { (i + WIDTH, 0) };
         if i >= job.m || job.a.col != size as isize {
             return None;
         }
         let k = (self.from + from) * self.unit;
-        let steps = (STRETCH * self.unit).min(job.k - k);
+        let steps = (self.stretch() * self.unit).min(job.k - k);
         Some((shifted(job.a, i, k), WIDTH.min(job.m - i), steps * size))
     }
 }
@@ -336,6 +370,26 @@ unsafe fn interleave(m: &Matrix<*const u8>, size: usize, w: usize, to: *mut u8) 
             _mm512_or_si512(low, _mm512_slli_epi32::<16>(high))
         };
         _mm512_storeu_si512(to.cast(), word);
+    }
+}
+
+/// A tile of f16, all of them numbers, in two of bf16: the upper eight digits, in its place, and the others.
+///
+/// # Safety
+/// As for [`pack`].
+#[target_feature(enable = "avx512f")]
+unsafe fn split(tile: *mut u8, rest: *mut u8) {
+    for half in (0..TILE).step_by(LINE / 2) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (tile, rest) = (tile.wrapping_add(half).cast(), rest.wrapping_add(half).cast());
+            let whole = _mm512_cvtph_ps(_mm256_loadu_si256(tile));
+            let upper = _mm512_and_si512(_mm512_castps_si512(whole), _mm512_set1_epi32(0xffff_0000_u32 as i32));
+            let lower = _mm512_castps_si512(_mm512_sub_ps(whole, _mm512_castsi512_ps(upper)));
+            let digits = |x| _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(x));
+            _mm256_storeu_si256(tile, digits(upper));
+            _mm256_storeu_si256(rest, digits(lower));
+        }
     }
 }
 

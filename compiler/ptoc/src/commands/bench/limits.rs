@@ -12,17 +12,24 @@ pub struct Limits {
     pub fma: f64,
     /// Operations a second: dot products of i8, where the machine has some.
     pub dot: Option<f64>,
+    /// Operations a second of the matrix unit on bf16 and on i8, where there is one that may be used.
+    pub tiles_bf16: Option<f64>,
+    /// See there.
+    pub tiles_i8: Option<f64>,
     /// Bytes a second, read and written, when as many bytes are copied as the kernel's arrays have.
     pub copy: f64,
 }
 
 impl Limits {
-    /// Measures them: some tens of milliseconds.
-    pub fn measure(bytes: usize, threads: usize) -> Limits {
+    /// Measures them: some tens of milliseconds. `exact`: the matrix unit multiplies no halves.
+    pub fn measure(bytes: usize, threads: usize, exact: bool) -> Limits {
+        let tiles = |operation| machine::peak(operation, threads);
         Limits {
             name: machine::name(),
             fma: machine::peak(Operation::FmaF32, threads).unwrap_or(f64::NAN),
             dot: machine::peak(Operation::DotI8, threads),
+            tiles_bf16: if exact { None } else { tiles(Operation::TilesBf16) },
+            tiles_i8: tiles(Operation::TilesI8),
             copy: machine::copy_bandwidth(bytes, threads),
         }
     }
@@ -32,17 +39,31 @@ impl Limits {
         Limits {
             name: self.name.clone(),
             fma: self.fma.max(other.fma),
-            dot: self.dot.zip(other.dot).map(|(a, b)| a.max(b)),
+            dot: higher(self.dot, other.dot),
+            tiles_bf16: higher(self.tiles_bf16, other.tiles_bf16),
+            tiles_i8: higher(self.tiles_i8, other.tiles_i8),
             copy: self.copy.max(other.copy),
         }
     }
 
-    /// The operation that bounds this work, and its rate.
+    /// The operation that bounds this work, and its rate. f16 take the matrix unit four products for one.
     pub fn arithmetic(&self, work: &Work) -> (&'static str, f64) {
-        let ints = work.product_ints > work.total() / 2;
-        match self.dot.filter(|_| ints) {
-            Some(dot) => ("dot products of i8", dot),
-            None => ("fused multiply-adds of f32", self.fma),
+        let most = |part: u64| part > work.total() / 2;
+        let fma = ("fused multiply-adds of f32", self.fma);
+        if most(work.product_ints) {
+            let tiles = self.tiles_i8.map(|rate| ("products of i8 on the matrix unit", rate));
+            return tiles.or(self.dot.map(|rate| ("dot products of i8", rate))).unwrap_or(fma);
+        }
+        match self.tiles_bf16 {
+            Some(rate) if most(work.product_bf16) => ("products of bf16 on the matrix unit", rate),
+            Some(rate) if most(work.product_f16) && rate / 4.0 > self.fma => {
+                ("products of f16 on the matrix unit", rate / 4.0)
+            }
+            _ => fma,
         }
     }
+}
+
+fn higher(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.zip(b).map(|(a, b)| a.max(b))
 }

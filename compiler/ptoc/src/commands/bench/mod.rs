@@ -75,9 +75,9 @@ fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io
     let threads = threads(args);
     let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, threads)?;
     let bytes = bytes(&plan);
-    let before = Limits::measure(bytes, threads);
+    let before = Limits::measure(bytes, threads, args.exact);
     let times = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
-    let limits = before.best(&Limits::measure(bytes, threads));
+    let limits = before.best(&Limits::measure(bytes, threads, args.exact));
     let measured = Measured {
         name: plan.name.to_string(),
         target: session.target.name.to_string(),
