@@ -7,6 +7,7 @@ use super::states::State;
 use super::walk::{Target, Walk, touches};
 use crate::access::Access;
 use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While};
+use rustc_hash::FxHashMap;
 
 /// Iterations of a loop that are walked through one by one, if these are all of them.
 const UNROLLED: i64 = 64;
@@ -116,7 +117,9 @@ impl<'k> Walk<'k> {
             let last = self.guard(&f.body, f.index).and_then(|k| k.checked_sub(lo.constant()?)?.checked_add(2));
             peeled = last.filter(|n| *n <= most).unwrap_or(peeled).max(peeled);
         }
-        let mut open = (peeled < most).then(|| self.unwritten_of(&f.body, &state));
+        let filled = if peeled < most { self.filled_in_turn(f) } else { Vec::new() };
+        let mut open = Some(self.unwritten_of(&filled, &state)).filter(|n| *n > 0);
+        let least = peeled;
         let before = self.unsure;
         let skipped = (certain != Some(true)).then(|| state.clone());
         self.target(f.label);
@@ -150,9 +153,11 @@ impl<'k> Walk<'k> {
             }
             n += 1;
             if let (Some(before), Some(now)) = (open, &now) {
-                let left = self.unwritten_of(&f.body, now);
+                let left = self.unwritten_of(&filled, now);
                 open = Some(left).filter(|n| *n > 0);
-                if left > 0 && left < before {
+                if left == 0 {
+                    peeled = least.max(n);
+                } else if left < before {
                     peeled = peeled.max(n.saturating_add(PATIENCE).min(most));
                 }
             }
@@ -184,13 +189,24 @@ impl<'k> Walk<'k> {
         })
     }
 
-    /// How many bytes of the tiles that a region writes may be unwritten.
-    fn unwritten_of(&mut self, region: &[Stmt], state: &State) -> u64 {
-        let mut tiles: Vec<Tile> = Vec::new();
-        written(self.kernel, region, &mut tiles);
-        tiles.sort_unstable();
-        tiles.dedup();
-        tiles.into_iter().map(|t| self.unwritten_in(t, state)).fold(0, u64::saturating_add)
+    /// The tiles of which it takes iterations to know what they have written: not those that each iteration declares, of which
+    /// the next one finds nothing; and not those of which all that is written is known from the bounds ([`Walk::covers`]), if the loop
+    /// itself reads none of it.
+    fn filled_in_turn(&mut self, f: &'k For) -> Vec<Tile> {
+        let mut uses = FxHashMap::default();
+        uses_in(self.kernel, &f.body, &mut uses);
+        uses.retain(|_, u| u.writes > 0 && !u.declared);
+        if !uses.is_empty() {
+            let mut whole: FxHashMap<Tile, usize> = FxHashMap::default();
+            self.covers(f).iter().for_each(|c| *whole.entry(c.tile).or_default() += 1);
+            uses.retain(|t, u| u.read || whole.get(t) != Some(&u.writes));
+        }
+        uses.into_keys().collect()
+    }
+
+    /// How many bytes of these tiles may be unwritten.
+    fn unwritten_of(&mut self, tiles: &[Tile], state: &State) -> u64 {
+        tiles.iter().map(|t| self.unwritten_in(*t, state)).fold(0, u64::saturating_add)
     }
 
     /// The largest constant that the region compares an index with.
@@ -343,11 +359,27 @@ impl<'k> Walk<'k> {
     }
 }
 
-/// The tiles that a region writes.
-fn written(kernel: &Kernel, region: &[Stmt], out: &mut Vec<Tile>) {
+/// What a region does to a tile.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    read: bool,
+    writes: usize,
+    declared: bool,
+}
+
+fn uses_in(kernel: &Kernel, region: &[Stmt], out: &mut FxHashMap<Tile, Uses>) {
     for stmt in region {
-        out.extend(touches(kernel, stmt).into_iter().filter(|(a, ..)| *a == Access::Write).map(|(_, r, _)| r.tile));
-        stmt.op.regions().for_each(|r| written(kernel, r, out));
+        if let Op::Alloc { tile } = stmt.op {
+            out.entry(tile).or_default().declared = true;
+        }
+        for (access, r, _) in touches(kernel, stmt) {
+            let uses = out.entry(r.tile).or_default();
+            match access {
+                Access::Read => uses.read = true,
+                Access::Write => uses.writes += 1,
+            }
+        }
+        stmt.op.regions().for_each(|r| uses_in(kernel, r, out));
     }
 }
 

@@ -24,7 +24,7 @@ type Axis = (Num, Num);
 /// A window that is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cover {
-    tile: Tile,
+    pub(super) tile: Tile,
     element: u32,
     row: Axis,
     col: Axis,

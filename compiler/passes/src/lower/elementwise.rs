@@ -48,7 +48,7 @@ impl Lower<'_> {
         let mut d = self.place(&p.dst, Read::Whole);
         let mut matrices: Vec<Matrix> = p.srcs.iter().map(|(src, read)| self.place(src, *read)).collect();
         let f = self.function(p);
-        if self.copies(p) && matrices.iter().all(|m| m.ty == d.ty) {
+        if self.keeps_bits(p) && matrices.iter().all(|m| m.ty == d.ty) {
             d = d.raw();
             matrices.iter_mut().for_each(|m| *m = m.raw());
         }

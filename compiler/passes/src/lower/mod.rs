@@ -17,6 +17,7 @@ mod elementwise;
 mod f8;
 mod fixpipe;
 mod formula;
+mod forward;
 mod gather;
 mod inst;
 mod math;
@@ -49,7 +50,8 @@ use rustc_hash::FxHashMap;
 /// the kernel's table, which is why it is taken by mutable reference.
 pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
-    let result = Lower::new(kernel, placement, target).run(&mut new_checks);
+    let forwarded = forward::forwarded(kernel, placement, &products::find(kernel));
+    let result = Lower::new(forwarded.as_ref().unwrap_or(kernel), placement, target).run(&mut new_checks);
     for data in new_checks {
         kernel.checks.push(data);
     }

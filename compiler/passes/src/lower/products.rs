@@ -86,7 +86,7 @@ struct Finder<'k> {
 }
 
 /// An instruction of the matrix unit, and where it starts.
-fn product(op: &Op) -> Option<(Product, From)> {
+pub(super) fn product(op: &Op) -> Option<(Product, From)> {
     let Op::Inst(inst) = op else { return None };
     // Rounded factors are other numbers than those of the window.
     if inst.attrs.factors.is_some() {
@@ -106,7 +106,7 @@ fn product(op: &Op) -> Option<(Product, From)> {
 }
 
 /// A plain TLOAD: the tile and the window.
-fn load(op: &Op) -> Option<(TileRef, &ViewRef)> {
+pub(super) fn load(op: &Op) -> Option<(TileRef, &ViewRef)> {
     match op {
         Op::Inst(inst) if inst.instr.get().sem == Sem::Load => match &inst.operands[..] {
             [Operand::Tile(t), Operand::View(v)] => Some((*t, v)),
@@ -117,7 +117,7 @@ fn load(op: &Op) -> Option<(TileRef, &ViewRef)> {
 }
 
 /// A TMOV: to, from.
-fn moved(op: &Op) -> Option<(TileRef, TileRef)> {
+pub(super) fn moved(op: &Op) -> Option<(TileRef, TileRef)> {
     match op {
         Op::Inst(inst) if inst.instr.get().sem == Sem::Move && !inst.attrs.relu => match &inst.operands[..] {
             [Operand::Tile(d), Operand::Tile(s)] => Some((*d, *s)),

@@ -12,7 +12,7 @@ use ptoc_tensor::DType;
 
 /// Capacity of the tiles.
 const ROWS: u32 = 6;
-const COLS: u32 = 72;
+const COLS: u32 = 136;
 
 const DTYPES: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8];
 
@@ -330,7 +330,7 @@ impl Gen {
 
 fn random(seed: u64) -> (Kernel, Args) {
     let mut d = Dice::new(seed);
-    let (rows, cols) = (d.pick(&[1i64, 2, 5, 6]), d.pick(&[1i64, 7, 16, 33, 64, 70, 72]));
+    let (rows, cols) = (d.pick(&[1i64, 2, 5, 6]), d.pick(&[1i64, 7, 33, 64, 70, 130, 136]));
     let known = d.one_in(3);
     let mut k = K::new("chains");
     let shape = if known { (k.c(rows), k.c(cols)) } else { (k.dim("R"), k.dim("C")) };

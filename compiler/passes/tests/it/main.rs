@@ -2,6 +2,7 @@
 
 mod bytes;
 mod chains;
+mod copies;
 mod cuts;
 mod harness;
 mod hazards;

@@ -72,7 +72,7 @@ impl Lower<'_> {
     /// Emits a chain; arithmetic between its instructions has been emitted.
     pub(super) fn chain(&mut self, chain: &Chain<'_>, region: &Region) {
         let Some(first) = chain.members.first() else { return };
-        // Every load of arrays whose tiles are not filled: nothing is left to do.
+        // Nobody reads any of it.
         if chain.members.iter().all(|m| !m.stored) {
             return;
         }

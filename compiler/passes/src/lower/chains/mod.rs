@@ -3,8 +3,9 @@
 //! For each element a chain does in order what its instructions do to that element. That is the same as instruction
 //! after instruction if no instruction reads, at other indices, what another one of the chain writes, and none
 //! overwrites what an earlier one has still to read at other indices; [`Planner::conflict`] sees to that for all pairs.
-//! Arithmetic on scalars between the instructions goes in front: it reads no memory. Checks and everything else that
-//! has an effect ends a chain, so what happens before it and behind it stays there.
+//! Arithmetic on scalars between the instructions goes in front: it reads no memory. So does a product that has nothing to do
+//! with the instructions before it. Checks and everything else that has an effect ends a chain, so what happens before it
+//! and behind it stays there.
 //!
 //! Reductions of rows end chains: an element goes to its partial as soon as it is there (`Op::Join` of loop IR), and behind
 //! the nest the partials of all rows are joined and the results written. So nothing else of the chain may look at those.
@@ -12,7 +13,7 @@
 //! Two kinds of stores disappear ([`webs`]). A result that only instructions of its own chain read stays a register,
 //! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile if
 //! all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another are one move
-//! from array to array.
+//! from array to array, and a TLOAD of a row between instructions on a tile keeps none of them apart.
 
 mod emit;
 mod webs;
@@ -21,8 +22,10 @@ pub(super) use webs::Uses;
 
 use super::Lower;
 use super::pattern::{Pattern, Place, Read};
+use super::products::product;
+use crate::access::{Access, tile_accesses};
 use ptoc_ir::loops::LTy;
-use ptoc_ir::tile::{AddrKind, Op, Region, TensorDir, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
 use ptoc_tensor::DType;
 use webs::{Web, Webs};
@@ -30,8 +33,8 @@ use webs::{Web, Webs};
 /// Instructions of a chain: as many as registers and pointers serve well.
 const LONGEST: usize = 32;
 
-/// Columns from which on partials are worth their way through memory, and most rows of them.
-const WIDE: u32 = 64;
+/// Columns from which on partials (64 of them) are worth their way through memory, and most rows of them.
+const WIDE: u32 = 128;
 const MOST_ROWS: u32 = 128;
 
 /// Where an operand comes from.
@@ -83,23 +86,25 @@ struct Key {
 
 impl Lower<'_> {
     pub(super) fn region(&mut self, region: &Region) {
-        let chains = Planner::new(self, region).chains();
+        let planner = Planner::new(self, region);
+        let chains = planner.chains();
+        let needed: Vec<bool> = (0..region.len()).map(|n| !planner.unneeded(n)).collect();
         let mut next = 0;
         for chain in chains.iter().filter(|c| !c.is_plain()) {
             let (first, last) = chain.span();
-            for stmt in &region[next..first] {
-                self.stmt(stmt);
-            }
-            for (n, stmt) in region.iter().enumerate().take(last + 1).skip(first) {
-                if chain.members.iter().all(|m| m.stmt != n) {
-                    self.stmt(stmt);
+            for n in next..last + 1 {
+                if needed[n] && chain.members.iter().all(|m| m.stmt != n) {
+                    self.stmt(&region[n]);
                 }
             }
+            debug_assert!(next <= first);
             self.chain(chain, region);
             next = last + 1;
         }
-        for stmt in &region[next..] {
-            self.stmt(stmt);
+        for n in next..region.len() {
+            if needed[n] {
+                self.stmt(&region[n]);
+            }
         }
     }
 }
@@ -131,6 +136,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         let (mut out, mut run, mut key) = (Vec::new(), Vec::new(), None);
         for (n, stmt) in self.region.iter().enumerate() {
             match &self.patterns[n] {
+                Some(_) if self.unneeded(n) => {}
                 Some(p) => {
                     let this = self.lower.key(p);
                     if this != key {
@@ -140,11 +146,29 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
                     run.push(n);
                 }
                 None if stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) => {}
+                None if self.comes_first(stmt, &run) => {}
                 None => self.cut(&mut run, &mut out),
             }
         }
         self.cut(&mut run, &mut out);
         out
+    }
+
+    /// Is this a product, or a copy for one that is not carried out, which may as well come before the statements of a run?
+    fn comes_first(&self, stmt: &Stmt, run: &[usize]) -> bool {
+        let l = self.lower;
+        if l.products.disappears(&stmt.op) {
+            return true;
+        }
+        // An accumulator that is computed where it would be stored is so there.
+        let computed = |d: &TileRef| !l.products.stores.contains_key(&d.tile);
+        if !product(&stmt.op).is_some_and(|(p, _)| computed(&p.d)) {
+            return false;
+        }
+        let own = tile_accesses(l.kernel, stmt);
+        run.iter().flat_map(|m| tile_accesses(l.kernel, &self.region[*m])).all(|(how, t)| {
+            own.iter().all(|(this, u)| (how, *this) == (Access::Read, Access::Read) || !l.same_storage(&t, u))
+        })
     }
 
     /// Cuts a run of instructions of one shape into chains, each as long as may be.
@@ -170,7 +194,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
                 Place::View(_) => true,
                 Place::Tile(t) => {
                     let web = self.webs.of_write(stmt, t.tile);
-                    web.is_none_or(|w| self.window(w).is_none() && !self.within(w, stmts))
+                    web.is_none_or(|w| !self.within(w, stmts))
                 }
             };
             members.push(Member { stmt, pattern, sources, stored });
@@ -187,6 +211,9 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
     /// Where a statement finds an operand, behind these members; `None` if a chain cannot give it.
     fn source(&self, members: &[Member<'r>], stmt: usize, place: &Place<'r>, read: Read) -> Option<Source<'r>> {
         let Place::Tile(tile) = place else { return Some(Source::Memory(*place, read)) };
+        if let Some(window) = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w)) {
+            return Some(Source::Memory(Place::View(window), read));
+        }
         let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.lower.same_storage(d, tile));
         if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
             // What another name was given to, or what was written at other indices, is not at hand.
@@ -200,8 +227,14 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
                 return None;
             }
         }
-        let window = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w));
-        Some(Source::Memory(window.map_or(*place, Place::View), read))
+        Some(Source::Memory(*place, read))
+    }
+
+    /// Is a statement a TLOAD whose readers all read the array?
+    fn unneeded(&self, stmt: usize) -> bool {
+        let to = self.patterns[stmt].as_ref().and_then(|p| p.dst.tile());
+        let web = to.and_then(|t| self.webs.of_write(stmt, t.tile));
+        web.is_some_and(|w| self.window(w).is_some())
     }
 
     /// Do only these statements read a web?
