@@ -113,7 +113,7 @@ fn magnitude_bits(d: DType) -> u32 {
 }
 
 /// Integers up to 2^this are exact.
-fn exact_integer_bits(d: DType) -> u32 {
+pub(super) fn exact_integer_bits(d: DType) -> u32 {
     match d {
         F16 => 11,
         BF16 => 8,
