@@ -270,8 +270,7 @@ fn two_steps(from: DType, via: DType, to: DType) -> &'static str {
     match (from.is_int() && to.is_int(), keeps_all(from, via)) {
         (true, true) => "what does not fit saturates, where integers would wrap",
         (true, false) => "what does not fit saturates, and beyond 2^24 it is rounded first",
-        (false, true) => "the first one keeps every value",
-        (false, false) => "the value is then rounded twice",
+        (false, _) => "the value is then rounded twice",
     }
 }
 
