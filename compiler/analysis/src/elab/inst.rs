@@ -114,7 +114,7 @@ impl Elab<'_> {
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
             // PTO's form may have more operands.
-            let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.iter().all(|w| *w == "tmp"));
+            let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
             let d = match operands.len() > wanted.len() {
                 true => {
                     more.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)))

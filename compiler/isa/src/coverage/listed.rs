@@ -34,7 +34,7 @@ pub struct LeftOut {
     pub of: Vec<&'static str>,
     /// What it is.
     pub what: &'static str,
-    /// What an author who wants it would write.
+    /// What an author who wants it would write; `+`: more operands.
     pub words: Vec<&'static str>,
     /// Why, and what to write instead.
     pub why: &'static str,

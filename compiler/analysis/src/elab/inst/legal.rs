@@ -45,9 +45,12 @@ impl Elab<'_> {
                 instr.written_name(),
                 t.ty.loc
             );
+            let here = t.ty.loc.name();
+            let out = ptoc_isa::left_out(instr.written_name()).filter(|p| p.what.split(' ').any(|w| w == here));
             let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             d = d.with_label(format!("in {}", t.ty.loc)).with_note(format!("it is so on {}", self.everywhere()));
+            d = out.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)));
             if instr.sem == Sem::Load {
                 d = d.with_help(format!(
                     "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
