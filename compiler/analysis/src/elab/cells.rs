@@ -89,11 +89,11 @@ impl Elab<'_> {
             // A window that begins at an operand: the last one that is inside.
             (Num::Bin(BinOp::Add, Num::Arg(k), _), _) => {
                 let at = self.demanded(&Num::Arg(*k), operands, span);
-                let steps = id.get().sem.needs().iter().filter_map(|n| match n.left {
+                let step = id.get().sem.needs().iter().find_map(|n| match n.left {
                     Num::Bin(BinOp::Rem, Num::Arg(of), step) if of == k => Some(*step),
                     _ => None,
                 });
-                let step = steps.last().map_or(1, |s| {
+                let step = step.map_or(1, |s| {
                     let s = self.demanded(&s, operands, span);
                     self.const_index(s).unwrap_or(1).max(1)
                 });

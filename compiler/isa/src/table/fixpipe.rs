@@ -152,7 +152,6 @@ const PADDED_MAT: &Cells = &Cells {
     example: "a: in f16[M, 20], b: in f16[32, N], result: out f32[M, N]|let a = Mat(a.tile(i, _));|\
               let dst = tile Mat<f16, i, 32>;|TFILLPAD(dst, a, Zero);|let acc = tile Acc<f32, i, j>;|\
               TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
-    ..*PADDED
 };
 const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: OperandKind::Choice(&[("Zero", 0)]) };
 /// What the matrix unit is given.
