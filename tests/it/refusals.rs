@@ -1,7 +1,7 @@
 //! What is said of what a target does not take: which target, why, who takes it, and what to write instead. Programs are made for every
 //! instruction, target and list of dtypes that some target takes (or that is of one dtype); what is proposed is written, and compiles.
 
-use crate::rules::{Form, forms, has_all, moved, product, program};
+use crate::rules::{Form, forms, has_all, has_tiles, moved, product, program};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_isa::{DTypeRule, InstrId, Place, Sem, Target, Triple};
 use ptoc_tensor::DType;
@@ -89,7 +89,7 @@ impl Case<'_> {
             return Some(converts(self.target, &[given[1], quoted(help)?]));
         }
         if let Some(rest) = after("the nearest is to convert to ") {
-            return Some(self.compiles(&[("dst", dtype(rest)?)], false));
+            return Some(self.compiles(&[("dst", dtype(rest.split(',').next()?)?)], false));
         }
         if help.starts_with("`TMOV(dst, a)` copies") {
             let d = given[0];
@@ -102,10 +102,10 @@ impl Case<'_> {
             return Some(self.compiles(&[("accumulator", dtype(rest)?)], false));
         }
         if let Some(rest) = after("make the source ") {
-            return Some(self.compiles(&[("a", dtype(rest.split(':').next()?)?)], false));
+            return Some(self.compiles(&[("a", dtype(rest.split([':', ',']).next()?)?)], false));
         }
         if let Some(rest) = after("the nearest is to make ").or(after("the nearest is ")) {
-            return Some(self.compiles(&pairs(rest), false));
+            return Some(self.compiles(&pairs(rest), rest.contains("to give a scale")));
         }
         if help.starts_with("with a scale it is quantised") {
             return Some(self.compiles(&[], true));
@@ -193,7 +193,7 @@ fn tried(target: &'static Target, id: InstrId) -> Vec<Form> {
     }
     let mine: BTreeSet<String> = forms(target, id).iter().map(|f| format!("{f:?}")).collect();
     let mut seen = BTreeSet::new();
-    all.retain(|f| has_all(target, &f.0) && !mine.contains(&format!("{f:?}")) && seen.insert(format!("{f:?}")));
+    all.retain(|f| has_tiles(target, id, &f.0) && !mine.contains(&format!("{f:?}")) && seen.insert(format!("{f:?}")));
     all
 }
 

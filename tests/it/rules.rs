@@ -68,6 +68,16 @@ pub(crate) fn has_all(target: &Target, tiles: &[DType]) -> bool {
     tiles.iter().all(|d| *d == DType::Bool || target.has_dtype(*d))
 }
 
+/// Has the target tiles of these dtypes where the instruction has its operands? If not, that is a rule of tiles.
+pub(crate) fn has_tiles(target: &Target, id: InstrId, tiles: &[DType]) -> bool {
+    let specs = id.get().written().iter().filter(|o| o.is_tile());
+    let there = |kind: OperandKind, d: DType| match kind {
+        OperandKind::Tile(&[loc]) => target.cube_dtypes(loc).is_none_or(|list| list.contains(&d)),
+        _ => true,
+    };
+    has_all(target, tiles) && specs.zip(tiles).all(|(o, d)| there(o.kind, *d))
+}
+
 fn suffix((tiles, cmp): &Form) -> String {
     let mut names: Vec<&str> = Vec::new();
     for d in tiles {
@@ -183,7 +193,7 @@ fn of_dtypes(target: &'static Target, out: &mut Vec<Rule>) {
         let mine = forms(target, id);
         let elsewhere = targets.iter().flat_map(|t| forms(t, id).into_iter().map(move |f| (t, f)));
         let others: Vec<(&Target, Form)> =
-            elsewhere.filter(|(_, f)| !mine.contains(f) && has_all(target, &f.0)).collect();
+            elsewhere.filter(|(_, f)| !mine.contains(f) && has_tiles(target, id, &f.0)).collect();
         // Programs of a comparison that the row has not at all say no more than those of a dtype.
         let Some((_, refused)) = others.first() else { continue };
         let taken = mine.first().map(|f| (target, f));

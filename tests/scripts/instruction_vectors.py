@@ -625,6 +625,16 @@ def reversed_operands():
             line("TDIVS reversed", [(d, FULL), (d, ONE)], d, lambda a, s: divide(d, s, a))
 
 
+def columns_first():
+    """The column before the tile."""
+    ops = dict(ADD=ADD, SUB=SUB, MUL=MUL, DIV=divide, MAX=MAX, MIN=MIN)
+    for d in F:
+        for name, f in ops.items():
+            line(f"TROWEXPAND{name} reversed", [(d, FULL), (d, COLUMN)], d, lambda a, b: f(d, b, a))
+        line("TROWEXPANDEXPDIF reversed", [(d, FULL), (d, COLUMN)], d, lambda a, b: F32(np.exp(np.float64(F32(b - a)))),
+             ulp=2 if d == "f32" else 1)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -642,3 +652,4 @@ if __name__ == "__main__":
     eights()
     reversed_operands()
     halves_of_conversions()
+    columns_first()

@@ -339,6 +339,16 @@ def packed_quarters():
         line("TDEQUANT_INT4", [pack(q), f32(s), f32(o), "INT4"], *f32(back))
 
 
+def padding_for_the_matrix_unit():
+    for d in "i8 f16 bf16 f32".split():
+        rng = random.Random(f"padding {d}")
+        for rows, cols in ((20, 30), (32, 64), (1, 5)):
+            a = np.array([[one(d, rng.randrange(-9, 9)) for _ in range(cols)] for _ in range(rows)], dtype=object)
+            filled = np.full((32, 64), 0, dtype=object)
+            filled[:rows, :cols] = a
+            line("TFILLPAD_TO_MAT", [(d, a), "Zero"], d, filled)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
@@ -353,3 +363,4 @@ if __name__ == "__main__":
     images()
     windows_of_the_matrix_unit()
     packed_quarters()
+    padding_for_the_matrix_unit()

@@ -23,7 +23,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             out,
             open: false,
             called: false,
-            modes: &[],
+            instruction: None,
             used: FxHashSet::default(),
         };
         for item in &module.ast.items {
@@ -72,7 +72,7 @@ struct Walk<'a> {
     /// Unknown names bind themselves (parameter types, index variables of `ensures`).
     open: bool,
     /// The modes of the instruction whose arguments are looked at.
-    modes: &'static [isa::Mode],
+    instruction: Option<isa::InstrId>,
     /// The name that comes is called, or takes static arguments: functions and types may be meant.
     called: bool,
     /// Locals of the item whose block has ended.
@@ -332,6 +332,10 @@ impl Walk<'_> {
             self.out.push(no_instruction(&name.to_ascii_uppercase(), span));
             return;
         }
+        if let Some(d) = self.instruction.and_then(|id| left_out(id, name, span)) {
+            self.out.push(d);
+            return;
+        }
         let called = std::mem::take(&mut self.called);
         if self.module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)) {
             // What could not be read may define it, and that was reported.
@@ -360,7 +364,8 @@ impl Walk<'_> {
         let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label(label);
         let gone = self.gone.iter().rev().find(|(n, _)| n == name).map(|g| g.1);
         // A mode of an instruction is one word in one spelling.
-        let mode = self.modes.iter().flat_map(|m| m.words).find(|w| w.eq_ignore_ascii_case(name)).copied();
+        let modes = self.instruction.map_or(&[][..], |id| id.get().modes);
+        let mode = modes.iter().flat_map(|m| m.words).find(|w| w.eq_ignore_ascii_case(name)).copied();
         let best = mode.or(best).map(str::to_string);
         d = match (foreign(name), gone, best) {
             (Some(Foreign::Is(b)), ..) => d.with_fix(format!("it is called `{b}` here"), span, b),
@@ -514,8 +519,9 @@ impl Walk<'_> {
                 if self.not_yet(base) {
                     return;
                 }
+                let around = self.instruction.take();
                 if let ExprKind::Name(n) = &*base.kind {
-                    self.modes = isa::lookup(n).map_or(&[], |id| id.get().modes);
+                    self.instruction = isa::lookup(n);
                 }
                 match self.sync_function(base) {
                     // One argument may be a pipe.
@@ -539,7 +545,7 @@ impl Walk<'_> {
                     }
                     _ => self.args(args),
                 }
-                self.modes = &[];
+                self.instruction = around;
             }
             ExprKind::Index(base, args) => {
                 self.expr(base);
@@ -663,4 +669,12 @@ fn no_instruction(name: &str, span: Span) -> Diagnostic {
         }
         None => told(format!("ptoc does not have the PTO instruction `{name}` yet"), "not available"),
     }
+}
+
+/// A word for what an instruction has in PTO's form, and has not here.
+pub(crate) fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagnostic> {
+    let name = id.get().written_name();
+    let part = isa::left_out(name).find(|p| p.words.contains(&word))?;
+    let message = format!("`{word}` of {name} is not part of the language");
+    Some(Diagnostic::error(codes::NOT_YET, span, message).with_label("left out").with_note(part.why))
 }

@@ -368,7 +368,7 @@ pub struct Instr {
     pub optional: usize,
     /// What may be said beside the operands, after them.
     pub modes: &'static [Mode],
-    /// May the scalar stand before the tile? The operation is then `scalar op tile`.
+    /// May the scalar, or the tile of one column, stand before the tile? The operation is then `scalar op tile`.
     pub scalar_first: bool,
     /// Shape relation.
     pub shape: ShapeRule,
@@ -416,6 +416,11 @@ impl Instr {
         self.written().iter().filter(|o| o.is_tile()).count()
     }
 
+    /// May it update what is in memory instead of overwriting it (`atomic = ..`)?
+    pub fn updates_memory(&self) -> bool {
+        self.sem.scatters() || self.pipe == PipeRule::Store && matches!(self.sem, Sem::Store | Sem::Fixpipe(_))
+    }
+
     /// Which element of operand `k` an element-wise instruction reads.
     pub fn read(&self, k: usize) -> Read {
         let last = k + 1 == self.operands.len();
@@ -453,7 +458,7 @@ impl Instr {
         if self.scalar_first
             && let [dst, a, scalar] = self.operands
         {
-            out.push_str(&format!(" or {}({}, {}, {})", self.name, dst.name, scalar.name, a.name));
+            out.push_str(&format!(" or {}({}, {}, {})", self.written_name(), dst.name, scalar.name, a.name));
         }
         out
     }

@@ -14,11 +14,11 @@ mod pipe;
 mod reference;
 mod table;
 mod target;
-mod text;
+pub mod text;
 mod tile_type;
 
 pub use cells::{Cell, Cells, Need, Num, Test};
-pub use coverage::{Otherwise, coverage_markdown, otherwise};
+pub use coverage::{LeftOut, Otherwise, coverage_markdown, left_out, otherwise};
 pub use expr::{Expr, Read, To};
 pub use fixpipe::{Fixpipe, SCALES, Window, drained, scales};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};

@@ -3,12 +3,12 @@
 use std::fmt::Display;
 
 /// `a`, `b and c`, `a, b and c`; `none` for nothing.
-pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+pub fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     join(items, "and")
 }
 
 /// `a`, `b or c`, `a, b or c`; `none` for nothing.
-pub(crate) fn either<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+pub fn either<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     join(items, "or")
 }
 

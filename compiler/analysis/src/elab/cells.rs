@@ -3,9 +3,9 @@
 use super::{Elab, R};
 use crate::builtins::Word;
 use crate::value::Val;
-use ptoc_diagnostics::{Span, codes};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Operand, Ty, Value};
-use ptoc_isa::{BinOp, CmpOp, Instr, InstrId, Num, Oob, OperandKind};
+use ptoc_isa::{BinOp, CmpOp, Instr, InstrId, Need, Num, Oob, OperandKind};
 use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
 
@@ -55,6 +55,11 @@ impl Elab<'_> {
             let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
             // As the author calls it.
             let message = format!("{}: {}", id.get().written_name(), need.what);
+            if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b))
+                && (if need.op == CmpOp::Eq { x != y } else { x > y })
+            {
+                return self.refuted(id, need, (x, y), operands, span);
+            }
             match need.op {
                 CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
                 CmpOp::Eq => self.check_equal(a, b, message, span)?,
@@ -62,6 +67,47 @@ impl Elab<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A demand that numbers which are known contradict; what would meet it.
+    fn refuted(&mut self, id: InstrId, need: &Need, found: (i64, i64), operands: &[Operand], span: Span) -> R<()> {
+        let name = id.get().written_name();
+        let what = need.what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
+        let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
+            .with_note(format!("{name} asks for it on {}", self.everywhere()));
+        let help = match (need.left, need.right) {
+            // A multiple of something: those before and after.
+            (Num::Bin(BinOp::Rem, of, step), Num::Is(0)) => {
+                let (of, step) = (self.demanded(of, operands, span), self.demanded(step, operands, span));
+                match (self.const_index(of), self.const_index(step)) {
+                    (Some(n), Some(step)) if n >= 0 && step > 0 => {
+                        Some(format!("the nearest to {n} are {} and {}", n / step * step, (n / step + 1) * step))
+                    }
+                    _ => None,
+                }
+            }
+            // A window that begins at an operand: the last one that is inside.
+            (Num::Bin(BinOp::Add, Num::Arg(k), _), _) => {
+                let at = self.demanded(&Num::Arg(*k), operands, span);
+                let step = id.get().sem.needs().iter().find_map(|n| match n.left {
+                    Num::Bin(BinOp::Rem, Num::Arg(of), step) if of == k => Some(*step),
+                    _ => None,
+                });
+                let step = step.map_or(1, |s| {
+                    let s = self.demanded(&s, operands, span);
+                    self.const_index(s).unwrap_or(1).max(1)
+                });
+                let last = self.const_index(at).map(|at| (at - (found.0 - found.1)).div_euclid(step) * step);
+                let spec = id.get().operands[*k].name;
+                last.map(|last| match last >= 0 {
+                    true => format!("the last one that fits has {spec} {last}"),
+                    false => "make what is moved smaller: none of this size fits".to_owned(),
+                })
+            }
+            (Num::Is(0), Num::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
+            _ => None,
+        };
+        self.report(help.into_iter().fold(d, Diagnostic::with_help))
     }
 
     fn demanded(&mut self, n: &Num, operands: &[Operand], span: Span) -> Value {

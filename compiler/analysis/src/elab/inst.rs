@@ -2,8 +2,10 @@
 //! `z = x + y` end in [`Elab::apply`].
 
 mod legal;
+mod modes;
 mod shapes;
 
+use self::modes::{form_of, mode_name};
 use super::cells::pads;
 use super::copies::Side;
 use super::labels::around;
@@ -14,10 +16,9 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    AtomicOp, Factors, Family, InstrId, Loc, Oob, OperandKind, OperandSpec, PipeRule, Place, Reduce, Role, RoundMode,
-    Scratch, Sem, TileType, UnitKind,
+    Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, TileType, UnitKind,
 };
-use ptoc_syntax::ast::{Arg, Expr, ExprKind, Ident};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
 
 /// An operand before it is IR.
@@ -90,7 +91,10 @@ impl Elab<'_> {
         }
         let id = form_of(id, &operands);
         let instr = id.get();
-        for (w, at) in words {
+        // Of an operand that could not be made nothing is known: another form may be meant, which has the words.
+        let unknown =
+            operands.iter().any(|(v, _)| matches!(v, Val::Poison)) && ptoc_isa::overloads(id).nth(1).is_some();
+        for (w, at) in words.into_iter().filter(|_| !unknown) {
             self.mode_word(id, w, at, &mut attrs)?;
         }
         let wanted = instr.written();
@@ -105,10 +109,18 @@ impl Elab<'_> {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
                 span,
-                format!("`{}` takes {} operands, {} given", instr.name, wanted.len(), operands.len()),
+                format!("`{}` takes {} operands, {} given", instr.written_name(), wanted.len(), operands.len()),
             )
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
+            // PTO's form may have more operands.
+            let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
+            let d = match operands.len() > wanted.len() {
+                true => {
+                    more.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)))
+                }
+                false => d,
+            };
             // `rint` is a function, and the mode `Rint`.
             let word = args.iter().find_map(|a| {
                 let ExprKind::Name(n) = &*a.value.kind else { return None };
@@ -149,11 +161,14 @@ impl Elab<'_> {
         {
             let from =
                 if instr.sem == Sem::Load { "a tile, filled from a window" } else { "a window, filled from a tile" };
-            let d =
-                Diagnostic::error(codes::OPERAND_KIND, span, format!("the operands of `{}` are swapped", instr.name))
-                    .with_label(format!("the destination stands first: {from}"))
-                    .with_secondary(e.span, first.describe())
-                    .with_note(format!("usage: `{}`", usage(id)));
+            let d = Diagnostic::error(
+                codes::OPERAND_KIND,
+                span,
+                format!("the operands of `{}` are swapped", instr.written_name()),
+            )
+            .with_label(format!("the destination stands first: {from}"))
+            .with_secondary(e.span, first.describe())
+            .with_note(format!("usage: `{}`", usage(id)));
             return self.report(d);
         }
         let mut ops = Vec::new();
@@ -220,10 +235,13 @@ impl Elab<'_> {
                 let n = words.iter().find(|(name, _)| *name == w).map_or(0, |(_, n)| *n);
                 Ok(Opnd::Scalar(Val::Int(n.into()), e.span))
             }
+            (OperandKind::Choice([("Zero", n)]), Val::Word(Word::Oob(Oob::Zero))) => {
+                Ok(Opnd::Scalar(Val::Int((*n).into()), e.span))
+            }
             (OperandKind::Scalar(_), Val::Word(Word::Inf)) => Ok(Opnd::Scalar(Val::Float(f64::INFINITY), e.span)),
             // PTO's TDIVS takes its scalar on either side.
             (OperandKind::Tile(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_)))
-                if instr.scalar_first && k == 1 =>
+                if instr.scalar_first && k == 1 && matches!(instr.operands[2].kind, OperandKind::Scalar(_)) =>
             {
                 attrs.reversed = true;
                 Ok(Opnd::Scalar(v, e.span))
@@ -241,12 +259,19 @@ impl Elab<'_> {
                     OperandKind::Choice(words) => {
                         let (last, rest) = words.split_last().map_or(("", &[][..]), |(l, r)| (l.0, r));
                         let rest: Vec<String> = rest.iter().map(|w| format!("`{}`", w.0)).collect();
-                        choices = format!("{} or `{last}`", rest.join(", "));
+                        choices = match rest.as_slice() {
+                            [] => format!("`{last}`"),
+                            rest => format!("{} or `{last}`", rest.join(", ")),
+                        };
                         &choices
                     }
                 };
-                let message =
-                    format!("operand `{}` of `{}` is {want}, found {}", spec.name, instr.name, other.describe());
+                let message = format!(
+                    "operand `{}` of `{}` is {want}, found {}",
+                    spec.name,
+                    instr.written_name(),
+                    other.describe()
+                );
                 let mut d = Diagnostic::error(codes::OPERAND_KIND, e.span, message)
                     .with_label(other.describe())
                     .with_note(format!("usage: `{}`", usage(id)));
@@ -276,101 +301,6 @@ impl Elab<'_> {
         }
     }
 
-    /// A word or a named value says what another one has said.
-    fn said_twice(&mut self, id: InstrId, what: &str, at: Span) -> R<()> {
-        let message = format!("`{}` is told {what} twice", id.get().written_name());
-        let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, message)
-            .with_label("for the second time")
-            .with_note(format!("usage: `{}`", usage(id)))
-            .with_help("leave one of the two out");
-        self.report(d)
-    }
-
-    fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> R<()> {
-        match (name.name.as_str(), attrs.saturate.is_some(), attrs.atomic.is_some()) {
-            ("saturate" | "sat", true, _) => return self.said_twice(id, "whether to saturate", name.span),
-            ("atomic", _, true) => return self.said_twice(id, "how to update", name.span),
-            _ => {}
-        }
-        match (name.name.as_str(), v) {
-            (_, Val::Poison) => return Err(Reported),
-            ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
-            ("atomic", Val::Bool(b)) if updates(id) => {
-                attrs.atomic = b.then_some(AtomicOp::Add);
-            }
-            ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if updates(id) => {
-                attrs.atomic = Some(if *w == "Max" { AtomicOp::Max } else { AtomicOp::Min });
-            }
-            _ => {
-                let message = format!("`{}` has no mode `{}` with this value", id.get().name, name.name);
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message)
-                    .with_label("no such mode")
-                    .with_note(
-                        "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of TCVT, \
-                         `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER, `HF32` of products, `Relu` of \
-                         what leaves Acc",
-                    );
-                return self.report(d);
-            }
-        }
-        Ok(())
-    }
-
-    fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
-        let again = match w {
-            Word::Cmp(_) => attrs.cmp.is_some().then_some("how to compare"),
-            Word::Round(_) => attrs.round.is_some().then_some("how to round"),
-            Word::Oob(_) | Word::Choice("Skip") => attrs.oob.is_some().then_some("what to do out of bounds"),
-            Word::Choice("HF32" | "TF32") => attrs.factors.is_some().then_some("what factors are rounded to"),
-            Word::Choice("Relu") => attrs.relu.then_some("to make negative elements 0"),
-            _ => None,
-        };
-        if let Some(what) = again {
-            return self.said_twice(id, what, at);
-        }
-        match (id.get().sem, w) {
-            (sem, Word::Cmp(c)) if sem.compares() => {
-                let name = c.name().to_ascii_uppercase();
-                if !id.get().modes.iter().any(|m| m.words.contains(&name.as_str())) {
-                    let message = format!("`{}` does not compare with {name}", id.get().written_name());
-                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, message)
-                        .with_label("no such comparison here")
-                        .with_note(format!("usage: `{}`", usage(id)));
-                    return self.report(d);
-                }
-                attrs.cmp = Some(c);
-            }
-            (sem, Word::Round(r)) if sem.converts() => attrs.round = Some(r),
-            (sem, Word::Oob(o)) if sem.gathers() => attrs.oob = Some(o),
-            (sem, Word::Oob(o)) if sem.scatters() && o != Oob::Zero => attrs.oob = Some(o),
-            (sem, Word::Choice(w @ ("HF32" | "TF32"))) if sem.multiplies() => {
-                attrs.factors = Some(if w == "HF32" { Factors::Hf32 } else { Factors::Tf32 });
-            }
-            (sem, Word::Round(round @ (RoundMode::Round | RoundMode::Rint))) if sem.multiplies() => {
-                attrs.round = Some(round);
-            }
-            (_, Word::Choice("Relu")) if id.get().modes.iter().any(|m| m.words.contains(&"Relu")) => attrs.relu = true,
-            // What is not there is not written.
-            (sem, Word::Choice("Skip")) if sem.scatters() => attrs.oob = Some(Oob::Zero),
-            // `Round`-like words double as nothing else; what is left is misplaced.
-            _ => {
-                let (what, of) = match w {
-                    Word::Cmp(_) => ("a comparison", "TCMP"),
-                    Word::Round(_) => ("a rounding", "TCVT"),
-                    Word::Choice("HF32" | "TF32") => ("how factors of f32 are rounded", "TMATMUL and its kin"),
-                    Word::Choice("Relu") => ("what is done on the way out of Acc", "TMOV and TSTORE"),
-                    Word::Choice(_) => ("what happens out of bounds", "MSCATTER"),
-                    _ => ("what happens out of bounds", "MGATHER"),
-                };
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, format!("`{}` has no such mode", id.get().name))
-                    .with_label(format!("{what}, for {of}"))
-                    .with_note(format!("usage: `{}`", usage(id)));
-                return self.report(d);
-            }
-        }
-        Ok(())
-    }
-
     /// Checks and emits one instruction; the destination's valid shape follows.
     pub fn apply(&mut self, id: InstrId, ops: Vec<Opnd>, attrs: InstAttrs, span: Span) -> R<()> {
         let written: Vec<Opnd> = id.get().results().filter_map(|k| ops.get(k).cloned()).collect();
@@ -396,6 +326,15 @@ impl Elab<'_> {
             if matches!(ops[1], Opnd::Scalar(..)) {
                 ops.swap(1, 2);
             }
+        }
+        // Likewise the large tile before the one of one column.
+        if instr.scalar_first
+            && let (Some(first), Some(second)) = (ops[1].tile(), ops.get(2).and_then(Opnd::tile))
+            && self.valid_columns(first) == Some(1)
+            && self.valid_columns(second) != Some(1)
+        {
+            ops.swap(1, 2);
+            attrs.reversed = true;
         }
         self.locations(id, &ops)?;
         self.dtypes(id, &ops, &attrs, span)?;
@@ -471,6 +410,16 @@ impl Elab<'_> {
         }
         self.b.inst(Inst { instr: id, operands: out, scratch, attrs }, span);
         Ok(())
+    }
+
+    /// How many columns of a tile are valid, if that is known.
+    fn valid_columns(&self, t: &TileVal) -> Option<i64> {
+        let cols = match (t.valid, self.valid.get(&t.tile)) {
+            (Some(shape), _) => shape.1,
+            (None, Some(Valid::Known(_, cols))) => *cols,
+            _ => return None,
+        };
+        self.const_index(cols)
     }
 
     /// The destination as a source too. Windows of one tile are told apart by their origins alone.
@@ -608,39 +557,6 @@ impl Elab<'_> {
         let ty = self.hidden_type(Loc::Vec, wanted.dtype, rows, cols);
         let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
         Ok(vec![self.tile_ref(&t, valid)])
-    }
-}
-
-/// Of the forms of an instruction the first that takes operands of these kinds in these places; else one of as many operands.
-fn form_of(id: InstrId, operands: &[(Val, &Expr)]) -> InstrId {
-    let takes = |spec: &OperandSpec, v: &Val| match (spec.kind, v) {
-        (OperandKind::Tile(_), Val::Tile(t) | Val::Mask(t, _)) => spec.takes(t.ty.loc),
-        (OperandKind::View, Val::View(_)) => true,
-        (OperandKind::Choice(words), Val::Word(Word::Choice(w))) => words.iter().any(|(name, _)| name == w),
-        (OperandKind::Tile(_) | OperandKind::View | OperandKind::Choice(_), _) => false,
-        (_, v) => !matches!(v, Val::Tile(_) | Val::Mask(..) | Val::View(_)),
-    };
-    let all = |i: &InstrId| {
-        let wanted = i.get().written();
-        (wanted.len() - i.get().optional..=wanted.len()).contains(&operands.len())
-            && wanted.iter().zip(operands).all(|(spec, (v, _))| takes(spec, v))
-    };
-    let as_many = |i: &InstrId| i.get().written().len() == operands.len();
-    ptoc_isa::overloads(id).find(all).or_else(|| ptoc_isa::overloads(id).find(as_many)).unwrap_or(id)
-}
-
-/// May it update what is in memory, instead of overwriting it?
-fn updates(id: InstrId) -> bool {
-    let row = id.get();
-    row.sem.scatters() || row.pipe == PipeRule::Store && matches!(row.sem, Sem::Store | Sem::Fixpipe(_))
-}
-
-/// How a mode is called when it is given by name.
-fn mode_name(w: Word) -> &'static str {
-    match w {
-        Word::Cmp(_) => "cmp",
-        Word::Round(_) => "round",
-        _ => "oob",
     }
 }
 

@@ -192,6 +192,7 @@ impl Elab<'_> {
         let dtype = self.dtype(dtype)?;
         let (rows, len_r) = self.extent(rows, "the number of rows")?;
         let (cols, len_c) = self.extent(cols, "the number of columns")?;
+        let explicit = valid.is_some();
         let valid =
             match valid {
                 None => (len_r, len_c),
@@ -219,7 +220,7 @@ impl Elab<'_> {
             None => (ptoc_isa::default_order(loc, dtype, rows, cols), None),
         };
         let ty = TileType { loc, dtype, rows, cols, order, layout };
-        self.check_tile_type(ty, span)?;
+        self.check_tile_type_of(ty, explicit.then_some(valid), span)?;
         Ok(TileSpec { ty, valid, count: 1, array: false, pad: pad.flatten() })
     }
 
@@ -338,6 +339,11 @@ impl Elab<'_> {
 
     /// PTO's rules for the shape and dtype of a tile on the target.
     pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
+        self.check_tile_type_of(ty, None, span)
+    }
+
+    /// The same, of a tile whose valid shape is said.
+    fn check_tile_type_of(&mut self, ty: TileType, valid: Option<(Value, Value)>, span: Span) -> R<()> {
         self.check_location(ty.loc, span)?;
         let violations = ptoc_isa::check_tile_type(self.target, ty);
         if violations.is_empty() {
@@ -347,8 +353,10 @@ impl Elab<'_> {
         if ty.loc == Loc::Acc {
             self.refused.push(ty.dtype);
         }
+        let known = |v: Option<Value>| v.and_then(|v| self.const_index(v));
+        let (rows, cols) = (known(valid.map(|v| v.0)), known(valid.map(|v| v.1)));
         for v in violations {
-            self.diags.push(v.diagnostic(&subject, span));
+            self.diags.push(v.holding(rows, cols).diagnostic(&subject, span));
         }
         Err(Reported)
     }

@@ -23,6 +23,26 @@ pub(super) struct List {
     pub(super) instructions: Vec<Listed>,
     /// Names that are left out, and why.
     pub(super) out: Vec<(&'static str, &'static str)>,
+    /// Forms, operands and modes that are left out.
+    pub(super) parts: Vec<LeftOut>,
+}
+
+/// A form, an operand or a mode of an instruction that PTO has and the language has not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// The instructions.
+    pub of: Vec<&'static str>,
+    /// What it is.
+    pub what: &'static str,
+    /// What an author who wants it would write; `+`: more operands.
+    pub words: Vec<&'static str>,
+    /// Why, and what to write instead.
+    pub why: &'static str,
+}
+
+/// What of an instruction is left out.
+pub fn left_out(name: &str) -> impl Iterator<Item = LeftOut> {
+    list().parts.into_iter().filter(move |p| p.of.contains(&name))
 }
 
 /// What stands for a mnemonic of PTO that is no instruction here.
@@ -45,7 +65,7 @@ const TEXT: &str = include_str!("pto.txt");
 
 /// The list. It is a file of ours: one that cannot be read is a mistake, which a test finds.
 pub(super) fn list() -> List {
-    let mut list = List { instructions: Vec::new(), out: Vec::new() };
+    let mut list = List { instructions: Vec::new(), out: Vec::new(), parts: Vec::new() };
     let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
     for line in TEXT.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
         if let Some(rest) = line.strip_prefix("set ") {
@@ -55,6 +75,14 @@ pub(super) fn list() -> List {
         }
         if let Some(rest) = line.strip_prefix("out ") {
             list.out.push(rest.split_once(' ').expect("a reason"));
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("not ") {
+            let mut fields = rest.split(" | ");
+            let mut next = || fields.next().expect("names, what it is, words and a reason");
+            let (of, what, words, why) = (next(), next(), next(), next());
+            let words = words.split(',').filter(|w| *w != "-").collect();
+            list.parts.push(LeftOut { of: of.split(',').collect(), what, words, why });
             continue;
         }
         if let Some(rest) = line.strip_prefix("+ ") {

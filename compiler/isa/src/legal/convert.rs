@@ -30,7 +30,8 @@ pub(crate) fn tcvt_pairs(target: &Target) -> Vec<(DType, DType)> {
 /// matter. Empty if the types are equal.
 ///
 /// A chain is right in three cases: every step but the last keeps all values; or a float goes to an integer at least as
-/// wide first, and every later step keeps the destination's range and saturates; or integers get narrower step by step.
+/// wide first, and every later step keeps the destination's range and saturates; or integers get narrower step by step. A float
+/// may become a wider one before that.
 pub fn conversion_path(target: &Target, from: DType, to: DType) -> Option<Vec<ConversionHop>> {
     if from == to {
         return Some(Vec::new());
@@ -65,7 +66,17 @@ pub fn conversion_path(target: &Target, from: DType, to: DType) -> Option<Vec<Co
             consider(p, false);
         }
     }
-    best
+    best.or_else(|| after_widening(target, &pairs, from, to))
+}
+
+/// A float that becomes a wider one first, which keeps its value, and then what the wider one converts to.
+fn after_widening(target: &Target, pairs: &[(DType, DType)], from: DType, to: DType) -> Option<Vec<ConversionHop>> {
+    let wider = pairs.iter().filter(|(a, b)| *a == from && *b != from && b.is_float() && keeps_all(from, *b));
+    let ways = wider.filter(|_| from.is_float()).filter_map(|&(_, via)| {
+        let first = ConversionHop { from, to: via, saturate: None };
+        Some(std::iter::once(first).chain(conversion_path(target, via, to)?).collect::<Vec<_>>())
+    });
+    ways.min_by_key(Vec::len)
 }
 
 /// A dtype through which `from` converts to `to` with two roundings, where [`conversion_path`] has no way. The floats that
@@ -113,7 +124,7 @@ fn magnitude_bits(d: DType) -> u32 {
 }
 
 /// Integers up to 2^this are exact.
-fn exact_integer_bits(d: DType) -> u32 {
+pub(super) fn exact_integer_bits(d: DType) -> u32 {
     match d {
         F16 => 11,
         BF16 => 8,

@@ -2,7 +2,7 @@
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
 use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
-use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, Sem, Target, Triple, overloads, table, text};
+use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, OperandKind, Sem, Target, Triple, overloads, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -31,6 +31,8 @@ pub enum DTypeProblem {
     NoPair {
         /// What the source converts to.
         allowed: Vec<DType>,
+        /// Where no chain does it: what the source converts to that has all of its values.
+        keeps: Option<DType>,
         /// A chain of TCVTs that does the same.
         chain: Option<Vec<ConversionHop>>,
         /// Where there is none: a dtype to go through, at the price of a second rounding.
@@ -48,7 +50,12 @@ pub enum DTypeProblem {
         accumulator: Option<DType>,
     },
     /// The index of a gather is no 32-bit integer.
-    Index,
+    Index {
+        /// Its dtype.
+        given: DType,
+        /// What to use instead.
+        instead: Option<Nearest>,
+    },
     /// The instruction takes certain lists of dtypes.
     NoTuple {
         /// The lists that it takes, in table order.
@@ -89,7 +96,15 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
         Family::A2A3 => a2a3.iter().chain(more).copied().collect(),
         Family::A5 | Family::Pim => a5.to_vec(),
     };
-    Some(list.into_iter().filter(|d| target.has_dtype(*d)).collect())
+    Some(list.into_iter().filter(|d| target.has_dtype(*d) && fits(target, instr, *d)).collect())
+}
+
+/// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each target.
+fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
+    instr.operands.iter().all(|o| match o.kind {
+        OperandKind::Tile(&[loc]) => target.cube_dtypes(loc).is_none_or(|there| there.contains(&dtype)),
+        _ => true,
+    })
 }
 
 /// The lists of dtypes, one for each tile operand that the author writes, that an instruction takes on `target`; `None`
@@ -173,14 +188,21 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             if pairs.contains(&(from, to)) {
                 return None;
             }
-            let allowed = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
+            let allowed: Vec<DType> = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
             let chain = conversion_path(target, from, to).filter(|c| !c.is_empty());
             let via = rounds_twice(target, from, to);
+            let neither = chain.is_none() && via.is_none();
+            let keeps = allowed.iter().copied().filter(|d| neither && *d != from && keeps_all(from, *d));
+            let keeps = keeps.min_by_key(|d| (d.is_float() != to.is_float(), d.size()));
             let sources = pairs.iter().filter(|(_, b)| *b == to).map(|(a, _)| *a);
-            let source = sources.min_by_key(|a| distance(from, *a)).filter(|_| chain.is_none() && via.is_none());
+            // One that has every value, before one that is like it.
+            let rank = |a: &DType| {
+                (!keeps_all(from, *a), if keeps_all(from, *a) { a.size() as u32 } else { distance(from, *a) })
+            };
+            let source = sources.min_by_key(rank).filter(|_| neither && keeps.is_none());
             // The source is what there is.
             let nearest = pairs.iter().copied().min_by_key(|(a, b)| 4 * distance(from, *a) + distance(to, *b));
-            Some(DTypeProblem::NoPair { allowed, from: source, via, chain, nearest })
+            Some(DTypeProblem::NoPair { allowed, keeps, from: source, via, chain, nearest })
         }
         DTypeRule::Matmul => {
             let (acc, left, right, equal_acc) = match (row.sem, given) {
@@ -211,7 +233,9 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             if d != table {
                 return Some(DTypeProblem::Mixed);
             }
-            (!matches!(idx, DType::I32 | DType::U32)).then_some(DTypeProblem::Index)
+            let taken = [DType::I32, DType::U32];
+            let index = || DTypeProblem::Index { given: idx, instead: nearest(target, &taken, idx) };
+            (!taken.contains(&idx)).then(index)
         }
     }
 }
@@ -246,8 +270,7 @@ fn two_steps(from: DType, via: DType, to: DType) -> &'static str {
     match (from.is_int() && to.is_int(), keeps_all(from, via)) {
         (true, true) => "what does not fit saturates, where integers would wrap",
         (true, false) => "what does not fit saturates, and beyond 2^24 it is rounded first",
-        (false, true) => "the first one keeps every value",
-        (false, false) => "the value is then rounded twice",
+        (false, _) => "the value is then rounded twice",
     }
 }
 
@@ -301,7 +324,7 @@ impl DTypeViolation {
                 error(format!("on {target}, {name} compares integers for equality only, not with `{cmp}`"))
                     .with_help("convert both sides with `f32(...)`: exact up to 2^24")
             }
-            DTypeProblem::NoPair { allowed, chain, via, from: source, nearest } => {
+            DTypeProblem::NoPair { allowed, keeps, chain, via, from: source, nearest } => {
                 let (to, from) = (self.given[0], self.given[1]);
                 let d = error(format!("{name} does not convert {from} to {to} on {target}"));
                 let d = match allowed.as_slice() {
@@ -318,6 +341,12 @@ impl DTypeViolation {
                         let what = two_steps(from, *via, to);
                         d.with_help(format!("convert in two steps, `{to}({via}(...))`: {what}"))
                     }
+                    _ if let Some(to) = keeps => {
+                        d.with_help(format!("the nearest is to convert to {to}, which has every value of {from}"))
+                    }
+                    (None, None, Some(source)) if keeps_all(from, *source) => d.with_help(format!(
+                        "make the source {source}, which has every value of {from} and converts to {to} there"
+                    )),
                     (None, None, Some(source)) => d.with_help(format!(
                         "make the source {source}: of what converts to {to} there, it is the nearest to {from}"
                     )),
@@ -354,8 +383,16 @@ impl DTypeViolation {
                     None => d,
                 }
             }
-            DTypeProblem::Index => {
-                error(format!("the index of {name} is i32 or u32, and operands are {}", self.operands()))
+            DTypeProblem::Index { given, instead } => {
+                let d = error(format!("on {target} the index of {name} is i32 or u32, and this one is {given}"))
+                    .with_note("PTO has indices of 32 bits on every target");
+                match instead {
+                    Some(Nearest::Declared(to)) => d.with_help(format!(
+                        "make the index {to} from the start: {target} has no conversion from {given} to it"
+                    )),
+                    Some(nearest) => d.with_help(nearest.help(*given, target)),
+                    None => d,
+                }
             }
         };
         if !self.taken_by.is_empty() {

@@ -31,7 +31,8 @@ impl LayoutViolation {
         let row = self.instr.get();
         let operand = row.operands.get(self.operand).map_or("a", |o| o.name);
         let (TileType { dtype, rows, cols, .. }, layout) = (self.ty, self.layout);
-        let message = format!("{} walks the rows of `{operand}`, and {subject} has a layout of its own", row.name);
+        let message =
+            format!("{} walks the rows of `{operand}`, and {subject} has a layout of its own", row.written_name());
         Diagnostic::error(codes::OPERAND_LAYOUT, span, message)
             .with_label(format!("layout {layout}"))
             .with_note("only TLOAD, TSTORE, `copy` and access to single elements follow a tile's layout")

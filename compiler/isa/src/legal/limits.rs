@@ -26,7 +26,7 @@ impl LimitViolation {
     /// The report.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let LimitViolation { instr, what, value, min, max, target, taken_by } = self;
-        let name = instr.get().name;
+        let name = instr.get().written_name();
         let message = format!("{name} on {target} takes {min} to {max} {what}, and this is {value}");
         let d = Diagnostic::error(codes::INSTR_LIMIT, span, message)
             .with_help(format!("split the tile so that its part has at most {max} {what}"));

@@ -43,7 +43,7 @@ impl LocationViolation {
         let d = Diagnostic::error(
             codes::OPERAND_LOCATION,
             span,
-            format!("{} takes `{operand}` in {there}, and {subject} is in {is}", row.name),
+            format!("{} takes `{operand}` in {there}, and {subject} is in {is}", row.written_name()),
         )
         .with_label(self.ty.to_string());
         match self.movable_to {

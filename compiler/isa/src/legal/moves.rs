@@ -1,7 +1,8 @@
 //! Moves between places: which are legal, and the shortest way where no single one is.
 
+use super::convert::exact_integer_bits;
 use super::nearest::{distance, nearest_list};
-use crate::{InstrId, Loc, MoveRule, Place, Target, TileType, text};
+use crate::{InstrId, Loc, MoveRule, Place, Target, TileType, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -42,6 +43,8 @@ pub enum MoveProblem {
         allowed: Vec<(DType, DType)>,
         /// Is it taken with a scale, where it was given none, or without one?
         otherwise: bool,
+        /// What this source becomes with a scale, where it was given none.
+        scaled: Vec<DType>,
     },
     /// The destination is a table of one row (Bias, Scaling), and the tile has more.
     Rows {
@@ -63,6 +66,8 @@ pub struct MoveViolation {
     pub to_dtype: DType,
     /// With a scale?
     pub quantised: bool,
+    /// The instruction that the author wrote, if it is no move by name.
+    pub instr: Option<InstrId>,
     /// Why.
     pub problem: MoveProblem,
     /// The target's name.
@@ -105,6 +110,7 @@ pub fn check_move_as(
         Some(rule) => MoveProblem::DType {
             allowed: if quantised { rule.quantised.clone() } else { rule.pairs.clone() },
             otherwise: takes_as(rule, from_dtype, to_dtype, !quantised),
+            scaled: rule.quantised.iter().filter(|p| !quantised && p.0 == from_dtype).map(|p| p.1).collect(),
         },
         None => {
             let way = shortest_conversion(target, from, from_dtype, to, to_dtype);
@@ -128,7 +134,8 @@ pub fn check_move_as(
             || round && shortest_conversion(t, from, from_dtype, to, to_dtype).is_some()
     };
     let taken_by = target.others().filter(takes).map(|t| t.name.as_str()).collect();
-    Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, problem, target: target.name.clone(), taken_by })
+    let (instr, target) = (None, target.name.clone());
+    Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, instr, problem, target, taken_by })
 }
 
 /// [`check_move`] between two tiles, with the rule on rows of Bias and Scaling.
@@ -141,6 +148,7 @@ pub fn check_move_tiles(target: &Target, from: TileType, to: TileType) -> Result
             from_dtype: from.dtype,
             to_dtype: to.dtype,
             quantised: false,
+            instr: None,
             problem: MoveProblem::Rows { rows: to.rows },
             target: target.name.clone(),
             taken_by: Vec::new(),
@@ -198,6 +206,24 @@ pub fn shortest_conversion(
 }
 
 impl MoveViolation {
+    /// The same, of this instruction of the author's.
+    #[must_use]
+    pub fn of(self, instr: InstrId) -> MoveViolation {
+        MoveViolation { instr: Some(instr), ..self }
+    }
+
+    /// How the move is written with a scale: `TMOV(dst, a, scale)`.
+    fn with_scale(&self) -> String {
+        let name = match (self.instr, self.to) {
+            (Some(id), _) => id.get().written_name(),
+            (None, Place::Gm) => "TSTORE",
+            (None, Place::Tile(_)) => "TMOV",
+        };
+        let form = lookup(&format!("{name}_QUANT")).or_else(|| lookup("TMOV_QUANT"));
+        let names = form.map_or(&[][..], |id| id.get().written()).iter().map(|o| o.name);
+        format!("`{}({})`", form.map_or(name, |id| id.get().written_name()), text::joined(names))
+    }
+
     /// The code.
     pub fn code(&self) -> Code {
         match &self.problem {
@@ -231,7 +257,7 @@ impl MoveViolation {
                 let d = error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"));
                 self.round(self.into(out_of(d, *from, reachable), into), into, *instead, *from_memory)
             }
-            MoveProblem::DType { allowed, otherwise } => self.of_dtypes(span, allowed, *otherwise),
+            MoveProblem::DType { allowed, otherwise, scaled } => self.of_dtypes(span, allowed, *otherwise, scaled),
             MoveProblem::Rows { rows } => {
                 error(format!("a tile that is moved to {to} has one row, and this has {rows}"))
                     .with_note(format!("{to} is a table that is read along its only row"))
@@ -293,7 +319,7 @@ impl MoveViolation {
     }
 
     /// The move is there, and not for these dtypes.
-    fn of_dtypes(&self, span: Span, allowed: &[(DType, DType)], otherwise: bool) -> Diagnostic {
+    fn of_dtypes(&self, span: Span, allowed: &[(DType, DType)], otherwise: bool, scaled: &[DType]) -> Diagnostic {
         let MoveViolation { from, to, from_dtype, to_dtype, target, .. } = self;
         let what = match from_dtype == to_dtype {
             true => from_dtype.to_string(),
@@ -309,10 +335,7 @@ impl MoveViolation {
         };
         let d = match (otherwise, self.quantised) {
             (true, true) => d.with_help("leave the scale out: as they are, these dtypes move"),
-            (true, false) => d.with_help(match to {
-                Place::Gm => "with a scale it is quantised on the way: `TSTORE(view, a, scale)`",
-                Place::Tile(_) => "with a scale it is quantised on the way: `TMOV(dst, a, scale)`",
-            }),
+            (true, false) => d.with_help(format!("with a scale it is quantised on the way: {}", self.with_scale())),
             _ => d,
         };
         if *from_dtype == DType::Bool {
@@ -325,6 +348,12 @@ impl MoveViolation {
         let pair = nearest_list(&[*from_dtype, *to_dtype], allowed.iter().map(|(a, b)| [*a, *b]));
         match (nearest, pair) {
             (Some(b), _) => d.with_help(format!("the nearest is to make the {side} {b}")),
+            (None, _) if otherwise && !scaled.is_empty() => d,
+            // The source is what the product has made: what it becomes with a scale, and has the most digits.
+            (None, _) if let Some(b) = scaled.iter().max_by_key(|d| exact_integer_bits(**d)) => d.with_help(format!(
+                "the nearest is to make the {side} {b}, and to give a scale: {}",
+                self.with_scale()
+            )),
             (None, Some([DType::U64, DType::U64])) if *to == Loc::Scaling.into() && *from_dtype == DType::F32 => {
                 d.with_help(U64_SCALES)
             }

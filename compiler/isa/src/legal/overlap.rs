@@ -42,10 +42,11 @@ impl OverlapViolation {
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let row = self.instr.get();
         let source = row.operands.get(self.source).map_or("a", |o| o.name);
-        let message = format!("on {}, the destination of {} must not be its operand `{source}`", self.target, row.name);
+        let message =
+            format!("on {}, the destination of {} must not be its operand `{source}`", self.target, row.written_name());
         let d = Diagnostic::error(codes::OVERLAPPING_OPERANDS, span, message)
             .with_label("the destination too")
-            .with_note(format!("{} reads its operands again after it has begun to write", row.name))
+            .with_note(format!("{} reads its operands again after it has begun to write", row.written_name()))
             .with_help("write to another tile; operators (`t &= 15`) see to it by themselves");
         match self.legal_on.as_slice() {
             [] => d,

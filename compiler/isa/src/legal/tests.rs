@@ -164,13 +164,13 @@ fn a_conversion_to_its_own_dtype_is_a_copy() {
     assert!(said.contains("TMOV(dst, a)") && !said.contains("two steps"), "{said}");
 }
 
-/// What a float of 8 bits holds f32 holds too.
+/// What a float of 8 bits holds f32 holds too, and goes on from there.
 #[test]
-fn two_conversions_may_round_once() {
+fn floats_of_8_bits_become_integers() {
     let id = crate::lookup("TCVT").unwrap();
     let v = crate::check_dtypes(Target::builtin("a5").unwrap(), id, &[I8, F8E4M3], None).unwrap();
     let said = format!("{:?}", v.diagnostic(at()).fixes);
-    assert!(said.contains("`i8(f32(...))`: the first one keeps every value"), "{said}");
+    assert!(said.contains("`i8(...)` goes through f32, i16 and f16 by itself"), "{said}");
 }
 
 /// A pair that a move takes with a scale alone.
@@ -274,6 +274,8 @@ fn conversions_in_steps() {
     // Not through f16, which would round twice, but through i16, which holds every i8.
     assert_eq!(path("a2a3", F32, I8), "f32>i16, i16>f16 sat, f16>i8 sat");
     assert_eq!(path("a5", F32, U8), "f32>i16, i16>u8 sat");
+    assert_eq!(path("a5", F8E4M3, I8), "f8e4m3>f32, f32>i16, i16>f16 sat, f16>i8 sat");
+    assert_eq!(path("a5", F8E5M2, F8E4M3), "f8e5m2>f32, f32>f8e4m3");
     assert_eq!(path("a2a3", BF16, F16), "bf16>f32, f32>f16");
     assert_eq!(path("a2a3", F16, BF16), "f16>f32, f32>bf16");
     assert_eq!(path("a5", I64, U8), "i64>i32, i32>u8");

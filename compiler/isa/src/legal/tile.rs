@@ -275,6 +275,18 @@ fn channels_of_burst(target: &Target, loc: Loc) -> Option<u32> {
 }
 
 impl TypeViolation {
+    /// The same of a tile whose valid shape the author has said: no shorter line than that is proposed.
+    #[must_use]
+    pub fn holding(mut self, rows: Option<i64>, cols: Option<i64>) -> TypeViolation {
+        let along = if self.ty.order == Order::Nd { cols } else { rows };
+        if let TypeRule::LineAlignment { down, .. } = &mut self.rule
+            && along.is_some_and(|n| n > i64::from(*down))
+        {
+            *down = 0;
+        }
+        self
+    }
+
     /// The code of the rule.
     pub fn code(&self) -> Code {
         match self.rule {

@@ -43,6 +43,9 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
     for p in programs(row) {
         put(&mut out, format_args!("* Error of {}: {}\n", p.name, error_bound(p)));
     }
+    for part in crate::left_out(row.name) {
+        put(&mut out, format_args!("* Left out: {}: {}.\n", part.what, part.why));
+    }
     put(&mut out, format_args!("* Source: {}.\n", row.source));
     if let Some((target, text)) = example(row) {
         put(&mut out, format_args!("\n```tile target={target}\n{text}```\n"));
@@ -157,8 +160,8 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         ShapeRule::Same => "one valid shape for all",
         ShapeRule::RowReduce => "`a` is r x c, what is written r x 1",
         ShapeRule::ColReduce => "`a` is r x c, what is written 1 x c",
-        ShapeRule::RowExpand => "`dst` is r x c, the last operand r x 1",
-        ShapeRule::ColExpand => "`dst` is r x c, the last operand 1 x c",
+        ShapeRule::RowExpand => "`dst` is r x c, the small operand r x 1",
+        ShapeRule::ColExpand => "`dst` is r x c, the small operand 1 x c",
         ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
         ShapeRule::Part => {
             "one of `a` and `b` has the valid shape of `dst`, the other one lies within it; indices have the shapes of their values"
@@ -241,7 +244,12 @@ fn dtypes(out: &mut String, row: &Instr) {
 fn updates(out: &mut String, row: &Instr) {
     let Some(id) = lookup(row.name) else { return };
     let ops = [(AtomicOp::Add, "true"), (AtomicOp::Max, "Max"), (AtomicOp::Min, "Min")];
-    put(out, format_args!("* Dtypes with `atomic`:\n"));
+    put(
+        out,
+        format_args!(
+            "* Dtypes with `atomic` (PTO's pages leave them open: here all numbers but 8-bit floats, which nothing adds):\n"
+        ),
+    );
     let each = Target::pto().iter().map(|t| {
         let made = ops.iter().filter(|(op, _)| crate::check_atomic(t, id, *op, DType::I32).is_none());
         let made: Vec<String> = made.map(|(_, word)| format!("`{word}`")).collect();

@@ -157,7 +157,8 @@ pub(super) const ROWS: &[Instr] = &[
         ],
         dtypes: DTypeRule::Pairs { a2a3: CVT_A2A3, a5: CVT_A5 },
         in_place: false,
-        doc: "Converts to the destination's dtype, with a rounding mode and optional saturation.",
+        doc: "Converts to the destination's dtype, with a rounding mode and optional saturation. Of one dtype to itself every value stays as it \
+              is, in each mode: PTO's pages call it a cast, and a cast rounds to what the destination has.",
         source: "pto_isa 5.2",
         ..BASE
     },

@@ -1,11 +1,11 @@
 //! What leaves the accumulator quantised, and windows of tiles of the matrix unit. `TMOV` and `TSTORE` themselves are in `memory`.
 
-use super::places::{INSERTED, WINDOW};
+use super::places::{INSERTED, PADDED, WINDOW};
 use super::{dst, src};
 use crate::BinOp::{Add, Div, Rem};
 use crate::{
-    Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role, Scratch,
-    Sem, ShapeRule, Window,
+    Cell, Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role,
+    Scratch, Sem, ShapeRule, Window,
 };
 use ptoc_tensor::DType::{BF16, F16, F32, I8};
 
@@ -113,29 +113,20 @@ const fn fixpipe(quantised: bool, window: Window, needs: &'static [Need], exampl
     Fixpipe { quantised, window, needs, example }
 }
 
+/// Of a window of L1 on its way to the matrix unit, which starts at whole boxes.
+const fn boxed(row: Need, col: Need) -> [Need; 6] {
+    [WINDOW.needs[0], WINDOW.needs[1], row, col, WINDOW.needs[2], WINDOW.needs[3]]
+}
+
 const TO_LEFT: &Cells = &Cells {
-    needs: &[
-        WINDOW.needs[0],
-        WINDOW.needs[1],
-        whole(AT_2.0, SIXTEEN, ROW_SIXTEEN),
-        whole(AT_2.1, BLOCK, COL_BLOCK),
-        WINDOW.needs[2],
-        WINDOW.needs[3],
-    ],
+    needs: &boxed(whole(AT_2.0, SIXTEEN, ROW_SIXTEEN), whole(AT_2.1, BLOCK, COL_BLOCK)),
     example: "a: in f16[M, 64], b: in f16[32, N], result: out f32[M, N]|let a = Mat(a.tile(i, _));|\
               let dst = tile Left<f16, i, 32>;|TEXTRACT(dst, a, 0, 32);|let acc = tile Acc<f32, i, j>;|\
               TMATMUL(acc, dst, Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
     ..*WINDOW
 };
 const TO_RIGHT: &Cells = &Cells {
-    needs: &[
-        WINDOW.needs[0],
-        WINDOW.needs[1],
-        whole(AT_2.0, BLOCK, ROW_BLOCK),
-        whole(AT_2.1, SIXTEEN, COL_SIXTEEN),
-        WINDOW.needs[2],
-        WINDOW.needs[3],
-    ],
+    needs: &boxed(whole(AT_2.0, BLOCK, ROW_BLOCK), whole(AT_2.1, SIXTEEN, COL_SIXTEEN)),
     example: "a: in f16[M, 32], b: in f16[64, N], result: out f32[M, N]|let b = Mat(b.tile(_, j));|\
               let dst = tile Right<f16, 32, j>;|TEXTRACT(dst, b, 32, 0);|let acc = tile Acc<f32, i, j>;|\
               TMATMUL(acc, Left(a.tile(i, _)), dst);|TSTORE(result.tile(i, j), acc);",
@@ -147,6 +138,22 @@ const TO_MAT: &Cells = &Cells {
               TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
     ..*INSERTED
 };
+/// What is copied, and zeros.
+const PADDED_MAT: &Cells = &Cells {
+    value: match PADDED.value {
+        Cell::If(inside, of_source, _) => Cell::If(inside, of_source, &Cell::Is(0)),
+        other => other,
+    },
+    needs: &[
+        PADDED.needs[0],
+        PADDED.needs[1],
+        Need { left: *AT_2.0, op: CmpOp::Eq, right: ZERO, what: "the pad is {0}, and must be {1}" },
+    ],
+    example: "a: in f16[M, 20], b: in f16[32, N], result: out f32[M, N]|let a = Mat(a.tile(i, _));|\
+              let dst = tile Mat<f16, i, 32>;|TFILLPAD(dst, a, Zero);|let acc = tile Acc<f32, i, j>;|\
+              TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
+};
+const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: OperandKind::Choice(&[("Zero", 0)]) };
 /// What the matrix unit is given.
 const FACTORS: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: &[I8, F16, BF16, F32] };
 
@@ -289,6 +296,15 @@ pub(super) const ROWS: &[Instr] = &[
         updates: true,
         doc: "The form of TINSERT from the vector memory to L1.",
         ..row("TINSERT_TO_MAT", &[dst(MAT), src("a", &[Loc::Vec]), ROW, COL, OLD], PLAIN)
+    },
+    Instr {
+        sem: Sem::Cells(PADDED_MAT),
+        shape: ShapeRule::Own,
+        dtypes: FACTORS,
+        modes: &[],
+        pipe: PipeRule::Mte2,
+        doc: "The form of TFILLPAD in L1, where the pad is `Zero` alone, of dtypes that the matrix unit reads.",
+        ..row("TFILLPAD_TO_MAT", &[dst(MAT), src("a", MAT), ZEROS], PLAIN)
     },
     Instr {
         updates: true,

@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         shape: ShapeRule::RowParams,
         in_place: false,
-        doc: "Integers less their row's offset, times its scale, each step rounded to f32.",
+        doc: "Integers less their row's offset, times its scale, each step rounded to f32. As TQUANT, the Kirins have it.",
         source: "pto_isa 5.8",
         ..row(
             "TDEQUANT",
@@ -161,7 +161,8 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         shape: ShapeRule::RowParams,
         in_place: false,
-        doc: "Times the row's scale (rounded to f32), then the nearest integer, ties to even, saturating: symmetric quantisation.",
+        doc: "Times the row's scale (rounded to f32), then the nearest integer, ties to even, saturating: symmetric quantisation. \
+              PTO's flags of architectures name it on A5 alone, while its Kirin backends come with it: here the Kirins have it.",
         source: "pto_isa 5.8",
         ..row(
             "TQUANT",

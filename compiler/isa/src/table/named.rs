@@ -84,31 +84,24 @@ const MERGE: &Named = &Named {
               TMRGSORT(dst, lists, 64);|TSTORE(result[j.index, i.index, _], dst);",
 };
 
-/// One of several lists: a row of whole records.
-const fn list(rows: Num, cols: &'static Num, what: &'static str, broken: &'static str) -> [Need; 2] {
-    [eq(rows, Num::Is(1), what), eq(Num::Bin(crate::BinOp::Rem, cols, FIELDS), Num::Is(0), broken)]
-}
-const LISTS: [[Need; 2]; 4] = [
-    list(
-        Num::Rows(1),
+/// What is said of each of several lists: its rows, and where it ends.
+const LISTS: [(&Num, &str, &str); 4] = [
+    (
         &Num::Cols(1),
         "the first list has {0} valid rows, and must have {1}",
         "the first list ends within a record: columns that are left over: {0}",
     ),
-    list(
-        Num::Rows(2),
+    (
         &Num::Cols(2),
         "the second list has {0} valid rows, and must have {1}",
         "the second list ends within a record: columns that are left over: {0}",
     ),
-    list(
-        Num::Rows(3),
+    (
         &Num::Cols(3),
         "the third list has {0} valid rows, and must have {1}",
         "the third list ends within a record: columns that are left over: {0}",
     ),
-    list(
-        Num::Rows(4),
+    (
         &Num::Cols(4),
         "the fourth list has {0} valid rows, and must have {1}",
         "the fourth list ends within a record: columns that are left over: {0}",
@@ -117,12 +110,22 @@ const LISTS: [[Need; 2]; 4] = [
 const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");
 const TWO_WIDE: Num = Num::Bin(Add, &Num::Cols(1), &Num::Cols(2));
 const THREE_WIDE: Num = Num::Bin(Add, &TWO_WIDE, &Num::Cols(3));
-const fn together(all: Num) -> Need {
-    eq(all, Num::Cols(0), "the lists have {0} valid columns together, the destination {1}")
+/// Each list is a row of whole records, and `all`, their columns together, are the destination's. Two demands a list, and two more.
+const fn merged<const NEEDS: usize>(all: Num) -> [Need; NEEDS] {
+    let mut needs = [ONE_ROW; NEEDS];
+    let mut k = 0;
+    while 2 * k + 2 < NEEDS {
+        let (cols, rows, broken) = LISTS[k];
+        needs[2 * k] = eq(Num::Rows(k + 1), Num::Is(1), rows);
+        needs[2 * k + 1] = eq(Num::Bin(crate::BinOp::Rem, cols, FIELDS), Num::Is(0), broken);
+        k += 1;
+    }
+    needs[NEEDS - 1] = eq(all, Num::Cols(0), "the lists have {0} valid columns together, the destination {1}");
+    needs
 }
 const MERGE_TWO: &Named = &Named {
     what: Primitive::MergeTiles,
-    needs: &[LISTS[0][0], LISTS[0][1], LISTS[1][0], LISTS[1][1], ONE_ROW, together(TWO_WIDE)],
+    needs: &merged::<6>(TWO_WIDE),
     example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 64>;|\
               TFILLPAD(v, Vec(x[i.start, _].tile(j)), Min);|let idx = tile Vec<u32, 1, 64>;|TCI(idx, 0);|\
               let lists, a, b = tile Vec<f32, 1, 128>;|TSORT32(lists, v, idx);|TMRGSORT(a, lists, 64);|TMOV(b, a);|\
@@ -130,16 +133,7 @@ const MERGE_TWO: &Named = &Named {
 };
 const MERGE_THREE: &Named = &Named {
     what: Primitive::MergeTiles,
-    needs: &[
-        LISTS[0][0],
-        LISTS[0][1],
-        LISTS[1][0],
-        LISTS[1][1],
-        LISTS[2][0],
-        LISTS[2][1],
-        ONE_ROW,
-        together(THREE_WIDE),
-    ],
+    needs: &merged::<8>(THREE_WIDE),
     example: "x: in f32[M, N], result: out f32[CB, RB, 192]|let v = tile Vec<f32, 1, 32>;|\
               TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
               let a, b, c = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|\
@@ -147,18 +141,7 @@ const MERGE_THREE: &Named = &Named {
 };
 const MERGE_FOUR: &Named = &Named {
     what: Primitive::MergeTiles,
-    needs: &[
-        LISTS[0][0],
-        LISTS[0][1],
-        LISTS[1][0],
-        LISTS[1][1],
-        LISTS[2][0],
-        LISTS[2][1],
-        LISTS[3][0],
-        LISTS[3][1],
-        ONE_ROW,
-        together(Num::Bin(Add, &THREE_WIDE, &Num::Cols(4))),
-    ],
+    needs: &merged::<10>(Num::Bin(Add, &THREE_WIDE, &Num::Cols(4))),
     example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 32>;|\
               TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
               let a, b, c, d = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|TMOV(d, a);|\
@@ -326,7 +309,8 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         dtypes: DTypeRule::Tuples { a2a3: &[], a5: COUNTS },
         doc: "Counts for each row how often each value of a byte occurs, among the elements whose more significant bytes are those of \
-              the index, the most significant one in column 0. Where there is none above, nothing of the index is looked at.",
+              the index, the most significant one in column 0. Where there is none above, nothing of the index is looked at. PTO's flags of \
+              architectures name it on A5 alone, while its Kirin backends come with it: here the Kirins have it.",
         meaning: "dst[i, b] = number of j with byte(a[i, j]) == b and bytes above == idx[i, ..]",
         ..row(
             "THISTOGRAM",
@@ -342,14 +326,15 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[I8, F32, F32]] },
         doc: "Symmetric quantisation to 4 bits: times the row's scale (rounded to f32), then the nearest of -8 to 7, ties to even, \
-              saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. `TQUANT(dst, a, scale, INT4)` is this.",
+              saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. `TQUANT(dst, a, scale, INT4)` is this. \
+              As TQUANT, the Kirins have it.",
         meaning: "dst[i, j] = q[i, 2 * j] & 15 | q[i, 2 * j + 1] << 4, q = nearest(a * scale[i, 0])",
         ..row("TQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), PACKED], PACK)
     },
     Instr {
         dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[F32, I8, F32, F32]] },
         doc: "Numbers of 4 bits as TQUANT packs them, less their row's offset, times its scale, each step rounded to f32. \
-              `TDEQUANT(dst, a, scale, offset, INT4)` is this.",
+              `TDEQUANT(dst, a, scale, offset, INT4)` is this. As TQUANT, the Kirins have it.",
         meaning: "dst[i, j] = (q[i, j] - offset[i, 0]) * scale[i, 0], q[i, j] = half j % 2 of a[i, j / 2], with its sign",
         ..row("TDEQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC), PACKED], UNPACK)
     },

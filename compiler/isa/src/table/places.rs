@@ -71,7 +71,7 @@ const fn lt(a: &'static Num, b: &'static Num) -> Test {
 }
 
 /// The source, and the pad where it ends.
-const PADDED: &Cells = &Cells {
+pub(super) const PADDED: &Cells = &Cells {
     value: Cell::If(&Test::And(&lt(I, &Num::Rows(1)), &lt(J, &Num::Cols(1))), &Cell::At(1, I, J), &Cell::Scalar(2)),
     needs: &[
         le(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),

@@ -50,12 +50,13 @@ const fn col(name: &'static str, op: Reduce, doc: &'static str, meaning: &'stati
     }
 }
 
-/// `a` is as large as the result, `b` one column: `[R, 1]`, column-major on the device.
+/// `a` is as large as the result, `b` one column: `[R, 1]`, column-major on the device. Either may be written first.
 const fn row_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
     Instr {
         name,
         sem: Sem::RowExpandBinary(op),
         operands: TWO,
+        scalar_first: true,
         shape: ShapeRule::RowExpand,
         dtypes: DTypeRule::Same { a2a3: F, a5: F },
         in_place: true,
@@ -66,7 +67,12 @@ const fn row_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
 
 /// `a` is as large as the result, `b` one row: `[1, C]`.
 const fn col_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
-    Instr { sem: Sem::ColExpandBinary(op), shape: ShapeRule::ColExpand, ..row_expand(name, op, doc) }
+    Instr {
+        sem: Sem::ColExpandBinary(op),
+        scalar_first: false,
+        shape: ShapeRule::ColExpand,
+        ..row_expand(name, op, doc)
+    }
 }
 
 /// An index of 32 bits, of what PTO's tables list.

@@ -5,7 +5,7 @@ use crate::elab::labels::around;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
-use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType};
+use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType, text};
 use ptoc_tensor::DType;
 
 impl Elab<'_> {
@@ -29,12 +29,28 @@ impl Elab<'_> {
                 continue;
             }
             let legal = &self.legal_locations(id, k)[..];
-            let list = either(legal);
-            let message =
-                format!("operand `{}` of `{}` lives in {list}, this tile in {}", spec.name, instr.name, t.ty.loc);
+            if legal.is_empty() {
+                let (name, loc, target) = (instr.written_name(), t.ty.loc, &self.target.name);
+                let message = format!("operand `{}` of `{name}` lives where {target} has no memory", spec.name);
+                let d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message).with_label(format!("in {loc}"));
+                let OperandKind::Tile(elsewhere) = spec.kind else { return Err(Reported) };
+                let d =
+                    d.with_note(format!("it lives in {}: {name} is for targets that have it", text::either(elsewhere)));
+                return self.report(d.with_help(format!("{target} works in {}", text::list(self.target.locations()))));
+            }
+            let list = text::either(legal);
+            let message = format!(
+                "operand `{}` of `{}` lives in {list}, this tile in {}",
+                spec.name,
+                instr.written_name(),
+                t.ty.loc
+            );
+            let here = t.ty.loc.name();
+            let out = ptoc_isa::left_out(instr.written_name()).filter(|p| p.what.split(' ').any(|w| w == here));
             let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             d = d.with_label(format!("in {}", t.ty.loc)).with_note(format!("it is so on {}", self.everywhere()));
+            d = out.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)));
             if instr.sem == Sem::Load {
                 d = d.with_help(format!(
                     "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
@@ -45,7 +61,9 @@ impl Elab<'_> {
             {
                 d = d.with_help("the left operand comes before the right one");
             } else if spec.role == Role::Dst {
-                d = d.with_help(format!("declare a tile in {}, and write that", either(&legal[..1])));
+                if let Some(there) = legal.first() {
+                    d = d.with_help(format!("declare a tile in {there}, and write that"));
+                }
             } else if spec.role == Role::Src
                 && let Some(to) = self.reachable(t.ty, legal)
             {
@@ -61,7 +79,7 @@ impl Elab<'_> {
         if !id.get().sem.multiplies() || (attrs.factors, attrs.round) == (None, None) {
             return Ok(());
         }
-        let name = id.get().name;
+        let name = id.get().written_name();
         let Some(factors) = attrs.factors else {
             let message = format!("`{name}` rounds its factors with `HF32` or `TF32` alone");
             let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
@@ -89,7 +107,7 @@ impl Elab<'_> {
             return format!("of the products of {target} those of f32 alone have digits to leave out");
         }
         let there: Vec<&str> = self.target.others().filter(|t| multiplies(t)).map(|t| t.name.as_str()).collect();
-        format!("{target} has no products of f32, whose factors are rounded; they are on {}", there.join(" and "))
+        format!("{target} has no products of f32, whose factors are rounded; they are on {}", text::list(there))
     }
 
     /// What only moves from Acc may do.
@@ -118,16 +136,10 @@ impl Elab<'_> {
     }
 
     /// The target, and those of PTO, whose instructions work in the same locations.
-    fn everywhere(&self) -> String {
+    pub(crate) fn everywhere(&self) -> String {
         let others: Vec<&str> =
             self.target.others().filter(|_| !self.target.is_pim()).map(|t| t.name.as_str()).collect();
-        match others.split_last() {
-            Some((last, rest)) => {
-                let rest: String = rest.iter().map(|n| format!(", {n}")).collect();
-                format!("{}{rest} and {last}", self.target.name)
-            }
-            None => self.target.name.clone(),
-        }
+        text::list(std::iter::once(self.target.name.as_str()).chain(others))
     }
 
     /// The first of these locations that a conversion leads to.
@@ -159,6 +171,7 @@ impl Elab<'_> {
             let from = Place::Tile(a.ty.loc);
             if let Err(v) = ptoc_isa::check_move_as(self.target, from, to, (a.ty.dtype, dtype), f.quantised) {
                 let d = v
+                    .of(id)
                     .diagnostic(span)
                     .with_secondary(ops[0].span(), format!("`{dtype}`"))
                     .with_secondary(ops[1].span(), format!("`{}`", a.ty.dtype));
@@ -167,10 +180,12 @@ impl Elab<'_> {
             if let Some(Opnd::Tile(s, at)) = ops.get(2).filter(|_| f.by_column(instr))
                 && !ptoc_isa::scales(self.target).contains(&s.ty.dtype)
             {
-                let scales = either_dtype(&ptoc_isa::scales(self.target));
+                let scales = text::either(ptoc_isa::scales(self.target));
                 let message = format!(
                     "on {} the scales of `{}` are {scales}, these are {}",
-                    self.target.name, instr.name, s.ty.dtype
+                    self.target.name,
+                    instr.written_name(),
+                    s.ty.dtype
                 );
                 let d = Diagnostic::error(codes::INSTR_DTYPE, *at, message)
                     .with_label(format!("`{}`", s.ty.dtype))
@@ -187,7 +202,7 @@ impl Elab<'_> {
             return match ptoc_isa::check_dtypes(self.target, id, &found, attrs.cmp) {
                 // Of a window that is no move of its own, the row of the table knows more.
                 Some(w) if !w.had_by.is_empty() => self.report(w.diagnostic(span)),
-                _ => self.report(v.diagnostic(span)),
+                _ => self.report(v.of(id).diagnostic(span)),
             };
         }
         if matches!(instr.sem, Sem::Load | Sem::Store) {
@@ -216,19 +231,26 @@ impl Elab<'_> {
                                 .with_label(format!("`{from}`"))
                                 .with_secondary(ops[0].span(), format!("`{to}`"));
                             // From Acc some dtypes are converted, and others are not.
-                            let d = match (a, v.diagnostic(span).notes.first()) {
-                                (Place::Tile(Loc::Acc), Some(takes)) => {
-                                    d.with_note(format!("on {} {takes}", self.target.name))
-                                }
-                                _ => d,
+                            let whole = v.diagnostic(span);
+                            let path = ptoc_isa::conversion_path(self.target, from, to);
+                            let told = a == Place::Tile(Loc::Acc) || path.is_none();
+                            let d = match whole.notes.first().filter(|_| told) {
+                                Some(takes) => d.with_note(format!("on {} {takes}", self.target.name)),
+                                None => d,
                             };
                             let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
                             let edits =
                                 around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
                             let scaled = ptoc_isa::check_move_as(self.target, a, b, (from, to), true).is_ok();
-                            let d = match ptoc_isa::conversion_path(self.target, from, to) {
+                            let d = match path {
                                 Some(_) => d.with_edits("convert it by name", edits),
-                                None => d,
+                                None if scaled => d,
+                                // In two steps from Vec; else the nearest tensor.
+                                None => {
+                                    let two = self.two_steps(from, to).filter(|_| a == Place::Tile(Loc::Vec));
+                                    let d = two.into_iter().fold(d, Diagnostic::with_help);
+                                    whole.fixes.into_iter().fold(d, |d, f| d.with_help(f.message))
+                                }
                             };
                             match scaled {
                                 true => {
@@ -260,6 +282,14 @@ impl Elab<'_> {
                 self.report(d)
             }
         }
+    }
+
+    /// How `from` becomes `to` in two conversions, where no one does it.
+    fn two_steps(&self, from: DType, to: DType) -> Option<String> {
+        let convert = super::instr_for(Sem::Convert)?;
+        let found = ptoc_isa::check_dtypes(self.target, convert, &[to, from], None)?;
+        let fixes = found.diagnostic(Span::default()).fixes;
+        fixes.into_iter().map(|f| f.message).find(|m| m.starts_with("convert in two steps"))
     }
 
     /// What an instruction does to elements of a tensor instead of overwriting them.
@@ -302,7 +332,7 @@ impl Elab<'_> {
         let d = Diagnostic::error(
             codes::TRANSPOSING_LOAD,
             *at,
-            format!("`{}` cannot transpose or stride on the way", instr.name),
+            format!("`{}` cannot transpose or stride on the way", instr.written_name()),
         )
         .with_label("consecutive columns are not adjacent in memory")
         .with_help(match instr.sem {
@@ -314,20 +344,5 @@ impl Elab<'_> {
             _ => "`copy(window, tile)` follows any strides, element by element",
         });
         self.report(d)
-    }
-}
-
-fn either_dtype(list: &[DType]) -> String {
-    list.iter().map(|d| d.name()).collect::<Vec<_>>().join(" or ")
-}
-
-/// "Vec, Mat or Acc"
-fn either(list: &[Loc]) -> String {
-    match list {
-        [rest @ .., last] if !rest.is_empty() => {
-            let rest: Vec<&str> = rest.iter().map(|l| l.name()).collect();
-            format!("{} or {last}", rest.join(", "))
-        }
-        _ => list.iter().map(|l| l.name()).collect(),
     }
 }

@@ -61,6 +61,7 @@ impl Elab<'_> {
                 let spans = Some((at(last - 1), at(last)));
                 if by_row {
                     self.same_length(big.0, small.0, "rows", span, spans)?;
+                    self.a_column(id, small, &ops[last])?;
                     self.same_length(small.1, one, "columns of the narrow operand", at(last), None)?;
                     shapes[last] = Some((big.0, one));
                 } else {
@@ -177,6 +178,22 @@ impl Elab<'_> {
             }
         }
         Ok(shapes)
+    }
+
+    /// PTO has the small operand as rows of 32 bytes too.
+    fn a_column(&mut self, id: InstrId, small: Shape, op: &Opnd) -> R<()> {
+        let Some(cols) = self.const_index(small.1) else { return Ok(()) };
+        let block = op.dtype().map_or(0, |d| 32 / d.size() as i64);
+        let Some(part) = ptoc_isa::left_out(id.get().written_name()).next().filter(|_| cols == block) else {
+            return Ok(());
+        };
+        let name = id.get().written_name();
+        let message = format!("{name} takes a column, and this operand has {cols} valid columns");
+        let d = Diagnostic::error(codes::SHAPE_MISMATCH, op.span(), message)
+            .with_label(format!("{cols} columns"))
+            .with_note(format!("of PTO's forms this is left out: {}", part.what))
+            .with_help(part.why);
+        self.report(d)
     }
 
     /// How many indices of rows there are: they stand in a row, or in a column.

@@ -5,8 +5,8 @@ use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{
-    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, PipeRule, Primitive, Reduce, Role, SCALES, Sem,
-    ShapeRule, Window,
+    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, SCALES, Sem, ShapeRule,
+    Window,
 };
 use ptoc_tensor::DType;
 
@@ -49,13 +49,12 @@ impl Verifier<'_> {
     }
 
     fn modes(&mut self, row: &Instr, a: &InstAttrs) {
-        let stores = row.pipe == PipeRule::Store && matches!(row.sem, Sem::Store | Sem::Fixpipe(_));
         let rules = [
             ("a comparison", a.cmp.is_some(), row.sem.compares(), true),
             ("a rounding mode", a.round.is_some(), row.sem.converts() || a.factors.is_some(), true),
             ("rounded factors", a.factors.is_some(), row.sem.multiplies(), false),
             ("saturation", a.saturate.is_some(), row.sem.converts(), false),
-            ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)), false),
+            ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)) || row.scalar_first, false),
             (
                 "an out-of-bounds mode",
                 a.oob.is_some(),
@@ -66,7 +65,7 @@ impl Verifier<'_> {
             (
                 "an atomic update",
                 a.atomic.is_some(),
-                row.sem.scatters() || stores && a.atomic == Some(AtomicOp::Add),
+                row.updates_memory() && (row.sem.scatters() || a.atomic == Some(AtomicOp::Add)),
                 false,
             ),
             ("negative elements made 0", a.relu, matches!(row.sem, Sem::Move | Sem::Store | Sem::Fixpipe(_)), false),
