@@ -245,7 +245,7 @@ impl<'a> Forward<'a> {
             let operand = Operand::Tile(*to);
             let factor = inst.operands.iter().filter(|o| **o == operand).count()
                 == usize::from(p.a == *to) + usize::from(p.b == *to);
-            // Left and Right hold narrow elements widened, once for all that read them.
+            // Left and Right hold 8-bit floats widened.
             let stored = |t: &TileRef| tile_layout(&self.kernel.tiles[t.tile]).0;
             return factor && stored(to) == stored(from);
         }

@@ -2,8 +2,8 @@
 //!
 //! Each memory that the kernel uses is a space of the arena, as large as what is placed in it, and a tile's bytes are
 //! at its placed address. Three things are stored otherwise, because no program can see their bytes:
-//! * Left and Right are kept widened, f32 or i32 an element and row-major, in a space that is larger by as much (by
-//!   four where element sizes mix: an element has at least one byte, so scaled addresses do not collide);
+//! * Left and Right are row-major, without the target's fractals; those of 8-bit floats are kept widened, f32 an element, in a space
+//!   that is larger by as much;
 //! * a mask is one byte an element in a shadow space of eight times the size;
 //! * Acc is row-major, without the target's fractals.
 
@@ -40,7 +40,7 @@ pub(super) fn mem_ty(dtype: DType) -> MemTy {
 enum Storage {
     /// As placed.
     Plain,
-    /// Left, Right: four times the address.
+    /// Left, Right of 8-bit floats: four times the address.
     Widened,
     /// Masks: eight times the address.
     Mask,
@@ -50,7 +50,7 @@ impl Storage {
     fn of(ty: &TileType) -> Storage {
         match (ty.dtype, ty.loc) {
             (DType::Bool, _) => Storage::Mask,
-            (_, Loc::Left | Loc::Right) => Storage::Widened,
+            (DType::F8E4M3 | DType::F8E5M2, Loc::Left | Loc::Right) => Storage::Widened,
             _ => Storage::Plain,
         }
     }
@@ -65,8 +65,7 @@ pub(super) fn tile_layout(data: &TileData) -> (MemTy, i64, i64) {
         return (MemTy::Bool, i64::from(ty.cols.div_ceil(8).next_multiple_of(32)) * 8, 1);
     }
     let elem = match storage {
-        Storage::Widened if ty.dtype.is_float() => MemTy::F32,
-        Storage::Widened => MemTy::I32,
+        Storage::Widened => MemTy::F32,
         _ => mem_ty(ty.dtype),
     };
     let size = i64::from(elem.size());
@@ -133,11 +132,8 @@ impl Lower<'_> {
             let scale = match storage {
                 Storage::Plain => 1,
                 Storage::Mask => 8,
-                Storage::Widened => {
-                    let sizes = self.kernel.tiles.values().filter(|t| t.ty.loc == loc).map(|t| t.ty.dtype.size());
-                    4 / sizes.clone().min().filter(|s| sizes.clone().all(|t| t == *s)).unwrap_or(1).clamp(1, 4)
-                }
-            } as i64;
+                Storage::Widened => 4,
+            };
             self.memory.scales.insert(key, scale);
             let name = match storage {
                 Storage::Mask => format!("{loc}.mask"),

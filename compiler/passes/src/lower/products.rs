@@ -254,41 +254,21 @@ impl<'k> Finder<'k> {
 
     /// Which tiles are gone, with these windows.
     fn settle(&mut self) {
-        self.only_together(&self.kernel.body);
         self.out.gone = self.out.windows.keys().copied().collect();
         self.fillers(&self.kernel.body);
     }
 
     /// A product of a single tile reads its right operand where it is only if the elements of a row are neighbours there:
-    /// else a copy that turns it costs as much as the product would take longer. (Over all of k, panels pay for that.)
+    /// else a copy that turns it costs as much as the product would take longer. (Over all of k, panels pay for that; elements
+    /// narrower than a word are packed in any case.)
     fn keep_copies(&mut self) {
         let used: FxHashSet<Tile> =
             self.out.loops.values().flat_map(|k| [k.product.a.tile, k.product.b.tile]).collect();
         let (defs, kernel) = (&self.defs, self.kernel);
         self.out.windows.retain(|t, view| {
-            used.contains(t) || kernel.tiles[*t].ty.loc != Loc::Right || defs.number(view.strides[1]) == Some(1)
+            let ty = &kernel.tiles[*t].ty;
+            used.contains(t) || ty.loc != Loc::Right || ty.dtype.size() < 4 || defs.number(view.strides[1]) == Some(1)
         });
-    }
-
-    /// A product reads both operands in one type. In L0 they are f32 or i32, so unless the windows are that, both stay
-    /// where they are or none.
-    fn only_together(&mut self, region: &Region) {
-        let mut pairs = Vec::new();
-        all_products(region, &mut pairs);
-        loop {
-            let single = pairs.iter().find_map(|p| {
-                let one = |t: Tile, u: Tile| {
-                    let narrow = self.kernel.tiles[t].ty.dtype != DType::F32;
-                    narrow && self.out.windows.contains_key(&t) && !self.out.windows.contains_key(&u)
-                };
-                let (a, b) = (p.a.tile, p.b.tile);
-                [(a, b), (b, a)].into_iter().find(|&(t, u)| one(t, u)).map(|(t, _)| t)
-            });
-            match single {
-                Some(t) => self.out.windows.remove(&t),
-                None => return,
-            };
-        }
     }
 
     /// The L1 tiles from which tiles that are gone would have been filled.
@@ -479,20 +459,6 @@ impl Products<'_> {
     /// Is it the start of an accumulator that is gone?
     pub(super) fn starts(&self, op: &Op) -> bool {
         matches!(op, Op::Inst(inst) if expand(inst).is_some_and(|(d, _)| self.stores.contains_key(&d.tile)))
-    }
-}
-
-fn all_products(region: &Region, out: &mut Vec<Product>) {
-    for stmt in region {
-        if let Op::Inst(inst) = &stmt.op
-            && let (Sem::MatmulAcc, [Operand::Tile(d), _, Operand::Tile(a), Operand::Tile(b)]) =
-                (inst.instr.get().sem, &inst.operands[..])
-        {
-            out.push(Product { d: *d, a: *a, b: *b });
-        } else {
-            out.extend(product(&stmt.op).map(|p| p.0));
-        }
-        stmt.op.regions().for_each(|r| all_products(r, out));
     }
 }
 
