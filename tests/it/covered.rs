@@ -287,13 +287,23 @@ const OTHERWISE: [(&str, &str, &str); 10] = [
 /// It prints, which the tests of the command line look at (`prints_go_to_standard_error`).
 const PRINTED: &str = "TPRINT";
 
+/// What is no instruction and moves nothing: a program that is run and held to its `ensures` or its flags has it.
+const RUN: &[(&str, &str, &str)] = &[
+    ("GetValue", include_str!("../golden/elements.tile"), "= t[r, c]"),
+    ("SetValue", include_str!("../golden/elements.tile"), "u[r, c] ="),
+    ("TSYNC", include_str!("../../examples/double_buffer.tile"), "TSYNC("),
+];
+
 #[test]
 fn what_has_another_name_has_a_vector() {
     let listed = include_str!("../../compiler/isa/src/coverage/pto.txt");
     let name = |line: &'static str| line.strip_prefix("5.")?.split(' ').nth(1);
     let names: BTreeSet<&str> = listed.lines().filter_map(name).filter(|n| lookup(n).is_none()).collect();
-    let known: BTreeSet<&str> = OTHERWISE.iter().map(|o| o.0).chain([PRINTED]).collect();
+    let known: BTreeSet<&str> = OTHERWISE.iter().map(|o| o.0).chain(RUN.iter().map(|r| r.0)).chain([PRINTED]).collect();
     assert_eq!(names, known);
+    for (name, program, text) in RUN {
+        assert!(program.contains("// run: ") && program.contains(text), "{name}");
+    }
     let vectors = all_vectors();
     for (name, row, word) in OTHERWISE {
         let of = |f: &&Form| f.id.get().name == row && (word.is_empty() || f.words.contains(word));
