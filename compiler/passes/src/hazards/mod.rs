@@ -50,8 +50,9 @@ use find::{Finding, Key};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use std::cell::OnceCell;
 use told::Told;
-use walk::Walk;
+use walk::{GivenUp, Walk};
 
 /// Mistakes that are told at once; the first are the ones to mend.
 const TOLD: usize = 6;
@@ -68,15 +69,15 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
         return Vec::new();
     }
     let kernel = &*starts::from_zero(kernel);
-    let code = suited(kernel, target);
-    let Some(mut walk) = Walk::new(&code, target) else {
+    let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
+    let Some((walk, end)) = walked(kernel, target, &plain, &stepwise) else {
         let message = "hazards are not looked for: there are more pipes, roles and events than are followed";
         return vec![
             Diagnostic::warning(codes::HAZARDS_UNDECIDED, kernel.span, message)
                 .with_note("the interpreter watches every run: `ptoc run --backend interp`"),
         ];
     };
-    let end = walk.run();
+    let code = walk.code;
     let mut told = Told::default();
     let mut out: Vec<Diagnostic> = Vec::new();
     // What was told, and what is found when that is mended.
@@ -84,14 +85,14 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     let mut findings = walk.findings();
     let mut roles_told = false;
     while out.len() < TOLD {
-        let shown = witness::confirm(&code, target, &told, &mut findings);
+        let shown = witness::confirm(code, target, &told, &mut findings);
         let Some(first) = first(&walk, &findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
         told.add(&walk, first);
         // What roles do in the wrong order is one mistake, whatever they wait for.
         let in_order = below::below(&walk, first).is_none();
         roles_told |= !in_order;
         // What is left when this is mended is a mistake of its own.
-        let Some(mut rest) = Walk::new(&code, target) else { break };
+        let Some(mut rest) = Walk::new(code, target) else { break };
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
@@ -127,17 +128,25 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     out
 }
 
-/// The kernel as it is walked through: with its short loops step by step, if that leaves less in doubt.
-fn suited<'k>(kernel: &'k Kernel, target: &Target) -> Code<'k> {
-    let code = Code::new(kernel);
-    let Some(mut walk) = Walk::new(&code, target) else { return code };
+/// A walk through the kernel: with its short loops step by step, if that leaves less in doubt. `None`: there is too much in it.
+fn walked<'c>(
+    kernel: &'c Kernel,
+    target: &Target,
+    plain: &'c Code<'c>,
+    stepwise: &'c OnceCell<Option<Code<'c>>>,
+) -> Option<(Walk<'c>, Result<(), GivenUp>)> {
+    let mut walk = Walk::new(plain, target)?;
     let end = walk.run();
     if end.is_ok() && walk.findings().iter().all(|f| f.sure) {
-        return code;
+        return Some((walk, end));
     }
-    let Some(stepwise) = Code::stepwise(kernel) else { return code };
-    let done = Walk::new(&stepwise, target).is_some_and(|mut walk| walk.run().is_ok());
-    if done { stepwise } else { code }
+    if let Some(code) = stepwise.get_or_init(|| Code::stepwise(kernel))
+        && let Some(mut closer) = Walk::new(code, target)
+        && closer.run().is_ok()
+    {
+        return Some((closer, Ok(())));
+    }
+    Some((walk, end))
 }
 
 /// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not known
@@ -153,8 +162,8 @@ fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -
 
 /// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.
 fn found(kernel: &Kernel, target: &Target) -> Option<Vec<repair::Seen>> {
-    let code = suited(kernel, target);
-    let mut walk = Walk::new(&code, target)?;
-    walk.run().ok()?;
+    let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
+    let (walk, end) = walked(kernel, target, &plain, &stepwise)?;
+    end.ok()?;
     Some(walk.findings().iter().map(|f| repair::seen(&walk, f)).collect())
 }
