@@ -4,6 +4,7 @@ mod addresses;
 mod bench;
 mod debug;
 mod dram;
+mod exact;
 mod format;
 mod layout;
 mod lsp;
