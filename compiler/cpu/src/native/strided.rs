@@ -11,8 +11,11 @@ const fn line(size: usize) -> usize {
 /// Bytes of the vectors that small tiles are transposed in.
 const VECTOR: usize = 16;
 
-/// Matrices of which both span fewer bytes are moved without buffers: all of their lines stay in the first cache.
-const SMALL: isize = 12 << 10;
+/// Matrices of which both span fewer bytes are moved without buffers: all lines of one of them stay in the first cache while
+/// those of the other pass by.
+fn small() -> isize {
+    (super::gemm::first_level() / 3 * 2) as isize
+}
 
 /// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is written
 /// would not stay there, and lines that are written whole need not be read first.
@@ -146,7 +149,8 @@ impl<const S: usize> Move<S> {
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
         let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
-        let small = span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= SMALL && !self.past;
+        let small =
+            span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small() && !self.past;
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -273,7 +277,7 @@ impl<const S: usize> Move<S> {
         unsafe {
             let (mut src, mut src_col) = (self.src, self.steps.src_col);
             // Where all of the source stays in the first cache it is read in place.
-            if cols as isize * src_col.abs() > SMALL {
+            if cols as isize * src_col.abs() > small() {
                 for n in 0..cols {
                     let from = self.src.offset(n as isize * src_col);
                     std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);

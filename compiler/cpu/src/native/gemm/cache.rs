@@ -2,15 +2,21 @@
 
 use std::sync::OnceLock;
 
+/// What a core has of the first level, for data; 32 KiB where the processor does not say.
+pub(crate) fn first_level() -> usize {
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| asked(1).unwrap_or(32 << 10).clamp(16 << 10, 256 << 10))
+}
+
 /// What a core has of the second level; 512 KiB where the processor does not say.
 pub(crate) fn second_level() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
-    *SIZE.get_or_init(|| asked().unwrap_or(512 << 10).clamp(256 << 10, 4 << 20))
+    *SIZE.get_or_init(|| asked(2).unwrap_or(512 << 10).clamp(256 << 10, 4 << 20))
 }
 
-/// The data or unified cache of level 2 by the leaf of deterministic cache parameters: number 4, of AMD 0x8000001d.
+/// The data or unified cache of a level by the leaf of deterministic cache parameters: number 4, of AMD 0x8000001d.
 #[cfg(target_arch = "x86_64")]
-fn asked() -> Option<usize> {
+fn asked(wanted: u32) -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     let (most, extended) = (__cpuid(0).eax, __cpuid(0x8000_0000).eax);
     let leaves = [(4, most >= 4), (0x8000_001d, extended >= 0x8000_001d)];
@@ -21,7 +27,7 @@ fn asked() -> Option<usize> {
             if kind == 0 {
                 break;
             }
-            if kind != 2 && level == 2 {
+            if kind != 2 && level == wanted {
                 let ways = (cache.ebx >> 22) + 1;
                 let partitions = (cache.ebx >> 12 & 0x3ff) + 1;
                 let line = (cache.ebx & 0xfff) + 1;
@@ -34,6 +40,6 @@ fn asked() -> Option<usize> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn asked() -> Option<usize> {
+fn asked(_: u32) -> Option<usize> {
     None
 }

@@ -64,9 +64,9 @@ impl Job {
     }
 }
 
-/// Is there a version for wide vectors?
-pub(crate) use cache::second_level;
+pub(crate) use cache::{first_level, second_level};
 
+/// Is there a version for wide vectors?
 pub(super) fn wide() -> bool {
     blocks::version().is_some()
 }

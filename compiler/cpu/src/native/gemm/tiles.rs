@@ -77,6 +77,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
     let packed = sums.wrapping_add(wide * SUMS);
     let lines = (job.d.at.addr() | job.d.row.unsigned_abs()).is_multiple_of(LINE);
     let past = lines && job.m * job.n * 4 >= PAST * cache::second_level();
+    let far = (job.m.max(job.n) * job.k * job.ab.size() as usize) > cache::second_level() / 8;
     // SAFETY: the caller's promise; the room has sums of `wide` blocks, and `deep` by `wide` pairs of tiles.
     unsafe {
         let tiles = Tiles::new();
@@ -85,7 +86,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
                 let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
                 let (groups, last) = (deep.min(groups - from), from + deep >= groups);
                 let past = past && last;
-                Part { job, way, unit, group, columns, from, groups, packed, strip, sums, past }.compute(&tiles);
+                Part { job, way, unit, group, columns, from, groups, packed, strip, sums, far, past }.compute(&tiles);
             }
         }
         if past {
@@ -110,6 +111,8 @@ struct Part<'j> {
     strip: *mut u8,
     /// Of each panel, a block's.
     sums: *mut u8,
+    /// Are the operands too large to be near already?
+    far: bool,
     /// Are the results written past the caches? They are whole lines then, but at the end of a row.
     past: bool,
 }
@@ -173,8 +176,10 @@ impl Part<'_> {
             for g in 0..self.groups {
                 let k = (self.from + g) * self.unit;
                 for (number, j, width) in self.panels() {
-                    let ahead = shifted(b, k, j + AHEAD * WIDTH);
-                    (0..self.unit.min(self.job.k - k)).for_each(|p| fetch(at(&ahead, p, 0), 1));
+                    if self.far {
+                        let ahead = shifted(b, k, j + AHEAD * WIDTH);
+                        (0..self.unit.min(self.job.k - k)).for_each(|p| fetch(at(&ahead, p, 0), 1));
+                    }
                     self.pack(&columns, Order::Words, (j, width), g, self.panel(number, g));
                 }
             }
@@ -257,7 +262,7 @@ impl Part<'_> {
         let job = self.job;
         let size = job.ab.size() as usize;
         let (i, from) = if from + self.stretch() < self.groups { (i, from + self.stretch()) } else { (i + WIDTH, 0) };
-        if i >= job.m || job.a.col != size as isize {
+        if !self.far || i >= job.m || job.a.col != size as isize {
             return None;
         }
         let k = (self.from + from) * self.unit;
