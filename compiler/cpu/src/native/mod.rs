@@ -14,6 +14,8 @@ mod halves;
 mod reduce;
 mod rows;
 mod simd;
+#[cfg(target_arch = "x86_64")]
+mod sixteens;
 mod strided;
 
 pub(crate) use gather::mode;

@@ -151,6 +151,11 @@ impl<const S: usize> Move<S> {
         let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
         let small =
             span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small() && !self.past;
+        #[cfg(target_arch = "x86_64")]
+        if S == 4 && std::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the caller's; the machine has the instructions.
+            return unsafe { self.by_sixteens() };
+        }
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -179,6 +184,32 @@ impl<const S: usize> Move<S> {
         }
         // SAFETY: the caller's.
         unsafe { self.by_vectors() }
+    }
+
+    /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers.
+    ///
+    /// # Safety
+    /// As [`Self::transpose`]; elements are words, and the machine has AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn by_sixteens(self) {
+        use super::sixteens::{Lines, SIDE, turn};
+        const LINE: usize = 4 * SIDE;
+        let Steps { dst_row, src_col, .. } = self.steps;
+        let whole = self.dst.addr().is_multiple_of(LINE) && dst_row % LINE as isize == 0;
+        let past = whole && self.past_cache();
+        // Along the rows of the source, which the machine reads ahead.
+        for c in (0..self.cols).step_by(SIDE) {
+            for r in (0..self.rows).step_by(SIDE) {
+                let rest = |n: isize| n.min(SIDE as isize) as usize;
+                let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
+                let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
+                // SAFETY: the square is inside.
+                unsafe { turn(src, rest(self.cols - c), rest(self.rows - r), dst, past) };
+            }
+        }
+        if past {
+            fence();
+        }
     }
 
     /// Eight rows of eight words at a time.

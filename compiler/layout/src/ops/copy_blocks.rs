@@ -22,7 +22,8 @@ const ELEMENTS: i64 = 16384;
 pub struct CopyBlocks {
     /// Composed with, it makes both sides count by the same axes.
     pub axes: Tiler,
-    /// The axes in the destination's order, the fastest first; those of one group are one walk on both sides.
+    /// The axes: the destination's fastest one, then the others in the source's order, so that blocks behind one another read
+    /// what is near. (What is written is whole lines, wherever they are.) Those of one group are one walk on both sides.
     pub order: Vec<Vec<usize>>,
     /// Of each group, how many elements are one block's.
     pub block: Vec<i64>,
@@ -89,7 +90,11 @@ pub fn copy_blocks(cx: &Cx, dst: &Layout, src: &Layout, most: i64) -> Result<Cop
         None => groups.push(Group { axes: ones, extent: Int::ONE, dst: Int::ZERO, src: Int::ZERO }),
     }
     let block = boxed(cx, &groups, most);
-    Ok(CopyBlocks { axes: Tiler::ByMode(tilers), order: groups.into_iter().map(|g| g.axes).collect(), block })
+    let mut order: Vec<usize> = ascending(cx, &groups, |g| &g.src);
+    order.sort_by_key(|&k| k > 0);
+    let block = order.iter().map(|&k| block[k]).collect();
+    let order = order.iter().map(|&k| std::mem::take(&mut groups[k].axes)).collect();
+    Ok(CopyBlocks { axes: Tiler::ByMode(tilers), order, block })
 }
 
 /// A mode's axes as a layout onto its indices.

@@ -1,0 +1,90 @@
+//! Transposes of words with AVX-512: sixteen rows by sixteen, so that whole lines are read and written.
+
+use std::arch::x86_64::*;
+
+/// Rows and columns of a square.
+pub(super) const SIDE: usize = 16;
+
+/// Where a square is: its lines of sixteen words, in bytes from one to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<P> {
+    pub(super) at: P,
+    pub(super) step: isize,
+}
+
+/// Two words of each half of a quarter, of two vectors: the lower ones, the upper ones.
+#[inline(always)]
+fn pairs(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the callers have AVX-512.
+    unsafe { (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)) }
+}
+
+/// The same of pairs of words.
+#[inline(always)]
+fn quads(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the callers have AVX-512.
+    unsafe {
+        let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+        (_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)))
+    }
+}
+
+/// Sixteen lines of sixteen words as columns.
+#[inline(always)]
+fn turned(lines: [__m512; SIDE]) -> [__m512; SIDE] {
+    // Quarter q of v[4 n + k] is column 4 q + k of lines 4 n to 4 n + 3.
+    let mut v = lines;
+    for n in (0..SIDE).step_by(4) {
+        let (a0, a1) = pairs(lines[n], lines[n + 1]);
+        let (b0, b1) = pairs(lines[n + 2], lines[n + 3]);
+        (v[n], v[n + 1]) = quads(a0, b0);
+        (v[n + 2], v[n + 3]) = quads(a1, b1);
+    }
+    let mut out = lines;
+    for k in 0..4 {
+        // SAFETY: the callers have AVX-512.
+        unsafe {
+            let even = |a, b| _mm512_shuffle_f32x4::<0x88>(a, b);
+            let odd = |a, b| _mm512_shuffle_f32x4::<0xdd>(a, b);
+            let (low, high) = ((v[k], v[4 + k]), (v[8 + k], v[12 + k]));
+            let (e0, e1) = (even(low.0, low.1), even(high.0, high.1));
+            let (o0, o1) = (odd(low.0, low.1), odd(high.0, high.1));
+            (out[k], out[8 + k]) = (even(e0, e1), odd(e0, e1));
+            (out[4 + k], out[12 + k]) = (even(o0, o1), odd(o0, o1));
+        }
+    }
+    out
+}
+
+/// Turns `count` lines of `words` words, up to sixteen of both; whole lines go past the caches where `past`, to addresses of
+/// whole lines.
+///
+/// # Safety
+/// Both are in memory, and apart; the machine has AVX-512.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn turn(src: Lines<*const u8>, count: usize, words: usize, dst: Lines<*mut u8>, past: bool) {
+    let some = |n: usize| ((1u32 << n) - 1) as __mmask16;
+    // SAFETY: the caller's promise; masked lanes are not touched.
+    unsafe {
+        let mut lines = [_mm512_setzero_ps(); SIDE];
+        let line = |n: usize| src.at.wrapping_offset(n as isize * src.step).cast::<f32>();
+        if count == SIDE && words == SIDE {
+            for (n, v) in lines.iter_mut().enumerate() {
+                *v = _mm512_loadu_ps(line(n));
+            }
+        } else {
+            for (n, v) in lines.iter_mut().enumerate().take(count) {
+                *v = _mm512_maskz_loadu_ps(some(words), line(n));
+            }
+        }
+        let columns = turned(lines);
+        let to = |n: usize| dst.at.wrapping_offset(n as isize * dst.step).cast::<f32>();
+        if count < SIDE {
+            columns.iter().take(words).enumerate().for_each(|(n, &v)| _mm512_mask_storeu_ps(to(n), some(count), v));
+        } else if past {
+            columns.iter().take(words).enumerate().for_each(|(n, &v)| _mm512_stream_ps(to(n), v));
+        } else {
+            columns.iter().take(words).enumerate().for_each(|(n, &v)| _mm512_storeu_ps(to(n), v));
+        }
+    }
+}
