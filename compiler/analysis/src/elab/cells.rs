@@ -115,6 +115,7 @@ impl Elab<'_> {
                 Some(format!("for so many `{}` is at least {least}", id.get().operands[*k].name))
             }
             (Num::Is(0), Num::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
+            (Num::Is(least), Num::Arg(k)) => Some(format!("the least `{}` is {least}", id.get().operands[k].name)),
             _ => None,
         };
         self.report(help.into_iter().fold(d, Diagnostic::with_help))
