@@ -4,6 +4,7 @@ mod activations;
 mod arrays;
 mod bounds;
 mod bytes;
+mod conversions;
 mod copies;
 mod corpus;
 mod covered;

@@ -104,6 +104,17 @@ impl Line {
             made = "let l = Mat(old);".to_owned();
             tensors.push(Tensor::from_fn(d, &old.shape, |i| old.bits[i]).expect("small"));
         }
+        // What the matrix unit does not read is stored from where it is.
+        if !matches!(d, DType::I8) && d.is_int() {
+            tensors[1] = Tensor::zeros(d, &[m, k]).expect("small");
+            let text = format!(
+                "kernel k(x: in {d}[{r}, {c}], o: out {d}[{m}, {k}]) {{\n    let a = {from}(x);\n    {made}\n    \
+                 {}(l, a, {});\n    TSTORE(o, l);\n}}\n",
+                self.id.get().written_name(),
+                written.collect::<Vec<_>>().join(", ")
+            );
+            return (text, tensors);
+        }
         tensors.push(Tensor::zeros(acc, &[m, k]).expect("small"));
         let factors = match loc {
             Loc::Left => "l, Right(e)",

@@ -230,6 +230,28 @@ fn one_path_in_two_directories() {
     assert!(shown.contains("exit 0") && shown.contains("5 elements as expected"), "{shown}");
 }
 
+/// What is too large for an 8-bit float becomes the largest number of it, by whatever way, and `ensures` says the same.
+#[test]
+fn conversions_to_floats_of_8_bits_are_verified() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel k(x: in i16[16, 32], y: out f8e4m3[16, 32])\n    ensures y[i, j] == f8e4m3(x[i, j])\n\
+         {\n    TSTORE(y, f8e4m3(Vec(x)));\n}\n",
+    );
+    // Without `.sat`: NaN, which is not what `ensures` says.
+    s.file(
+        "nan.tile",
+        "kernel k(x: in i16[16, 32], y: out f8e4m3[16, 32])\n    ensures y[i, j] == f8e4m3(x[i, j])\n\
+         {\n    let d = tile Vec<f8e4m3, 16, 32>;\n    TCVT(d, f32(Vec(x)), saturate = false);\n    TSTORE(y, d);\n}\n",
+    );
+    s.array("x.npy", DType::I16, &[16, 32]);
+    let shown = s.run("run k.tile --target a5 --in x=x.npy --verify");
+    assert!(shown.contains("exit 0") && shown.contains("512 elements as expected"), "{shown}");
+    let shown = s.run("run nan.tile --target a5 --in x=x.npy --verify");
+    assert!(shown.contains("exit 1") && shown.contains("expected 448"), "{shown}");
+}
+
 #[test]
 fn run_shows_its_results() {
     let s = Sandbox::new();

@@ -104,7 +104,18 @@ impl Elab<'_> {
                     false => "make what is moved smaller: none of this size fits".to_owned(),
                 })
             }
+            // So much of an operand: the least of it.
+            (_, Num::Bin(BinOp::Mul, Num::Arg(k), Num::Is(times))) => {
+                let step = id.get().sem.needs().iter().find_map(|n| match (n.left, n.right) {
+                    (Num::Bin(BinOp::Rem, Num::Arg(of), Num::Is(step)), Num::Is(0)) if of == k => Some(*step),
+                    _ => None,
+                });
+                let (least, step) = ((found.0 - 1).div_euclid(*times) + 1, step.unwrap_or(1));
+                let least = ((least - 1).div_euclid(step) + 1) * step;
+                Some(format!("for so many `{}` is at least {least}", id.get().operands[*k].name))
+            }
             (Num::Is(0), Num::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
+            (Num::Is(least), Num::Arg(k)) => Some(format!("the least `{}` is {least}", id.get().operands[k].name)),
             _ => None,
         };
         self.report(help.into_iter().fold(d, Diagnostic::with_help))

@@ -59,8 +59,8 @@ impl Elab<'_> {
                 for (k, (to, saturate)) in steps.iter().enumerate() {
                     let dest = dest.filter(|x| x.tile != here.tile && k + 1 == steps.len());
                     let r = self.result(*to, (here.rows, here.cols), shape, dest, span)?;
-                    // Integers wrap on the whole way, also where a step of it goes through a float.
-                    let wraps = (steps.len() > 1 && t.ty.dtype.is_int()).then_some(false);
+                    // Between integers it wraps on the whole way, also where a step of it goes through a float.
+                    let wraps = (steps.len() > 1 && t.ty.dtype.is_int() && d.is_int()).then_some(false);
                     let attrs = InstAttrs { saturate: saturate.or(wraps), ..InstAttrs::default() };
                     self.apply(id, vec![tile(r, span), tile(here, at)], attrs, span)?;
                     here = r;

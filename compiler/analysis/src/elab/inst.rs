@@ -284,14 +284,14 @@ impl Elab<'_> {
                     }
                     (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
                     (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some((twin, at))) => {
-                        let name = twin.get().name;
+                        let name = twin.get().written_name();
                         match at == k {
                             true => d.with_fix(format!("`{name}` takes a scalar"), name_span, name),
                             false => d.with_help(format!("`{}` takes a scalar there", twin.get().usage())),
                         }
                     }
                     (OperandKind::Scalar(_), Val::Tile(_), Some((twin, at))) if at == k => {
-                        let name = twin.get().name;
+                        let name = twin.get().written_name();
                         d.with_fix(format!("`{name}` takes a tile here"), name_span, name)
                     }
                     _ => d,

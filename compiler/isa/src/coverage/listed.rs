@@ -54,10 +54,15 @@ pub enum Otherwise {
     LeftOut(&'static str),
 }
 
-/// What PTO's list says of a mnemonic that the table does not have; `None` if it is simply not there yet.
+/// What PTO's list says of a mnemonic that the table does not have, in small letters or capitals; `None` if it is simply not there yet.
 pub fn otherwise(name: &str) -> Option<Otherwise> {
     let list = list();
-    let listed = list.instructions.iter().find(|l| l.name == name).and_then(|l| l.otherwise).map(Otherwise::As);
+    let listed = list
+        .instructions
+        .iter()
+        .find(|l| l.name.eq_ignore_ascii_case(name))
+        .and_then(|l| l.otherwise)
+        .map(Otherwise::As);
     listed.or_else(|| list.out.iter().find(|o| o.0 == name).map(|o| Otherwise::LeftOut(o.1)))
 }
 

@@ -74,6 +74,8 @@ pub struct MoveViolation {
     pub target: String,
     /// Other built-in targets that have it.
     pub taken_by: Vec<&'static str>,
+    /// Where there is no way: other built-in targets that have not the move, but a way.
+    pub ways: Vec<(&'static str, Vec<Hop>)>,
 }
 
 fn takes_as(rule: &MoveRule, from: DType, to: DType, quantised: bool) -> bool {
@@ -127,15 +129,16 @@ pub fn check_move_as(
             }
         }
     };
-    // Where there is no way at all, one round is as good as a move.
+    let takes = |t: &&Target| t.move_rule(from, to).is_some_and(|rule| takes_as(rule, from_dtype, to_dtype, quantised));
+    // Where there is no way at all, one round is the next best.
     let round = matches!(problem, MoveProblem::NoMove { way: None, .. }) && !quantised;
-    let takes = |t: &&Target| {
-        t.move_rule(from, to).is_some_and(|rule| takes_as(rule, from_dtype, to_dtype, quantised))
-            || round && shortest_conversion(t, from, from_dtype, to, to_dtype).is_some()
+    let way = |t: &'static Target| {
+        Some((t.name.as_str(), shortest_conversion(t, from, from_dtype, to, to_dtype).filter(|_| round && !takes(&t))?))
     };
+    let ways = target.others().filter_map(way).collect();
     let taken_by = target.others().filter(takes).map(|t| t.name.as_str()).collect();
     let (instr, target) = (None, target.name.clone());
-    Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, instr, problem, target, taken_by })
+    Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, instr, problem, target, taken_by, ways })
 }
 
 /// [`check_move`] between two tiles, with the rule on rows of Bias and Scaling.
@@ -152,6 +155,7 @@ pub fn check_move_tiles(target: &Target, from: TileType, to: TileType) -> Result
             problem: MoveProblem::Rows { rows: to.rows },
             target: target.name.clone(),
             taken_by: Vec::new(),
+            ways: Vec::new(),
         });
     }
     Ok(instr)
@@ -264,6 +268,9 @@ impl MoveViolation {
                     .with_help(format!("move one row: a tile of 1 x n, and `{to}<{to_dtype}, 1, n>`"))
             }
         };
+        let way =
+            |d: Diagnostic, (name, way): &(&str, Vec<Hop>)| d.with_note(format!("{name} has a way: {}", describe(way)));
+        let d = self.ways.iter().fold(d, way);
         match self.taken_by.as_slice() {
             [] => d,
             [one] => d.with_note(format!("{one} has this move")),

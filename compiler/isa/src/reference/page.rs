@@ -34,7 +34,11 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
         put(&mut out, format_args!("* Scratch: a2a3 wants {wanted}; the compiler adds it.\n"));
     }
     if let Some(id) = lookup(row.name) {
-        let apart = Target::all().iter().filter(|t| crate::check_overlap(t, id, 1).is_some());
+        let there = |t: &&Target| {
+            !(allowed_dtypes(t, row).is_some_and(|d| d.is_empty())
+                || crate::allowed_tuples(t, row).is_some_and(|d| d.is_empty()))
+        };
+        let apart = Target::all().iter().filter(there).filter(|t| crate::check_overlap(t, id, 1).is_some());
         let apart: Vec<&str> = apart.map(|t| t.name.as_str()).collect();
         if !apart.is_empty() {
             put(&mut out, format_args!("* The destination must not be a source on {}.\n", text::list(apart)));

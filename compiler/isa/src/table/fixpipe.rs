@@ -7,7 +7,7 @@ use crate::{
     Cell, Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role,
     Scratch, Sem, ShapeRule, Window,
 };
-use ptoc_tensor::DType::{BF16, F16, F32, I8};
+use ptoc_tensor::DType::{self, BF16, F8E4M3, F8E5M2, F16, F32, I8, I16, I32, U8, U16, U32};
 
 const MAT: &[Loc] = &[Loc::Mat];
 const VEC_OR_MAT: &[Loc] = &[Loc::Vec, Loc::Mat];
@@ -154,8 +154,11 @@ const PADDED_MAT: &Cells = &Cells {
               TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
 };
 const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: OperandKind::Choice(&[("Zero", 0)]) };
-/// What the matrix unit is given.
-const FACTORS: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: &[I8, F16, BF16, F32] };
+/// What the matrix unit is given: where a tile of it moves as a whole, so does a window.
+const READ: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: &[I8, F16, BF16, F32, F8E4M3, F8E5M2] };
+/// Zero is the same bits in all of them.
+const PADDED_DTYPES: DTypeRule = DTypeRule::Same { a2a3: W124, a5: W124 };
+const W124: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
 
 pub(super) const ROWS: &[Instr] = &[
     Instr {
@@ -226,7 +229,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_LEFT),
         shape: ShapeRule::Own,
-        dtypes: FACTORS,
+        dtypes: READ,
         modes: &[],
         doc: "The form of TEXTRACT from L1 to L0A: the window starts in a row that is a multiple of 16, and a column that is one of 32 bytes.",
         ..row("TEXTRACT_TO_LEFT", &[dst(&[Loc::Left]), src("a", MAT), ROW, COL], PLAIN)
@@ -234,7 +237,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_RIGHT),
         shape: ShapeRule::Own,
-        dtypes: FACTORS,
+        dtypes: READ,
         modes: &[],
         doc: "The form of TEXTRACT from L1 to L0B: the window starts in a row that is a multiple of 32 bytes, and a column that is one of 16.",
         ..row("TEXTRACT_TO_RIGHT", &[dst(&[Loc::Right]), src("a", MAT), ROW, COL], PLAIN)
@@ -300,10 +303,10 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(PADDED_MAT),
         shape: ShapeRule::Own,
-        dtypes: FACTORS,
+        dtypes: PADDED_DTYPES,
         modes: &[],
         pipe: PipeRule::Mte2,
-        doc: "The form of TFILLPAD in L1, where the pad is `Zero` alone, of dtypes that the matrix unit reads.",
+        doc: "The form of TFILLPAD in L1, where the pad is `Zero` alone.",
         ..row("TFILLPAD_TO_MAT", &[dst(MAT), src("a", MAT), ZEROS], PLAIN)
     },
     Instr {

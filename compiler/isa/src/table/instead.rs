@@ -5,8 +5,12 @@ use crate::InstrId;
 /// What to write where a target lacks the instruction altogether.
 pub(crate) fn instead_of(instr: InstrId) -> Option<&'static str> {
     Some(match instr.get().name {
-        "TQUANT" | "TQUANT_OFFSET" => {
-            "compute it: `TROWEXPANDMUL` with the scales, `TCVT(t, x, Rint)` to an integer, and a conversion by name"
+        "TQUANT" => {
+            "compute it: `TROWEXPANDMUL` with the scales, `TCVT(t, x, Rint)` to a tile of i16, and `i8(f32(t))`"
+        }
+        "TQUANT_OFFSET" => {
+            "compute it: `TROWEXPANDMUL` with the scales, `TROWEXPANDADD` with the offsets, `TCVT(t, x, Rint)` to a tile \
+             of i16, and `u8(f32(t))`"
         }
         "TQUANT_INT4" | "TDEQUANT_INT4" => "keep numbers of 4 bits one a byte, in tiles of i8",
         "TDEQUANT" => {

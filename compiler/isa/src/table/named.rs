@@ -60,6 +60,8 @@ const SORT32: &Named = &Named {
               let dst = tile Vec<f32, 1, 128>;|TSORT32(dst, a, idx);|TSTORE(result[j.index, i.index, _], dst);",
 };
 
+/// PTO's instruction repeats 255 times at most, each time for four lists.
+const MOST_LISTS: Num = Num::Bin(crate::BinOp::Mul, &Num::Arg(2), &Num::Is(4 * 255));
 const MERGE: &Named = &Named {
     what: Primitive::MergeSort,
     needs: &[
@@ -72,6 +74,7 @@ const MERGE: &Named = &Named {
             Num::Is(0),
             "the length of a list is {0} more than a multiple of 64, and must be {1}",
         ),
+        le(Num::Cols(1), MOST_LISTS, "the source has {0} valid columns, and 255 groups of four lists have {1}"),
         eq(
             Num::Bin(crate::BinOp::Rem, &Num::Cols(1), FIELDS),
             Num::Is(0),

@@ -1,7 +1,7 @@
 //! PTO's mnemonics that the table does not have, so that messages can tell "not yet" from "no such thing".
 
 use super::{TABLE, lookup};
-use crate::InstrId;
+use crate::{InstrId, Sem};
 
 /// Instructions of PTO that ptoc does not have yet, sorted (pto_isa.md section 5).
 pub const NOT_YET: &[&str] = &[
@@ -21,11 +21,13 @@ pub const NOT_YET: &[&str] = &[
     "TGET_SCALE_ADDR",
     "TMATMUL_MX",
     "TNOTIFY",
+    "TPACK",
     "TPREFETCH",
     "TPRINT",
     "TPUT",
     "TPUT_ASYNC",
     "TQUANT_DN",
+    "TQUANT_HIF4",
     "TREDUCE",
     "TSUBVIEW",
     "TTEST",
@@ -47,9 +49,14 @@ pub enum Lookup {
 }
 
 /// The instruction that means the same with a scalar where `id` has a tile, or the reverse (TADD and TADDS, TPRELU and
-/// TLRELU), and the position of that operand.
+/// TLRELU, TSTORE_FP and TSTORE with a scale), and the position of that operand.
 pub fn sibling(id: InstrId) -> Option<(InstrId, usize)> {
     let row = id.get();
+    if let Sem::Fixpipe(f) = row.sem {
+        let k = row.operands.iter().position(|o| o.name == "scale")?;
+        let (own, others) = if f.by_column(row) { ("_FP", "_QUANT") } else { ("_QUANT", "_FP") };
+        return Some((lookup(&format!("{}{others}", row.name.strip_suffix(own)?))?, k));
+    }
     let expr = row.sem.expr()?;
     let scalar = |i: &crate::Instr, k: usize| matches!(i.operands[k].kind, crate::OperandKind::Scalar(_));
     InstrId::all().find_map(|other| {

@@ -68,6 +68,10 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             };
             return Ok(format!("# {name}\n\n{what}\n"));
         }
+        // A method of PTO's tiles, which no table of instructions has.
+        Lookup::Unknown { .. } if let Some(Otherwise::As(how)) = ptoc_isa::otherwise(&upper) => {
+            return Ok(format!("# {}\n\nA method of PTO's tiles. In ptoc it is {how}.\n", word.trim()));
+        }
         Lookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
             d = d.with_help(pto_ids::beyond(&upper).unwrap_or_default());
         }

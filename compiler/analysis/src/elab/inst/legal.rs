@@ -28,6 +28,9 @@ impl Elab<'_> {
             if spec.takes(t.ty.loc) {
                 continue;
             }
+            if let Some(d) = self.no_such_pair(id, k, ops) {
+                return self.report(d);
+            }
             let legal = &self.legal_locations(id, k)[..];
             if legal.is_empty() {
                 let (name, loc, target) = (instr.written_name(), t.ty.loc, &self.target.name);
@@ -46,7 +49,7 @@ impl Elab<'_> {
                 t.ty.loc
             );
             let here = t.ty.loc.name();
-            let out = ptoc_isa::left_out(instr.written_name()).filter(|p| p.what.split(' ').any(|w| w == here));
+            let out = ptoc_isa::left_out(instr.written_name()).filter(|p| p.what.ends_with(here));
             let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             d = d.with_label(format!("in {}", t.ty.loc)).with_note(format!("it is so on {}", self.everywhere()));
@@ -133,6 +136,58 @@ impl Elab<'_> {
             all.extend(more.into_iter().filter(|l| !all.contains(l)).collect::<Vec<_>>());
         }
         all
+    }
+
+    /// A destination and a source that forms of the instruction take, and no form takes both.
+    fn no_such_pair(&self, id: InstrId, k: usize, ops: &[Opnd]) -> Option<Diagnostic> {
+        let [Opnd::Tile(dst, dst_at), Opnd::Tile(a, a_at), ..] = ops else { return None };
+        let (name, from, to) = (id.get().written_name(), a.ty.loc, dst.ty.loc);
+        let first = ptoc_isa::lookup(name).unwrap_or(id);
+        let mut pairs: Vec<(Loc, Loc)> = Vec::new();
+        for form in ptoc_isa::overloads(first).filter(|f| f.get().written().len() == id.get().written().len()) {
+            let at = |k: usize| form.get().operands[k].locations(self.target);
+            let all = at(1).into_iter().flat_map(|from| at(0).into_iter().map(move |to| (from, to)));
+            let moves =
+                |(from, to): &(Loc, Loc)| from == to || self.target.move_rule((*from).into(), (*to).into()).is_some();
+            pairs.extend(all.filter(moves).filter(|p| !pairs.contains(p)).collect::<Vec<_>>());
+        }
+        let into: Vec<Loc> = pairs.iter().filter(|p| p.1 == to).map(|p| p.0).collect();
+        let out: Vec<Loc> = pairs.iter().filter(|p| p.0 == from).map(|p| p.1).collect();
+        let known = pairs.iter().any(|p| p.1 == to) && pairs.iter().any(|p| p.0 == from);
+        // Where neither is taken, or only one, the list of places says it.
+        if k > 1 || pairs.len() < 2 || pairs.contains(&(from, to)) || !(known || from == to) {
+            return None;
+        }
+        let forms = pairs.iter().map(|(from, to)| format!("{from} to {to}"));
+        let message = format!("on {} `{name}` has no form from {from} to {to}", self.target.name);
+        let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *a_at, message)
+            .with_label(format!("in {from}"))
+            .with_secondary(*dst_at, format!("in {to}"))
+            .with_note(format!("its forms of as many operands: {}", text::list(forms)));
+        for part in ptoc_isa::left_out(name).filter(|p| p.what.ends_with(from.name())) {
+            d = d.with_note(format!("of PTO's forms this is left out: {}: {}", part.what, part.why));
+        }
+        let leads = |start: Place| {
+            let path = move |l: &&Loc| ptoc_isa::shortest_path(self.target, start, **l, a.ty.dtype).is_some();
+            into.iter().find(path)
+        };
+        Some(if let Some(via) = leads(from.into()) {
+            if a.ty.dtype != dst.ty.dtype {
+                let (have, want) = (a.ty.dtype, dst.ty.dtype);
+                return Some(
+                    d.with_help(format!("move it to {via} first, `{via}(..)`, and make the {have} {want} there")),
+                );
+            }
+            d.with_edits(format!("move it to {via} first: `{via}(..)`"), around(*a_at, &format!("{via}("), ")"))
+        } else if let Some(via) = leads(Place::Gm) {
+            d.with_help(format!("fill a tile in {via} from where this one was filled, `{via}(view)`, and take that"))
+        } else if !out.is_empty() {
+            d.with_help(format!("from {from} it goes to {}: declare the destination there", text::either(&out)))
+        } else if let Some((both, _)) = pairs.iter().find(|(from, to)| from == to) {
+            d.with_help(format!("do it in {both}: declare the destination there, and fill the source there"))
+        } else {
+            d
+        })
     }
 
     /// The target, and those of PTO, whose instructions work in the same locations.
