@@ -661,6 +661,7 @@ fn explain_and_targets() {
         "explain TADD",
         "explain TCVT",
         "explain TPREFETCH",
+        "explain GetValue",
         "explain SA-0068",
         "explain E0608",
         "explain TAD",
