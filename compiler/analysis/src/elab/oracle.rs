@@ -583,13 +583,12 @@ impl Elab<'_> {
                 let m = self.math(e, st)?;
                 let x = self.real(m, e.span)?;
                 // Nothing is rounded, but what is too large for an 8-bit float saturates: in f8e4m3 it would round to NaN.
-                Ok(Math::Real(match largest_f8(d) {
-                    None => x,
-                    Some(most) => {
-                        let up = OracleExpr::binary(BinOp::Max, x, OracleExpr::Const(-most));
-                        OracleExpr::binary(BinOp::Min, up, OracleExpr::Const(most))
-                    }
-                }))
+                if !(d.is_float() && d.size() == 1) {
+                    return Ok(Math::Real(x));
+                }
+                let most = f64::from(ptoc_ir::formula::largest(d));
+                let up = OracleExpr::binary(BinOp::Max, x, OracleExpr::Const(-most));
+                Ok(Math::Real(OracleExpr::binary(BinOp::Min, up, OracleExpr::Const(most))))
             }
             Math::Word(Word::Index) => {
                 let e = self.exactly(args, 1, "index(x)", span)?[0];
@@ -735,14 +734,5 @@ impl Elab<'_> {
         st.calls.pop();
         st.frames.pop();
         r
-    }
-}
-
-/// The largest finite number of an 8-bit float, to which conversions saturate.
-fn largest_f8(d: ptoc_tensor::DType) -> Option<f64> {
-    match d {
-        ptoc_tensor::DType::F8E4M3 => Some(448.0),
-        ptoc_tensor::DType::F8E5M2 => Some(57344.0),
-        _ => None,
     }
 }

@@ -419,7 +419,7 @@ pub(super) unsafe fn write_past_cache(to: *mut u8, from: *const u8, bytes: usize
 }
 
 /// What was written past the cache is seen by other threads before what is written from here on.
-fn fence() {
+pub(super) fn fence() {
     // SAFETY: SSE is part of x86-64.
     #[cfg(target_arch = "x86_64")]
     unsafe {

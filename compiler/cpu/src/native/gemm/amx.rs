@@ -36,40 +36,39 @@ pub(super) struct Way {
     pub(super) parts: usize,
 }
 
-/// One row of tiles: sums in registers 0 and 1.
-macro_rules! one {
-    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
+/// A block: what comes before the groups, the steps of one, what comes behind, and operands that these have beside.
+macro_rules! block {
+    (
+        $name:ident, $x:ident, $a:expr, $b:expr, [$($head:expr),*], [$($step:expr),*], [$($tail:expr),*],
+        { $($more:tt)* }
+    ) => {
         /// # Safety
         /// All of the block's tiles are there, and at least one group.
-        unsafe fn $name(x: &Block, _: &Tiles) {
+        unsafe fn $name($x: &Block, _: &Tiles) {
             // SAFETY: the caller's promise.
             unsafe {
                 asm!(
-                    "tilezero tmm0",
-                    "tilezero tmm1",
-                    "test {start}, {start}",
-                    "jz 2f",
-                    "tileloadd tmm0, [{start} + {start_row}]",
-                    "tileloadd tmm1, [{start} + {start_row} + 64]",
+                    $($head,)*
                     "2:",
                     $($step,)*
                     "add {a}, {a_step}",
                     "add {b}, {b_step}",
                     "dec {groups}",
                     "jnz 2b",
-                    "tilestored [{d} + {d_row}], tmm0",
-                    "tilestored [{d} + {d_row} + 64], tmm1",
-                    start = in(reg) x.start,
-                    start_row = in(reg) x.start_row,
-                    a = inout(reg) x.a => _,
-                    b = inout(reg) x.b => _,
+                    $($tail,)*
+                    start = in(reg) $x.start,
+                    start_row = in(reg) $x.start_row,
+                    a = inout(reg) $x.a => _,
+                    b = inout(reg) $x.b => _,
                     a_step = const $a * TILE,
                     b_step = const $b * TILE,
-                    groups = inout(reg) x.groups => _,
+                    groups = inout(reg) $x.groups => _,
                     line = in(reg) LINE,
-                    d = in(reg) x.d,
-                    d_row = in(reg) x.d_row,
-                    out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
+                    d = in(reg) $x.d,
+                    d_row = in(reg) $x.d_row,
+                    $($more)*
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                     options(nostack),
                 );
             }
@@ -77,54 +76,61 @@ macro_rules! one {
     };
 }
 
+/// One row of tiles: sums in registers 0 and 1.
+macro_rules! one {
+    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
+        block!(
+            $name,
+            x,
+            $a,
+            $b,
+            [
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "test {start}, {start}",
+                "jz 2f",
+                "tileloadd tmm0, [{start} + {start_row}]",
+                "tileloadd tmm1, [{start} + {start_row} + 64]"
+            ],
+            [$($step),*],
+            ["tilestored [{d} + {d_row}], tmm0", "tilestored [{d} + {d_row} + 64], tmm1"],
+            {}
+        );
+    };
+}
+
 /// Two rows of tiles: sums in registers 0 and 1, 2 and 3.
 macro_rules! two {
     ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
-        /// # Safety
-        /// All of the block's tiles are there, and at least one group.
-        unsafe fn $name(x: &Block, _: &Tiles) {
-            let side = SIDE as isize;
-            // SAFETY: the caller's promise.
-            unsafe {
-                asm!(
-                    "tilezero tmm0",
-                    "tilezero tmm1",
-                    "tilezero tmm2",
-                    "tilezero tmm3",
-                    "test {start}, {start}",
-                    "jz 2f",
-                    "tileloadd tmm0, [{start} + {start_row}]",
-                    "tileloadd tmm1, [{start} + {start_row} + 64]",
-                    "tileloadd tmm2, [{start_below} + {start_row}]",
-                    "tileloadd tmm3, [{start_below} + {start_row} + 64]",
-                    "2:",
-                    $($step,)*
-                    "add {a}, {a_step}",
-                    "add {b}, {b_step}",
-                    "dec {groups}",
-                    "jnz 2b",
-                    "tilestored [{d} + {d_row}], tmm0",
-                    "tilestored [{d} + {d_row} + 64], tmm1",
-                    "tilestored [{d_below} + {d_row}], tmm2",
-                    "tilestored [{d_below} + {d_row} + 64], tmm3",
-                    start = in(reg) x.start,
-                    start_below = in(reg) x.start.wrapping_offset(side * x.start_row),
-                    start_row = in(reg) x.start_row,
-                    a = inout(reg) x.a => _,
-                    b = inout(reg) x.b => _,
-                    a_step = const $a * TILE,
-                    b_step = const $b * TILE,
-                    groups = inout(reg) x.groups => _,
-                    line = in(reg) LINE,
-                    d = in(reg) x.d,
-                    d_below = in(reg) x.d.wrapping_offset(side * x.d_row),
-                    d_row = in(reg) x.d_row,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack),
-                );
+        block!(
+            $name,
+            x,
+            $a,
+            $b,
+            [
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "test {start}, {start}",
+                "jz 2f",
+                "tileloadd tmm0, [{start} + {start_row}]",
+                "tileloadd tmm1, [{start} + {start_row} + 64]",
+                "tileloadd tmm2, [{start_below} + {start_row}]",
+                "tileloadd tmm3, [{start_below} + {start_row} + 64]"
+            ],
+            [$($step),*],
+            [
+                "tilestored [{d} + {d_row}], tmm0",
+                "tilestored [{d} + {d_row} + 64], tmm1",
+                "tilestored [{d_below} + {d_row}], tmm2",
+                "tilestored [{d_below} + {d_row} + 64], tmm3"
+            ],
+            {
+                start_below = in(reg) x.start.wrapping_offset(SIDE as isize * x.start_row),
+                d_below = in(reg) x.d.wrapping_offset(SIDE as isize * x.d_row),
             }
-        }
+        );
     };
 }
 

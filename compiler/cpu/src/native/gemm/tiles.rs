@@ -4,6 +4,8 @@
 //! pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums lie in the
 //! second-level cache too. Behind the matrices' ends tiles are zero.
 
+use super::super::sixteens::{self, Lines};
+use super::super::strided::fence;
 use super::amx::{self, Block, Way};
 use super::dots;
 use super::panels::{self, even, fetch, shifted};
@@ -90,7 +92,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
             }
         }
         if past {
-            _mm_sfence();
+            fence();
         }
     }
 }
@@ -349,12 +351,9 @@ unsafe fn copy_line(from: *const u8, to: *mut u8) {
 /// As for [`pack`].
 #[target_feature(enable = "avx512f")]
 unsafe fn turn(from: *const u8, step: isize, to: *mut u8) {
-    for (line, word) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
-        let from = from.wrapping_offset(line * step + 4 * word);
-        let to = to.wrapping_offset(word * LINE as isize + 4 * line);
-        // SAFETY: the caller's promise.
-        unsafe { super::super::simd::turn(from.cast(), step, to.cast(), LINE as isize) };
-    }
+    let (lines, words) = (Lines { at: from, step }, Lines { at: to, step: LINE as isize });
+    // SAFETY: the caller's promise.
+    unsafe { sixteens::turn(lines, SIDE, SIDE, words, false) }
 }
 
 /// Word `w` of 16 lines whose elements lie side by side.
