@@ -47,6 +47,7 @@ mod random;
 mod raster;
 mod rearrange;
 mod refusals;
+mod rows;
 mod rules;
 mod spec;
 mod sync;

@@ -217,8 +217,8 @@ impl<'a, 'b> Emit<'a, 'b> {
             Op::Gather(g) => self.gather(g),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Print { parts } => self.print(parts),
-            // It stands in lanes, which have emitted it.
-            Op::Join { .. } => {}
+            // They stand in lanes, which have emitted them.
+            Op::Fetch { .. } | Op::Join { .. } => {}
             Op::Const { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

@@ -175,6 +175,7 @@ impl Emit<'_, '_> {
                     let value = self.value(*value);
                     self.store_one(*ty, value, at);
                 }
+                Op::Fetch { .. } => {}
                 Op::Join { op, ty, value, .. } => {
                     let at = self.partial(origins[n], index);
                     let (old, value) = (self.load_one(*ty, at), self.value(*value));
@@ -243,6 +244,7 @@ impl Emit<'_, '_> {
                     self.reps[*dst] = rep;
                 }
                 Op::Store { ty, addr, value } => self.store_four(body, *ty, addr, *value, origins[n], index),
+                Op::Fetch { .. } => {}
                 Op::Join { op, ty, value, .. } => {
                     // The first lane's number is a multiple of four: so is that of its partial.
                     let at = self.partial(origins[n], index);

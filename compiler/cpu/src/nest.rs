@@ -241,7 +241,7 @@ impl<'a> Analysis<'a> {
             let value_only = matches!(stmt.op, Op::Store { .. });
             let (inputs, _) = operands(&stmt.op);
             let (stride, gather) = match &stmt.op {
-                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Join { addr, .. } => {
+                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Fetch { addr, .. } | Op::Join { addr, .. } => {
                     (if let Stride::Reg(r) = addr.stride { Some(r) } else { None }, addr.gather)
                 }
                 _ => (None, None),
@@ -372,6 +372,7 @@ impl<'a> Analysis<'a> {
                 let (addr, value) = (self.address(addr)?, self.read(*value)?);
                 Op::Store { ty: *ty, addr, value }
             }
+            Op::Fetch { ty, addr } => Op::Fetch { ty: *ty, addr: self.address(addr)? },
             Op::Join { op, ty, addr, value } => {
                 let (addr, value) = (self.address(addr)?, self.read(*value)?);
                 Op::Join { op: *op, ty: *ty, addr, value }

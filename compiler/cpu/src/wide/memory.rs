@@ -194,6 +194,13 @@ impl Lower {
         }
     }
 
+    /// Asks for the line that the first of these elements is in: vectors of words are lines.
+    pub(crate) fn fetch_lanes(&mut self, access: &Access, ty: MemTy) {
+        if let Some(place) = self.direct(access, ty) {
+            self.store(VOp::Fetch, place, &[], Mask::All);
+        }
+    }
+
     fn narrowed(&mut self, ty: MemTy, place: Place, value: Value, some: bool) {
         let mask = if some { Mask::Tail } else { Mask::All };
         let vex_tail = some && !self.is_512();

@@ -189,6 +189,8 @@ table! {
     AllB "all.i8" VEX_Vpbroadcastb_xmm_xmmm8 EVEX_Vpbroadcastb_xmm_k1z_xmmm8 Q (Q) 0;
     KLoad "load.mask" INVALID VEX_Kmovw_kr_km16 K (K) 0;
     KStore "store.mask" INVALID VEX_Kmovw_m16_kr - (K K) 0;
+    // To the second-level cache.
+    Fetch "fetch" Prefetcht1_m8 Prefetcht1_m8 - (L) 0;
     Move "move" VEX_Vmovaps_ymm_ymmm256 EVEX_Vmovaps_zmm_k1z_zmmm512 F (F) 0;
 
 }

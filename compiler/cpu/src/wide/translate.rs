@@ -236,6 +236,11 @@ impl Translate<'_> {
                 self.l.store_lanes(&access, ty, value);
                 return Some(());
             }
+            Op::Fetch { ty, ref addr } => {
+                let access = self.access(addr)?;
+                self.l.fetch_lanes(&access, ty);
+                return Some(());
+            }
             Op::Join { op, ty, ref addr, value } => {
                 let value = self.one(value)?;
                 let access = self.access(addr)?;

@@ -334,6 +334,11 @@ pub enum Op {
         addr: Addr,
         value: Reg,
     },
+    /// In `Lanes` only: the line of this element may be wanted soon. It need not exist, and nothing is read.
+    Fetch {
+        ty: MemTy,
+        addr: Addr,
+    },
     /// In `Lanes` only: partial `lane mod 64` ([`PARTIALS`]) of the row of partials at `addr`, neighbouring elements of
     /// type `ty` (F32 or I32), becomes itself joined with `value` by `op`, as [`Reduce`] would join them; lanes that share
     /// a partial do so in ascending order. Nothing else in the body touches the row, and `addr` is the same in all lanes.
@@ -421,7 +426,7 @@ pub struct For {
 }
 
 /// `count` independent iterations; `lane` is the i64 lane number. The body is straight-line: `Const`, `Unary`, `Binary`,
-/// `Fma`, `Compare`, `Select`, `Cast`, `Load`, `Store`, `Join`. Stores of one iteration are not loads of another, except that
+/// `Fma`, `Compare`, `Select`, `Cast`, `Load`, `Store`, `Fetch`, `Join`. Stores of one iteration are not loads of another, except that
 /// an iteration may load and then store the very same element. Registers of the body are not visible after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lanes {

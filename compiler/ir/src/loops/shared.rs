@@ -40,6 +40,7 @@ impl SharedInfo {
                     stored = true;
                     false
                 }
+                Op::Fetch { .. } => false,
                 Op::Load { addr, .. } => !stored && info.same_place(addr),
                 _ => inputs.into_iter().flatten().all(|r| info.is_shared(r)),
             };

@@ -254,6 +254,12 @@ impl Verifier<'_> {
                 self.in_statement(*ty, "store");
                 self.read(*value, &[ty.reg()], "store");
             }
+            Op::Fetch { addr, .. } => {
+                self.addr(addr, "fetch");
+                if self.lanes.is_none() {
+                    self.error(codes::LOOP_IR_LANES, "fetch: what may be wanted is that of lanes");
+                }
+            }
             Op::Join { op, ty, addr, value } => self.join(*op, *ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => self.counted(f, depth),
@@ -510,6 +516,7 @@ fn straight(op: &Op) -> bool {
             | Op::Cast { .. }
             | Op::Load { .. }
             | Op::Store { .. }
+            | Op::Fetch { .. }
             | Op::Join { .. }
     )
 }

@@ -6,6 +6,7 @@
 //! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become loops
 //! in an order of the lowering's own (`nest`).
 
+mod along;
 mod cells;
 mod chains;
 mod code;
@@ -33,6 +34,7 @@ mod poly;
 mod products;
 mod prologue;
 mod reduce;
+mod rows;
 mod spread;
 mod terms;
 
@@ -51,7 +53,11 @@ use rustc_hash::FxHashMap;
 pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
     let forwarded = forward::forwarded(kernel, placement, &products::find(kernel));
-    let result = Lower::new(forwarded.as_ref().unwrap_or(kernel), placement, target).run(&mut new_checks);
+    let shorter = forwarded.as_ref().unwrap_or(kernel);
+    let rows = rows::by_rows(shorter);
+    let mut lower = Lower::new(rows.as_ref().map_or(shorter, |r| &r.kernel), placement, target);
+    lower.next = rows.as_ref().map_or(&[], |r| &r.next);
+    let result = lower.run(&mut new_checks);
     for data in new_checks {
         kernel.checks.push(data);
     }
@@ -70,6 +76,8 @@ struct Lower<'k> {
     defs: poly::Definitions<'k>,
     uses: chains::Uses,
     spread: spread::Spread,
+    /// What the next block will read, and where this one is done with its own.
+    next: &'k [rows::Next],
     /// Numbers of blocks along the dimensions of the grid, if one call may run several.
     blocks: Vec<Reg>,
     values: SecondaryMap<Value, Option<Reg>>,
@@ -101,6 +109,7 @@ impl<'k> Lower<'k> {
             spaces: PrimaryMap::new(),
             memory: Memory::new(),
             spread: spread::find(kernel, &products),
+            next: &[],
             blocks: Vec::new(),
             products,
             defs: poly::Definitions::new(kernel),

@@ -86,6 +86,20 @@ impl Poly {
         }
     }
 
+    /// The value, if it is one alone.
+    pub(super) fn symbol_alone(&self) -> Option<Value> {
+        match &self.0[..] {
+            [(factors, 1)] => {
+                if let [v] = factors[..] {
+                    Some(v)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// `self + n * other`
     pub(super) fn plus(&self, other: &Poly, n: i64) -> Option<Poly> {
         let mut terms = self.0.clone();

@@ -9,11 +9,10 @@
 //! below `(M + T - 1) / T`; the windows of the result and of the left operand move by T of their rows with each g; and
 //! nothing else of the product depends on g. So the rows of the blocks from g on, s of them, are `min(M - T g, T s)`.
 
-use super::poly::{Definitions, Poly};
+use super::along::{Along, Length};
+use super::poly::Poly;
 use super::products::{Depth, From, KLoop, Products, stored};
 use ptoc_ir::tile::{Kernel, Op, Value, ViewRef};
-use ptoc_isa::BinOp;
-use rustc_hash::FxHashSet;
 
 /// A dimension of the grid along which blocks join.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +45,7 @@ impl Spread {
 
 /// What a product depends on.
 struct Parts<'a> {
-    kernel: &'a Kernel,
-    defs: Definitions<'a>,
+    along: Along<'a>,
     a: &'a ViewRef,
     b: &'a ViewRef,
     d: &'a ViewRef,
@@ -104,8 +102,7 @@ fn parts<'a>(kernel: &'a Kernel, products: &'a Products<'a>) -> Option<Parts<'a>
         still.push(v);
     }
     Some(Parts {
-        kernel,
-        defs: Definitions::new(kernel),
+        along: Along::new(kernel),
         a: window(k.product.a.tile)?,
         b: window(k.product.b.tile)?,
         d,
@@ -119,15 +116,16 @@ fn parts<'a>(kernel: &'a Kernel, products: &'a Products<'a>) -> Option<Parts<'a>
 impl Parts<'_> {
     /// Does the product join along a dimension of the grid, by rows or by columns?
     fn joined(&self, dim: usize, rows: bool) -> Option<Joined> {
-        let g = self.kernel.grid[dim].index;
+        let along = &self.along;
+        let g = along.kernel.grid[dim].index;
         let (mine, other) = if rows { (self.m, self.n) } else { (self.n, self.m) };
-        let (rest, tile) = self.length(dim, mine)?;
-        let along = usize::from(!rows);
+        let Length { rest, tile, .. } = along.length(dim, mine)?;
+        let mode = usize::from(!rows);
         // Which operand moves: a by rows, b by columns; the bias row by columns.
         let (moving, resting) = if rows { (self.a, self.b) } else { (self.b, self.a) };
-        let steps = |view: &ViewRef| self.poly(view.strides[along], g)?.times(&Poly::constant(tile));
-        let moves = |view: &ViewRef| Some(self.poly(view.offset, g)?.step(g)? == steps(view)?);
-        let rests = |v: Value| self.poly(v, g).and_then(|p| p.step(g)).is_some_and(|s| s.number() == Some(0));
+        let steps = |view: &ViewRef| along.poly(view.strides[mode], g)?.times(&Poly::constant(tile));
+        let moves = |view: &ViewRef| Some(along.poly(view.offset, g)?.step(g)? == steps(view)?);
+        let rests = |v: Value| along.rests(v, g);
         let strides = [self.a, self.b, self.d].into_iter().chain(self.bias).flat_map(|v| v.strides.iter().copied());
         let bias = match self.bias {
             Some(bias) if rows => rests(bias.offset),
@@ -141,60 +139,5 @@ impl Parts<'_> {
             && rests(other)
             && strides.chain(self.still.iter().copied()).all(rests);
         all.then_some(Joined { dim, tile, rest })
-    }
-
-    /// What is left from a block on, and a whole block's length.
-    fn length(&self, dim: usize, len: Value) -> Option<(Option<Value>, i64)> {
-        let (g, extent) = (self.kernel.grid[dim].index, self.kernel.grid[dim].extent);
-        if let Some(tile) = self.defs.number(len) {
-            return (tile > 0).then_some((None, tile));
-        }
-        let (x, y) = self.defs.binary(len, BinOp::Min)?;
-        let (rest, tile) = match (self.defs.number(x), self.defs.number(y)) {
-            (None, Some(tile)) if tile > 0 => (x, tile),
-            (Some(tile), None) if tile > 0 => (y, tile),
-            _ => return None,
-        };
-        let whole = self.poly(rest, g)?.plus(&Poly::symbol(g), tile)?;
-        if whole.step(g)?.number() != Some(0) {
-            return None;
-        }
-        let tiles = match (self.defs.number(extent), whole.number()) {
-            (Some(tiles), Some(whole)) => tiles == whole.checked_add(tile - 1)?.div_euclid(tile),
-            _ => {
-                let (sum, by) = self.defs.binary(extent, BinOp::Div)?;
-                self.defs.number(by) == Some(tile)
-                    && self.defs.poly(sum)? == whole.plus(&Poly::constant(tile - 1), 1)?
-            }
-        };
-        tiles.then_some((Some(rest), tile))
-    }
-
-    /// A value as a polynomial whose symbols are `g` and what does not depend on it.
-    fn poly(&self, v: Value, g: Value) -> Option<Poly> {
-        let poly = self.defs.poly(v)?;
-        let mut seen = FxHashSet::default();
-        let known = poly.symbols().all(|s| s == g || !self.depends(s, g, &mut seen));
-        known.then_some(poly)
-    }
-
-    /// May `v` differ with `g`?
-    fn depends(&self, v: Value, g: Value, seen: &mut FxHashSet<Value>) -> bool {
-        if v == g {
-            return true;
-        }
-        // What was seen before did not depend on it, or the search would have ended.
-        if !seen.insert(v) {
-            return false;
-        }
-        match self.defs.of(v) {
-            None => false,
-            Some(op) if op.is_pure() => {
-                let mut found = false;
-                op.for_each_use(&mut |u| found = found || self.depends(u, g, seen));
-                found
-            }
-            Some(_) => true,
-        }
     }
 }

@@ -136,6 +136,7 @@ impl Eval<'_> {
             }
             Op::Load { dst, ty, addr } => (*dst, self.load(*ty, addr, 0, stmt.span)?),
             Op::Store { ty, addr, value } => return self.store(*ty, addr, 0, self.regs[*value], stmt.span),
+            Op::Fetch { .. } => return Ok(()),
             Op::Join { op, ty, addr, value } => {
                 let at = self.lane % PARTIALS as i64 * i64::from(ty.size());
                 let old = self.load(*ty, addr, at, stmt.span)?;

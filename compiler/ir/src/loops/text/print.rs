@@ -171,6 +171,9 @@ impl Printer {
             Op::Store { ty, addr, value } => {
                 put!(self, "store {} {}, {value}", ty.name(), address(addr));
             }
+            Op::Fetch { ty, addr } => {
+                put!(self, "fetch {} {}", ty.name(), address(addr));
+            }
             Op::Join { op, ty, addr, value } => {
                 put!(self, "join {} {} {}, {value}", op.name(), ty.name(), address(addr));
             }

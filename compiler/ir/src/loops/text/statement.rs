@@ -100,7 +100,8 @@ impl Parser<'_> {
     /// A statement without regions, up to its span.
     fn flat(&mut self) -> Result<Op> {
         let token = self.peek();
-        let keywords = ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "join"];
+        let keywords =
+            ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "fetch", "join"];
         if keywords.contains(&token.text) {
             self.advance();
         }
@@ -115,6 +116,10 @@ impl Parser<'_> {
                 let addr = self.addr()?;
                 self.expect(",")?;
                 Op::Store { ty, addr, value: self.reg()? }
+            }
+            "fetch" => {
+                let ty = self.mem_ty()?;
+                Op::Fetch { ty, addr: self.addr()? }
             }
             "join" => {
                 let op = self.reduction()?;

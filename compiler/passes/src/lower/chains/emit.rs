@@ -109,6 +109,7 @@ impl Lower<'_> {
                 unused: p.fold.is_some() && !m.stored,
             });
         }
+        let fetches = self.fetches(&mut all);
         let span = self.code.span;
         let folds: Vec<(Span, Ty, Fold)> = parts.iter().filter_map(|p| Some((p.span, p.ty, p.fold?))).collect();
         let partials = self.code.int(PARTIALS as i64);
@@ -118,12 +119,33 @@ impl Lower<'_> {
             let row = Matrix { cols: Stride::Const(4), ..row };
             map(&mut self.code, (shape.0, partials), &row, &[], &mut |code, _| identity(code, *ty, fold.reduce));
         }
-        rows_of_chain(&mut self.code, shape, &all.matrices, &parts);
+        rows_of_chain(&mut self.code, shape, &all.matrices, &Work { parts, fetches });
         for (span, _, fold) in &folds {
             self.code.span = *span;
             self.results(fold, shape.0, &all.matrices[fold.partials]);
         }
         self.code.span = span;
+    }
+
+    /// What the next block reads in place of what this chain is the last to read, as matrices.
+    fn fetches(&mut self, all: &mut Matrices<'_>) -> Vec<usize> {
+        let mut out = Vec::new();
+        for n in self.next {
+            let Some(&(place, _)) = all.places.iter().find(|(p, read)| *read == Read::Whole && n.is_read(p)) else {
+                continue;
+            };
+            let one = self.code.int(1);
+            let mut row = self.place(&Place::View(&n.view), Read::Whole).at_row(&mut self.code, one);
+            if let Some(col) = n.col {
+                let col = self.value(col);
+                row = row.at_col(&mut self.code, col);
+            }
+            out.push(all.matrices.len());
+            // No place of the program's has this number.
+            all.places.push((place, Read::Turned));
+            all.matrices.push(row);
+        }
+        out
     }
 
     /// Room for the partials of a reduction, behind `room` bytes that are taken.
@@ -163,13 +185,20 @@ impl Lower<'_> {
     }
 }
 
+/// What a nest does.
+struct Work {
+    parts: Vec<Part>,
+    /// Numbers of the matrices whose lines are fetched.
+    fetches: Vec<usize>,
+}
+
 /// The nest: lanes along the rows, or down the columns if elements are neighbours there.
-fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
-    if parts.iter().all(|p| p.fold.is_none()) && down(code, (rows, cols), matrices) {
+fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
+    if work.parts.iter().all(|p| p.fold.is_none()) && down(code, (rows, cols), matrices) {
         let turned: Vec<Matrix> = matrices.iter().map(|m| m.transposed()).collect();
-        nest(code, (cols, rows), &turned, parts);
+        nest(code, (cols, rows), &turned, work);
     } else {
-        nest(code, (rows, cols), matrices, parts);
+        nest(code, (rows, cols), matrices, work);
     }
 }
 
@@ -184,17 +213,17 @@ fn down(code: &Code, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
     }
 }
 
-fn nest(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], parts: &[Part]) {
+fn nest(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
     if let Some(n) = code.known(cols)
-        && parts.iter().all(|p| p.fold.is_none())
+        && work.parts.iter().all(|p| p.fold.is_none())
         && matrices.iter().all(|m| m.flat(n))
     {
         let count = code.times(rows, n);
-        return code.lanes(count, |code, _| body(code, matrices, parts));
+        return code.lanes(count, |code, _| body(code, matrices, work));
     }
     code.for_count(rows, |code, i| {
         let row: Vec<Matrix> = matrices.iter().map(|m| m.at_row(code, i)).collect();
-        code.lanes(cols, |code, _| body(code, &row, parts));
+        code.lanes(cols, |code, _| body(code, &row, work));
     });
 }
 
@@ -255,7 +284,11 @@ fn as_bits(ty: MemTy) -> MemTy {
     }
 }
 
-fn body(code: &mut Code, matrices: &[Matrix], parts: &[Part]) {
+fn body(code: &mut Code, matrices: &[Matrix], work: &Work) {
+    let parts = &work.parts;
+    for n in &work.fetches {
+        code.emit(Op::Fetch { ty: matrices[*n].ty, addr: matrices[*n].lane() });
+    }
     let mut b = Body { matrices, loads: FxHashMap::default(), values: vec![None; parts.len()] };
     // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes it.
     for from in parts.iter().flat_map(|p| &p.sources) {
