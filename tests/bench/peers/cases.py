@@ -36,6 +36,8 @@ class Case:
     """Rust crates that compute the same f32 product."""
     defs: dict = field(default_factory=dict)
     """Static parameters, and every number that the kernel takes: the benchmark program does not compute defaults."""
+    target: str = "a2a3"
+    """Whose memories the kernel is compiled for."""
     tolerance: float = 1e-4
     """Largest difference from the first peer's result, relative to the largest magnitude in it."""
 

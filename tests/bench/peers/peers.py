@@ -79,7 +79,7 @@ def compare(case, ptoc, folder):
     for name, array in case.arrays.items():
         inputs[name] = str(folder / name)
         array.tofile(inputs[name])
-    loaded = ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, inputs=inputs)
+    loaded = ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, target=case.target, inputs=inputs)
     contenders = {"ptoc": lambda: ptoc.ask(do="run", id="k", times=1)["seconds"][0]}
     for crate in case.crates:
         contenders[f"{crate} (crate)"] = lambda crate=crate: ptoc.ask(do="product", id="k", times=1, dims=case.dims, **{"with": crate})["seconds"][0]

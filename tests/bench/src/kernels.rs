@@ -38,6 +38,19 @@ pub struct Case<'a> {
     pub kernel: &'a str,
     pub dims: &'a [(&'a str, i64)],
     pub defs: &'a [(&'a str, &'a str)],
+    /// Whose memories and rules the kernel is compiled for.
+    pub target: &'a str,
+}
+
+/// The target of `ptoc` itself, if none is named.
+pub const TARGET: &str = "a2a3";
+
+/// A target by its name.
+pub fn target(name: &str) -> &'static Target {
+    Target::builtin(name).unwrap_or_else(|_| {
+        eprintln!("no target {name}");
+        std::process::exit(1)
+    })
 }
 
 fn fail(map: &SourceMap, diagnostics: &[Diagnostic]) -> ! {
@@ -62,7 +75,7 @@ pub fn front(text: &str, case: &Case<'_>) -> Instance {
         let file = map.add(format!("<-D {n}>"), *v);
         bindings.defs.insert((*n).into(), ptoc_syntax::parse_expr(file, v).0);
     }
-    let target = Target::builtin("a2a3").expect("built in");
+    let target = target(case.target);
     let entry = modules.entries().find(|(_, k)| k.name.name == case.kernel);
     let Some((id, _)) = entry else {
         eprintln!("no kernel {} in {}", case.kernel, case.path);
@@ -79,8 +92,7 @@ pub fn front(text: &str, case: &Case<'_>) -> Instance {
 /// Text to loop IR.
 pub fn middle(text: &str, case: &Case<'_>) -> (Instance, ptoc_passes::Prepared) {
     let instance = front(text, case);
-    let target = Target::builtin("a2a3").expect("built in");
-    match ptoc_passes::pipeline(instance.kernel.clone(), target) {
+    match ptoc_passes::pipeline(instance.kernel.clone(), target(case.target)) {
         Ok(p) => (instance, p),
         Err(d) => fail(&SourceMap::default(), &d),
     }

@@ -13,7 +13,7 @@ mod products;
 mod runtime;
 mod serve;
 
-use kernels::{Case, build, front};
+use kernels::{Case, TARGET, build, front, target};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn check_time() {
     let text = long_source(1000);
     let lines = text.lines().count();
     let names: Vec<String> = (0..lines / 12).map(|i| format!("add_{i}")).collect();
-    let target = ptoc_isa::Target::builtin("a2a3").expect("built in");
+    let target = target(TARGET);
     let once = || {
         let mut map = ptoc_diagnostics::SourceMap::default();
         let file = map.add("long.tile", text.as_str());
@@ -70,9 +70,9 @@ fn check_time() {
 
 /// Kernels whose author orders the pipes: the search for hazards is most of it.
 fn manual_times(schedules: &str) {
-    let target = ptoc_isa::Target::builtin("a2a3").expect("built in");
+    let target = target(TARGET);
     for kernel in ["basic", "pingpong", "cooperative"] {
-        let case = Case { path: "schedules.tile", kernel, dims: &[], defs: &[] };
+        let case = Case { path: "schedules.tile", kernel, dims: &[], defs: &[], target: TARGET };
         let once = || {
             let kernel = front(schedules, &case).kernel;
             black_box(ptoc_passes::place(kernel, target).expect("it is right"));
@@ -94,7 +94,13 @@ fn compile_times(gemm: &str, attention: &str) {
         (
             "gemm f32",
             gemm,
-            Case { path: "gemm.tile", kernel: product(gemm), dims: &[("M", 512), ("N", 512), ("K", 512)], defs: &[] },
+            Case {
+                path: "gemm.tile",
+                kernel: product(gemm),
+                dims: &[("M", 512), ("N", 512), ("K", 512)],
+                defs: &[],
+                target: TARGET,
+            },
         ),
         (
             "flash attention",
@@ -104,6 +110,7 @@ fn compile_times(gemm: &str, attention: &str) {
                 kernel: "attention",
                 dims: &[("B", 1), ("H", 2), ("S", 192), ("M", 192), ("N", 192)],
                 defs: &[],
+                target: TARGET,
             },
         ),
     ];

@@ -1,6 +1,6 @@
 //! Matrix products of `gemm.tile` beside the `gemm` crate and the machine's peak, interleaved, one thread.
 
-use crate::kernels::{Case, Ready, ready};
+use crate::kernels::{Case, Ready, TARGET, ready};
 use crate::{median, product, time};
 use ptoc_exec::machine::{Operation, peak};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 /// A kernel of the file with random arrays.
 fn kernel(text: &str, name: &str, [m, n, k]: [usize; 3], defs: &[(&str, &str)]) -> Ready {
     let dims = [("M", m as i64), ("N", n as i64), ("K", k as i64)];
-    ready(text, &Case { path: "gemm.tile", kernel: name, dims: &dims, defs })
+    ready(text, &Case { path: "gemm.tile", kernel: name, dims: &dims, defs, target: TARGET })
 }
 
 /// Some elements of the f32 product against sums in f64.

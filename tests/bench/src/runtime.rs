@@ -1,7 +1,7 @@
 //! Run times of the examples on one thread, as ratios to limits of the machine that are measured in the same run: the
 //! rate of fused multiply-adds, and `memcpy` on as many bytes. Times are of the processor: the machine may be shared.
 
-use crate::kernels::{Case, Ready, ready};
+use crate::kernels::{Case, Ready, TARGET, ready};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ pub fn table(read: &dyn Fn(&str) -> Option<String>) {
     for row in rows() {
         // Another directory's programs may lack some.
         let Some(text) = read(row.file).filter(|t| t.contains(&format!("kernel {}<", row.kernel))) else { continue };
-        let case = Case { path: row.file, kernel: row.kernel, dims: row.dims, defs: row.defs };
+        let case = Case { path: row.file, kernel: row.kernel, dims: row.dims, defs: row.defs, target: TARGET };
         let mut ours: Ready = ready(&text, &case);
         let (mut from, mut to) = (Vec::new(), Vec::new());
         if let Work::Bytes(bytes) = row.work {

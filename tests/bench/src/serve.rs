@@ -21,7 +21,7 @@ use ptoc_exec::machine::{Operation, copy_bandwidth, peak};
 use ptoc_tensor::{DType, Tensor};
 use serde_json::{Value, json};
 
-use crate::kernels::{Case, Ready, ready};
+use crate::kernels::{Case, Ready, TARGET, ready};
 
 /// Answers requests until the input ends.
 pub fn serve(dir: &str) {
@@ -100,7 +100,8 @@ fn load(dir: &str, request: &Value) -> Result<Ready, String> {
         .filter_map(|(n, v)| Some((n.as_str(), v.as_str()?)))
         .collect();
     let kernel = request["kernel"].as_str().ok_or("`kernel` is missing")?;
-    Ok(ready(&text, &Case { path: file, kernel, dims: &dims, defs: &defs }))
+    let target = request["target"].as_str().unwrap_or(TARGET);
+    Ok(ready(&text, &Case { path: file, kernel, dims: &dims, defs: &defs, target }))
 }
 
 fn measured(times: u64, mut once: impl FnMut()) -> Vec<f64> {

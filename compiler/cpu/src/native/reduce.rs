@@ -3,6 +3,9 @@
 //! Sums of floats are made in f32. Largest and smallest floats are found among integers of the same order, with NaN
 //! beyond the extreme that wins.
 
+#[cfg(target_arch = "x86_64")]
+mod floats;
+
 use half::{bf16, f16};
 use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
 use std::marker::PhantomData;
@@ -10,6 +13,10 @@ use std::marker::PhantomData;
 /// The routine: addresses of the results and of element (0, 0), rows, columns, bytes from result to result, from row to
 /// row, from column to column.
 pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(routine) = floats::reduce(op, ty) {
+        return Some(routine);
+    }
     Some(match ty {
         MemTy::F32 => of_float::<f32>(op)?,
         MemTy::F16 => of_float::<Half>(op)?,
@@ -96,14 +103,17 @@ impl Float for f32 {
 struct Half(u16);
 
 impl Float for Half {
-    /// By a multiplication, which vectors can do: the exponent moves by 112, and infinity and NaN are set apart.
+    /// By integers, which vectors can do: the exponent moves by 112, a subnormal is a multiple of 2^-24 (as a subnormal f32
+    /// it would cost a hundred cycles), and infinity and NaN are set apart.
     #[inline(always)]
     fn wide(self) -> f32 {
         let bits = u32::from(self.0);
-        let magnitude = (bits & 0x7fff) << 13;
-        let finite = f32::from_bits(magnitude) * f32::from_bits(0x7780_0000);
-        let special = magnitude | 0x7f80_0000 | if magnitude > 0x0f80_0000 { 0x0040_0000 } else { 0 };
-        let bits_of = if magnitude >= 0x0f80_0000 { special } else { finite.to_bits() };
+        let magnitude = bits & 0x7fff;
+        let moved = magnitude << 13;
+        let small = (magnitude as i32 as f32 * f32::from_bits(0x3380_0000)).to_bits();
+        let special = moved | 0x7f80_0000 | if magnitude > 0x7c00 { 0x0040_0000 } else { 0 };
+        let finite = if magnitude < 0x0400 { small } else { moved + (112 << 23) };
+        let bits_of = if magnitude >= 0x7c00 { special } else { finite };
         f32::from_bits(bits_of | (bits & 0x8000) << 16)
     }
     #[inline(always)]
