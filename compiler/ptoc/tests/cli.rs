@@ -250,6 +250,13 @@ fn conversions_to_floats_of_8_bits_are_verified() {
     assert!(shown.contains("exit 0") && shown.contains("512 elements as expected"), "{shown}");
     let shown = s.run("run nan.tile --target a5 --in x=x.npy --verify");
     assert!(shown.contains("exit 1") && shown.contains("expected 448"), "{shown}");
+    // Where `ensures` names no conversion, the value is rounded as one by name would.
+    for (name, exit) in [("k.tile", "exit 0"), ("nan.tile", "exit 1")] {
+        let text = fs::read_to_string(s.path().join(name)).unwrap();
+        s.file("plain.tile", text.replace("== f8e4m3(x[i, j])", "== x[i, j]"));
+        let shown = s.run("run plain.tile --target a5 --in x=x.npy --verify");
+        assert!(shown.contains(exit), "{name}: {shown}");
+    }
 }
 
 #[test]
