@@ -75,7 +75,7 @@ impl Elab<'_> {
         let what = need.what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
         let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
             .with_note(format!("{name} asks for it on {}", self.everywhere()));
-        let d = ptoc_isa::further_operands(id).fold(d, |d, p| p.told(d));
+        let d = ptoc_isa::storage_operand(id).fold(d, |d, p| p.told(d));
         let help = match (need.left, need.right) {
             // What is made of nothing is made once, and repeated.
             (Num::Rows(0), Num::Is(1)) if !id.get().operands[1..].iter().any(|o| o.is_tile()) => {

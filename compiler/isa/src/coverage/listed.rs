@@ -58,11 +58,11 @@ pub fn left_out(name: &str) -> impl Iterator<Item = LeftOut> {
     list().parts.into_iter().filter(move |p| p.of.contains(&name))
 }
 
-/// Further operands that PTO's form has, where this row is a second form with more of them than the first: one may be meant as one of those.
-pub fn further_operands(id: crate::InstrId) -> impl Iterator<Item = LeftOut> {
+/// The storage that PTO's form works in, where this row is a second form with more operands than the first: one of them may be meant so.
+pub fn storage_operand(id: crate::InstrId) -> impl Iterator<Item = LeftOut> {
     let name = id.get().written_name();
     let more = crate::lookup(name).is_some_and(|first| first.get().tiles_written() < id.get().tiles_written());
-    left_out(name).filter(move |p| more && p.words.contains(&"+"))
+    left_out(name).filter(move |p| more && p.words.contains(&"tmp"))
 }
 
 /// What stands for a mnemonic of PTO that is no instruction here.

@@ -5,7 +5,7 @@ mod listed;
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
 use crate::{AtomicOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
 use listed::{Form, List, Listed, list};
-pub use listed::{LeftOut, Otherwise, further_operands, left_out, left_out_as, otherwise};
+pub use listed::{LeftOut, Otherwise, left_out, left_out_as, otherwise, storage_operand};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 

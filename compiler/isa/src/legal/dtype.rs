@@ -3,7 +3,7 @@
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
 use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
 use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
-use crate::{further_operands, left_out, overloads, table, text};
+use crate::{left_out, overloads, storage_operand, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -423,7 +423,7 @@ impl DTypeViolation {
             }
             _ => false,
         };
-        let more = further_operands(self.instr).filter(|_| matches!(self.problem, DTypeProblem::NoTuple { .. }));
+        let more = storage_operand(self.instr).filter(|_| matches!(self.problem, DTypeProblem::NoTuple { .. }));
         left_out(self.instr.get().written_name()).filter(wanted).chain(more).collect()
     }
 
