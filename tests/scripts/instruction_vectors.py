@@ -635,6 +635,11 @@ def columns_first():
              ulp=2 if d == "f32" else 1)
 
 
+def filled_with_floats_of_8_bits():
+    for d in EIGHT:
+        line("TEXPANDS", [(d, ONE)], d, lambda s: s)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -653,3 +658,4 @@ if __name__ == "__main__":
     reversed_operands()
     halves_of_conversions()
     columns_first()
+    filled_with_floats_of_8_bits()

@@ -165,6 +165,12 @@ def filled():
         line("TEXPANDS", "Mat", [], a, (d, np.full(TAIL, a[1][0, 0], dtype=object)))
 
 
+def filled_with_floats_of_8_bits():
+    for d in EIGHT:
+        a = finite(d, (1, 1), "fill")
+        line("TEXPANDS", "Mat", [], a, (d, np.full(TAIL, a[1][0, 0], dtype=object)))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/move_vectors.py, which says what a line is. Do not edit.")
     loads()
@@ -172,3 +178,4 @@ if __name__ == "__main__":
     updates()
     bound()
     filled()
+    filled_with_floats_of_8_bits()

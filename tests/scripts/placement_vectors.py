@@ -351,6 +351,23 @@ def padding_for_the_matrix_unit():
             line("TFILLPAD_TO_MAT", [(d, a), "Zero"], d, filled)
 
 
+def windows_of_floats_of_8_bits():
+    for d in EIGHT:
+        a = tile(d, (6, 21), "window")
+        for shape, (r, c) in (((2, 5), (3, 4)), ((6, 21), (0, 0)), ((1, 1), (5, 20)), ((4, 2), (1, 9))):
+            line("TEXTRACT", [a, r, c], d, a[1][r : r + shape[0], c : c + shape[1]])
+            part = tile(d, shape, "part")
+            result = a[1].copy()
+            result[r : r + shape[0], c : c + shape[1]] = part[1]
+            line("TINSERT", [part, r, c], d, result, old=a)
+        rng = random.Random(f"inserted {d}")
+        small = lambda r, c: np.array([[one(d, rng.randrange(-9, 9)) for _ in range(c)] for _ in range(r)], dtype=object)
+        a, part = small(64, 96), small(16, 32)
+        result = a.copy()
+        result[7:23, 33:65] = part
+        line("TINSERT_TO_MAT", [(d, part), 7, 33], d, result, old=(d, a))
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/placement_vectors.py, which says what a line is. Do not edit.")
     padding()
@@ -366,3 +383,4 @@ if __name__ == "__main__":
     windows_of_the_matrix_unit()
     packed_quarters()
     padding_for_the_matrix_unit()
+    windows_of_floats_of_8_bits()

@@ -328,8 +328,12 @@ impl Walk<'_> {
 
     fn unknown(&mut self, name: &Name, span: Span) {
         let upper = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        if matches!(isa::find(name), isa::Lookup::NotYet(_)) {
-            self.out.push(no_instruction(&name.to_ascii_uppercase(), span));
+        if let isa::Lookup::NotYet(name) = isa::find(name) {
+            self.out.push(no_instruction(name, span));
+            return;
+        }
+        if foreign(name).is_none() && isa::otherwise(name).is_some() {
+            self.out.push(no_instruction(name, span));
             return;
         }
         if let Some(d) = self.instruction.and_then(|id| left_out(id, name, span)) {
@@ -660,12 +664,10 @@ pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
 fn no_instruction(name: &str, span: Span) -> Diagnostic {
     let told = |message: String, label: &str| Diagnostic::error(codes::NOT_YET, span, message).with_label(label);
     match isa::otherwise(name) {
-        Some(isa::Otherwise::As(how)) => {
-            told(format!("ptoc has the PTO instruction `{name}` in another form"), "spelled otherwise")
-                .with_help(format!("it is {how}"))
-        }
+        Some(isa::Otherwise::As(how)) => told(format!("ptoc has PTO's `{name}` in another form"), "spelled otherwise")
+            .with_help(format!("it is {how}")),
         Some(isa::Otherwise::LeftOut(why)) => {
-            told(format!("the PTO instruction `{name}` is not part of the language"), "left out").with_note(why)
+            told(format!("PTO's `{name}` is not part of the language"), "left out").with_note(why)
         }
         None => told(format!("ptoc does not have the PTO instruction `{name}` yet"), "not available"),
     }

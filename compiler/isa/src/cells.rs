@@ -134,14 +134,7 @@ impl Test {
     fn write(&self, name: &dyn Fn(usize) -> String) -> String {
         match self {
             Test::Cmp(op, a, b) => {
-                let sign = match op {
-                    CmpOp::Eq => "==",
-                    CmpOp::Ne => "!=",
-                    CmpOp::Lt => "<",
-                    CmpOp::Le => "<=",
-                    CmpOp::Gt => ">",
-                    CmpOp::Ge => ">=",
-                };
+                let sign = op.sign();
                 format!("{} {sign} {}", a.write(name, 2), b.write(name, 2))
             }
             Test::And(a, b) => format!("{} and {}", a.write(name), b.write(name)),

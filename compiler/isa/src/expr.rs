@@ -136,14 +136,7 @@ impl Expr {
             Expr::Pow(a, b) => (TIGHT, call("pow", &[a, b])),
             Expr::Fma(a, b, c) => (5, format!("{} * {} + {}", at(a, 6), at(b, 7), at(c, 6))),
             Expr::Cmp(op, a, b) => {
-                let sign = match op {
-                    CmpOp::Eq => "==",
-                    CmpOp::Ne => "!=",
-                    CmpOp::Lt => "<",
-                    CmpOp::Le => "<=",
-                    CmpOp::Gt => ">",
-                    CmpOp::Ge => ">=",
-                };
+                let sign = op.sign();
                 (1, format!("{} {sign} {}", at(a, 2), at(b, 2)))
             }
             Expr::CmpMode(a, b) => (1, format!("{} cmp {}", at(a, 2), at(b, 2))),

@@ -18,7 +18,9 @@ pub mod text;
 mod tile_type;
 
 pub use cells::{Cell, Cells, Need, Num, Test};
-pub use coverage::{LeftOut, Otherwise, coverage_markdown, left_out, otherwise};
+pub use coverage::{
+    LeftOut, Otherwise, coverage_markdown, instructions_with, left_out, left_out_as, otherwise, storage_operand,
+};
 pub use expr::{Expr, Read, To};
 pub use fixpipe::{Fixpipe, SCALES, Window, drained, scales};
 pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};

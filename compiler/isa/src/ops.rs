@@ -99,6 +99,18 @@ named_enum! {
 }
 
 impl CmpOp {
+    /// As formulas write it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            CmpOp::Eq => "==",
+            CmpOp::Ne => "!=",
+            CmpOp::Lt => "<",
+            CmpOp::Le => "<=",
+            CmpOp::Gt => ">",
+            CmpOp::Ge => ">=",
+        }
+    }
+
     /// The comparison of integers that holds where this one does not. (Of floats it is another one where a side is NaN.)
     pub fn opposite(self) -> CmpOp {
         match self {

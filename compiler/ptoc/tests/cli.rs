@@ -250,6 +250,13 @@ fn conversions_to_floats_of_8_bits_are_verified() {
     assert!(shown.contains("exit 0") && shown.contains("512 elements as expected"), "{shown}");
     let shown = s.run("run nan.tile --target a5 --in x=x.npy --verify");
     assert!(shown.contains("exit 1") && shown.contains("expected 448"), "{shown}");
+    // Where `ensures` names no conversion, the value is rounded as one by name would.
+    for (name, exit) in [("k.tile", "exit 0"), ("nan.tile", "exit 1")] {
+        let text = fs::read_to_string(s.path().join(name)).unwrap();
+        s.file("plain.tile", text.replace("== f8e4m3(x[i, j])", "== x[i, j]"));
+        let shown = s.run("run plain.tile --target a5 --in x=x.npy --verify");
+        assert!(shown.contains(exit), "{name}: {shown}");
+    }
 }
 
 #[test]
@@ -662,6 +669,9 @@ fn explain_and_targets() {
         "explain TCVT",
         "explain TPREFETCH",
         "explain GetValue",
+        "explain pto.tgetval",
+        "explain AccPhase",
+        "explain HF32",
         "explain SA-0068",
         "explain E0608",
         "explain TAD",
@@ -676,6 +686,33 @@ fn explain_and_targets() {
         serde_json::from_str(s.run("targets --json").split_once("-- stdout\n").unwrap().1).unwrap();
     let locations = |t: &serde_json::Value| t["locations"].as_object().unwrap().len();
     assert_eq!(all.as_array().unwrap().iter().map(locations).collect::<Vec<_>>(), [9, 9, 9, 9, 3, 4]);
+}
+
+/// Every name of PTO's list has a page: instructions, what is left out, other spellings, and words behind operands.
+#[test]
+fn explain_knows_every_name_of_pto() {
+    let s = Sandbox::new();
+    let listed = include_str!("../../isa/src/coverage/pto.txt");
+    let mut names: Vec<&str> = Vec::new();
+    for line in listed.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [start, name, ..] if start.starts_with("5.") || start == "out" => names.push(name),
+            ["also", list, ..] => names.extend(list.split(',')),
+            ["not", ..] => {
+                let spelled = line.split(" | ").nth(2).unwrap().split(',');
+                names.extend(spelled.filter(|w| w.len() > 1 && DType::from_name(w).is_none()));
+            }
+            _ => {}
+        }
+    }
+    assert!(names.len() > 200 && names.contains(&"TGETVAL") && names.contains(&"AccPhase"), "{names:?}");
+    for name in names {
+        for spelling in [name.to_owned(), format!("pto.{}", name.to_lowercase())] {
+            let shown = s.run(&format!("explain {spelling}"));
+            assert!(shown.contains("exit 0"), "{shown}");
+        }
+    }
 }
 
 #[test]

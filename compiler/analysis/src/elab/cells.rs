@@ -75,7 +75,13 @@ impl Elab<'_> {
         let what = need.what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
         let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
             .with_note(format!("{name} asks for it on {}", self.everywhere()));
+        let d = ptoc_isa::storage_operand(id).fold(d, |d, p| p.told(d));
         let help = match (need.left, need.right) {
+            // What is made of nothing is made once, and repeated.
+            (Num::Rows(0), Num::Is(1)) if !id.get().operands[1..].iter().any(|o| o.is_tile()) => {
+                Some("make one row, and repeat it: `TCOLEXPAND(dst, row)`".to_owned())
+            }
+            (Num::Rows(_), Num::Is(1)) => Some("one row of a tile is `t[0, _]`, the first".to_owned()),
             // A multiple of something: those before and after.
             (Num::Bin(BinOp::Rem, of, step), Num::Is(0)) => {
                 let (of, step) = (self.demanded(of, operands, span), self.demanded(step, operands, span));

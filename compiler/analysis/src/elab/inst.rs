@@ -116,9 +116,7 @@ impl Elab<'_> {
             // PTO's form may have more operands.
             let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
             let d = match operands.len() > wanted.len() {
-                true => {
-                    more.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)))
-                }
+                true => more.fold(d, |d, p| p.told(d)),
                 false => d,
             };
             // `rint` is a function, and the mode `Rint`.
@@ -134,7 +132,22 @@ impl Elab<'_> {
             };
             // The habit of functions that return their result.
             let first = &instr.operands[0];
+            // What is missing is named, if it is not the destination, which most often is.
+            let tile = |(v, _): &(Val, &Expr)| matches!(v, Val::Tile(_) | Val::Mask(..));
+            let fits = |k: usize| {
+                let rest = wanted.iter().take(k).chain(wanted.iter().skip(k + 1));
+                rest.zip(&operands).all(|(spec, given)| matches!(spec.kind, OperandKind::Tile(_)) == tile(given))
+            };
             let d = match operands.len() + 1 == wanted.len() && first.role == Role::Dst {
+                true if !fits(0)
+                    && let Some(k) = (1..wanted.len()).find(|k| fits(*k)) =>
+                {
+                    d.with_help(format!("`{}` is missing", wanted[k].name))
+                }
+                true if instr.sem == Sem::MatmulAcc => {
+                    let name = instr.written_name();
+                    d.with_help(format!("what it adds to is named too: `{name}(acc, acc, a, b)`"))
+                }
                 true => {
                     d.with_help(format!("the destination `{}` stands first; an instruction gives no value", first.name))
                 }
@@ -281,6 +294,13 @@ impl Elab<'_> {
                     (OperandKind::Tile(legal), Val::View(_), _) if spec.role == Role::Src => {
                         let edits = around(e.span, &format!("{}(", legal[0]), ")");
                         d.with_edits("load it", edits)
+                    }
+                    (OperandKind::Choice(_), Val::Tile(_), _) => {
+                        let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
+                        more.fold(d, |d, p| p.told(d))
+                    }
+                    (OperandKind::Index | OperandKind::Scalar(_) | OperandKind::Pad, Val::Tile(_), None) => {
+                        d.with_help("an element of a tile is `t[i, j]`")
                     }
                     (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
                     (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some((twin, at))) => {

@@ -4,8 +4,8 @@ use super::{Elab, R, Reported};
 use crate::builtins::Word;
 use crate::value::{Block, TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Ty, Value};
-use ptoc_isa::{BinOp, Loc, Order, TileType};
+use ptoc_ir::tile::{CheckData, Ty, Value};
+use ptoc_isa::{BinOp, CmpOp, Loc, Order, TileType};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 use ptoc_tensor::DType;
 use std::rc::Rc;
@@ -322,8 +322,15 @@ impl Elab<'_> {
             let message = format!("a valid shape of {{1}} {what} is negative");
             self.require_le(zero, len, codes::EXCEEDS_CAPACITY, message, span)?;
         }
+        if self.facts.le_certain(len, cap, 0) {
+            return Ok(());
+        }
         let message = format!("{{0}} valid {what} exceed the capacity of {{1}}");
-        self.require_le(len, cap, codes::EXCEEDS_CAPACITY, message, span)
+        let help = Some(format!("declare the tile with at least {{0}} {what}, or write a smaller part of it"));
+        let cond = self.compare(CmpOp::Le, len, cap, span);
+        self.check(cond, CheckData { code: codes::EXCEEDS_CAPACITY, message, span, help }, vec![len, cap], span)?;
+        self.facts.le(len, cap, 0);
+        Ok(())
     }
 
     /// The target has the location; which one it lacks is told once in a kernel, and all of the matrix unit's together.

@@ -381,13 +381,9 @@ impl<'k> Machine<'k, '_> {
         self.spend((index.rows * index.cols) as u64)?;
         for i in 0..index.rows {
             for j in 0..index.cols {
-                let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
-                let n = match oob.lead(n, len) {
-                    Some(n) => n,
-                    None if oob == Oob::Zero => continue,
-                    None => return self.no_element((n, len), (i, j), v, idx),
-                };
-                self.put_element(v.tensor, view.nth(n), source.at(i, j), atomic)?;
+                if let Some(n) = self.led(&index, (i, j), (len, "elements"), oob, (v, idx))? {
+                    self.put_element(v.tensor, view.nth(n), source.at(i, j), atomic)?;
+                }
             }
         }
         Ok(())
@@ -405,11 +401,9 @@ impl<'k> Machine<'k, '_> {
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
             for j in 0..w.cols {
-                let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
-                let bits = match oob.lead(n, len) {
-                    Some(n) => self.tensor_read(view.at.tensor, view.nth(n))?,
-                    None if oob == Oob::Zero => 0,
-                    None => return self.no_element((n, len), (i, j), v, idx),
+                let bits = match self.led(&index, (i, j), (len, "elements"), oob, (v, idx))? {
+                    Some(n) => self.tensor_read(v.tensor, view.nth(n))?,
+                    None => 0,
                 };
                 self.tile_write(&w, i, j, bits);
             }
@@ -427,11 +421,7 @@ impl<'k> Machine<'k, '_> {
         }
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
-            let n = scalar::to_int(index.ty(), index.bits[i]) as i64;
-            let row = oob.lead(n, total);
-            if row.is_none() && oob != Oob::Zero {
-                return self.no_row((n, total), i, v, idx);
-            }
+            let row = self.led(&index, nth_index(&index, i), (total, "rows"), oob, (v, idx))?;
             for j in 0..w.cols {
                 let bits = match row {
                     Some(row) => self.tensor_read(v.tensor, view.element(&[row, j as i64]))?,
@@ -459,12 +449,8 @@ impl<'k> Machine<'k, '_> {
         }
         self.spend((source.rows * source.cols) as u64)?;
         for i in 0..source.rows {
-            let n = scalar::to_int(index.ty(), index.bits[i]) as i64;
-            let row = match oob.lead(n, total) {
-                Some(row) => row,
-                None if oob == Oob::Zero => continue,
-                None => return self.no_row((n, total), i, v, idx),
-            };
+            let at = nth_index(&index, i);
+            let Some(row) = self.led(&index, at, (total, "rows"), oob, (v, idx))? else { continue };
             for j in 0..source.cols {
                 self.put_element(v.tensor, view.element(&[row, j as i64]), source.at(i, j), atomic)?;
             }
@@ -472,20 +458,30 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    /// As `no_element`, of the rows of a table.
-    fn no_row(&mut self, (n, len): (i64, i64), i: usize, v: &ViewRef, idx: &TileRef) -> Step {
-        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-        let at = if idx.cols == 1 { (i, 0) } else { (0, i) };
-        let message = format!("index {n} at {at:?} of tile {tile}, the table in {table} has {len} rows");
-        self.trap(codes::GATHER_INDEX, message)
+    /// Which of the `len` elements or rows of a table the index at a place leads to; `None`: none, and that is let pass.
+    fn led(
+        &mut self,
+        index: &Matrix,
+        at: (usize, usize),
+        (len, what): (i64, &str),
+        oob: Oob,
+        (v, idx): (&ViewRef, &TileRef),
+    ) -> Step<Option<i64>> {
+        let n = scalar::to_int(index.ty(), index.at(at.0, at.1)) as i64;
+        match oob.lead(n, len) {
+            None if oob != Oob::Zero => {
+                let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
+                let message = format!("index {n} at {at:?} of tile {tile}, the table in {table} has {len} {what}");
+                self.trap(codes::GATHER_INDEX, message)
+            }
+            led => Ok(led),
+        }
     }
+}
 
-    /// Index `n`, at a place of tile `idx`, leads to none of the `len` elements of a view.
-    fn no_element(&mut self, (n, len): (i64, i64), (i, j): (usize, usize), v: &ViewRef, idx: &TileRef) -> Step {
-        let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-        let message = format!("index {n} at ({i}, {j}) of tile {tile}, the table in {table} has {len} elements");
-        self.trap(codes::GATHER_INDEX, message)
-    }
+/// Where the index of row `i` stands.
+fn nth_index(index: &Matrix, i: usize) -> (usize, usize) {
+    if index.cols == 1 { (i, 0) } else { (0, i) }
 }
 
 /// Are these the indices of so many rows, in a row or in a column?

@@ -1,5 +1,8 @@
 //! PTO's list (`pto.txt`, which says how it is written), read.
 
+use ptoc_diagnostics::Diagnostic;
+use ptoc_tensor::DType;
+
 /// A form of an instruction: the dtypes of its operands, as the list writes them (`f32`, `f32>f16`, `f16:i32:i32`), or `*`.
 pub(super) type Form = String;
 
@@ -25,6 +28,8 @@ pub(super) struct List {
     pub(super) out: Vec<(&'static str, &'static str)>,
     /// Forms, operands and modes that are left out.
     pub(super) parts: Vec<LeftOut>,
+    /// Other names of PTO, and how the language has what they name, or why it has not.
+    pub(super) also: Vec<(&'static str, Otherwise)>,
 }
 
 /// A form, an operand or a mode of an instruction that PTO has and the language has not.
@@ -34,15 +39,30 @@ pub struct LeftOut {
     pub of: Vec<&'static str>,
     /// What it is.
     pub what: &'static str,
-    /// What an author who wants it would write; `+`: more operands.
+    /// What an author who wants it would write; `+`: more operands, `:` operands of several dtypes, and dtypes: operands of them.
     pub words: Vec<&'static str>,
     /// Why, and what to write instead.
     pub why: &'static str,
 }
 
+impl LeftOut {
+    /// The report of who wants it, which tells that it is left out.
+    #[must_use]
+    pub fn told(&self, d: Diagnostic) -> Diagnostic {
+        d.with_note(format!("of PTO's forms this is left out: {}: {}", self.what, self.why))
+    }
+}
+
 /// What of an instruction is left out.
 pub fn left_out(name: &str) -> impl Iterator<Item = LeftOut> {
     list().parts.into_iter().filter(move |p| p.of.contains(&name))
+}
+
+/// The storage that PTO's form works in, where this row is a second form with more operands than the first: one of them may be meant so.
+pub fn storage_operand(id: crate::InstrId) -> impl Iterator<Item = LeftOut> {
+    let name = id.get().written_name();
+    let more = crate::lookup(name).is_some_and(|first| first.get().tiles_written() < id.get().tiles_written());
+    left_out(name).filter(move |p| more && p.words.contains(&"tmp"))
 }
 
 /// What stands for a mnemonic of PTO that is no instruction here.
@@ -63,14 +83,22 @@ pub fn otherwise(name: &str) -> Option<Otherwise> {
         .find(|l| l.name.eq_ignore_ascii_case(name))
         .and_then(|l| l.otherwise)
         .map(Otherwise::As);
-    listed.or_else(|| list.out.iter().find(|o| o.0 == name).map(|o| Otherwise::LeftOut(o.1)))
+    let out = list.out.iter().find(|o| o.0.eq_ignore_ascii_case(name)).map(|o| Otherwise::LeftOut(o.1));
+    let also = || list.also.iter().find(|a| a.0.eq_ignore_ascii_case(name)).map(|a| a.1);
+    listed.or(out).or_else(also)
+}
+
+/// The forms, operands and modes that a word of PTO's stands for, and that are left out.
+pub fn left_out_as(word: &str) -> Vec<LeftOut> {
+    let is_word = word.parse::<f64>().is_err() && DType::from_name(word).is_none();
+    list().parts.into_iter().filter(|p| is_word && p.words.iter().any(|w| w.eq_ignore_ascii_case(word))).collect()
 }
 
 const TEXT: &str = include_str!("pto.txt");
 
 /// The list. It is a file of ours: one that cannot be read is a mistake, which a test finds.
 pub(super) fn list() -> List {
-    let mut list = List { instructions: Vec::new(), out: Vec::new(), parts: Vec::new() };
+    let mut list = List { instructions: Vec::new(), out: Vec::new(), parts: Vec::new(), also: Vec::new() };
     let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
     for line in TEXT.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
         if let Some(rest) = line.strip_prefix("set ") {
@@ -80,6 +108,11 @@ pub(super) fn list() -> List {
         }
         if let Some(rest) = line.strip_prefix("out ") {
             list.out.push(rest.split_once(' ').expect("a reason"));
+            continue;
+        }
+        if let Some((names, how)) = line.strip_prefix("also ").and_then(|rest| rest.split_once(" | ")) {
+            let how = how.strip_prefix("- ").map_or(Otherwise::As(how), Otherwise::LeftOut);
+            list.also.extend(names.split(',').map(|name| (name, how)));
             continue;
         }
         if let Some(rest) = line.strip_prefix("not ") {

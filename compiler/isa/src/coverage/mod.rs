@@ -5,7 +5,7 @@ mod listed;
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
 use crate::{AtomicOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
 use listed::{Form, List, Listed, list};
-pub use listed::{LeftOut, Otherwise, left_out, otherwise};
+pub use listed::{LeftOut, Otherwise, left_out, left_out_as, otherwise, storage_operand};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -111,6 +111,14 @@ fn words(row: &Instr) -> impl Iterator<Item = &'static str> {
         _ => &[],
     });
     row.modes.iter().flat_map(|m| m.words.iter().copied()).chain(choices.map(|(word, _)| *word))
+}
+
+/// The instructions behind whose operands that word may be written.
+pub fn instructions_with(word: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        TABLE.iter().filter(|row| words(row).any(|w| w.eq_ignore_ascii_case(word))).map(Instr::written_name).collect();
+    names.dedup();
+    names
 }
 
 fn place(name: &str) -> Option<Place> {
@@ -237,7 +245,7 @@ fn signs(marks: &[Mark]) -> String {
 
 /// `spec/coverage.md`.
 pub fn coverage_markdown() -> String {
-    let List { instructions, out: left_out, parts } = list();
+    let List { instructions, out: left_out, parts, also } = list();
     let targets: Vec<&Target> = Target::pto().iter().collect();
     let all: Vec<Covered> = instructions.iter().map(|l| cover(l, &targets)).collect();
     let mut out = String::from(HEAD);
@@ -268,6 +276,15 @@ pub fn coverage_markdown() -> String {
     out.push_str("\nOf instructions that are there:\n\n");
     for LeftOut { of, what, why, .. } in parts {
         put(&mut out, format_args!("* {}: {what}: {why}.\n", text::joined(of)));
+    }
+    out.push_str(
+        "\n## Other names\n\nTypes, methods, functions below the instructions, and other spellings of PTO.\n\n",
+    );
+    for (name, how) in also {
+        match how {
+            Otherwise::As(how) => put(&mut out, format_args!("* `{name}`: {how}.\n")),
+            Otherwise::LeftOut(why) => put(&mut out, format_args!("* `{name}`: left out: {why}.\n")),
+        }
     }
     out
 }
@@ -393,13 +410,17 @@ mod tests {
 
     #[test]
     fn every_instruction_of_pto_is_listed_once() {
-        let List { instructions, out, parts } = list();
+        let List { instructions, out, parts, also } = list();
         for of in parts.iter().flat_map(|p| &p.of) {
             assert!(instructions.iter().any(|l| l.name == *of && l.otherwise.is_none()), "{of}");
         }
         let listed: Vec<&str> = instructions.iter().map(|l| l.name).chain(out.iter().map(|o| o.0)).collect();
         let once: BTreeSet<&str> = listed.iter().copied().collect();
         assert_eq!(once.len(), listed.len());
+        for (name, how) in also {
+            assert!(!once.contains(name) && crate::lookup(name).is_none(), "{name}");
+            assert_eq!(otherwise(name), Some(how));
+        }
         let of_pto = |r: &&Instr| r.sem != crate::Sem::Sample && crate::lookup(r.name).is_some_and(crate::is_first);
         let known: BTreeSet<&str> =
             TABLE.iter().filter(of_pto).map(|r| r.name).chain(NOT_YET.iter().copied()).collect();

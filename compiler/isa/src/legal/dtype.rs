@@ -2,7 +2,8 @@
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
 use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
-use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, OperandKind, Sem, Target, Triple, overloads, table, text};
+use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
+use crate::{left_out, overloads, storage_operand, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -102,7 +103,10 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
 /// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each target.
 fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
     instr.operands.iter().all(|o| match o.kind {
-        OperandKind::Tile(&[loc]) => target.cube_dtypes(loc).is_none_or(|there| there.contains(&dtype)),
+        OperandKind::Tile(&[loc]) => {
+            let there = !target.is_pim() || loc == crate::Loc::Vec || target.capacity(loc) > 0;
+            there && target.cube_dtypes(loc).is_none_or(|there| there.contains(&dtype))
+        }
         _ => true,
     })
 }
@@ -289,6 +293,7 @@ impl DTypeViolation {
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let name = self.instr.get().written_name();
         let target = &self.target;
+        let form = if crate::is_first(self.instr) { "" } else { "this form of " };
         let error = |message: String| Diagnostic::error(self.code(), span, message);
         let mut d = match &self.problem {
             DTypeProblem::Mixed if matches!(self.instr.get().dtypes, DTypeRule::Matmul) => {
@@ -306,7 +311,7 @@ impl DTypeViolation {
             DTypeProblem::Unsupported { given, allowed, instead } => {
                 let d = match allowed.as_slice() {
                     [] => error(self.lacks()).with_label(format!("not on {target}")),
-                    all => error(format!("{name} does not take {given} on {target}")).with_note(format!(
+                    all => error(format!("{form}{name} does not take {given} on {target}")).with_note(format!(
                         "it takes {} there{}",
                         text::list(all),
                         self.only_equal()
@@ -319,6 +324,7 @@ impl DTypeViolation {
             }
             DTypeProblem::NoMask => {
                 error(format!("the mask of {name} is a tile of bool, and operands are {}", self.operands()))
+                    .with_help("declare the mask `Vec<bool, r, c>`: the compiler packs its bits")
             }
             DTypeProblem::CmpMode { cmp } => {
                 error(format!("on {target}, {name} compares integers for equality only, not with `{cmp}`"))
@@ -401,10 +407,24 @@ impl DTypeViolation {
             let verb = if self.had_by.len() == 1 { "has" } else { "have" };
             d = d.with_note(format!("{} {verb} {name}, for other dtypes", text::list(&self.had_by)));
         }
+        d = self.left_out().into_iter().fold(d, |d, p| p.told(d));
         match table::instead_of(self.instr).filter(|_| !has_any(&self.problem)) {
             Some(other) => d.with_help(other),
             None => d,
         }
+    }
+
+    /// What of PTO's instruction this is, and the language has not.
+    fn left_out(&self) -> Vec<LeftOut> {
+        let wanted = |p: &LeftOut| match self.problem {
+            DTypeProblem::Mixed => p.words.contains(&":"),
+            DTypeProblem::Unsupported { .. } | DTypeProblem::NoTuple { .. } => {
+                self.taken_by.is_empty() && self.given.iter().any(|d| p.words.contains(&d.name()))
+            }
+            _ => false,
+        };
+        let more = storage_operand(self.instr).filter(|_| matches!(self.problem, DTypeProblem::NoTuple { .. }));
+        left_out(self.instr.get().written_name()).filter(wanted).chain(more).collect()
     }
 
     /// `, i32 for equality alone`: what a comparison takes with a reserve.
@@ -434,13 +454,13 @@ impl DTypeViolation {
     }
 
     fn operands(&self) -> String {
-        let specs = self
-            .instr
-            .get()
-            .written()
-            .iter()
-            .filter(|o| !matches!(o.kind, crate::OperandKind::Address | crate::OperandKind::Scalar(_)));
-        text::list(specs.zip(&self.given).map(|(o, d)| format!("{} {d}", o.name)))
+        let has = |o: &&crate::OperandSpec| match o.kind {
+            OperandKind::Tile(_) | OperandKind::View | OperandKind::Scalar(_) => true,
+            OperandKind::Address | OperandKind::Index | OperandKind::Choice(_) | OperandKind::Pad => false,
+        };
+        let given = self.instr.get().written().iter().filter(has).zip(&self.given);
+        let seen = given.filter(|(o, _)| !matches!(o.kind, OperandKind::Scalar(_)));
+        text::list(seen.map(|(o, d)| format!("{} {d}", o.name)))
     }
 
     /// The target has not the instruction, or not this form of it.

@@ -6,6 +6,8 @@ use ptoc_tensor::DType::{self, *};
 pub(super) const A2: &[DType] = &[I16, I32, F16, F32];
 /// What the A5 vector unit computes with.
 pub(super) const A5: &[DType] = &[I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32];
+/// What A5 moves, fills and takes windows of.
+pub(super) const A5_MOVED: &[DType] = &[I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F8E4M3, F8E5M2];
 /// A5 without the 8-bit types.
 pub(super) const A5_16: &[DType] = &[I16, U16, I32, U32, I64, U64, F16, BF16, F32];
 /// A5's division: no 8-bit types and no bf16.

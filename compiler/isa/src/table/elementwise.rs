@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Instr] = &[
         name: "TEXPANDS",
         sem: Sem::Expand,
         operands: &[dst(&[crate::Loc::Vec, crate::Loc::Mat]), SCALAR],
-        dtypes: DTypeRule::Same { a2a3: A5, a5: A5 },
+        dtypes: DTypeRule::Same { a2a3: A5, a5: A5_MOVED },
         doc: "Fills a tile with a scalar.",
         source: "pto_isa 5.3",
         ..BASE

@@ -155,7 +155,8 @@ const PADDED_MAT: &Cells = &Cells {
 };
 const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: OperandKind::Choice(&[("Zero", 0)]) };
 /// What the matrix unit is given: where a tile of it moves as a whole, so does a window.
-const READ: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: &[I8, F16, BF16, F32, F8E4M3, F8E5M2] };
+const READ: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: FACTORS_A5 };
+const FACTORS_A5: &[DType] = &[I8, F16, BF16, F32, F8E4M3, F8E5M2];
 /// Zero is the same bits in all of them.
 const PADDED_DTYPES: DTypeRule = DTypeRule::Same { a2a3: W124, a5: W124 };
 const W124: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
@@ -294,7 +295,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_MAT),
         shape: ShapeRule::Own,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: &[I8, F16, BF16, F32] },
+        dtypes: DTypeRule::Same { a2a3: &[], a5: FACTORS_A5 },
         modes: &[],
         updates: true,
         doc: "The form of TINSERT from the vector memory to L1.",

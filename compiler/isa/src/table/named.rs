@@ -88,28 +88,18 @@ const MERGE: &Named = &Named {
 };
 
 /// What is said of each of several lists: its rows, and where it ends.
-const LISTS: [(&Num, &str, &str); 4] = [
-    (
-        &Num::Cols(1),
-        "the first list has {0} valid rows, and must have {1}",
-        "the first list ends within a record: columns that are left over: {0}",
-    ),
-    (
-        &Num::Cols(2),
-        "the second list has {0} valid rows, and must have {1}",
-        "the second list ends within a record: columns that are left over: {0}",
-    ),
-    (
-        &Num::Cols(3),
-        "the third list has {0} valid rows, and must have {1}",
-        "the third list ends within a record: columns that are left over: {0}",
-    ),
-    (
-        &Num::Cols(4),
-        "the fourth list has {0} valid rows, and must have {1}",
-        "the fourth list ends within a record: columns that are left over: {0}",
-    ),
-];
+const LISTS: [(&Num, &str, &str); 4] = {
+    macro_rules! list {
+        ($k:literal, $which:literal) => {
+            (
+                &Num::Cols($k),
+                concat!("the ", $which, " list has {0} valid rows, and must have {1}"),
+                concat!("the ", $which, " list ends within a record: columns that are left over: {0}"),
+            )
+        };
+    }
+    [list!(1, "first"), list!(2, "second"), list!(3, "third"), list!(4, "fourth")]
+};
 const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");
 const TWO_WIDE: Num = Num::Bin(Add, &Num::Cols(1), &Num::Cols(2));
 const THREE_WIDE: Num = Num::Bin(Add, &TWO_WIDE, &Num::Cols(3));

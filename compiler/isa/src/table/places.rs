@@ -342,10 +342,12 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TFILLPAD_EXPAND", PADDING, PADDED_LARGER)
     },
     Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5_MOVED },
         doc: "Copies the window of a tile that starts in that row and column.",
         ..row("TEXTRACT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL], WINDOW)
     },
     Instr {
+        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5_MOVED },
         updates: true,
         doc: "Overwrites the window of the destination that starts in that row and column.",
         ..row("TINSERT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL, src("old", VEC)], INSERTED)

@@ -38,7 +38,10 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
         }
         Err(unknown) => unknown,
     };
-    let upper = word.trim().to_ascii_uppercase();
+    // As PTO's assembler writes an instruction: `pto.tadd`.
+    let name = word.trim();
+    let name = name.strip_prefix("pto.").unwrap_or(name);
+    let upper = name.to_ascii_uppercase();
     let sync = ptoc_analysis::SyncFn::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(&upper));
     if let Some(f) = sync {
         let (usage, doc) = f.reference();
@@ -68,10 +71,15 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             };
             return Ok(format!("# {name}\n\n{what}\n"));
         }
-        // A method of PTO's tiles, which no table of instructions has.
-        Lookup::Unknown { .. } if let Some(Otherwise::As(how)) = ptoc_isa::otherwise(&upper) => {
-            return Ok(format!("# {}\n\nA method of PTO's tiles. In ptoc it is {how}.\n", word.trim()));
+        // Methods of PTO's tiles, types, and other spellings, which no table of instructions has.
+        Lookup::Unknown { .. } if let Some(other) = ptoc_isa::otherwise(&upper) => {
+            let what = match other {
+                Otherwise::As(how) => format!("A name of PTO. In ptoc it is {how}."),
+                Otherwise::LeftOut(why) => format!("A name of PTO that is not part of the language: {why}."),
+            };
+            return Ok(format!("# {name}\n\n{what}\n"));
         }
+        Lookup::Unknown { .. } if let Some(page) = word_page(name) => return Ok(page),
         Lookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
             d = d.with_help(pto_ids::beyond(&upper).unwrap_or_default());
         }
@@ -84,4 +92,29 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
         }
     }
     Err(Box::new(d.with_help("`ptoc explain --list` lists the codes")))
+}
+
+/// What is written behind the operands of instructions, here or in PTO's form.
+fn word_page(word: &str) -> Option<String> {
+    let of = ptoc_isa::instructions_with(word);
+    let out = ptoc_isa::left_out_as(word);
+    if of.is_empty() && out.is_empty() {
+        return None;
+    }
+    let mut page = format!("# {word}\n");
+    if let Some(first) = of.first() {
+        let said = list(of.iter().copied());
+        page.push_str(&format!(
+            "\nIt is written behind the operands of {said}. `ptoc explain {first}` has the forms.\n"
+        ));
+    }
+    for part in out {
+        page.push_str(&format!(
+            "\nOf PTO's {}, this is left out: {}: {}.\n",
+            list(part.of.iter().copied()),
+            part.what,
+            part.why
+        ));
+    }
+    Some(page)
 }

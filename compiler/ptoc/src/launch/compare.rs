@@ -5,7 +5,7 @@ use super::witness;
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
-use ptoc_tensor::{Stats, Tensor, compare, compare_f64, scalar};
+use ptoc_tensor::{DType, Stats, Tensor, compare, compare_f64, scalar};
 
 /// A result that is as it should be.
 #[derive(Clone, Debug)]
@@ -84,6 +84,12 @@ impl Plan {
     }
 }
 
+/// As a conversion by name rounds: to floats of 8 bits it saturates.
+fn rounded(dtype: DType, value: f64) -> u64 {
+    let most = if dtype.is_f8() { f64::from(ptoc_ir::formula::largest(dtype)) } else { f64::INFINITY };
+    scalar::bits_from_f64(dtype, value.clamp(-most, most))
+}
+
 /// The oracle's value rounded once to the dtype is right, however small the tolerance: where the result is that, the
 /// oracle is taken to say so.
 fn accept_rounded(got: &Tensor, want: &mut [f64]) {
@@ -92,7 +98,7 @@ fn accept_rounded(got: &Tensor, want: &mut [f64]) {
     }
     for (i, want) in want.iter_mut().enumerate() {
         let bits = got.get_bits(i);
-        if bits == scalar::bits_from_f64(got.dtype(), *want) {
+        if bits == rounded(got.dtype(), *want) {
             *want = scalar::bits_to_f64(got.dtype(), bits);
         }
     }

@@ -53,7 +53,7 @@ impl Elab<'_> {
             let mut d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message)
                 .with_secondary(self.b.kernel().tiles[t.tile].span, format!("declared in {}", t.ty.loc));
             d = d.with_label(format!("in {}", t.ty.loc)).with_note(format!("it is so on {}", self.everywhere()));
-            d = out.fold(d, |d, p| d.with_note(format!("of PTO's forms this is left out: {}: {}", p.what, p.why)));
+            d = out.fold(d, |d, p| p.told(d));
             if instr.sem == Sem::Load {
                 d = d.with_help(format!(
                     "`{}(view)` goes GM -> L1 -> {} by the target's legal path",
@@ -67,10 +67,16 @@ impl Elab<'_> {
                 if let Some(there) = legal.first() {
                     d = d.with_help(format!("declare a tile in {there}, and write that"));
                 }
+            } else if matches!(instr.sem, Sem::Fixpipe(f) if f.quantised) && k == 1 && t.ty.loc == Loc::Vec {
+                d = scaled_in_vec(d, ops);
             } else if spec.role == Role::Src
                 && let Some(to) = self.reachable(t.ty, legal)
             {
                 d = d.with_edits(format!("move it there: `{to}(..)`"), around(*at, &format!("{to}("), ")"));
+            } else if spec.role == Role::Src
+                && let Some(to) = legal.iter().find(|to| self.leads(Place::Gm, **to, t.ty.dtype))
+            {
+                d = d.with_help(format!("fill a tile in {to} from where this one was filled: `{to}(view)`"));
             }
             return self.report(d);
         }
@@ -165,12 +171,12 @@ impl Elab<'_> {
             .with_secondary(*dst_at, format!("in {to}"))
             .with_note(format!("its forms of as many operands: {}", text::list(forms)));
         for part in ptoc_isa::left_out(name).filter(|p| p.what.ends_with(from.name())) {
-            d = d.with_note(format!("of PTO's forms this is left out: {}: {}", part.what, part.why));
+            d = part.told(d);
         }
-        let leads = |start: Place| {
-            let path = move |l: &&Loc| ptoc_isa::shortest_path(self.target, start, **l, a.ty.dtype).is_some();
-            into.iter().find(path)
-        };
+        let leads = |start: Place| into.iter().find(|l| self.leads(start, **l, a.ty.dtype));
+        if matches!(id.get().sem, Sem::Fixpipe(f) if f.quantised) && from == Loc::Vec {
+            return Some(scaled_in_vec(d, ops));
+        }
         Some(if let Some(via) = leads(from.into()) {
             if a.ty.dtype != dst.ty.dtype {
                 let (have, want) = (a.ty.dtype, dst.ty.dtype);
@@ -199,8 +205,12 @@ impl Elab<'_> {
 
     /// The first of these locations that a conversion leads to.
     fn reachable(&self, from: TileType, to: &[Loc]) -> Option<Loc> {
-        let path = |to: &&Loc| ptoc_isa::shortest_path(self.target, Place::Tile(from.loc), **to, from.dtype).is_some();
-        to.iter().find(path).copied()
+        to.iter().find(|to| self.leads(from.loc.into(), **to, from.dtype)).copied()
+    }
+
+    /// Does a way lead there?
+    fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
+        ptoc_isa::shortest_path(self.target, from, to, dtype).is_some()
     }
 
     pub(super) fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
@@ -400,4 +410,11 @@ impl Elab<'_> {
         });
         self.report(d)
     }
+}
+
+/// A scale for what lies in Vec.
+fn scaled_in_vec(d: Diagnostic, ops: &[Opnd]) -> Diagnostic {
+    let to = ops[0].dtype().map_or("i8", DType::name);
+    d.with_note("a scale is for what leaves Acc, where it is applied on the way")
+        .with_help(format!("in Vec, multiply and convert: `{to}(t * scale)`"))
 }

@@ -61,12 +61,11 @@ impl Elab<'_> {
                 let spans = Some((at(last - 1), at(last)));
                 if by_row {
                     self.same_length(big.0, small.0, "rows", span, spans)?;
-                    self.a_column(id, small, &ops[last])?;
-                    self.same_length(small.1, one, "columns of the narrow operand", at(last), None)?;
+                    self.line(id, last, ops, small, true)?;
                     shapes[last] = Some((big.0, one));
                 } else {
                     self.same_length(big.1, small.1, "columns", span, spans)?;
-                    self.same_length(small.0, one, "rows of the flat operand", at(last), None)?;
+                    self.line(id, last, ops, small, false)?;
                     shapes[last] = Some((one, big.1));
                 }
                 Some(big)
@@ -90,7 +89,7 @@ impl Elab<'_> {
                 for k in 2..ops.len() {
                     let small = source(k, &shapes)?;
                     self.same_length(big.0, small.0, "rows", span, Some((at(1), at(k))))?;
-                    self.same_length(small.1, one, "columns of the narrow operand", at(k), None)?;
+                    self.line(id, k, ops, small, true)?;
                     shapes[k] = Some((big.0, one));
                 }
                 Some(big)
@@ -98,7 +97,7 @@ impl Elab<'_> {
             ShapeRule::Gemv => {
                 let d = self.matmul_shapes(instr.sem, ops, &mut shapes, span)?;
                 let left = if instr.sem == Sem::MatmulAcc { 2 } else { 1 };
-                self.same_length(d.0, one, "rows of the vector", at(left), None)?;
+                self.line(id, left, ops, (d.0, one), false)?;
                 for k in [left, 1] {
                     if let Some(s) = shapes[k] {
                         shapes[k] = Some((one, s.1));
@@ -129,7 +128,7 @@ impl Elab<'_> {
                 let (own, a, k) = (self.valid_of(d, *d_at)?, source(1, &shapes)?, source(2, &shapes)?);
                 self.same_length(own.0, a.0, "rows", span, Some((at(0), at(1))))?;
                 self.same_length(own.0, k.0, "rows", span, Some((at(0), at(2))))?;
-                self.same_length(k.1, one, "columns of the narrow operand", at(2), None)?;
+                self.line(id, 2, ops, k, true)?;
                 self.write_valid(d, own, *d_at)?;
                 self.write_valid(counts, (own.0, one), *counts_at)?;
                 shapes = vec![Some(own), Some((own.0, a.1)), Some((own.0, one)), Some((own.0, one)), None];
@@ -180,20 +179,33 @@ impl Elab<'_> {
         Ok(shapes)
     }
 
-    /// PTO has the small operand as rows of 32 bytes too.
-    fn a_column(&mut self, id: InstrId, small: Shape, op: &Opnd) -> R<()> {
-        let Some(cols) = self.const_index(small.1) else { return Ok(()) };
-        let block = op.dtype().map_or(0, |d| 32 / d.size() as i64);
-        let Some(part) = ptoc_isa::left_out(id.get().written_name()).next().filter(|_| cols == block) else {
-            return Ok(());
+    /// Operand `k`, of this valid shape, is one column, or one row: known, refuted, or checked.
+    fn line(&mut self, id: InstrId, k: usize, ops: &[Opnd], shape: Shape, column: bool) -> R<()> {
+        let (n, what, which) = if column { (shape.1, "column", "narrow") } else { (shape.0, "row", "flat") };
+        let (at, one) = (ops[k].span(), self.idx(1));
+        let Some(found) = self.const_index(n).filter(|n| *n != 1) else {
+            return self.same_length(n, one, &format!("{what}s of the {which} operand"), at, None);
         };
-        let name = id.get().written_name();
-        let message = format!("{name} takes a column, and this operand has {cols} valid columns");
-        let d = Diagnostic::error(codes::SHAPE_MISMATCH, op.span(), message)
-            .with_label(format!("{cols} columns"))
-            .with_note(format!("of PTO's forms this is left out: {}", part.what))
-            .with_help(part.why);
-        self.report(d)
+        let (row, name) = (id.get(), id.get().written_name());
+        let message =
+            format!("`{}` of {name} is a {what}, and this operand has {found} valid {what}s", row.operands[k].name);
+        let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, at, message).with_label(format!("{found} {what}s"));
+        // PTO has it as rows of 32 bytes too.
+        let block = ops[k].dtype().map_or(0, |d| 32 / d.size() as i64);
+        if let Some(part) = ptoc_isa::left_out(name).find(|p| column && found == block && p.what.starts_with("a small"))
+        {
+            d = d.with_note(format!("of PTO's forms this is left out: {}", part.what)).with_help(part.why);
+            return self.report(d);
+        }
+        let matrix = |i: &InstrId| i.get().sem == row.sem && i.get().shape == ShapeRule::Matmul;
+        let help = match (column, InstrId::all().find(matrix)) {
+            (_, Some(other)) => format!("{} multiplies more rows", other.get().name),
+            (true, _) => {
+                "take one column out of it, by TEXTRACT into a tile of r x 1, or load one: `Vec(col(s))`".to_owned()
+            }
+            (false, _) => "one row of a tile is `t[0, _]`, the first".to_owned(),
+        };
+        self.report(d.with_help(help))
     }
 
     /// How many indices of rows there are: they stand in a row, or in a column.
@@ -241,7 +253,7 @@ impl Elab<'_> {
             let cols = if f.window == Window::OfSource { d.1 } else { a.1 };
             let (scales, one, at) = (shapes[2].ok_or(Reported)?, self.idx(1), ops[2].span());
             self.same_length(scales.1, cols, "columns", span, Some((at, ops[1].span())))?;
-            self.same_length(scales.0, one, "rows of the scales", at, None)?;
+            self.line(id, 2, ops, scales, false)?;
             shapes[2] = Some((one, cols));
         }
         Ok(shapes)
@@ -287,6 +299,19 @@ impl Elab<'_> {
         let (a, b) = if sem == Sem::MatmulAcc { (2, 3) } else { (1, 2) };
         let (sa, sb) = (shapes[a].ok_or(Reported)?, shapes[b].ok_or(Reported)?);
         let at = |k: usize| ops[k].span();
+        if let (Some(x), Some(y)) = (self.const_index(sa.1), self.const_index(sb.0))
+            && x != y
+        {
+            let message =
+                format!("a product takes m x k and k x n, and here k is {x} on the left and {y} on the right");
+            let d = Diagnostic::error(codes::SHAPE_MISMATCH, at(b), message)
+                .with_label(format!("{y} valid rows"))
+                .with_secondary(at(a), format!("{x} valid columns"));
+            return self.report(d.with_help(
+                "take as many columns on the left as rows on the right: both are cut by one block of k, `a.tile(i, k)` and \
+                 `b.tile(k, j)`",
+            ));
+        }
         self.same_length(
             sa.1,
             sb.0,
@@ -298,13 +323,14 @@ impl Elab<'_> {
         let d = (sa.0, sb.1);
         if sem == Sem::MatmulAcc {
             let c = shapes[1].ok_or(Reported)?;
+            self.of_result("start", c, d, at(1))?;
             self.same_shape(c, d, span, Some((at(1), at(a))))?;
             shapes[1] = Some(d);
         }
         if sem == Sem::MatmulBias {
-            let bias = shapes[3].ok_or(Reported)?;
+            let (bias, one) = (shapes[3].ok_or(Reported)?, self.idx(1));
+            self.of_result("bias", bias, (one, d.1), at(3))?;
             self.same_length(bias.1, d.1, "columns", span, Some((at(3), at(b))))?;
-            let one = self.idx(1);
             self.same_length(bias.0, one, "rows of the bias", at(3), None)?;
             shapes[3] = Some((one, d.1));
         }
@@ -325,10 +351,30 @@ impl Elab<'_> {
                 .with_label(format!("{what} {y}"))
                 .with_secondary(p, format!("{what} {x}"))
                 .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
-                return self.report(d);
+                let help = match what {
+                    "depth" => format!(
+                        "declare both with the larger depth, {}, and give the other one a valid shape: `valid = (.., ..)`",
+                        x.max(y)
+                    ),
+                    _ => format!("declare the accumulator `Acc<{}, {}, {}>`", td.ty.dtype, ta.ty.rows, tb.ty.cols),
+                };
+                return self.report(d.with_help(help));
             }
         }
         Ok(d)
+    }
+
+    /// What a product starts from has this shape; known not to be so, it is told with the shape that it should have.
+    fn of_result(&mut self, what: &str, found: Shape, wanted: Shape, at: Span) -> R<()> {
+        let known = |e: &Self, s: Shape| Some((e.const_index(s.0)?, e.const_index(s.1)?));
+        let (Some(x), Some(y)) = (known(self, found), known(self, wanted)) else { return Ok(()) };
+        if x == y {
+            return Ok(());
+        }
+        let message =
+            format!("the {what} of a product of this shape is {} x {}, and this one {} x {}", y.0, y.1, x.0, x.1);
+        let d = Diagnostic::error(codes::SHAPE_MISMATCH, at, message).with_label(format!("{} x {}", x.0, x.1));
+        self.report(d.with_help(format!("give it the valid shape {} x {}", y.0, y.1)))
     }
 }
 
