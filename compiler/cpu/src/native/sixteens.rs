@@ -96,6 +96,9 @@ const LINE: usize = 64;
 /// Elements of a stage's rows and columns.
 pub(super) const STAGE: usize = 64;
 
+/// What is read ahead goes to the first-level cache up to so many bytes, otherwise to the second-level one.
+const NEAR: usize = 12 << 10;
+
 /// A stage.
 #[repr(align(64))]
 pub(super) struct Stage(MaybeUninit<[u8; 4 * STAGE * STAGE]>);
@@ -121,13 +124,16 @@ impl Stage {
     ) {
         debug_assert!(rows <= STAGE && cols <= STAGE);
         let (stage, width) = (self.0.as_mut_ptr().cast::<u8>(), 4 * cols);
+        // Beside the stage and what is read now there is room for what comes next, if it is little.
+        let near = rows * width <= NEAR;
         for c in (0..cols).step_by(SIDE) {
             for r in (0..rows).step_by(SIDE) {
                 let (count, words) = ((cols - c).min(SIDE), (rows - r).min(SIDE));
                 let at = src.at.wrapping_offset(c as isize * src.step).wrapping_add(4 * r);
                 let next = at.wrapping_offset(ahead);
                 for n in 0..count as isize {
-                    _mm_prefetch::<_MM_HINT_T1>(next.wrapping_offset(n * src.step).cast());
+                    let line = next.wrapping_offset(n * src.step).cast();
+                    if near { _mm_prefetch::<_MM_HINT_T0>(line) } else { _mm_prefetch::<_MM_HINT_T1>(line) }
                 }
                 let to = Lines { at: stage.wrapping_add(r * width + 4 * c), step: width as isize };
                 // SAFETY: the square is inside, and the stage holds all.
