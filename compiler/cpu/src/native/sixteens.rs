@@ -71,21 +71,32 @@ pub(super) unsafe fn turn(src: Lines<*const u8>, count: usize, words: usize, dst
     unsafe {
         let mut lines = [_mm512_setzero_ps(); SIDE];
         let line = |n: usize| src.at.wrapping_offset(n as isize * src.step).cast::<f32>();
+        let to = |n: usize| dst.at.wrapping_offset(n as isize * dst.step).cast::<f32>();
+        // Written out for each of the sixteen, so that all stay in registers.
         if count == SIDE && words == SIDE {
             for (n, v) in lines.iter_mut().enumerate() {
                 *v = _mm512_loadu_ps(line(n));
             }
         } else {
-            for (n, v) in lines.iter_mut().enumerate().take(count) {
-                *v = _mm512_maskz_loadu_ps(some(words), line(n));
+            for (n, v) in lines.iter_mut().enumerate() {
+                if n < count {
+                    *v = _mm512_maskz_loadu_ps(some(words), line(n));
+                }
             }
         }
         let columns = turned(lines);
-        let to = |n: usize| dst.at.wrapping_offset(n as isize * dst.step).cast::<f32>();
-        if count < SIDE {
-            columns.iter().take(words).enumerate().for_each(|(n, &v)| _mm512_mask_storeu_ps(to(n), some(count), v));
+        if count == SIDE {
+            for (n, &v) in columns.iter().enumerate() {
+                if n < words {
+                    _mm512_storeu_ps(to(n), v);
+                }
+            }
         } else {
-            columns.iter().take(words).enumerate().for_each(|(n, &v)| _mm512_storeu_ps(to(n), v));
+            for (n, &v) in columns.iter().enumerate() {
+                if n < words {
+                    _mm512_mask_storeu_ps(to(n), some(count), v);
+                }
+            }
         }
     }
 }

@@ -40,7 +40,8 @@ struct Move<const S: usize> {
     rows: isize,
     cols: isize,
     steps: Steps,
-    /// Is the destination part of something too large for the caches?
+    /// Is the destination part of something too large for the caches? Then a fence ends the launch, and none is needed here:
+    /// one for each block would wait until all of it has been written.
     past: bool,
 }
 
@@ -233,7 +234,9 @@ impl<const S: usize> Move<S> {
                 unsafe { stage.pass(src, cols, rows, dst, ahead) };
             }
         }
-        fence();
+        if !self.past {
+            fence();
+        }
     }
 
     /// Where the next move of this thread will read, if it is as far from this one as this one is from the last. Blocks of a grid
@@ -327,7 +330,7 @@ impl<const S: usize> Move<S> {
                     self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, past);
                 }
             }
-            if past_cache {
+            if past_cache && !self.past {
                 fence();
             }
             self.rest(rows, cols);
