@@ -8,6 +8,9 @@
 Everything runs on one core (CPU=0 unless set). In each round every contender works once, in an order that moves on from round
 to round; a time is processor time of the contender's process, the figure the median over the rounds. Results must agree. What
 is not installed has no row. Writes `peers.md`, `peers.json` and `peers.svg` into the folder.
+
+`--threads 2` adds a table of ptoc on two threads: the same kernels on one and on two, by the clock, in turns with fused multiply-adds
+in registers, which say what a second thread is worth on this machine at that time.
 """
 
 import argparse
@@ -22,6 +25,7 @@ from importlib import metadata
 from pathlib import Path
 
 CORE = int(os.environ.get("CPU", "0"))
+CORES = os.sched_getaffinity(0)
 os.sched_setaffinity(0, {CORE})
 for name, value in {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -40,13 +44,17 @@ HERE = Path(__file__).resolve().parent
 ROUNDS_SECONDS, LEAST, MOST = 3.0, 7, 101
 # A contender that takes longer than this for one run has as few rounds as a median needs.
 SLOW, LEAST_SLOW = 2.0, 3
+# What is measured on several threads too, and how often.
+SCALED, SCALED_ROUNDS = ("f32 GEMM 1024x1024x1024", "attention H8 S1024 D64, f32"), 41
 
 
 class Ptoc:
     """The benchmark program, which has the kernels and the peers that are Rust crates."""
 
-    def __init__(self, program):
+    def __init__(self, program, cores=None):
         self.child = subprocess.Popen([program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if cores:
+            os.sched_setaffinity(self.child.pid, cores)
 
     def ask(self, **request):
         self.child.stdin.write(json.dumps(request) + "\n")
@@ -113,6 +121,34 @@ def compare(case, ptoc, folder):
     return {"case": case.name, "rounds": rounds, "seconds": seconds, "missing": missing, "compile_ms": loaded["compile_ms"]}
 
 
+def scaling(case, program, threads):
+    """The case on one thread and on several."""
+    ptoc = Ptoc(program, CORES)
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = {}
+        for name, array in case.arrays.items():
+            inputs[name] = str(Path(folder) / name)
+            array.tofile(inputs[name])
+        ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, inputs=inputs)
+    # The first round warms up.
+    found = {n: v[1:] for n, v in ptoc.ask(do="scaling", id="k", threads=threads, rounds=SCALED_ROUNDS + 1).items()}
+    ptoc.child.stdin.close()
+    ptoc.child.wait()
+    middle = {n: statistics.median(v) for n, v in found.items()}
+    rates = {n: case.work / middle[n] / 1e9 for n in ("one", "many")}
+    peak = statistics.median(m / o for o, m in zip(found["peak_one"], found["peak_many"]))
+    ratio = statistics.median(o / m for o, m in zip(found["one"], found["many"]))
+    return {"case": case.name, "threads": threads, **rates, "ratio": ratio, "peak_ratio": peak}
+
+
+def scaling_markdown(rows):
+    threads = rows[0]["threads"]
+    out = ["", f"| work | one thread | {threads} threads | ratio | ratio of the multiply-adds in registers |", "|---|--:|--:|--:|--:|"]
+    for r in rows:
+        out.append(f"| {r['case']} | {r['one']:.1f} GFLOP/s | {r['many']:.1f} GFLOP/s | {r['ratio']:.2f} | {r['peak_ratio']:.2f} |")
+    return "\n".join(out) + "\n"
+
+
 def summary(case, row):
     """The row's figures: speed, best peer, ratio."""
     seconds = row["seconds"]
@@ -164,11 +200,12 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--out", default=".", type=Path, help="folder of the results")
     options.add_argument("--only", default="", help="cases whose name contains one of these words, separated by commas")
+    options.add_argument("--threads", default=1, type=int, help="more than 1: measure products and attention on as many threads, too")
     options.add_argument("--program", default=HERE.parent / "target/release/ptoc-bench", help="the built benchmark program")
     chosen = options.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     ptoc = Ptoc(str(chosen.program))
-    rows = []
+    rows, scaled = [], []
     for case in cases.all_cases():
         if not any(word in case.name for word in chosen.only.split(",")):
             continue
@@ -179,6 +216,8 @@ def main():
         limit = limits[{"flop": halves, "iop": "i8", "byte": "copy"}[case.unit]]
         row["of_limit"] = row["rate"] * 1e9 / limit if limit else float("nan")
         rows.append(row)
+        if chosen.threads > 1 and case.name in SCALED:
+            scaled.append(scaling(case, str(chosen.program), chosen.threads))
         print(f"{row['case']}: {row['rate']:.1f} {row['unit']}, {row['ratio'] or 0:.2f} of {row['best']}", file=sys.stderr, flush=True)
     model = next((l.split(":", 1)[1].strip() for l in Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")), "")
     versions = []
@@ -188,10 +227,11 @@ def main():
         except metadata.PackageNotFoundError:
             continue
     machine = f"{model}, one core, one thread, {time.strftime('%Y-%m-%d')}; {', '.join(versions)}."
-    (chosen.out / "peers.md").write_text(markdown(rows, machine))
-    (chosen.out / "peers.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    text = markdown(rows, machine) + (scaling_markdown(scaled) if scaled else "")
+    (chosen.out / "peers.md").write_text(text)
+    (chosen.out / "peers.json").write_text(json.dumps({"machine": machine, "rows": rows, "threads": scaled}, indent=1) + "\n")
     plot(rows, chosen.out / "peers.svg")
-    print(markdown(rows, machine))
+    print(text)
 
 
 if __name__ == "__main__":

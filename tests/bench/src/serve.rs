@@ -7,6 +7,7 @@
 //! | `run`: `id`, `times` | `seconds`: processor time of each launch, one thread |
 //! | `store`: `id`, `array`, `path` | |
 //! | `product`: `id`, `with` (a crate), `times`; of a loaded f32 product A B = C | `seconds` |
+//! | `scaling`: `id`, `threads`, `rounds` | `one`, `many`: seconds of each launch by the clock, in turns; `peak_one`, `peak_many`: operations a second |
 //! | `limits`: `bytes` | `fma`, `dot_i8` (operations a second), `copy` (bytes a second) |
 //!
 //! What goes wrong is answered by `error`.
@@ -14,7 +15,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use ptoc_exec::machine::{Operation, copy_bandwidth, peak};
@@ -72,6 +73,10 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
             let kernel = kernels.get_mut(id).ok_or_else(|| format!("`{id}` is not loaded"))?;
             match what {
                 "run" => Ok(json!({ "seconds": measured(times(), || kernel.run(1)) })),
+                "scaling" => {
+                    let threads = request["threads"].as_u64().ok_or("`threads` is missing")? as usize;
+                    Ok(scaling(kernel, threads, request["rounds"].as_u64().unwrap_or(1)))
+                }
                 "store" => {
                     let (array, path) = (kernel.array(word("array")?)?, word("path")?);
                     fs::write(path, array).map_err(|e| format!("{path}: {e}"))?;
@@ -111,6 +116,23 @@ fn measured(times: u64, mut once: impl FnMut()) -> Vec<f64> {
         start.elapsed()
     };
     (0..times).map(|_| one()).map(|d: Duration| d.as_secs_f64()).collect()
+}
+
+/// The kernel and fused multiply-adds in registers on one thread and on several, in turns.
+fn scaling(kernel: &mut Ready, threads: usize, rounds: u64) -> Value {
+    let (mut seconds, mut peaks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    // Threads start, and the arrays are touched.
+    kernel.run(threads);
+    for _ in 0..rounds {
+        for (n, threads) in [1, threads].into_iter().enumerate() {
+            peaks[n].push(peak(Operation::FmaF32, threads));
+            let start = Instant::now();
+            kernel.run(threads);
+            seconds[n].push(start.elapsed().as_secs_f64());
+        }
+    }
+    let ([one, many], [peak_one, peak_many]) = (seconds, peaks);
+    json!({ "one": one, "many": many, "peak_one": peak_one, "peak_many": peak_many })
 }
 
 /// The same product by a crate, on the kernel's own arrays A, B and into C.

@@ -1,5 +1,6 @@
 //! Elements that are moved between two strided matrices; transposes go through blocks of cache lines.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 /// Bytes of a block's row on either side: whole cache lines for the most part, wherever rows begin. Each is read and
@@ -39,7 +40,8 @@ struct Move<const S: usize> {
     rows: isize,
     cols: isize,
     steps: Steps,
-    /// Is the destination part of something too large for the caches?
+    /// Is the destination part of something too large for the caches? Then a fence ends the launch, and none is needed here:
+    /// one for each block would wait until all of it has been written.
     past: bool,
 }
 
@@ -186,17 +188,19 @@ impl<const S: usize> Move<S> {
         unsafe { self.by_vectors() }
     }
 
-    /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers.
+    /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers where the
+    /// caches hold them.
     ///
     /// # Safety
     /// As [`Self::transpose`]; elements are words, and the machine has AVX-512.
     #[cfg(target_arch = "x86_64")]
     unsafe fn by_sixteens(self) {
         use super::sixteens::{Lines, SIDE, turn};
-        const LINE: usize = 4 * SIDE;
         let Steps { dst_row, src_col, .. } = self.steps;
-        let whole = self.dst.addr().is_multiple_of(LINE) && dst_row % LINE as isize == 0;
-        let past = whole && self.past_cache();
+        if self.past_cache(4) {
+            // SAFETY: the caller's.
+            return unsafe { self.staged() };
+        }
         // Along the rows of the source, which the machine reads ahead.
         for c in (0..self.cols).step_by(SIDE) {
             for r in (0..self.rows).step_by(SIDE) {
@@ -204,12 +208,56 @@ impl<const S: usize> Move<S> {
                 let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
                 let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
                 // SAFETY: the square is inside.
-                unsafe { turn(src, rest(self.cols - c), rest(self.rows - r), dst, past) };
+                unsafe { turn(src, rest(self.cols - c), rest(self.rows - r), dst) };
             }
         }
-        if past {
+    }
+
+    /// Past the caches, a stage at a time.
+    ///
+    /// # Safety
+    /// As [`Self::by_sixteens`], the destination at addresses of whole words.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(never)]
+    unsafe fn staged(self) {
+        use super::sixteens::{Lines, STAGE, Stage};
+        let Steps { dst_row, src_col, .. } = self.steps;
+        let (mut stage, after) = (Stage::new(), self.next_src());
+        let most = STAGE as isize;
+        for c in (0..self.cols).step_by(STAGE) {
+            for r in (0..self.rows).step_by(STAGE) {
+                let (cols, rows) = ((self.cols - c).min(most) as usize, (self.rows - r).min(most) as usize);
+                let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
+                let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
+                let ahead = self.ahead((r, c), most, after);
+                // SAFETY: this part is inside.
+                unsafe { stage.pass(src, cols, rows, dst, ahead) };
+            }
+        }
+        if !self.past {
             fence();
         }
+    }
+
+    /// Where the next move of this thread will read, if it is as far from this one as this one is from the last. Blocks of a grid
+    /// and turns of a loop mostly are, and what one reads is too little for the machine to see in which direction it goes.
+    fn next_src(&self) -> *const u8 {
+        thread_local!(static LAST: Cell<usize> = const { Cell::new(0) });
+        let src = self.src.addr();
+        let last = LAST.replace(src);
+        self.src.wrapping_add(src.wrapping_sub(last))
+    }
+
+    /// How far behind the block at (r, c), of `side` rows and columns, the next one is read: down the rows, then along the
+    /// columns, then the first of the next move, which reads `after`.
+    fn ahead(&self, (r, c): (isize, isize), side: isize, after: *const u8) -> isize {
+        let src = |r: isize, c: isize| self.src.wrapping_offset(r * S as isize + c * self.steps.src_col);
+        let next = match (r + side < self.rows, c + side < self.cols) {
+            (true, _) => src(r + side, c),
+            (false, true) => src(0, c + side),
+            (false, false) => after,
+        };
+        next.addr().wrapping_sub(src(r, c).addr()) as isize
     }
 
     /// Eight rows of eight words at a time.
@@ -268,7 +316,8 @@ impl<const S: usize> Move<S> {
         let (most, small) = ((line(S) / S) as isize, (VECTOR / S) as isize);
         debug_assert!(most as usize * line(S) == N);
         let (rows, cols) = (self.rows - self.rows % small, self.cols - self.cols % small);
-        let past_cache = self.past_cache();
+        let past_cache = self.past_cache(VECTOR);
+        let after = self.next_src();
         let mut buffers = [const { Buffer::<N>(MaybeUninit::uninit()) }; 2];
         let [read, turned] = &mut buffers;
         let buffers = (read.0.as_mut_ptr().cast::<u8>(), turned.0.as_mut_ptr().cast::<u8>());
@@ -277,30 +326,31 @@ impl<const S: usize> Move<S> {
             // Along the rows of the source, which the machine reads ahead.
             for c in (0..cols).step_by(most as usize) {
                 for r in (0..rows).step_by(most as usize) {
-                    self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, past_cache);
+                    let past = past_cache.then(|| self.ahead((r, c), most, after));
+                    self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, past);
                 }
             }
-            if past_cache {
+            if past_cache && !self.past {
                 fence();
             }
             self.rest(rows, cols);
         }
     }
 
-    /// Is this a part of something too large for the cache, and can vectors be written past it?
-    fn past_cache(&self) -> bool {
+    /// Is this a part of something too large for the cache, and can units of so many bytes be written past it?
+    fn past_cache(&self, unit: usize) -> bool {
         let bytes = self.rows.saturating_mul(self.cols).saturating_mul(S as isize);
         let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
         let span = reach(self.rows, self.steps.dst_row).max(reach(self.cols, self.steps.src_col));
-        let aligned = (self.dst as usize).is_multiple_of(VECTOR) && self.steps.dst_row % VECTOR as isize == 0;
+        let aligned = self.dst.addr().is_multiple_of(unit) && self.steps.dst_row % unit as isize == 0;
         aligned && (self.past || bytes >= LARGE && span >= FAR)
     }
 
-    /// A block of whole tiles, by way of two buffers.
+    /// A block of whole tiles, by way of two buffers; if it goes past the caches, the next one is read so many bytes ahead.
     ///
     /// # Safety
-    /// All of it is in memory, for `past_cache` at addresses of whole vectors.
-    unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past_cache: bool) {
+    /// All of it is in memory, if it goes past the caches at addresses of whole vectors.
+    unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past: Option<isize>) {
         let (rows, cols) = (self.rows as usize, self.cols as usize);
         let pitch = line(S);
         let unit = S as isize;
@@ -311,6 +361,9 @@ impl<const S: usize> Move<S> {
             if cols as isize * src_col.abs() > small() {
                 for n in 0..cols {
                     let from = self.src.offset(n as isize * src_col);
+                    if let Some(ahead) = past {
+                        ask(from.wrapping_offset(ahead), rows * S);
+                    }
                     std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);
                 }
                 (src, src_col) = (read.cast_const(), pitch as isize);
@@ -319,7 +372,7 @@ impl<const S: usize> Move<S> {
             Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, past: false }.by_tiles();
             for n in 0..rows {
                 let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
-                if past_cache {
+                if past.is_some() {
                     write_past_cache(to, from, cols * S);
                 } else {
                     std::ptr::copy_nonoverlapping(from, to, cols * S);
@@ -418,6 +471,19 @@ pub(super) unsafe fn write_past_cache(to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
+/// Asks for bytes that will be read soon. They need not be there.
+#[inline(always)]
+fn ask(at: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64, and asking touches nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_add(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, bytes);
+}
+
 /// What was written past the cache is seen by other threads before what is written from here on.
 pub(super) fn fence() {
     // SAFETY: SSE is part of x86-64.
@@ -436,12 +502,18 @@ mod tests {
     use super::*;
 
     fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool) {
+        shifted::<S>(rows, cols, turned, slack, past, 0);
+    }
+
+    /// The destination begins so many bytes behind a line.
+    fn shifted<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool, shift: usize) {
         let of = |width: usize| width * S + slack;
         // Columns are neighbours in one of the two matrices, rows in the other.
         let (dst_line, src_line) = if turned { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
         let (dst_lines, src_lines) = if turned { (cols, rows) } else { (rows, cols) };
         let src: Vec<u8> = (0..src_lines * src_line).map(|i| (i * 7 + i / 251) as u8).collect();
-        let mut dst = vec![0xee; dst_lines * dst_line];
+        let mut dst = vec![0xee; dst_lines * dst_line + 2 * 64 + shift];
+        let start = dst.as_ptr().align_offset(64) + shift;
         let step = |line: usize, neighbours: bool| if neighbours { S as isize } else { line as isize };
         let steps = Steps {
             dst_row: step(dst_line, turned),
@@ -453,12 +525,12 @@ mod tests {
         for r in 0..rows as isize {
             for c in 0..cols as isize {
                 let (to, from) = (r * steps.dst_row + c * steps.dst_col, r * steps.src_row + c * steps.src_col);
-                let (to, from) = (to as usize, from as usize);
+                let (to, from) = (start + to as usize, from as usize);
                 want[to..to + S].copy_from_slice(&src[from..from + S]);
             }
         }
         let all = Move::<S> {
-            dst: dst.as_mut_ptr(),
+            dst: dst[start..].as_mut_ptr(),
             src: src.as_ptr(),
             rows: rows as isize,
             cols: cols as isize,
@@ -467,7 +539,7 @@ mod tests {
         };
         // SAFETY: both vectors hold all elements.
         unsafe { all.run() };
-        assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}");
+        assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}, {shift}");
     }
 
     #[test]
@@ -485,6 +557,44 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Rows of the destination that begin and end within lines, and rows that follow each other.
+    #[test]
+    fn past_the_caches_from_anywhere() {
+        let sizes = [1, 3, 15, 16, 17, 40, 48, 63, 64, 65, 100, 130];
+        for rows in sizes {
+            for cols in sizes {
+                for (slack, shift) in [(0, 0), (0, 4), (4, 60), (16, 32), (64, 0), (2, 8), (0, 2)] {
+                    shifted::<4>(rows, cols, false, slack, true, shift);
+                    shifted::<4>(rows, cols, true, slack, true, shift);
+                }
+                for shift in [0, 16, 24] {
+                    shifted::<1>(rows, cols, false, 16, true, shift);
+                    shifted::<2>(rows, cols, true, 16, true, shift);
+                    shifted::<8>(rows, cols, false, 0, true, shift);
+                }
+            }
+        }
+    }
+
+    /// What is asked for ahead is what comes next.
+    #[test]
+    fn blocks_behind_one_another() {
+        let data = [0u8; 64];
+        let steps = Steps { dst_row: 400, src_row: 4, dst_col: 4, src_col: 1000 };
+        let at = |src: *const u8| Move::<4> { dst: std::ptr::null_mut(), src, rows: 100, cols: 70, steps, past: true };
+        let src = data.as_ptr();
+        let first = at(src);
+        first.next_src();
+        let second = at(src.wrapping_add(400));
+        let after = second.next_src();
+        assert_eq!(after.addr() - src.addr(), 800);
+        assert_eq!(second.ahead((0, 0), 64, after), 256);
+        assert_eq!(second.ahead((64, 0), 64, after), 64_000 - 256);
+        assert_eq!(second.ahead((0, 64), 64, after), 256);
+        // The next move's first block, from the last one of this.
+        assert_eq!(second.ahead((64, 64), 64, after), 400 - 64_000 - 256);
     }
 
     /// Large enough for the way past the cache.

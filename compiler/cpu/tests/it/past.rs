@@ -5,7 +5,7 @@ use ptoc_cpu::{Options, Vectors, compile};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{Module, text};
 
-/// `r0` rows of `r1` lanes, `r2` bytes apart, from byte `r3` on: `body` takes the offset of a row, r7.
+/// `r0` rows of `r1` lanes, `r2` bytes apart, from byte `r3` on: `body` takes the offset of a row, r7, and of a word a row, r30.
 fn module(body: &str) -> Module {
     let source = format!(
         r#"
@@ -19,9 +19,11 @@ launch "past.launch" (r0: i64, r1: i64, r2: i64, r3: i64) -> () {{
 block "past.block" (r0: i64, r1: i64, r2: i64, r3: i64) {{
   labels 1
   r4: i64 = const 0
+  r29: i64 = const 4
   for l0 r5: i64 in r4..r0 step 1 {{
     r6: i64 = mul r5, r2
     r7: i64 = add r6, r3
+    r30: i64 = mul r5, r29
     lanes r8: i64 in r1 {{
       {body}
     }}
@@ -39,6 +41,9 @@ const COPY: &str = "r9: i32 = load i32 t0[r7, stride 4]
       store i32 t1[r7, stride 4], r9";
 /// Column by column of the source.
 const TURN: &str = "r9: i32 = load i32 t0[r7, stride 256]
+      store i32 t1[r7, stride 4], r9";
+/// The same of a matrix, whose columns become rows.
+const TRANSPOSE: &str = "r9: i32 = load i32 t0[r30, stride 400]
       store i32 t1[r7, stride 4], r9";
 /// What is read again.
 const OWN: &str = "r9: f32 = load f32 t1[r7, stride 4]
@@ -59,6 +64,20 @@ fn the_same_bytes_wherever_rows_begin_and_end() {
             }
             let arrays = [bytes.clone(), bytes.clone()];
             agree(&module, &[rows, lanes, step, start], &arrays).unwrap_or_else(|e| panic!("{body}\n{lanes}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn transpositions_wherever_rows_begin_and_end() {
+    let bytes: Vec<u8> = (0..40_000u32).flat_map(|n| (n.wrapping_mul(2654435761)).to_le_bytes()).collect();
+    let module = module(TRANSPOSE);
+    for (rows, lanes) in [(16, 16), (40, 48), (100, 65), (33, 130), (100, 17), (3, 400), (70, 3), (1, 64)] {
+        // Without gaps, with gaps of words and of lines, and not from a line on.
+        for (gap, start) in [(0, 0), (0, 4), (12, 64), (64, 0), (2, 60), (0, 1)] {
+            let arrays = [bytes.clone(), bytes.clone()];
+            agree(&module, &[rows, lanes, 4 * lanes + gap, start], &arrays)
+                .unwrap_or_else(|e| panic!("{rows} x {lanes}, gap {gap}, from {start}: {e}"));
         }
     }
 }

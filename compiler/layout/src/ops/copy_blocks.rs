@@ -3,8 +3,9 @@
 //!
 //! The layouts' modes are refined until both sides count alike, axes that go on into each other on both sides become one,
 //! and a box is cut from the axes: it grows, by factors of two and along the side that it covers less of, from the
-//! smallest strides of either side, until it holds as many elements as a block may. So at most one axis of each side is
-//! cut, and a cut axis may have a shorter last block.
+//! smallest strides of either side, until it holds as many elements as a block may. Once it covers whole lines of the
+//! destination, only the source's stretches grow: lines may be written anywhere, but reading is fast where it goes on. So
+//! at most one axis of each side is cut, where possible in equal parts; otherwise the last block is shorter.
 
 use super::Op;
 use super::args::Args;
@@ -16,6 +17,10 @@ const OP: &str = "copy_blocks";
 /// Elements of a block, where the author says nothing: some tens of KiB on either side, so that a block fits a core's
 /// caches and costs more than its start.
 const ELEMENTS: i64 = 16384;
+
+/// So many elements in a row are some lines, and fewer are enough where the next one in the destination is on another axis.
+const WIDE: i64 = 64;
+const WIDE_AXIS: i64 = 16;
 
 /// How to cut two windows of one shape into the same blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -161,38 +166,44 @@ fn boxed(cx: &Cx, groups: &[Group], most: i64) -> Vec<i64> {
     let mut src = ascending(cx, groups, |g| &g.src);
     src.retain(|&k| !groups[k].src.is(0));
     let sides: [Vec<usize>; 2] = [(0..groups.len()).collect(), src];
-    let cut = |targets: [i64; 2]| {
+    // `None` if that is too much.
+    let cut = |targets: [i64; 2], part: fn(i64, i64) -> i64| {
         let mut block = vec![1i64; groups.len()];
-        let covered = [0, 1].map(|side| cover(&sides[side], &extents, targets[side], &mut block));
-        (block, covered)
+        let covered = [0, 1].map(|side| cover(&sides[side], &extents, targets[side], part, &mut block));
+        let elements = block.iter().try_fold(1i64, |n, &b| n.checked_mul(b))?;
+        (elements <= most).then_some((block, covered))
     };
     let mut targets = [1, 1];
-    let (mut block, mut covered) = cut(targets);
+    let (mut block, mut covered) = (vec![1; groups.len()], [1, 1]);
     let mut open = [true, true];
     while open[0] || open[1] {
+        let whole = sides[0].first().is_some_and(|&k| extents[k] == Some(block[k]));
+        let wide = covered[0] >= if whole { WIDE_AXIS } else { WIDE };
+        open[0] &= !wide;
+        if open == [false, false] {
+            break;
+        }
         let side = if open[0] && (!open[1] || covered[0] <= covered[1]) { 0 } else { 1 };
         let mut wider = targets;
         wider[side] *= 2;
-        let (next, reached) = cut(wider);
-        let elements = next.iter().try_fold(1i64, |n, &b| n.checked_mul(b));
-        if wider[side] > most || elements.is_none_or(|n| n > most) {
-            open[side] = false;
-            continue;
+        match cut(wider, even).or_else(|| cut(wider, i64::min)).filter(|_| wider[side] <= most) {
+            Some(next) => (targets, (block, covered)) = (wider, next),
+            None => open[side] = false,
         }
-        (targets, block, covered) = (wider, next, reached);
     }
     block
 }
 
-/// Widens the block along one side's axes, the fastest first, until it covers `target` elements in a row or cuts an axis.
-fn cover(order: &[usize], extents: &[Option<i64>], target: i64, block: &mut [i64]) -> i64 {
+/// Widens the block along one side's axes, the fastest first, until it covers `target` elements in a row or cuts an axis; `part`
+/// of it and of what is wanted says what is taken.
+fn cover(order: &[usize], extents: &[Option<i64>], target: i64, part: fn(i64, i64) -> i64, block: &mut [i64]) -> i64 {
     let mut covered = 1i64;
     for &k in order {
         if covered >= target {
             break;
         }
         let want = target.div_euclid(covered) + i64::from(target % covered != 0);
-        let take = extents[k].map_or(want, |n| n.min(want));
+        let take = extents[k].map_or(want, |n| part(n, want));
         block[k] = block[k].max(take);
         covered = covered.saturating_mul(block[k]);
         if extents[k] != Some(block[k]) {
@@ -200,6 +211,12 @@ fn cover(order: &[usize], extents: &[Option<i64>], target: i64, block: &mut [i64
         }
     }
     covered
+}
+
+/// `want` of an axis of `n`, or a little more if that divides it.
+fn even(n: i64, want: i64) -> i64 {
+    let most = want.saturating_add(want / 4);
+    (want..=most.min(n)).find(|d| *d > 0 && n % d == 0).unwrap_or(n.min(want))
 }
 
 pub(crate) static OPS: &[Op] = &[Op {

@@ -353,7 +353,7 @@ unsafe fn copy_line(from: *const u8, to: *mut u8) {
 unsafe fn turn(from: *const u8, step: isize, to: *mut u8) {
     let (lines, words) = (Lines { at: from, step }, Lines { at: to, step: LINE as isize });
     // SAFETY: the caller's promise.
-    unsafe { sixteens::turn(lines, SIDE, SIDE, words, false) }
+    unsafe { sixteens::turn(lines, SIDE, SIDE, words) }
 }
 
 /// Word `w` of 16 lines whose elements lie side by side.

@@ -16,6 +16,12 @@ fn both_sides_are_covered() {
     let (nchw, nhwc) = ("(2,37,9,11):(3663,99,11,1)", "(2,37,9,11):(3663,1,407,37)");
     assert_eq!(blocks(nhwc, nchw, 4096), "(<_,_,_,_>,(1,(3,2),0),<37,99,1>)");
     assert_eq!(blocks(nhwc, nchw, 512), "(<_,_,_,_>,(1,(3,2),0),<32,16,1>)");
+    // Rows of the destination are whole lines, so the rest of the block goes along the source, in equal parts.
+    let (src, dst) = ("(32,48,64,40):(122880,2560,40,1)", "(32,48,64,40):(1,32,1536,98304)");
+    assert_eq!(blocks(dst, src, 16384), "(<_,_,_,_>,(0,3,2,1),<32,40,8,1>)");
+    assert_eq!(blocks("(32,48,64,40):(1920,1,61440,48)", src, 16384), "(<_,_,_,_>,(1,3,2,0),<48,40,8,1>)");
+    assert_eq!(blocks("(32,48,64,40):(2560,81920,1,64)", src, 16384), "(<_,_,_,_>,(2,3,1,0),<64,40,4,1>)");
+    assert_eq!(blocks("(100,400):(1,100)", "(100,400):(400,1)", 16384), "(<_,_>,(0,1),<64,256>)");
     // In a row on both sides: one axis, and as much of it as may be.
     assert_eq!(blocks("(8,9,100):(900,100,1)", "(8,9,100):(900,100,1)", 4096), "(<_,_,_>,((2,1,0)),<4096>)");
     // A repeated source.
