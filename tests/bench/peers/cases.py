@@ -304,7 +304,7 @@ def rows():
     for m, goal in ((256, 1.1), (4096, 1.8)):
         yield Case(
             f"softmax {m}x4096", "softmax.tile", "softmax", dict(M=m, N=4096), dict(x=random((m, 4096), np.float32, 1)),
-            ("y", (m, 4096), np.float32), 8.0 * m * 4096, "byte", goal, tolerance=1e-5,
+            ("y", (m, 4096), np.float32), 8.0 * m * 4096, "byte", goal, defs=dict(BN="1024"), tolerance=1e-5,
             peers={
                 "PyTorch": torch_call(lambda t, x: t.softmax(x, 1), "x"),
                 "torch.compile": torch_compiled(lambda t, x: t.softmax(x, 1), "x"),
@@ -324,7 +324,7 @@ def rows():
     yield Case(
         "LayerNorm 256x4096", "layernorm.tile", "layernorm", dict(M=256, N=4096),
         dict(x=random((256, 4096), np.float32, 1), gain=random((4096,), np.float32, 2), shift=random((4096,), np.float32, 3)),
-        ("y", (256, 4096), np.float32), 8.0 * 256 * 4096, "byte", 1.5, defs=dict(eps="1e-5"),
+        ("y", (256, 4096), np.float32), 8.0 * 256 * 4096, "byte", 1.5, defs=dict(eps="1e-5", BN="768"),
         peers={
             "PyTorch": torch_call(norm, "x", "gain", "shift"),
             "torch.compile": torch_compiled(norm, "x", "gain", "shift"),

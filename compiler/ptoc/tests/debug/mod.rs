@@ -136,7 +136,7 @@ fn an_attention_kernel() {
         "run examples/attention.tile --step -D H=1 -D M=17 -D N=50 -D D=16 -D BM=16 -D BN=16 --random 3",
         "break hide_future
          break TROWMAX
-         break 71
+         break 70
          c
          where
          d 2

@@ -264,7 +264,8 @@ fn step<const ALL: usize, const HALF: usize>(all: [__m512; ALL]) -> [__m512; HAL
     let high = _mm512_add_epi32(low, _mm512_set1_epi32(HALF as i32));
     let mut out = [_mm512_setzero_ps(); HALF];
     for (to, pair) in out.iter_mut().zip(all.chunks_exact(2)) {
-        let (low, high) = (_mm512_permutex2var_ps(pair[0], low, pair[1]), _mm512_permutex2var_ps(pair[0], high, pair[1]));
+        let (low, high) =
+            (_mm512_permutex2var_ps(pair[0], low, pair[1]), _mm512_permutex2var_ps(pair[0], high, pair[1]));
         *to = _mm512_add_ps(low, high);
     }
     out
