@@ -364,7 +364,8 @@ def attention():
             yield Case(
                 f"attention H8 S1024 D64, {name}{', causal' if causal else ''}", "attention.tile", "attention",
                 dict(H=8, M=1024, N=1024), arrays, ("O", shape, dtype), flops, "flop", goal,
-                defs=dict(T=name, CAUSAL=str(causal).lower(), scale="0.125"), tolerance=1e-4 if name == "f32" else 2e-2,
+                defs=dict(T=name, CAUSAL=str(causal).lower(), scale="0.125", BM="64" if causal else "128"),
+                target="a2a3" if causal else "a5", tolerance=1e-4 if name == "f32" else 2e-2,
                 peers={"PyTorch": torch_call(sdpa, "Q", "K", "V"), "torch.compile": torch_compiled(sdpa, "Q", "K", "V")},
             )
 

@@ -129,7 +129,7 @@ def scaling(case, program, threads):
         for name, array in case.arrays.items():
             inputs[name] = str(Path(folder) / name)
             array.tofile(inputs[name])
-        ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, inputs=inputs)
+        ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, target=case.target, inputs=inputs)
     # The first round warms up.
     found = {n: v[1:] for n, v in ptoc.ask(do="scaling", id="k", threads=threads, rounds=SCALED_ROUNDS + 1).items()}
     ptoc.child.stdin.close()
@@ -163,14 +163,16 @@ def summary(case, row):
 
 
 def markdown(rows, machine):
-    head = "| work | ptoc | of the limit | best peer | ratio | goal | source to code | the others, ratio |"
-    out = [machine, "", head, "|---|--:|--:|---|--:|--:|--:|---|"]
+    head = "| work | ptoc | of the limit | best peer | ratio | goal | goal, of the limit | source to code | the others, ratio |"
+    out = [machine, "", head, "|---|--:|--:|---|--:|--:|--:|--:|---|"]
     for r in rows:
         others = sorted(((s / r["seconds"]["ptoc"], n) for n, s in r["seconds"].items() if n not in ("ptoc", r["best"])))
         rest = ", ".join(f"{n} {x:.2f}" for x, n in others)
         rest += "".join(f", {n}: none ({why})" for n, why in r["missing"].items())
         ratio = f"{r['ratio']:.2f}" if r["ratio"] else ""
-        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {r['of_limit']:.2f} | {r['best']} | {ratio} | {r['goal']:.2f} | {r['compile_ms']:.1f} ms | {rest} |")
+        # What the machine would have to give for the goal.
+        needs = f"{r['of_limit'] * r['goal'] / r['ratio']:.2f}" if r["ratio"] else ""
+        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {r['of_limit']:.2f} | {r['best']} | {ratio} | {r['goal']:.2f} | {needs} | {r['compile_ms']:.1f} ms | {rest} |")
     return "\n".join(out) + "\n"
 
 
