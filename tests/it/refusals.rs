@@ -80,6 +80,16 @@ impl Case<'_> {
         if let Some(rest) = after("make the operands ") {
             return Some(self.compiles(&[("all", dtype(rest.split([' ', ',', ':']).next()?)?)], false));
         }
+        if let Some(rest) = after("make `dst` ") {
+            return Some(self.compiles(&[("all", dtype(rest)?)], false));
+        }
+        if help.ends_with(" see to it") {
+            // The operator or the function that a scalar form's help names.
+            let d = given[0];
+            let way = help.split('`').nth(3)?.replace(" s", " 3").replace("(a,", "(Vec(x),").replace("a ", "Vec(x) ");
+            let text = format!("kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    TSTORE(y, {way});\n}}\n");
+            return Some(errors(&text, self.target).first().map_or(Ok(()), |e| Err(format!("{}\n{text}", e.message))));
+        }
         if let Some(rest) = after("convert in two steps, `") {
             let mut names = rest.split('(');
             let (to, via) = (dtype(names.next()?)?, dtype(names.next()?)?);

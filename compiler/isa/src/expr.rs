@@ -65,6 +65,45 @@ impl Expr {
         test(self) || self.parts().iter().flatten().any(|e| e.any(test))
     }
 
+    /// Does it mean the same with operands `i` and `j` exchanged? `mirrored`: and with the mode's comparison mirrored.
+    pub fn exchanges(&self, i: usize, j: usize, mirrored: bool) -> bool {
+        self.alike(
+            self,
+            &|k| {
+                if k == i {
+                    j
+                } else if k == j {
+                    i
+                } else {
+                    k
+                }
+            },
+            mirrored,
+        )
+    }
+
+    /// Is it `other`, if its operands are those that `to` says?
+    fn alike(&self, other: &Expr, to: &dyn Fn(usize) -> usize, mirrored: bool) -> bool {
+        let same = |a: &Expr, b: &Expr| a.alike(b, to, mirrored);
+        match (*self, *other) {
+            (Expr::Arg(a), Expr::Arg(b)) => to(a) == b,
+            (Expr::Number(n, a), Expr::Number(m, b)) => n == m && to(a) == b,
+            (Expr::Bin(op, a, b), Expr::Bin(o, c, d)) => {
+                op == o && (same(a, c) && same(b, d) || op.commutes() && same(a, d) && same(b, c))
+            }
+            (Expr::Fma(a, b, x), Expr::Fma(c, d, y)) => {
+                same(x, y) && (same(a, c) && same(b, d) || same(a, d) && same(b, c))
+            }
+            (Expr::CmpMode(a, b), Expr::CmpMode(c, d)) if mirrored => same(a, d) && same(b, c),
+            (Expr::CmpMode(a, b), Expr::CmpMode(c, d)) | (Expr::Pow(a, b), Expr::Pow(c, d)) => same(a, c) && same(b, d),
+            (Expr::Cmp(op, a, b), Expr::Cmp(o, c, d)) => op == o && same(a, c) && same(b, d),
+            (Expr::Un(op, a), Expr::Un(o, b)) => op == o && same(a, b),
+            (Expr::Convert(a, x), Expr::Convert(b, y)) => x == y && same(a, b),
+            (Expr::Select(a, b, x), Expr::Select(c, d, y)) => same(a, c) && same(b, d) && same(x, y),
+            _ => false,
+        }
+    }
+
     fn parts(&self) -> [Option<&'static Expr>; 3] {
         match *self {
             Expr::Arg(_) | Expr::Number(..) => [None; 3],

@@ -411,6 +411,11 @@ impl Instr {
         (0..self.operands.len()).filter(|&k| self.operands[k].role == Role::Src)
     }
 
+    /// Is one of the tiles that the author writes a source?
+    pub fn reads_tiles(&self) -> bool {
+        self.written().iter().any(|o| o.is_tile() && o.role == Role::Src)
+    }
+
     /// How many tiles the author writes.
     pub fn tiles_written(&self) -> usize {
         self.written().iter().filter(|o| o.is_tile()).count()

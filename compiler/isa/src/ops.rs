@@ -98,6 +98,30 @@ named_enum! {
     CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge" }
 }
 
+impl BinOp {
+    /// As operators write it; none for what is a function.
+    pub fn symbol(self) -> Option<&'static str> {
+        Some(match self {
+            BinOp::Add => "+",
+            BinOp::Sub => "-",
+            BinOp::Mul => "*",
+            BinOp::Div => "/",
+            BinOp::Rem => "%",
+            BinOp::And => "&",
+            BinOp::Or => "|",
+            BinOp::Xor => "^",
+            BinOp::Shl => "<<",
+            BinOp::Shr => ">>",
+            BinOp::Max | BinOp::Min => return None,
+        })
+    }
+
+    /// Is `a op b` always `b op a`?
+    pub fn commutes(self) -> bool {
+        !matches!(self, BinOp::Sub | BinOp::Div | BinOp::Rem | BinOp::Shl | BinOp::Shr)
+    }
+}
+
 impl CmpOp {
     /// As formulas write it.
     pub fn sign(self) -> &'static str {

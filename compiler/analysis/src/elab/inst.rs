@@ -4,8 +4,10 @@
 mod legal;
 mod modes;
 mod shapes;
+mod siblings;
 
 use self::modes::{form_of, mode_name};
+use self::siblings::Written;
 use super::cells::pads;
 use super::copies::Side;
 use super::labels::around;
@@ -186,13 +188,14 @@ impl Elab<'_> {
         }
         let mut ops = Vec::new();
         let (mut failed, mut first_failed) = (false, false);
-        for (k, (v, e)) in operands.into_iter().enumerate() {
+        let call = Written { operands: &operands, args, span, name: name_span };
+        for (k, (v, e)) in operands.iter().enumerate() {
             if matches!(v, Val::Poison) {
                 failed = true;
                 first_failed |= k == 0;
                 continue;
             }
-            let op = self.operand(id, k, v, e, &mut attrs, name_span)?;
+            let op = self.operand(id, (k, v.clone()), e, &mut attrs, &call)?;
             ops.push(op);
         }
         // A choice that is left out is the first, a pad 0.
@@ -218,7 +221,14 @@ impl Elab<'_> {
     }
 
     /// The value as operand `k`.
-    fn operand(&mut self, id: InstrId, k: usize, v: Val, e: &Expr, attrs: &mut InstAttrs, name_span: Span) -> R<Opnd> {
+    fn operand(
+        &mut self,
+        id: InstrId,
+        (k, v): (usize, Val),
+        e: &Expr,
+        attrs: &mut InstAttrs,
+        call: &Written,
+    ) -> R<Opnd> {
         let instr = id.get();
         let spec = instr.operands[k];
         match (spec.kind, v) {
@@ -303,16 +313,12 @@ impl Elab<'_> {
                         d.with_help("an element of a tile is `t[i, j]`")
                     }
                     (OperandKind::Tile(_), Val::TileArray(_), _) => d.with_help("choose one of them, as in `tiles[0]`"),
-                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), Some((twin, at))) => {
-                        let name = twin.get().written_name();
-                        match at == k {
-                            true => d.with_fix(format!("`{name}` takes a scalar"), name_span, name),
-                            false => d.with_help(format!("`{}` takes a scalar there", twin.get().usage())),
-                        }
+                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), _) => {
+                        call.scalar_for_tile(d, id, k, attrs.cmp)
                     }
                     (OperandKind::Scalar(_), Val::Tile(_), Some((twin, at))) if at == k => {
                         let name = twin.get().written_name();
-                        d.with_fix(format!("`{name}` takes a tile here"), name_span, name)
+                        d.with_fix(format!("`{name}` takes a tile here"), call.name, name)
                     }
                     _ => d,
                 };

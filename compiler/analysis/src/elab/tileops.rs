@@ -8,9 +8,13 @@ use super::{Elab, R, Reported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{InstAttrs, Ty};
-use ptoc_isa::{BinOp, Expr, InstrId, Loc, Order, Reduce, Sem, UnOp};
+use ptoc_isa::{BinOp, InstrId, Loc, Order, Reduce, Sem, UnOp};
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
+
+mod remainders;
+
+use remainders::{Side, Way};
 
 /// How two tile operands relate.
 pub(super) enum Fit {
@@ -61,17 +65,33 @@ impl Elab<'_> {
             (Val::Tile(x), Val::Tile(y)) => {
                 let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
                 self.same_dtype(&x, &y, op.name(), span, at)?;
-                self.op_defined(op, x.ty.dtype, false, span)?;
+                if op == BinOp::Rem {
+                    let (fit, swapped) = self.fit(&x, &y, at)?;
+                    let small = if swapped { Side::Left } else { Side::Right };
+                    let way = match fit {
+                        Fit::Same => Way::Tiles,
+                        Fit::Column => Way::Spread(Sem::RowExpand, small),
+                        Fit::Row => Way::Spread(Sem::ColExpand, small),
+                    };
+                    return self.no_remainder(x.ty.dtype, way, span);
+                }
+                self.op_defined(op, x.ty.dtype, span)?;
                 self.tile_tile(op, x, y, dest, span, at)
             }
             (Val::Tile(x), s) => {
                 let x = self.in_vec(x, at.0)?;
-                self.op_defined(op, x.ty.dtype, true, span)?;
+                if op == BinOp::Rem {
+                    return self.no_remainder(x.ty.dtype, Way::ByScalar, span);
+                }
+                self.op_defined(op, x.ty.dtype, span)?;
                 self.tile_scalar(op, x, s, false, dest, span, at)
             }
             (s, Val::Tile(y)) => {
                 let y = self.in_vec(y, at.1)?;
-                self.op_defined(op, y.ty.dtype, true, span)?;
+                if op == BinOp::Rem {
+                    return self.no_remainder(y.ty.dtype, Way::OfScalar, span);
+                }
+                self.op_defined(op, y.ty.dtype, span)?;
                 self.tile_scalar(op, y, s, true, dest, span, (at.1, at.0))
             }
             (a, _) => {
@@ -81,17 +101,13 @@ impl Elab<'_> {
         }
     }
 
-    fn op_defined(&mut self, op: BinOp, dtype: DType, by_scalar: bool, span: Span) -> R<()> {
+    fn op_defined(&mut self, op: BinOp, dtype: DType, span: Span) -> R<()> {
         if defined_on(op, Ty::D(dtype)) {
             return Ok(());
         }
         let message = format!("`{}` is not defined on tiles of `{dtype}`", symbol(op.name()));
         let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message);
-        let d = match op {
-            BinOp::Rem => d.with_help(self.remainders(dtype, by_scalar)),
-            _ if dtype.is_float() => d.with_note("bits and shifts belong to integers"),
-            _ => d,
-        };
+        let d = if dtype.is_float() { d.with_note("bits and shifts belong to integers") } else { d };
         self.report(d)
     }
 
@@ -186,12 +202,7 @@ impl Elab<'_> {
         let dtype = x.ty.dtype;
         match fit {
             Fit::Same => {
-                let Some(id) = instr_for(Sem::Binary(op)) else {
-                    let what = symbol(op.name());
-                    let message = format!("there is no instruction for `{what}` on tiles");
-                    let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message);
-                    return self.report(d.with_help(self.remainders(x.ty.dtype, false)));
-                };
+                let Some(id) = instr_for(Sem::Binary(op)) else { return self.no_instruction(op.name(), span) };
                 // [R, 1] operands may lie in either order in memory; the result follows the first.
                 let (x, y) = self.one_order(x, y, span, at)?;
                 let dest = self.apart(id, dest, &[&x, &y]);
@@ -350,21 +361,6 @@ impl Elab<'_> {
     pub fn expand_scalar(&mut self, d: &TileVal, s: Val, at: Span, span: Span) -> R<()> {
         let id = instr_for(Sem::Expand).ok_or(Reported)?;
         self.apply(id, vec![tile(*d, span), Opnd::Scalar(s, at)], InstAttrs::default(), span)
-    }
-
-    /// What computes remainders, and the sign that each of them has.
-    fn remainders(&self, dtype: DType, by_scalar: bool) -> String {
-        let is_rem = |e: &Expr| matches!(e, Expr::Bin(BinOp::Rem, ..));
-        let all = InstrId::all().filter_map(|id| Some((id, id.get().sem.expr()?)));
-        let all: Vec<(InstrId, Expr)> =
-            all.filter(|(id, e)| e.any(&is_rem) && id.get().operands[2].is_tile() != by_scalar).collect();
-        let takes = |id: InstrId| ptoc_isa::check_dtypes(self.target, id, &[dtype; 3], None).is_none();
-        let any = all.iter().any(|(id, _)| takes(*id));
-        let said = all.iter().filter(|(id, _)| takes(*id) || !any).map(|(id, e)| {
-            let sign = if is_rem(e) { "dividend" } else { "divisor" };
-            format!("`{}` (the sign of the {sign})", super::inst::usage(*id))
-        });
-        format!("remainders of tiles are instructions: {}", ptoc_isa::text::either(said))
     }
 
     fn no_instruction<T>(&mut self, what: &str, span: Span) -> R<T> {

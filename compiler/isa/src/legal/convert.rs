@@ -147,6 +147,17 @@ pub(crate) fn keeps_all(a: DType, b: DType) -> bool {
     }
 }
 
+/// Is the whole part of every finite value of the float `a` a value of integer type `b`?
+pub(crate) fn keeps_whole_part(a: DType, b: DType) -> bool {
+    // All are below 2^this.
+    let bits = match a {
+        F16 | F8E5M2 => 16,
+        F8E4M3 => 9,
+        _ => 128,
+    };
+    b.is_signed_int() && magnitude_bits(b) >= bits
+}
+
 /// Does integer type `wide` hold every value of integer type `narrow`?
 fn covers(wide: DType, narrow: DType) -> bool {
     magnitude_bits(wide) >= magnitude_bits(narrow) && (wide.is_signed_int() || !narrow.is_signed_int())

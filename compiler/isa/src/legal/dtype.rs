@@ -317,9 +317,13 @@ impl DTypeViolation {
                         self.only_equal()
                     )),
                 };
-                match instead {
-                    Some(nearest) => d.with_help(nearest.help(*given, target)),
-                    None => d,
+                match (instead, self.tile_form(*given)) {
+                    (_, Some(form)) => d.with_help(form),
+                    (Some(nearest), None) if !self.instr.get().reads_tiles() => {
+                        d.with_help(format!("make `{}` {}", self.instr.get().operands[0].name, nearest.dtype()))
+                    }
+                    (Some(nearest), None) => d.with_help(nearest.help(*given, target)),
+                    (None, None) => d,
                 }
             }
             DTypeProblem::NoMask => {
@@ -425,6 +429,19 @@ impl DTypeViolation {
         };
         let more = storage_operand(self.instr).filter(|_| matches!(self.problem, DTypeProblem::NoTuple { .. }));
         left_out(self.instr.get().written_name()).filter(wanted).chain(more).collect()
+    }
+
+    /// Where the same instruction with a tile for the scalar takes this dtype: that, and the operator that fills the tile.
+    fn tile_form(&self, given: DType) -> Option<String> {
+        let Sem::BinaryScalar(op) = self.instr.get().sem else { return None };
+        let (tiles, _) = table::sibling(self.instr)?;
+        let there = Target::builtin(&self.target).ok()?;
+        let takes = allowed_dtypes(there, tiles.get())?.contains(&given);
+        let how = match op.symbol() {
+            Some(symbol) => format!("operators (`a {symbol} s`) see to it"),
+            None => format!("functions (`{op}(a, s)`) see to it"),
+        };
+        takes.then(|| format!("`{}` takes {given} there, with the scalar in a tile: {how}", tiles.get().usage()))
     }
 
     /// `, i32 for equality alone`: what a comparison takes with a reserve.

@@ -1,6 +1,6 @@
 //! What to write instead of dtypes that an instruction does not take.
 
-use super::convert::{conversion_path, keeps_all};
+use super::convert::{conversion_path, keeps_all, keeps_whole_part};
 use crate::{Target, text};
 use ptoc_tensor::DType;
 
@@ -37,8 +37,9 @@ pub(super) fn distance(from: DType, to: DType) -> u32 {
 pub(super) fn nearest(target: &Target, allowed: &[DType], given: DType) -> Option<Nearest> {
     let numbers = || allowed.iter().copied().filter(|d| *d != DType::Bool);
     let converts = |d: &DType| target.has_dtype(given) && conversion_path(target, given, *d).is_some();
-    // The smallest; an integer for an integer, where there is one.
-    let rank = |d: &DType| (d.size(), d.is_float() != given.is_float());
+    // One that leads back by name; the smallest; an integer for an integer, where there is one.
+    let back = |d: DType| conversion_path(target, d, given).is_some();
+    let rank = |d: &DType| (!back(*d), d.size(), d.is_float() != given.is_float());
     let keeps = || numbers().filter(|d| keeps_all(given, *d));
     if given == DType::Bool {
         return numbers().min_by_key(|d| distance(DType::U8, *d)).map(Nearest::Declared);
@@ -46,8 +47,11 @@ pub(super) fn nearest(target: &Target, allowed: &[DType], given: DType) -> Optio
     if let Some(d) = keeps().filter(converts).min_by_key(rank) {
         return Some(Nearest::Keeps(d));
     }
+    // An integer that loses digits is farther than one of the same width, though no conversion leads to that.
+    let loses = |d: &DType| given.is_int() && d.is_int() && d.size() < given.size();
+    let as_wide = || numbers().find(|d| given.is_int() && d.is_int() && d.size() == given.size());
     if let Some(d) = numbers().filter(converts).min_by_key(|d| distance(given, *d)) {
-        return Some(Nearest::Rounds(d));
+        return Some(as_wide().filter(|_| loses(&d)).map_or(Nearest::Rounds(d), Nearest::Declared));
     }
     keeps().min_by_key(rank).or_else(|| numbers().min_by_key(|d| distance(given, *d))).map(Nearest::Declared)
 }
@@ -59,16 +63,24 @@ pub(super) fn nearest_list<L: AsRef<[DType]>>(given: &[DType], allowed: impl Int
 }
 
 impl Nearest {
+    /// The dtype.
+    pub fn dtype(self) -> DType {
+        match self {
+            Nearest::Keeps(d) | Nearest::Rounds(d) | Nearest::Declared(d) => d,
+        }
+    }
+
     /// The help, for operands of `given` on `target`.
-    pub(super) fn help(self, given: DType, target: &str) -> String {
+    pub fn help(self, given: DType, target: &str) -> String {
         match self {
             Nearest::Keeps(d) => format!("convert with `{d}(...)`, which keeps every value of {given}"),
             Nearest::Rounds(d) if given.is_int() && d.is_float() => {
                 format!("convert with `{d}(...)`, which rounds where {given} has more digits than {d}")
             }
-            Nearest::Rounds(d) if given.is_float() && d.is_int() => {
-                format!("convert with `{d}(...)`, which keeps the whole part")
-            }
+            Nearest::Rounds(d) if given.is_float() && d.is_int() => match keeps_whole_part(given, d) {
+                true => format!("convert with `{d}(...)`, which keeps the whole part"),
+                false => format!("convert with `{d}(...)`, which keeps the whole part where {d} has room for it"),
+            },
             Nearest::Rounds(d) if given.is_int() => {
                 format!("convert with `{d}(...)`, which keeps what {d} has room for")
             }
@@ -78,7 +90,7 @@ impl Nearest {
                     true => format!(", which has every value of {given}"),
                     false => String::new(),
                 };
-                format!("make the operands {d}{why}: {target} has no conversion from {given} to what is taken")
+                format!("make the operands {d}{why}: {target} has no conversion from {given} to it")
             }
         }
     }
