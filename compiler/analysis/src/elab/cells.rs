@@ -74,7 +74,7 @@ impl Elab<'_> {
         let name = id.get().written_name();
         let what = need.what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
         let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
-            .with_note(format!("{name} asks for it on {}", self.everywhere()));
+            .with_note(format!("{name} asks for it on {}", self.having(id)));
         let d = ptoc_isa::storage_operand(id).fold(d, |d, p| p.told(d));
         let help = match (need.left, need.right) {
             // What is made of nothing is made once, and repeated.
@@ -120,8 +120,33 @@ impl Elab<'_> {
                 let least = ((least - 1).div_euclid(step) + 1) * step;
                 Some(format!("for so many `{}` is at least {least}", id.get().operands[*k].name))
             }
+            // A word that says more than there is: the last one that is there.
+            (Num::Arg(k), _) if need.op != CmpOp::Eq => {
+                let spec = id.get().operands[k];
+                match spec.kind {
+                    OperandKind::Choice(words) => {
+                        words.iter().find(|(_, n)| *n == found.1).map(|(word, _)| format!("the last one is `{word}`"))
+                    }
+                    _ => Some(format!("the largest `{}` is {}", spec.name, found.1)),
+                }
+            }
             (Num::Is(0), Num::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
             (Num::Is(least), Num::Arg(k)) => Some(format!("the least `{}` is {least}", id.get().operands[k].name)),
+            (left, right) if need.op == CmpOp::Eq => {
+                let end = |n: &Num| match *n {
+                    Num::Rows(k) => Some((k, "row")),
+                    Num::Cols(k) => Some((k, "column")),
+                    _ => None,
+                };
+                // What the first source says holds for the result; further sources are as the others want them.
+                let further = end(&left).filter(|(k, _)| *k > 1);
+                let (end, wanted) = match (further, end(&right), end(&left)) {
+                    (Some(end), ..) | (None, None, Some(end)) => (Some(end), found.1),
+                    (None, other, _) => (other, found.0),
+                };
+                let s = if wanted == 1 { "" } else { "s" };
+                end.map(|(k, what)| format!("give `{}` {wanted} valid {what}{s}", id.get().operands[k].name))
+            }
             _ => None,
         };
         self.report(help.into_iter().fold(d, Diagnostic::with_help))

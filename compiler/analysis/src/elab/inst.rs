@@ -18,7 +18,7 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, TileType, UnitKind,
+    Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
@@ -151,7 +151,21 @@ impl Elab<'_> {
                     d.with_help(format!("what it adds to is named too: `{name}(acc, acc, a, b)`"))
                 }
                 true => {
-                    d.with_help(format!("the destination `{}` stands first; an instruction gives no value", first.name))
+                    // Which dtypes stand where tells more.
+                    let given: Vec<Option<DType>> = operands.iter().map(|(v, _)| dtype_of(v)).collect();
+                    let could: Vec<usize> =
+                        (0..wanted.len()).filter(|k| fits(*k) && without(self.target, id, *k, &given)).collect();
+                    let rest = ptoc_isa::text::list(wanted[1..].iter().map(|o| format!("`{}`", o.name)));
+                    match could[..] {
+                        [] | [0, ..] => d.with_help(format!(
+                            "the destination `{}` stands first, behind it {rest}; an instruction gives no value",
+                            first.name
+                        )),
+                        _ => {
+                            let names = could.iter().map(|k| format!("`{}`", wanted[*k].name));
+                            d.with_help(format!("{} is missing", ptoc_isa::text::either(names)))
+                        }
+                    }
                 }
                 false => d,
             };
@@ -319,6 +333,13 @@ impl Elab<'_> {
                     (OperandKind::Scalar(_), Val::Tile(_), Some((twin, at))) if at == k => {
                         let name = twin.get().written_name();
                         d.with_fix(format!("`{name}` takes a tile here"), call.name, name)
+                    }
+                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), None)
+                        if let [_, a, scalar] = instr.written()
+                            && k == 1
+                            && matches!(scalar.kind, OperandKind::Scalar(_)) =>
+                    {
+                        d.with_help(format!("the scalar stands behind `{}`", a.name))
                     }
                     _ => d,
                 };
@@ -603,4 +624,22 @@ fn whole_capacities(ops: &[Opnd], out: &mut [Operand]) {
             (r.rows, r.cols) = if bias { (t.rows, width.min(t.ty.cols)) } else { (t.ty.rows, t.ty.cols) };
         }
     }
+}
+
+fn dtype_of(v: &Val) -> Option<DType> {
+    match v {
+        Val::Tile(t) | Val::Mask(t, _) => Some(t.ty.dtype),
+        _ => None,
+    }
+}
+
+/// Do tiles of these dtypes stand where the row wants them, if operand `k` is the one that is missing?
+fn without(target: &Target, id: InstrId, k: usize, given: &[Option<DType>]) -> bool {
+    let Some(tuples) = ptoc_isa::allowed_tuples(target, id.get()) else { return true };
+    let tiles: Vec<usize> = (0..id.get().written().len()).filter(|i| id.get().written()[*i].is_tile()).collect();
+    let takes = |list: &[DType]| {
+        let rest = tiles.iter().zip(list).filter(|(at, _)| **at != k);
+        rest.map(|(_, d)| Some(*d)).eq(given.iter().copied().filter(Option::is_some))
+    };
+    tuples.iter().any(|list| takes(list))
 }

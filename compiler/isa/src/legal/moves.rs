@@ -82,9 +82,13 @@ fn takes_as(rule: &MoveRule, from: DType, to: DType, quantised: bool) -> bool {
     if quantised { rule.quantised.contains(&(from, to)) } else { takes(rule, from, to) }
 }
 
+/// A mask moves where any dtype does, within the vector memory.
+fn moves_masks(rule: &MoveRule) -> bool {
+    (rule.from, rule.to) == (Loc::Vec.into(), Loc::Vec.into())
+}
+
 fn takes(rule: &MoveRule, from: DType, to: DType) -> bool {
-    // A mask moves where any dtype does, within the vector memory.
-    let mask = from == DType::Bool && to == DType::Bool && (rule.from, rule.to) == (Loc::Vec.into(), Loc::Vec.into());
+    let mask = from == DType::Bool && to == DType::Bool && moves_masks(rule);
     mask || rule.pairs.contains(&(from, to))
 }
 
@@ -110,7 +114,13 @@ pub fn check_move_as(
     let problem = match target.move_rule(from, to) {
         Some(rule) if takes_as(rule, from_dtype, to_dtype, quantised) => return Ok(rule.instr),
         Some(rule) => MoveProblem::DType {
-            allowed: if quantised { rule.quantised.clone() } else { rule.pairs.clone() },
+            allowed: match quantised {
+                true => rule.quantised.clone(),
+                false => {
+                    let masks = moves_masks(rule).then_some((DType::Bool, DType::Bool));
+                    rule.pairs.iter().copied().chain(masks).collect()
+                }
+            },
             otherwise: takes_as(rule, from_dtype, to_dtype, !quantised),
             scaled: rule.quantised.iter().filter(|p| !quantised && p.0 == from_dtype).map(|p| p.1).collect(),
         },
@@ -389,7 +399,11 @@ fn kinds(pairs: &[(DType, DType)]) -> String {
     let same = pairs.iter().filter(|(a, b)| a == b).map(|(a, _)| a.to_string());
     let other = pairs.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}"));
     let all: Vec<String> = same.chain(other).collect();
-    if all.len() > 10 && pairs.iter().all(|(a, b)| a == b) { "any dtype but bool".to_owned() } else { text::list(all) }
+    match all.len() > 10 && pairs.iter().all(|(a, b)| a == b) {
+        true if pairs.contains(&(DType::Bool, DType::Bool)) => "any dtype, as it is".to_owned(),
+        true => "any dtype but bool".to_owned(),
+        false => text::list(all),
+    }
 }
 
 /// `TSTORE to GM, TLOAD to Vec`

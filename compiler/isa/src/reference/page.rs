@@ -3,8 +3,8 @@
 use super::example::example;
 use super::{error_bound, put};
 use crate::{
-    AtomicOp, DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Scratch, Sem, ShapeRule, TABLE, Target,
-    allowed_dtypes, lookup, math, pipe_of, text,
+    AtomicOp, DTypeRule, Instr, Loc, OperandKind, Pipe, PipeRule, Role, Scratch, Sem, ShapeRule, TABLE, Target,
+    allowed_dtypes, lookup, math, pipe_of, tcvt_pairs, text,
 };
 use ptoc_tensor::DType;
 
@@ -78,7 +78,16 @@ fn related(row: &Instr) -> Vec<&'static Instr> {
 fn pipe(row: &Instr) -> String {
     match row.pipe {
         _ if matches!(row.sem, Sem::Fixpipe(_)) => Pipe::Fix.to_string(),
-        PipeRule::Store => format!("{} from Vec and Mat, {} from Acc", Pipe::Mte3, Pipe::Fix),
+        PipeRule::Store => {
+            let reads = |loc: &Loc| row.operands.iter().any(|o| o.role == Role::Src && o.takes(*loc));
+            match reads(&Loc::Acc) {
+                true => {
+                    let others = text::list([Loc::Vec, Loc::Mat].iter().filter(|l| reads(l)));
+                    format!("{} from {others}, {} from Acc", Pipe::Mte3, Pipe::Fix)
+                }
+                false => Pipe::Mte3.to_string(),
+            }
+        }
         PipeRule::Move => "by the locations, as pipes.md lists them".to_owned(),
         _ => {
             let Some(id) = lookup(row.name) else { return String::new() };
@@ -201,9 +210,9 @@ fn dtypes(out: &mut String, row: &Instr) {
                 put(out, format_args!("  * a2a3 compares {} with `eq` only.\n", text::list(a2a3_eq_only)));
             }
         }
-        DTypeRule::Pairs { a2a3, a5 } => {
-            for (family, pairs) in [("a2a3", a2a3), ("a5; also the Kirins, less bf16", a5)] {
-                put(out, format_args!("* Conversions on {family}:\n"));
+        DTypeRule::Pairs { .. } => {
+            for (names, pairs) in grouped(Target::all().iter().map(|t| (t, tcvt_pairs(t)))) {
+                put(out, format_args!("* Conversions on {names}:\n"));
                 for from in DType::ALL {
                     let to: Vec<DType> = pairs.iter().filter(|(a, _)| *a == from).map(|(_, b)| *b).collect();
                     if !to.is_empty() {

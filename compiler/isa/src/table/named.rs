@@ -215,15 +215,17 @@ const UNPACK: &Named = &Named {
               TSTORE(result[j.index, _, _].tile(i, _), dst);",
 };
 
+/// The highest byte of an element.
+const LAST: Num = Num::Bin(Sub, &Num::Size(1), &Num::Is(1));
 /// Bytes of an element above the one that is counted.
-const ABOVE: Num = Num::Bin(Sub, &Num::Bin(Sub, &Num::Size(1), &Num::Is(1)), &Num::Arg(3));
+const ABOVE: Num = Num::Bin(Sub, &LAST, &Num::Arg(3));
 const HISTOGRAM: &Named = &Named {
     what: Primitive::Histogram,
     needs: &[
         eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
         eq(Num::Rows(2), Num::Rows(0), "the index has {0} valid rows, the destination {1}"),
         eq(Num::Cols(0), Num::Is(256), "the destination has {0} valid columns, and must have {1}"),
-        le(Num::Is(0), ABOVE, "elements of the source have no such byte: {1} bytes are above it"),
+        le(Num::Arg(3), LAST, "elements of the source have no byte {0}: the last one is byte {1}"),
         le(ABOVE, Num::Cols(2), "{0} bytes are above the one that is counted, and the index has {1} columns"),
     ],
     example: "x: in u32[M, N], result: out u32[CB, RB, 256]|let a = Vec(x[i.start, _].tile(j));|\

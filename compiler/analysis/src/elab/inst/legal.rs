@@ -5,7 +5,7 @@ use crate::elab::labels::around;
 use crate::elab::{Elab, R, Reported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
-use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, TileType, text};
+use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, Target, TileType, text};
 use ptoc_tensor::DType;
 
 impl Elab<'_> {
@@ -200,6 +200,17 @@ impl Elab<'_> {
     pub(crate) fn everywhere(&self) -> String {
         let others: Vec<&str> =
             self.target.others().filter(|_| !self.target.is_pim()).map(|t| t.name.as_str()).collect();
+        text::list(std::iter::once(self.target.name.as_str()).chain(others))
+    }
+
+    /// The target, and those of PTO that have the instruction too.
+    pub(crate) fn having(&self, id: InstrId) -> String {
+        let row = id.get();
+        let there = |t: &&Target| {
+            let tuples = ptoc_isa::allowed_tuples(t, row).is_none_or(|list| !list.is_empty());
+            tuples && ptoc_isa::allowed_dtypes(t, row).is_none_or(|list| !list.is_empty())
+        };
+        let others = self.target.others().filter(|_| !self.target.is_pim()).filter(there).map(|t| t.name.as_str());
         text::list(std::iter::once(self.target.name.as_str()).chain(others))
     }
 

@@ -70,7 +70,7 @@ impl Elab<'_> {
                 }
                 Some(big)
             }
-            ShapeRule::Part => Some(self.part_shapes(ops, &mut shapes, span)?),
+            ShapeRule::Part => Some(self.part_shapes(id, ops, &mut shapes, span)?),
             ShapeRule::EvenColumns | ShapeRule::Halves => {
                 let reads: Vec<usize> = instr.sources().collect();
                 let s = source(reads[0], &shapes)?;
@@ -79,7 +79,7 @@ impl Elab<'_> {
                     self.same_shape(s, other, span, Some((at(reads[0]), at(k))))?;
                     shapes[k] = Some(s);
                 }
-                self.even(s.1, at(reads[0]))?;
+                self.even(id, s.1, at(reads[0]))?;
                 let two = self.idx(2);
                 Some(if reads.len() == 1 { (s.0, self.bin(BinOp::Div, s.1, two, span)) } else { s })
             }
@@ -261,7 +261,7 @@ impl Elab<'_> {
 
     /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is larger is
     /// known when it is compiled; where it is not, the first one is meant, and the launch checks it.
-    fn part_shapes(&mut self, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+    fn part_shapes(&mut self, id: InstrId, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
         let at = |k: usize| ops[k].span();
         let (a, b) = (shapes[1].ok_or(Reported)?, shapes[2].ok_or(Reported)?);
         if ops.len() == 6 {
@@ -276,6 +276,17 @@ impl Elab<'_> {
             return Ok(b);
         }
         for (x, y, what) in [(b.0, a.0, "rows"), (b.1, a.1, "columns")] {
+            if let (Some(n), Some(most)) = (self.const_index(x), self.const_index(y))
+                && n > most
+            {
+                let message =
+                    format!("the second source has {n} {what}, the first one {most}: one must lie within the other");
+                let name = id.get().operands[2].name;
+                let d = Diagnostic::error(codes::PART_OUTSIDE, at(2), message)
+                    .with_note(format!("{} asks for it on {}", id.get().written_name(), self.having(id)))
+                    .with_help(format!("give `{name}` {most} valid {what}, or fewer"));
+                return self.report(d);
+            }
             let message =
                 format!("the second source has {{0}} {what}, the first one {{1}}: one must lie within the other");
             self.require_le(x, y, codes::PART_OUTSIDE, message, at(2))?;
@@ -284,9 +295,16 @@ impl Elab<'_> {
     }
 
     /// `n` columns are an even number: known, refuted, or checked.
-    fn even(&mut self, n: ptoc_ir::tile::Value, at: Span) -> R<()> {
+    fn even(&mut self, id: InstrId, n: ptoc_ir::tile::Value, at: Span) -> R<()> {
         if self.facts.multiple_certain(n, 2) {
             return Ok(());
+        }
+        if let Some(n) = self.const_index(n).filter(|n| n % 2 != 0) {
+            let message = format!("{n} columns are no even number: pairs of columns are taken apart or put together");
+            let d = Diagnostic::error(codes::ODD_COLUMNS, at, message)
+                .with_note(format!("{} asks for it on {}", id.get().written_name(), self.having(id)))
+                .with_help(format!("the nearest to {n} are {} and {}", n - 1, n + 1));
+            return self.report(d);
         }
         let (zero, two) = (self.idx(0), self.idx(2));
         let rest = self.bin(BinOp::Rem, n, two, at);
