@@ -334,13 +334,6 @@ impl Elab<'_> {
                         let name = twin.get().written_name();
                         d.with_fix(format!("`{name}` takes a tile here"), call.name, name)
                     }
-                    (OperandKind::Tile(_), Val::Scalar(_) | Val::Int(_) | Val::Float(_), None)
-                        if let [_, a, scalar] = instr.written()
-                            && k == 1
-                            && matches!(scalar.kind, OperandKind::Scalar(_)) =>
-                    {
-                        d.with_help(format!("the scalar stands behind `{}`", a.name))
-                    }
                     _ => d,
                 };
                 self.report(d)
