@@ -65,6 +65,10 @@ pub(crate) struct Allocated {
     /// Before the first row.
     pub(crate) once: Vec<Step>,
     pub(crate) row: Vec<Step>,
+    /// None also if too few registers are left for the partials.
+    pub(crate) turn: Option<Vec<Step>>,
+    /// The registers of the partials, in their order.
+    pub(crate) sums: Vec<u8>,
     pub(crate) main: Vec<Step>,
     pub(crate) tail: Vec<Step>,
     /// Vector slots of the frame.
@@ -90,8 +94,14 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .filter(|&n| uses[n] > 0 && !local[n] && program.regs[n].class == Class::Vector)
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
-    let room = usize::from(last).saturating_sub(pressure(program, step, &local) + SPARE);
+    let mut room = usize::from(last).saturating_sub(pressure(program, step, &local) + SPARE);
     let mut next = last;
+    let turn = program.turn.as_ref().filter(|turn| turn.sums.len() <= room);
+    for sum in turn.iter().flat_map(|turn| &turn.sums) {
+        next -= 1;
+        room -= 1;
+        pins[sum.reg.0 as usize] = Some(next);
+    }
     for n in outside.into_iter().take(room) {
         next -= 1;
         pins[n] = Some(next);
@@ -104,13 +114,15 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
             slots += 1;
         }
     }
-    let mut out = Allocated { slots, ..Allocated::default() };
+    let sums = turn.iter().flat_map(|turn| &turn.sums).filter_map(|sum| pins[sum.reg.0 as usize]).collect();
+    let mut out = Allocated { sums, ..Allocated::default() };
     for (n, pin) in pins.iter().enumerate() {
         if let (Some(to), Some(home)) = (*pin, homes[n]) {
             out.once.push(Step::Fill { to, class: Class::Vector, home });
         }
     }
-    for (section, is_row) in [(&program.row, true), (&program.main, false), (&program.tail, false)] {
+    let first_slot = slots;
+    let mut walk = |section: &[Ins], is_row: bool| {
         let mut walk = Walk {
             isa: program.isa,
             program,
@@ -120,19 +132,20 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
             holds: [[None; 32]; 2],
             place: vec![None; program.regs.len()],
             uses: uses_of(section, program.regs.len()),
-            slots: out.slots,
-            first_slot: slots,
+            slots,
+            first_slot,
             out: Vec::with_capacity(section.len()),
             is_row,
         };
         section.iter().enumerate().for_each(|(at, ins)| walk.instruction(at, ins));
-        out.slots = walk.slots.max(out.slots);
-        match (is_row, std::ptr::eq(section, &program.main)) {
-            (true, _) => out.row = walk.out,
-            (_, true) => out.main = walk.out,
-            _ => out.tail = walk.out,
-        }
-    }
+        slots = walk.slots.max(slots);
+        walk.out
+    };
+    out.row = walk(&program.row, true);
+    out.turn = turn.map(|turn| walk(&turn.body, false));
+    out.main = walk(&program.main, false);
+    out.tail = walk(&program.tail, false);
+    out.slots = slots;
     out
 }
 

@@ -236,7 +236,8 @@ impl Emitter<'_> {
 
     /// Is a whole vector at this place written past the caches?
     fn goes_past(&self, place: Option<Place>) -> bool {
-        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp: 0, scale: 4 }) if self.past >> n & 1 != 0)
+        let bytes = self.isa.bytes();
+        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp, scale: 4 }) if disp % bytes == 0 && self.past >> n & 1 != 0)
     }
 
     /// The step's first lane in all lanes.

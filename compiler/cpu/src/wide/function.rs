@@ -12,7 +12,7 @@ use super::ops::VOp;
 use super::program::{Home, Program};
 use crate::nest::{FIRST_INPUT, Nest, Step};
 use iced_x86::{Code, Instruction, Register};
-use ptoc_ir::loops::LTy;
+use ptoc_ir::loops::{LTy, PARTIALS};
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;
@@ -227,16 +227,18 @@ impl Emitter<'_> {
         self.asm.constant(INDEX, 0);
         self.section(&code.row, lanes);
         let (tail, done) = (self.asm.label(), self.asm.label());
-        if nest.count.is_none_or(|n| n >= lanes) {
+        self.turns(nest, code, lanes);
+        let turns = if code.turn.is_some() { PARTIALS as i64 } else { i64::MAX };
+        if nest.count.is_none_or(|n| n % turns >= lanes) {
             if nest.count.is_none() {
-                self.asm.rr(Code::Test_rm64_r64, END, END);
-                self.asm.branch(Code::Je_rel32_64, tail);
+                self.asm.rr(Code::Cmp_r64_rm64, INDEX, END);
+                self.asm.branch(Code::Jge_rel32_64, tail);
             }
             let head = self.asm.label();
             self.asm.bind(head);
             self.section(&code.main, lanes);
             self.asm.ri(Code::Add_rm64_imm32, INDEX, lanes as i32);
-            if nest.count.is_none_or(|n| n / lanes > 1) {
+            if nest.count.is_none_or(|n| n % turns / lanes > 1) {
                 self.asm.rr(Code::Cmp_r64_rm64, INDEX, END);
                 self.asm.branch(Code::Jl_rel32_64, head);
             }
@@ -251,6 +253,34 @@ impl Emitter<'_> {
             self.section(&code.tail, lanes);
         }
         self.asm.bind(done);
+    }
+
+    /// Steps with the partials in registers, as long as there are lanes for all of them.
+    fn turns(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
+        let (Some(steps), Some(turn)) = (&code.turn, &self.program.turn) else { return };
+        let all = PARTIALS as i32;
+        let few = self.asm.label();
+        if nest.count.is_none() {
+            self.asm.ri(Code::Cmp_rm64_imm32, END, all);
+            self.asm.branch(Code::Jl_rel32_64, few);
+        }
+        for (sum, &register) in turn.sums.iter().zip(&code.sums) {
+            let from = at(self.pointer(sum.pointer), i64::from(sum.disp));
+            self.load(VOp::Load, register, from);
+        }
+        let head = self.asm.label();
+        self.asm.bind(head);
+        self.section(steps, lanes);
+        self.asm.ri(Code::Add_rm64_imm32, INDEX, all);
+        let [a, ..] = SCRATCH;
+        self.asm.rm(Code::Lea_r64_m, a, at(INDEX, i64::from(all)));
+        self.asm.rr(Code::Cmp_r64_rm64, a, END);
+        self.asm.branch(Code::Jle_rel32_64, head);
+        for (sum, &register) in turn.sums.iter().zip(&code.sums) {
+            let to = at(self.pointer(sum.pointer), i64::from(sum.disp));
+            self.store(VOp::Store, to, register);
+        }
+        self.asm.bind(few);
     }
 
     fn next_row(&mut self, nest: &Nest) {

@@ -19,6 +19,7 @@ mod memory;
 mod ops;
 mod program;
 mod translate;
+mod turn;
 
 use crate::jit::KernelText;
 use crate::nest::Nest;

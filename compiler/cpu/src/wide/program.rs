@@ -2,6 +2,7 @@
 
 use super::Isa;
 use super::ops::VOp;
+use super::turn::Turn;
 use std::fmt;
 
 /// A virtual register; each is defined once.
@@ -156,6 +157,8 @@ pub(crate) struct Program {
     pub(crate) tables: Vec<Vec<u32>>,
     /// What all lanes share, once a row.
     pub(crate) row: Vec<Ins>,
+    /// Steps with partials in registers, while there are as many lanes.
+    pub(crate) turn: Option<Turn>,
     /// A whole step.
     pub(crate) main: Vec<Ins>,
     /// The last lanes of a row.
@@ -164,7 +167,15 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(isa: Isa) -> Program {
-        Program { isa, regs: Vec::new(), tables: Vec::new(), row: Vec::new(), main: Vec::new(), tail: Vec::new() }
+        Program {
+            isa,
+            regs: Vec::new(),
+            tables: Vec::new(),
+            row: Vec::new(),
+            turn: None,
+            main: Vec::new(),
+            tail: Vec::new(),
+        }
     }
 
     pub(crate) fn class(&self, reg: VReg) -> Class {
@@ -272,7 +283,11 @@ impl fmt::Display for Program {
                 writeln!(f, "  v{n} = {home:x?}")?;
             }
         }
-        for (name, section) in [("row", &self.row), ("step", &self.main), ("tail", &self.tail)] {
+        let turn: &[Ins] = self.turn.as_ref().map_or(&[], |t| &t.body);
+        for sum in self.turn.iter().flat_map(|t| &t.sums) {
+            writeln!(f, "  {:?} = partials [pointer{} + {}]", sum.reg, sum.pointer, sum.disp)?;
+        }
+        for (name, section) in [("row", &*self.row), ("turn", turn), ("step", &self.main), ("tail", &self.tail)] {
             if !section.is_empty() {
                 writeln!(f, " {name}")?;
             }

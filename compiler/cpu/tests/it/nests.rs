@@ -160,6 +160,50 @@ fn dense_rows_that_feed_each_other_keep_their_order() {
     }
 }
 
+/// A nest that joins its lanes with partials: rows of 64 of them, 256 bytes apart.
+fn joining(joins: &str, body: &str, count: Option<i64>) -> Module {
+    let known = count.map_or(String::new(), |n| format!("r20: i64 = const {n}\n"));
+    let count = if known.is_empty() { "r1" } else { "r20" };
+    let text = format!(
+        "{known}r2: i64 = const 0\nr3: i64 = const 1000\nr4: i64 = const 256\nr5: i64 = const 2048\n\
+         for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  r9: i64 = add r8, r5\n  \
+         lanes r11: i64 in {count} {{\n{body}{joins}  }}\n}}\n"
+    );
+    module(&text, 3)
+}
+
+#[test]
+fn partials_of_rows_are_those_of_steps() {
+    let load = "r12: f32 = load f32 t0[r7, stride 4]\n";
+    let chosen = "r12: f32 = load f32 t0[r7, stride 4]\nr13: f32 = const 0.5\nr14: bool = lt r12, r13\n\
+                  r15: f32 = mul r12, r12\nr16: f32 = select r14, r12, r15\nstore f32 t1[r7, stride 4], r16\n";
+    let halves =
+        "r12: f32 = load f16 t0[r7, stride 2]\nr16: f32 = fma r12, r12, r12\nstore i64 t1[r7, stride 8], r11\n";
+    let lanes = "r12: f32 = load f32 t0[r7, stride 4]\nr13: i32 = wrap r11\nr14: f32 = i_to_f r13\n\
+                 r16: f32 = add r14, r12\n";
+    let words = "r12: i32 = load i32 t0[r7, stride 4]\nr16: i32 = load i16 t0[r9, stride 2]\n";
+    let cases = [
+        (load, "join add f32 t2[r8], r12\n"),
+        (load, "join max f32 t2[r8], r12\n"),
+        (chosen, "join add f32 t2[r8], r16\n"),
+        (chosen, "join min f32 t2[r8], r12\njoin add f32 t2[r9], r16\n"),
+        (halves, "join add f32 t2[r8], r16\n"),
+        (lanes, "join max f32 t2[r8], r16\n"),
+        (words, "join add i32 t2[r8], r12\njoin max_u i32 t2[r9], r16\n"),
+    ];
+    for (body, joins) in cases {
+        for count in [0, 1, 15, 16, 17, 63, 64, 65, 79, 80, 95, 128, 131, 200] {
+            for known in [None, Some(count)] {
+                let module = joining(joins, body, known);
+                let ty = if body == words { MemTy::I32 } else { MemTy::F32 };
+                let tensors = [data(MemTy::F32, 4096, 7), vec![3; 8192], data(ty, 4096, 8)];
+                agree(&module, &[3, count], &tensors)
+                    .unwrap_or_else(|e| panic!("{joins} {count} {known:?}: {e}\n{body}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn nests_take_the_full_width() {
     let module = random_nest(&[1, 2, 3, 4], None, None, 0);

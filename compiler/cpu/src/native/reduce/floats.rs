@@ -4,7 +4,7 @@
 //! rows with a NaN or whose extreme is a zero are left to `Fold`. Sums of up to sixteen rows go through the last four
 //! steps of the tree together, a vector for all of them in place of one for each.
 
-use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, halved, rows_avx512};
+use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, rows_avx512};
 use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
 use std::arch::x86_64::*;
 
@@ -228,11 +228,11 @@ fn lanes(x: __m512) -> [f32; LANES] {
 /// The last four steps of one tree.
 #[target_feature(enable = "avx512f")]
 fn alone(x: __m512) -> f32 {
-    type Sum = FloatSum<f32>;
-    let half = halved::<Sum, 16, 8>(&lanes(x));
-    let half = halved::<Sum, 8, 4>(&half);
-    let half = halved::<Sum, 4, 2>(&half);
-    half[0] + half[1]
+    let eight =
+        _mm256_add_ps(_mm512_castps512_ps256(x), _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x))));
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
 }
 
 /// Those of sixteen trees: lane n of the result is the sum of vector n.
