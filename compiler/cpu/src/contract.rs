@@ -20,7 +20,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{Contract, LTy, MemTy, Reg, Start, Stride};
+use ptoc_ir::loops::{Addr, Base, Contract, LTy, MemTy, Reg, Start, Stride};
 
 /// Rows of the blocks, largest first. Four rows of two vectors give eight independent chains of multiply-adds, as many
 /// as two units with a latency of four cycles can hold; with operands and temporaries they fit 16 registers. (Larger
@@ -147,7 +147,11 @@ impl Emit<'_, '_> {
             Some(link) if !link.exact => Units::All,
             _ => Units::Exact,
         };
-        let types = native::types(c.ab_ty, c.d_ty, start_ty, units);
+        let rests = |addr: &Addr| match (addr.base, &self.link) {
+            (Base::Tensor(n), Some(link)) => !link.written.contains(&n),
+            _ => false,
+        };
+        let types = native::types(c.ab_ty, c.d_ty, start_ty, units, (rests(&c.a), rests(&c.b)));
         args.push(self.b.ins().iconst(I64, types));
         // The panels are behind the module's arena.
         args.push(self.b.ins().iadd_imm_s(self.arena, native::arena(self.module) as i64));

@@ -5,6 +5,7 @@ use crate::host::host;
 use crate::link::Link;
 use crate::make::{Job, Maker, Settings};
 use crate::native::{self, Routine};
+use crate::rests;
 use crate::wide::Isa;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
@@ -170,7 +171,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     }
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
-    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv(), options.exact);
+    let written = rests::written(&module.block);
+    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv(), options.exact, written);
     let too_large = |why: String| {
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
     };
@@ -193,6 +195,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         tensors: module.tensors.len(),
         rank,
         arena: if panels { native::arena(module) + native::scratch() } else { module.arena },
+        kept: panels.then(|| native::arena(module)),
         raster: module.raster,
         spread: module.spread.iter().map(|d| *d as usize).collect(),
         prints,

@@ -19,6 +19,7 @@ mod native;
 mod nest;
 mod nest_emit;
 mod ops;
+mod rests;
 mod shape;
 mod wide;
 

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, Signature, Type, Val
 use cranelift_codegen::isa::CallConv;
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Linkage, Module as _};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a function is made of.
 pub(crate) enum Part {
@@ -39,14 +39,16 @@ pub(crate) struct Link {
     pub(crate) panels: bool,
     /// See [`crate::Options::exact`].
     pub(crate) exact: bool,
+    /// Numbers of the tensors that blocks write.
+    pub(crate) written: FxHashSet<u32>,
     /// The first refusal of a declaration.
     pub(crate) error: Option<String>,
 }
 
 impl Link {
-    pub(crate) fn new(jit: JITModule, call_conv: CallConv, exact: bool) -> Link {
+    pub(crate) fn new(jit: JITModule, call_conv: CallConv, exact: bool, written: FxHashSet<u32>) -> Link {
         let (pieces, routines) = (Vec::new(), FxHashMap::default());
-        Link { jit, call_conv, pieces, routines, panels: false, exact, error: None }
+        Link { jit, call_conv, pieces, routines, panels: false, exact, written, error: None }
     }
 
     pub(crate) fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> FuncId {

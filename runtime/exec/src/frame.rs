@@ -10,7 +10,7 @@ pub struct Frame {
     pub params: *const i64,
     /// Data of each tensor.
     pub tensors: *const *mut u8,
-    /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry.
+    /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry, but for [`crate::KernelParts::kept`].
     pub arena: *mut u8,
     /// Coordinates of the block, then the number of blocks along each dimension that the call is to run
     /// ([`crate::KernelParts::spread`]). Null for a launch function.

@@ -30,6 +30,9 @@ pub struct KernelParts {
     pub rank: usize,
     /// Bytes of arena that a running block needs.
     pub arena: u64,
+    /// Where in the arena, at a multiple of eight, the code finds eight zero bytes when a thread begins to work on a launch. It may
+    /// leave there, and in the arena, what the next blocks of the launch on this thread have a use for.
+    pub kept: Option<u64>,
     /// Dimensions of the grid along which a call of `block` may run several blocks: it is given their number along every
     /// dimension, behind its coordinates. None: it runs one. Such blocks have no checks and print nothing.
     pub spread: Vec<usize>,
@@ -153,9 +156,10 @@ impl Kernel {
     /// threads at once with frames of their own.
     ///
     /// # Panics
-    /// If `rank` is more than [`MAX_GRID_RANK`].
+    /// If `rank` is more than [`MAX_GRID_RANK`], or `kept` does not lie in the arena.
     pub unsafe fn new(parts: KernelParts) -> Kernel {
         assert!(parts.rank <= MAX_GRID_RANK, "a grid of rank {}", parts.rank);
+        assert!(parts.kept.is_none_or(|at| at % 8 == 0 && at.checked_add(8).is_some_and(|end| end <= parts.arena)));
         Kernel { parts }
     }
 
@@ -188,8 +192,8 @@ impl Kernel {
     /// Which blocks above it have run, and so the contents of outputs after a failure, is not specified.
     ///
     /// # Safety
-    /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch, and the
-    /// kernel's code stays inside it for these parameters: its loop IR was made for tensors of these shapes.
+    /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch, no two of them
+    /// overlap, one of which is written, and the kernel's code stays inside it for these parameters: its loop IR was made for tensors of these shapes.
     pub unsafe fn launch(&self, mut launch: Launch<'_>) -> Result<(), LaunchError> {
         let tensors = self.check_arguments(&launch)?;
         // SAFETY: the caller's promise.
@@ -402,6 +406,10 @@ impl Grid<'_> {
             self.out_of_memory.store(true, Ordering::Relaxed);
             return;
         };
+        if let Some(at) = self.kernel.kept {
+            // SAFETY: it lies in the arena, as `Kernel::new` has seen.
+            unsafe { arena.as_ptr().add(at as usize).cast::<u64>().write(0) };
+        }
         let mut log = PrintLog { sites: &self.kernel.prints, block: None, events: Vec::new() };
         let mut status = Status::default();
         // The call's place, then the coordinates of its first block, and how many it runs along each dimension.

@@ -56,6 +56,7 @@ fn launches_allocate_nothing() {
         tensors: 4,
         rank: 2,
         arena: 4096,
+        kept: Some(64),
         spread: Vec::new(),
         raster: None,
         prints: Vec::new(),

@@ -3,7 +3,7 @@
 use super::lower::{FloatTest, IntTest, Lower, Pair};
 use super::ops::VOp;
 use super::program::{Action, Place, Scalar, VReg};
-use ptoc_ir::loops::{BinOp, Cast, CmpOp, UnOp};
+use ptoc_ir::loops::{BinOp, Cast, CmpOp, MemTy, UnOp};
 
 /// The second operand's value where it is known.
 pub(crate) type Known = Option<u64>;
@@ -32,9 +32,17 @@ impl Lower {
             UnOp::Rint => self.imm(VOp::RoundF, &[a], NEAREST),
             UnOp::RoundF16 => {
                 let half = self.f16_half(a);
-                self.ins(VOp::CvtHF, &[half])
+                let value = self.ins(VOp::CvtHF, &[half]);
+                self.rounded.insert((value, MemTy::F16), half);
+                value
             }
-            UnOp::RoundBf16 => self.bf16_high(a),
+            UnOp::RoundBf16 => {
+                let bits = self.bf16_bits(a);
+                let mask = self.int(0xffff_0000);
+                let value = self.ins(VOp::And, &[bits, mask]);
+                self.rounded.insert((value, MemTy::BF16), bits);
+                value
+            }
             UnOp::Not => self.not(a),
         }
     }

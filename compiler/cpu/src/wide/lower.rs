@@ -3,6 +3,8 @@
 use super::Isa;
 use super::ops::{VOp, Width};
 use super::program::{Action, Class, Home, Ins, Mask, Place, Program, VReg};
+use ptoc_ir::loops::MemTy;
+use rustc_hash::FxHashMap;
 
 /// A 64-bit value: its lower lanes and its upper ones.
 pub(crate) type Pair = [VReg; 2];
@@ -37,6 +39,9 @@ pub(crate) struct Lower {
     pub(crate) out: Vec<Ins>,
     /// Is it the tail that is built?
     pub(crate) tail: bool,
+    /// Values that were rounded to f16 or bf16, and what would be stored of them: a half register, and a register whose upper
+    /// halves they are.
+    pub(crate) rounded: FxHashMap<(VReg, MemTy), VReg>,
 }
 
 impl Lower {

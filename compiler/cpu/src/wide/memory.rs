@@ -33,8 +33,8 @@ impl Lower {
         self.imm(VOp::CvtFH, &[a], 0)
     }
 
-    /// Rounds to bf16, which is the high half of the result; the low half is zero.
-    pub(crate) fn bf16_high(&mut self, a: VReg) -> VReg {
+    /// Rounds to bf16, which is the high half of the result; the low half is anything.
+    pub(crate) fn bf16_bits(&mut self, a: VReg) -> VReg {
         // Half an ulp less one, plus one if the result would be odd.
         let shifted = self.imm(VOp::ShrUBy, &[a], 16);
         let (one, half) = (self.int(1), self.int(0x7fff));
@@ -44,9 +44,7 @@ impl Lower {
         let quiet = self.int(0x0040_0000);
         let nan = self.ins(VOp::Or, &[a, quiet]);
         let number = self.ordered(a);
-        let bits = self.choose(number, rounded, nan);
-        let mask = self.int(0xffff_0000);
-        self.ins(VOp::And, &[bits, mask])
+        self.choose(number, rounded, nan)
     }
 
     pub(crate) fn store_pair(&mut self, area: u8, value: Pair) {
@@ -226,12 +224,12 @@ impl Lower {
             }
             (MemTy::I32 | MemTy::F32, Value::One(a)) => self.store(VOp::Store, place, &[a], mask),
             (MemTy::F16, Value::One(a)) => {
-                let half = self.f16_half(a);
+                let half = self.rounded.get(&(a, ty)).copied().unwrap_or_else(|| self.f16_half(a));
                 self.store(VOp::StoreH, place, &[half], mask);
             }
             (MemTy::BF16, Value::One(a)) => {
-                let high = self.bf16_high(a);
-                let bits = self.imm(VOp::ShrUBy, &[high], 16);
+                let bits = self.rounded.get(&(a, ty)).copied().unwrap_or_else(|| self.bf16_bits(a));
+                let bits = self.imm(VOp::ShrUBy, &[bits], 16);
                 self.store_words(bits, place, mask);
             }
             (MemTy::I16 | MemTy::U16, Value::One(a)) => self.store_words(a, place, mask),

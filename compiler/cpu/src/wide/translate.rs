@@ -30,7 +30,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
     let info = SharedInfo::new(&lanes);
     let mut t = Translate {
         nest,
-        l: Lower { p: Program::new(isa), out: Vec::new(), tail: false },
+        l: Lower { p: Program::new(isa), out: Vec::new(), tail: false, rounded: FxHashMap::default() },
         reps: FxHashMap::default(),
         numbers: FxHashMap::default(),
         known: FxHashMap::default(),

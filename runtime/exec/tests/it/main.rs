@@ -50,6 +50,7 @@ fn kernel() -> Kernel {
             tensors: 1,
             rank: 2,
             arena: 64,
+            kept: None,
             spread: Vec::new(),
             raster: None,
             prints: vec![vec![
@@ -124,6 +125,7 @@ fn large_arrays_are_written_past_the_caches() {
         tensors: 4,
         rank: 2,
         arena: 0,
+        kept: None,
         spread: Vec::new(),
         raster: None,
         prints: Vec::new(),
@@ -134,6 +136,44 @@ fn large_arrays_are_written_past_the_caches() {
     let tensors: Vec<TensorArg> = bytes.iter_mut().map(|b| TensorArg::new(b)).collect();
     unsafe { kernel.launch(Launch { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
     assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1010);
+}
+
+/// Counts the blocks of the launch on this thread in the arena, and leaves the count in byte `i * n + j`.
+unsafe extern "C" fn block_kept(frame: *const Frame) -> u32 {
+    let frame = unsafe { &*frame };
+    unsafe {
+        let (i, j, n) = (*frame.coords, *frame.coords.add(1), *frame.params.add(1));
+        let count = frame.arena.add(64).cast::<u64>();
+        *count += 1;
+        *(*frame.tensors).add((i * n + j) as usize) = *count as u8;
+    }
+    0
+}
+
+#[test]
+fn what_is_kept_begins_at_zero_in_each_launch() {
+    let parts = KernelParts {
+        past: usize::MAX,
+        name: "kept".into(),
+        launch: launch_2d,
+        block: block_kept,
+        params: 3,
+        tensors: 1,
+        rank: 2,
+        arena: 72,
+        kept: Some(64),
+        spread: Vec::new(),
+        raster: None,
+        prints: Vec::new(),
+        code: Box::new(()),
+    };
+    let kernel = unsafe { Kernel::new(parts) };
+    for _ in 0..3 {
+        let mut bytes = vec![0u8; 6];
+        let tensors = [TensorArg::new(&mut bytes)];
+        unsafe { kernel.launch(Launch { params: &[2, 3, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6]);
+    }
 }
 
 #[test]

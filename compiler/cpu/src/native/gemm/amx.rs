@@ -8,20 +8,33 @@
 //!
 //! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each exact in f32.
 
-use ptoc_exec::matrix::{LINE, SIDE, TILE, Tiles};
+use ptoc_exec::matrix::{LINE, TILE, Tiles};
 use std::arch::asm;
 
-/// A block: one or two rows of two tiles. Of a and b as many tiles lie behind one another for each group of k, which is
-/// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. Distances are in bytes.
+/// A block: one or two rows of two tiles. Of b as many tiles lie behind one another for each group of k, which is
+/// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. f16 of a do too. Distances are in bytes.
 pub(super) struct Block {
     pub(super) groups: usize,
-    pub(super) a: *const u8,
+    pub(super) a: Lines,
     pub(super) b: *const u8,
     /// Where the sums start; null for zero.
     pub(super) start: *const u8,
     pub(super) start_row: isize,
     pub(super) d: *mut u8,
     pub(super) d_row: isize,
+}
+
+/// Where a block finds its part of a.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    /// The first line of the upper row of tiles.
+    pub(super) at: *const u8,
+    /// From line to line of a tile.
+    pub(super) line: isize,
+    /// From a row of tiles to the one below.
+    pub(super) below: isize,
+    /// From group to group.
+    pub(super) group: isize,
 }
 
 /// Code for a block.
@@ -39,33 +52,36 @@ pub(super) struct Way {
 /// A block: what comes before the groups, the steps of one, what comes behind, and operands that these have beside.
 macro_rules! block {
     (
-        $name:ident, $x:ident, $a:expr, $b:expr, [$($head:expr),*], [$($step:expr),*], [$($tail:expr),*],
+        $name:ident, $b:expr, [$($head:expr),*], [$($step:expr),*], [$($tail:expr),*],
         { $($more:tt)* }
     ) => {
         /// # Safety
         /// All of the block's tiles are there, and at least one group.
-        unsafe fn $name($x: &Block, _: &Tiles) {
+        unsafe fn $name(x: &Block, _: &Tiles) {
             // SAFETY: the caller's promise.
             unsafe {
                 asm!(
                     $($head,)*
                     "2:",
                     $($step,)*
-                    "add {a}, {a_step}",
+                    "add {a}, {a_group}",
+                    "add {below}, {a_group}",
                     "add {b}, {b_step}",
                     "dec {groups}",
                     "jnz 2b",
                     $($tail,)*
-                    start = in(reg) $x.start,
-                    start_row = in(reg) $x.start_row,
-                    a = inout(reg) $x.a => _,
-                    b = inout(reg) $x.b => _,
-                    a_step = const $a * TILE,
+                    start = in(reg) x.start,
+                    start_row = in(reg) x.start_row,
+                    a = inout(reg) x.a.at => _,
+                    below = inout(reg) x.a.at.wrapping_offset(x.a.below) => _,
+                    a_line = in(reg) x.a.line,
+                    a_group = in(reg) x.a.group,
+                    b = inout(reg) x.b => _,
                     b_step = const $b * TILE,
-                    groups = inout(reg) $x.groups => _,
+                    groups = inout(reg) x.groups => _,
                     line = in(reg) LINE,
-                    d = in(reg) $x.d,
-                    d_row = in(reg) $x.d_row,
+                    d = in(reg) x.d,
+                    d_row = in(reg) x.d_row,
                     $($more)*
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                     out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
@@ -78,11 +94,9 @@ macro_rules! block {
 
 /// One row of tiles: sums in registers 0 and 1.
 macro_rules! one {
-    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
+    ($name:ident, $b:literal, $($step:expr),*) => {
         block!(
             $name,
-            x,
-            $a,
             $b,
             [
                 "tilezero tmm0",
@@ -101,11 +115,9 @@ macro_rules! one {
 
 /// Two rows of tiles: sums in registers 0 and 1, 2 and 3.
 macro_rules! two {
-    ($name:ident, $a:literal, $b:literal, $($step:expr),*) => {
+    ($name:ident, $b:literal, $($step:expr),*) => {
         block!(
             $name,
-            x,
-            $a,
             $b,
             [
                 "tilezero tmm0",
@@ -116,20 +128,23 @@ macro_rules! two {
                 "jz 2f",
                 "tileloadd tmm0, [{start} + {start_row}]",
                 "tileloadd tmm1, [{start} + {start_row} + 64]",
-                "tileloadd tmm2, [{start_below} + {start_row}]",
-                "tileloadd tmm3, [{start_below} + {start_row} + 64]"
+                "mov {more}, {start_row}",
+                "shl {more}, 4",
+                "add {more}, {start}",
+                "tileloadd tmm2, [{more} + {start_row}]",
+                "tileloadd tmm3, [{more} + {start_row} + 64]"
             ],
             [$($step),*],
             [
                 "tilestored [{d} + {d_row}], tmm0",
                 "tilestored [{d} + {d_row} + 64], tmm1",
-                "tilestored [{d_below} + {d_row}], tmm2",
-                "tilestored [{d_below} + {d_row} + 64], tmm3"
+                "mov {more}, {d_row}",
+                "shl {more}, 4",
+                "add {more}, {d}",
+                "tilestored [{more} + {d_row}], tmm2",
+                "tilestored [{more} + {d_row} + 64], tmm3"
             ],
-            {
-                start_below = in(reg) x.start.wrapping_offset(SIDE as isize * x.start_row),
-                d_below = in(reg) x.d.wrapping_offset(SIDE as isize * x.d_row),
-            }
+            { more = out(reg) _, }
         );
     };
 }
@@ -139,9 +154,8 @@ macro_rules! whole {
     ($one:ident, $two:ident, $multiply:literal) => {
         one!(
             $one,
-            1,
             2,
-            "tileloadd tmm4, [{a} + {line}]",
+            "tileloadd tmm4, [{a} + {a_line}]",
             "tileloadd tmm6, [{b} + {line}]",
             concat!($multiply, " tmm0, tmm4, tmm6"),
             "tileloadd tmm7, [{b} + {line} + 1024]",
@@ -150,13 +164,12 @@ macro_rules! whole {
         two!(
             $two,
             2,
-            2,
-            "tileloadd tmm4, [{a} + {line}]",
+            "tileloadd tmm4, [{a} + {a_line}]",
             "tileloadd tmm6, [{b} + {line}]",
             concat!($multiply, " tmm0, tmm4, tmm6"),
             "tileloadd tmm7, [{b} + {line} + 1024]",
             concat!($multiply, " tmm1, tmm4, tmm7"),
-            "tileloadd tmm5, [{a} + {line} + 1024]",
+            "tileloadd tmm5, [{below} + {a_line}]",
             concat!($multiply, " tmm2, tmm5, tmm6"),
             concat!($multiply, " tmm3, tmm5, tmm7")
         );
@@ -168,9 +181,8 @@ whole!(i8_one, i8_two, "tdpbssd");
 // Digits of f16, of a and of b: upper by upper, upper by lower, lower by lower, lower by upper.
 one!(
     f16_one,
-    2,
     4,
-    "tileloadd tmm4, [{a} + {line}]",
+    "tileloadd tmm4, [{a} + {a_line}]",
     "tileloadd tmm6, [{b} + {line}]",
     "tdpbf16ps tmm0, tmm4, tmm6",
     "tileloadd tmm7, [{b} + {line} + 1024]",
@@ -179,7 +191,7 @@ one!(
     "tdpbf16ps tmm0, tmm4, tmm6",
     "tileloadd tmm7, [{b} + {line} + 3072]",
     "tdpbf16ps tmm1, tmm4, tmm7",
-    "tileloadd tmm4, [{a} + {line} + 1024]",
+    "tileloadd tmm4, [{a} + {a_line} + 1024]",
     "tdpbf16ps tmm0, tmm4, tmm6",
     "tileloadd tmm6, [{b} + {line}]",
     "tdpbf16ps tmm1, tmm4, tmm7",
@@ -190,13 +202,12 @@ one!(
 two!(
     f16_two,
     4,
-    4,
-    "tileloadd tmm4, [{a} + {line}]",
+    "tileloadd tmm4, [{a} + {a_line}]",
     "tileloadd tmm6, [{b} + {line}]",
     "tdpbf16ps tmm0, tmm4, tmm6",
     "tileloadd tmm7, [{b} + {line} + 1024]",
     "tdpbf16ps tmm1, tmm4, tmm7",
-    "tileloadd tmm5, [{a} + {line} + 1024]",
+    "tileloadd tmm5, [{a} + {a_line} + 1024]",
     "tdpbf16ps tmm2, tmm5, tmm6",
     "tdpbf16ps tmm3, tmm5, tmm7",
     "tileloadd tmm6, [{b} + {line} + 2048]",
@@ -205,10 +216,10 @@ two!(
     "tileloadd tmm7, [{b} + {line} + 3072]",
     "tdpbf16ps tmm1, tmm4, tmm7",
     "tdpbf16ps tmm3, tmm5, tmm7",
-    "tileloadd tmm4, [{a} + {line} + 2048]",
+    "tileloadd tmm4, [{a} + {a_line} + 2048]",
     "tdpbf16ps tmm0, tmm4, tmm6",
     "tdpbf16ps tmm1, tmm4, tmm7",
-    "tileloadd tmm5, [{a} + {line} + 3072]",
+    "tileloadd tmm5, [{a} + {a_line} + 3072]",
     "tdpbf16ps tmm2, tmm5, tmm6",
     "tdpbf16ps tmm3, tmm5, tmm7",
     "tileloadd tmm6, [{b} + {line}]",

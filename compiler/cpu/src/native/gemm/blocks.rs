@@ -40,6 +40,71 @@ const PADDED: u8 = 1;
 /// Some of both.
 const RAGGED: u8 = 2;
 
+/// Rows of a that one pointer serves: the others are one and two rows further on, which an address can hold.
+const GROUP: usize = 3;
+
+/// The steps of a block, two at a time; `DENSE`: are a's elements of a row neighbours? So few instructions beside the
+/// multiply-adds leave room for another thread of the core.
+///
+/// # Safety
+/// As for [`block`].
+#[inline(always)]
+unsafe fn depth<S: Simd, const R: usize, const C: usize, const LAST: u8, const DENSE: bool>(
+    x: &Block,
+    sums: &mut [[S::V; C]; R],
+) {
+    let col = if DENSE { 4 } else { x.a_col };
+    let mut rows = [x.a; 4];
+    for (n, row) in rows.iter_mut().enumerate() {
+        *row = row.wrapping_offset((n * GROUP) as isize * x.a_row);
+    }
+    let mut b = x.b;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mask = S::mask(x.last);
+        for _ in 0..x.k / 2 {
+            step::<S, R, C, LAST>(x, &rows, 0, b, mask, sums);
+            step::<S, R, C, LAST>(x, &rows, col, b.wrapping_offset(x.b_row), mask, sums);
+            for row in &mut rows {
+                *row = row.wrapping_offset(2 * col);
+            }
+            b = b.wrapping_offset(2 * x.b_row);
+        }
+        if x.k % 2 == 1 {
+            step::<S, R, C, LAST>(x, &rows, 0, b, mask, sums);
+        }
+    }
+}
+
+/// One step, `ahead` bytes behind what the pointers to rows of a point to.
+///
+/// # Safety
+/// As for [`block`].
+#[inline(always)]
+unsafe fn step<S: Simd, const R: usize, const C: usize, const LAST: u8>(
+    x: &Block,
+    rows: &[*const u8; 4],
+    ahead: isize,
+    b: *const u8,
+    mask: S::M,
+    sums: &mut [[S::V; C]; R],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut factors = [S::zero(); C];
+        for (c, factor) in factors.iter_mut().enumerate() {
+            let from = b.cast::<f32>().wrapping_add(c * S::N);
+            *factor = if LAST == RAGGED && c + 1 == C { S::load_some(from, mask) } else { S::load(from) };
+        }
+        for (r, row) in sums.iter_mut().enumerate() {
+            let one = S::splat(rows[r / GROUP].wrapping_offset((r % GROUP) as isize * x.a_row + ahead).cast());
+            for (sum, &factor) in row.iter_mut().zip(&factors) {
+                *sum = S::fma(one, factor, *sum);
+            }
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Block) {
     // SAFETY: R rows and C vectors (of the last one, the lanes that exist) are inside the matrices.
@@ -55,21 +120,10 @@ unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Blo
                 }
             }
         }
-        let (mut a, mut b) = (x.a, x.b);
-        for _ in 0..x.k {
-            let mut factors = [S::zero(); C];
-            for (c, factor) in factors.iter_mut().enumerate() {
-                let from = b.cast::<f32>().wrapping_add(c * S::N);
-                *factor = if LAST == RAGGED && c + 1 == C { S::load_some(from, mask) } else { S::load(from) };
-            }
-            for (r, row) in sums.iter_mut().enumerate() {
-                let one = S::splat(a.wrapping_offset(r as isize * x.a_row).cast());
-                for (sum, &factor) in row.iter_mut().zip(&factors) {
-                    *sum = S::fma(one, factor, *sum);
-                }
-            }
-            a = a.wrapping_offset(x.a_col);
-            b = b.wrapping_offset(x.b_row);
+        if x.a_col == 4 {
+            depth::<S, R, C, LAST, true>(x, &mut sums);
+        } else {
+            depth::<S, R, C, LAST, false>(x, &mut sums);
         }
         if !x.plus.is_null() {
             let plus = x.plus.cast::<f32>();

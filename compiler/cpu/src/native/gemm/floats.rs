@@ -55,11 +55,24 @@ impl Way for Floats {
         }
     }
 
-    /// Rows, if elements of a row are neighbours, otherwise columns.
+    /// Where they are, if blocks read them so. Inlined: a result in memory would be read in other pieces than it was written
+    /// in, and wait until all results before it are stored.
+    #[inline(always)]
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
         if job.ab == MemTy::F32 && a.col == 4 {
             return a;
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.widened(job, a, rows, k, to) }
+    }
+}
+
+impl Floats {
+    /// A strip of f32: rows, if elements of a row are neighbours, otherwise columns.
+    ///
+    /// # Safety
+    /// As for [`Way::strip`].
+    unsafe fn widened(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
         debug_assert!(rows <= ROWS);
         let (first, to) = (to.cast_const(), to.cast::<f32>());
         // SAFETY: the strip has room for 16 by STRETCH elements.
@@ -81,9 +94,7 @@ impl Way for Floats {
         }
         Matrix { at: first, row: 4, col: 4 * ROWS as isize }
     }
-}
 
-impl Floats {
     /// Packs columns whose rows are apart.
     ///
     /// # Safety

@@ -13,6 +13,7 @@ mod bytes;
 mod cache;
 mod dots;
 mod floats;
+mod kept;
 mod pairs;
 mod panels;
 mod plain;
@@ -51,7 +52,9 @@ struct Job {
     start_ty: MemTy,
     /// Has it to be rounded step by step?
     exact: bool,
-    /// [`scratch`] bytes of the caller's, aligned to 64.
+    /// Are a and b the same in all products of the launch at hand?
+    rests: (bool, bool),
+    /// [`scratch`] bytes of the caller's, aligned to 64; the first word is zero when the launch begins.
     scratch: *mut u8,
 }
 
@@ -60,7 +63,8 @@ impl Job {
     fn transposed(self) -> Job {
         let start = self.start.transposed();
         let (a, b) = (self.b.transposed(), self.a.transposed());
-        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, ..self }
+        let rests = (self.rests.1, self.rests.0);
+        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, rests, ..self }
     }
 }
 
@@ -71,7 +75,7 @@ pub(super) fn wide() -> bool {
     blocks::version().is_some()
 }
 
-/// Bytes that a product needs for panels.
+/// Bytes that a product needs for panels. The first eight are zero when a thread begins to work on a launch.
 pub(crate) fn scratch() -> u64 {
     panels::scratch() as u64
 }
@@ -87,10 +91,11 @@ pub(crate) enum Units {
     All,
 }
 
-/// The types of a product as the routine takes them.
-pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, units: Units) -> i64 {
+/// The types of a product as the routine takes them, and whether a and b rest: does nothing write them during a launch?
+pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, units: Units, rests: (bool, bool)) -> i64 {
     let code = |ty: MemTy| MemTy::ALL.iter().position(|t| *t == ty).unwrap_or(0) as i64;
-    code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24
+    let rests = i64::from(rests.0) | i64::from(rests.1) << 1;
+    code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24 | rests << 32
 }
 
 /// Number of the routine's parameters.
@@ -100,7 +105,8 @@ pub(super) const PARAMS: usize = 17;
 /// each; the types ([`types`]); the address of [`scratch`] bytes.
 ///
 /// # Safety
-/// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it.
+/// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it. What is said to rest
+/// does, until the scratch's first word is zero again.
 #[allow(clippy::too_many_arguments, reason = "emitted code passes scalars")]
 pub(super) unsafe extern "C" fn product(
     m: i64,
@@ -126,7 +132,7 @@ pub(super) unsafe extern "C" fn product(
     if m == 0 || n == 0 {
         return;
     }
-    let units = types >> 24;
+    let units = types >> 24 & 255;
     let ty = |shift: u32| MemTy::ALL.get((types >> shift & 255) as usize).copied().unwrap_or(MemTy::F32);
     let job = Job {
         m,
@@ -140,6 +146,7 @@ pub(super) unsafe extern "C" fn product(
         d_ty: ty(8),
         start_ty: ty(16),
         exact: units != Units::All as i64,
+        rests: (types >> 32 & 1 != 0, types >> 33 & 1 != 0),
         scratch,
     };
     // SAFETY: the caller's promise.

@@ -9,6 +9,7 @@
 //! i8. A panel has all columns of group 0, then of group 1, and so on.
 
 use super::blocks::{Block, Version};
+use super::kept::{Kept, Room, Source};
 use super::plain::at;
 use super::{Job, Matrix, cache};
 
@@ -25,13 +26,22 @@ const RESIDENT: usize = 128 << 10;
 const SIDE_BY_SIDE: usize = 16;
 
 /// Bytes of the packed panels of b.
-fn panel_bytes() -> usize {
+pub(super) fn panel_bytes() -> usize {
     (cache::second_level() / 8 * 5).max((STRETCH + 1) * COLUMNS * 4)
 }
 
-/// Bytes that a product needs: panels of b, and a strip of a with rows rounded up to vectors.
+/// Bytes of a strip of a, its rows rounded up to vectors.
+const STRIP: usize = STRETCH * 16 * 4;
+
+/// Bytes that a product needs: panels of b, and a strip of a.
 pub(super) fn scratch() -> usize {
-    panel_bytes() + STRETCH * 16 * 4
+    size_of::<Kept>() + panel_bytes() + STRIP
+}
+
+/// Room for panels in a product's scratch, and for so many bytes behind it.
+pub(super) fn room(job: &Job, behind: usize) -> (Room, *mut u8) {
+    let all = scratch() - behind;
+    (Room::new(job.scratch, all), job.scratch.wrapping_add(all))
 }
 
 /// `whole` in parts of at most `most`, about equal: their size, rounded up to `unit`.
@@ -219,8 +229,7 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
     let stretch = groups * W::STEPS;
     let deep = groups + W::MORE;
     let columns = even(job.n, (panel_bytes() / 4 / deep / width).max(1) * width, width);
-    let panels = job.scratch;
-    let room = panels.wrapping_add(panel_bytes());
+    let (room, rows) = room(job, STRIP);
     // Strips of about equal height.
     let strips = job.m.div_ceil(most);
     let (height, higher) = (job.m / strips, job.m % strips);
@@ -230,18 +239,22 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
         loop {
             let k = stretch.min(job.k - from);
             let groups = k.div_ceil(W::STEPS);
-            let panels = Panels { at: panels, width, lanes: version.lanes, deep: groups + W::MORE };
+            let deep = groups + W::MORE;
+            let b = shifted(job.b, from, first);
+            let source = Source::new(job, &b, (k, n), [W::STEPS as u16, W::MORE as u16, width as u16]);
             let part = Stretch { job, version, first: from == 0, groups };
             // SAFETY: the panels have room for so many groups by n, and the strip for its rows; blocks lie inside the
             // matrices.
             unsafe {
-                for panel in panels.each(n) {
-                    way.panel(job, shifted(job.b, from, first + panel.first), k, panel);
+                let place = room.place(source, 4 * n.next_multiple_of(version.lanes) * deep);
+                let panels = Panels { at: place.at, width, lanes: version.lanes, deep };
+                for panel in panels.each(n).filter(|_| !place.packed) {
+                    way.panel(job, shifted(b, 0, panel.first), k, panel);
                 }
                 let mut i = 0;
                 for number in 0..strips {
                     let r = height + usize::from(number < higher);
-                    let a = way.strip(job, shifted(job.a, i, from), r, k, room);
+                    let a = way.strip(job, shifted(job.a, i, from), r, k, rows);
                     // While these rows are computed, the next ones are fetched, some of them for each block.
                     let ahead = shifted(job.a, i + r, from);
                     let mut fetched = 0;

@@ -51,7 +51,7 @@ fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, 
     let from = Held::new(wide, m, n, orders[3], seed ^ 55);
     let mut room = room();
     let scratch = room_of(&mut room);
-    let run = |way: &mut dyn FnMut(Job)| {
+    let run = |rests: (bool, bool), way: &mut dyn FnMut(Job)| {
         let mut out = d.clone();
         let at = out.bytes.as_mut_ptr();
         let held = Matrix { at: at.cast_const(), row: d.row, col: d.col };
@@ -74,24 +74,32 @@ fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, 
             d_ty: wide,
             start_ty: wide,
             exact: true,
+            rests,
             scratch,
         });
         out.bytes
     };
     // SAFETY: the buffers hold the matrices.
-    let want = run(&mut |job| unsafe { plain::product(&job) });
+    let want = run((false, false), &mut |job| unsafe { plain::product(&job) });
     for version in versions_of(ab) {
-        let got = run(&mut |job| {
-            version(job);
-        });
-        assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
-        assert!(got == want, "{shape:?} of {}, orders {orders:?}, start {start}", a.ty.name());
+        room_of(&mut room);
+        // What rests is packed by the first product and found by the second.
+        for rests in [(true, true); 2] {
+            let got = run(rests, &mut |job| {
+                version(job);
+            });
+            assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
+            assert!(got == want, "{shape:?} of {}, orders {orders:?}, start {start}", a.ty.name());
+        }
     }
 }
 
 fn room_of(room: &mut [[u64; 8]]) -> *mut u8 {
     let at = room.as_mut_ptr().cast::<u8>();
-    at.wrapping_add(at.align_offset(64))
+    let at = at.wrapping_add(at.align_offset(64));
+    // SAFETY: it is the first word of the room.
+    unsafe { at.cast::<u64>().write(0) };
+    at
 }
 
 type Way = Box<dyn Fn(Job)>;
@@ -151,7 +159,7 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
 
 /// By the routine.
 unsafe fn whole(j: Job) {
-    let types = types(j.ab, j.d_ty, j.start_ty, Units::Exact);
+    let types = types(j.ab, j.d_ty, j.start_ty, Units::Exact, j.rests);
     let (d, s, a, b) = (j.d, j.start, j.a, j.b);
     // SAFETY: the caller's promise.
     unsafe {
@@ -270,6 +278,7 @@ fn small_bf16() {
                     d_ty: MemTy::F32,
                     start_ty: MemTy::F32,
                     exact: true,
+                    rests: (false, false),
                     scratch,
                 });
                 d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
@@ -338,7 +347,21 @@ fn halves_on_the_matrix_unit() {
             let (a, b, ty) = (a.matrix(), b.matrix(), MemTy::F32);
             // SAFETY: the buffers hold the matrices.
             unsafe {
-                let job = Job { m, n: cols, k, d: to, start, a, b, ab, d_ty: ty, start_ty: ty, exact: false, scratch };
+                let job = Job {
+                    m,
+                    n: cols,
+                    k,
+                    d: to,
+                    start,
+                    a,
+                    b,
+                    ab,
+                    d_ty: ty,
+                    start_ty: ty,
+                    exact: false,
+                    rests: (false, false),
+                    scratch,
+                };
                 tiles::product(&job, way);
                 assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
                 let float = |m: &Matrix<*const u8>, i, j, ty| plain::float(ty, plain::at(m, i, j));
@@ -389,6 +412,7 @@ fn infinite_f16() {
                 d_ty: MemTy::F32,
                 start_ty: MemTy::F32,
                 exact,
+                rests: (false, false),
                 scratch,
             };
             // SAFETY: the buffers hold the matrices.

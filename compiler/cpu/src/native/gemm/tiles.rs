@@ -8,6 +8,7 @@ use super::super::sixteens::{self, Lines};
 use super::super::strided::fence;
 use super::amx::{self, Block, Way};
 use super::dots;
+use super::kept::Source;
 use super::panels::{self, even, fetch, shifted};
 use super::plain::at;
 use super::{Job, Matrix, cache};
@@ -71,12 +72,11 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
     let (groups, panels) = (job.k.div_ceil(unit), job.n.div_ceil(WIDTH));
     // Bytes of a group of a panel.
     let group = way.parts * 2 * TILE;
-    let room = panels::scratch() - STRIP;
-    let deep = even(groups, (room / LEAST.min(panels) - SUMS) / group, 1);
-    let wide = even(panels, room / (deep * group + SUMS), 1);
-    let strip = job.scratch;
+    let bytes = panels::panel_bytes();
+    let deep = even(groups, (bytes / LEAST.min(panels) - SUMS) / group, 1);
+    let wide = even(panels, bytes / (deep * group + SUMS), 1);
+    let (room, strip) = panels::room(job, STRIP + wide * SUMS);
     let sums = strip.wrapping_add(STRIP);
-    let packed = sums.wrapping_add(wide * SUMS);
     let lines = (job.d.at.addr() | job.d.row.unsigned_abs()).is_multiple_of(LINE);
     let past = lines && job.m * job.n * 4 >= PAST * cache::second_level();
     let far = (job.m.max(job.n) * job.k * job.ab.size() as usize) > cache::second_level() / 8;
@@ -88,7 +88,16 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
                 let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
                 let (groups, last) = (deep.min(groups - from), from + deep >= groups);
                 let past = past && last;
-                Part { job, way, unit, group, columns, from, groups, packed, strip, sums, far, past }.compute(&tiles);
+                let b = shifted(job.b, from * unit, columns.0);
+                let size = ((groups * unit).min(job.k - from * unit), columns.1 - columns.0);
+                let source = Source::new(job, &b, size, [unit as u16, way.parts as u16, 0]);
+                let place = room.place(source, size.1.div_ceil(WIDTH) * groups * group);
+                let part =
+                    Part { job, way, unit, group, columns, from, groups, packed: place.at, strip, sums, far, past };
+                if !place.packed {
+                    part.pack_panels();
+                }
+                part.compute(&tiles);
             }
         }
         if past {
@@ -126,17 +135,20 @@ impl Part<'_> {
         let job = self.job;
         // SAFETY: the caller's promise.
         unsafe {
-            self.pack_panels();
             for i in (0..job.m).step_by(WIDTH) {
                 let rows = WIDTH.min(job.m - i);
                 let high = rows.div_ceil(SIDE) * self.way.parts * TILE;
                 for from in (0..self.groups).step_by(self.stretch()) {
                     let groups = self.stretch().min(self.groups - from);
-                    for g in 0..groups {
-                        let to = self.strip.wrapping_add(g * high);
-                        self.pack(&job.a, Order::Lines, (i, rows), from + g, to);
-                    }
-                    self.blocks((i, rows), (from, groups), tiles);
+                    let a = self.lines(i, rows, from, groups).unwrap_or_else(|| {
+                        for g in 0..groups {
+                            let to = self.strip.wrapping_add(g * high);
+                            self.pack(&job.a, Order::Lines, (i, rows), from + g, to);
+                        }
+                        let [line, below, group] = [LINE, self.way.parts * TILE, high].map(|n| n as isize);
+                        amx::Lines { at: self.strip, line, below, group }
+                    });
+                    self.blocks((i, rows), (from, groups), a, tiles);
                 }
             }
         }
@@ -216,7 +228,7 @@ impl Part<'_> {
     ///
     /// # Safety
     /// As for [`product`].
-    unsafe fn blocks(&self, (i, rows): (usize, usize), (from, groups): (usize, usize), tiles: &Tiles) {
+    unsafe fn blocks(&self, (i, rows): (usize, usize), (from, groups): (usize, usize), a: amx::Lines, tiles: &Tiles) {
         let job = self.job;
         let code = self.way.code[rows.div_ceil(SIDE) - 1];
         let (first, until) = self.columns;
@@ -248,7 +260,7 @@ impl Part<'_> {
                 };
                 let direct = last && whole && !self.past;
                 let (to, to_row) = if direct { (d, job.d.row) } else { (sums, SUMS_ROW as isize) };
-                let (a, b) = (self.strip.cast_const(), self.panel(number, from).cast_const());
+                let b = self.panel(number, from).cast_const();
                 code(&Block { groups, a, b, start, start_row, d: to, d_row: to_row }, tiles);
                 if last && self.past && columns == WIDTH {
                     stream(sums, rows, d, job.d.row);
@@ -257,6 +269,23 @@ impl Part<'_> {
                 }
             }
         }
+    }
+
+    /// Rows of a over a stretch of k as the unit can read them where they are: whole tiles of elements that are neighbours, and
+    /// rows that are not so far apart that they drive each other out of the first-level cache.
+    fn lines(&self, i: usize, rows: usize, from: usize, groups: usize) -> Option<amx::Lines> {
+        /// Bytes from row to row.
+        const FAR: usize = 1 << 10;
+        let (job, k) = (self.job, (self.from + from) * self.unit);
+        let whole = rows.is_multiple_of(SIDE) && k + groups * self.unit <= job.k && self.way.parts == 1;
+        let near = job.a.col == job.ab.size() as isize && job.a.row.unsigned_abs() <= FAR;
+        let Matrix { row: line, .. } = job.a;
+        (whole && near).then(|| amx::Lines {
+            at: at(&job.a, i, k),
+            line,
+            below: SIDE as isize * line,
+            group: LINE as isize,
+        })
     }
 
     /// What the next strip reads of a: its part, rows, and bytes of each.
