@@ -352,6 +352,10 @@ def rows():
 
 
 def attention():
+    blocks = {
+        ("f32", False): dict(BM="128", BN="64"), ("f32", True): dict(BM="64", BN="64"),
+        ("bf16", False): dict(BM="64", BN="128"), ("bf16", True): dict(BM="64", BN="64"),
+    }
     for name, dtype, goal in (("f32", np.float32, 2.0), ("bf16", BF16, 2.5)):
         for causal in (False, True):
             shape = (8, 1024, 64)
@@ -364,7 +368,7 @@ def attention():
             yield Case(
                 f"attention H8 S1024 D64, {name}{', causal' if causal else ''}", "attention.tile", "attention",
                 dict(H=8, M=1024, N=1024), arrays, ("O", shape, dtype), flops, "flop", goal,
-                defs=dict(T=name, CAUSAL=str(causal).lower(), scale="0.125", BM="64" if causal else "128"),
+                defs=dict(T=name, CAUSAL=str(causal).lower(), scale="0.125", **blocks[name, causal]),
                 target="a2a3" if causal else "a5", tolerance=1e-4 if name == "f32" else 2e-2,
                 peers={"PyTorch": torch_call(sdpa, "Q", "K", "V"), "torch.compile": torch_compiled(sdpa, "Q", "K", "V")},
             )

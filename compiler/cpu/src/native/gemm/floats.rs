@@ -55,33 +55,35 @@ impl Way for Floats {
         }
     }
 
-    /// Where they are, if blocks read them so. Inlined: a result in memory would be read in other pieces than it was written
-    /// in, and wait until all results before it are stored.
+    /// Where they are, if blocks read them so. Nothing of what it gives goes through memory: it would be read in other pieces
+    /// than it was written in, and wait until all results before it are stored.
     #[inline(always)]
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
         if job.ab == MemTy::F32 && a.col == 4 {
             return a;
         }
         // SAFETY: the caller's promise.
-        unsafe { self.widened(job, a, rows, k, to) }
+        let (row, col) = unsafe { self.widened(job, a, rows, k, to) };
+        Matrix { at: to, row, col }
     }
 }
 
 impl Floats {
-    /// A strip of f32: rows, if elements of a row are neighbours, otherwise columns.
+    /// A strip of f32, rows, if elements of a row are neighbours, otherwise columns: bytes from row to row and from column to
+    /// column.
     ///
     /// # Safety
     /// As for [`Way::strip`].
-    unsafe fn widened(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
+    unsafe fn widened(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> (isize, isize) {
         debug_assert!(rows <= ROWS);
-        let (first, to) = (to.cast_const(), to.cast::<f32>());
+        let to = to.cast::<f32>();
         // SAFETY: the strip has room for 16 by STRETCH elements.
         unsafe {
             if a.col == job.ab.size() as isize {
                 for r in 0..rows {
                     (self.widen)(job.ab, at(&a, r, 0), to.wrapping_add(r * k), k);
                 }
-                return Matrix { at: first, row: 4 * k as isize, col: 4 };
+                return (4 * k as isize, 4);
             }
             let side_by_side = a.row == job.ab.size() as isize;
             for p in 0..k {
@@ -92,7 +94,7 @@ impl Floats {
                 }
             }
         }
-        Matrix { at: first, row: 4, col: 4 * ROWS as isize }
+        (4, 4 * ROWS as isize)
     }
 
     /// Packs columns whose rows are apart.
