@@ -80,7 +80,7 @@ impl Case<'_> {
         if let Some(rest) = after("make the operands ") {
             return Some(self.compiles(&[("all", dtype(rest.split([' ', ',', ':']).next()?)?)], false));
         }
-        if let Some(rest) = after("make `dst` ") {
+        if let Some((_, rest)) = after("make `").and_then(|rest| rest.split_once("` ")) {
             return Some(self.compiles(&[("all", dtype(rest)?)], false));
         }
         if help.ends_with(" see to it") {
@@ -207,6 +207,14 @@ fn tried(target: &'static Target, id: InstrId) -> Vec<Form> {
     all
 }
 
+/// How the program calls the operands of its instruction, and how the table does.
+fn called(id: InstrId, text: &str) -> Vec<(&str, &'static str)> {
+    let start = format!("    {}(", id.get().written_name());
+    let call = text.lines().find_map(|l| l.strip_prefix(&start)).unwrap_or("");
+    let names = call.trim_end_matches([')', ';']).split(", ");
+    names.zip(id.get().written()).map(|(own, o)| (own, o.name)).collect()
+}
+
 fn instructions(part: usize) {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for target in Target::pto() {
@@ -214,8 +222,11 @@ fn instructions(part: usize) {
         for id in rows.skip(part).step_by(4) {
             for form in tried(target, id) {
                 let Some(p) = program(id, &form) else { continue };
+                let called = called(id, &p.text);
                 let other = |how: &[(&str, DType)], _: bool| {
-                    program(id, &changed(id, &form, how)).map(|p| format!("kernel k{}", p.text))
+                    let name = |n| called.iter().find(|(own, _)| *own == n).map_or(n, |(_, name)| *name);
+                    let how: Vec<(&str, DType)> = how.iter().map(|(n, d)| (name(*n), *d)).collect();
+                    program(id, &changed(id, &form, &how)).map(|p| format!("kernel k{}", p.text))
                 };
                 let label = format!("{} {:?} {:?} on {}", id.get().name, form.0, form.1, target.name);
                 let case = Case { label, target, text: format!("kernel k{}", p.text), other: &other };
