@@ -442,6 +442,7 @@ fn remainders_that_are_no_operator() {
             let mut help = found.iter().flat_map(|e| &e.fixes).map(|f| &f.message);
             let Some(help) = help.find(|m| m.starts_with("remainders of tiles")) else { continue };
             let quoted: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+            let instructions = help.split(';').next().unwrap_or_default();
             let word = |start: &str| {
                 help.split_once(start).and_then(|(_, rest)| dtype(rest.split([' ', '(', ',', ':']).next()?))
             };
@@ -454,7 +455,7 @@ fn remainders_that_are_no_operator() {
                 _ => format!("t = {};", number(to)),
             };
             let b = if written == "a % 3" { number(to) } else { b };
-            for name in quoted.iter().filter(|q| q.starts_with("TREM") || q.starts_with("TFMOD")) {
+            for name in instructions.split('`').skip(1).step_by(2) {
                 let name = name.split('(').next().unwrap_or_default();
                 let text =
                     program(if converted.is_some() { d } else { to }, to, &format!("{fill}  {name}(r, {a}, {b});"));
