@@ -80,7 +80,7 @@ impl Case<'_> {
         if let Some(rest) = after("make the operands ") {
             return Some(self.compiles(&[("all", dtype(rest.split([' ', ',', ':']).next()?)?)], false));
         }
-        if let Some(rest) = after("make `dst` ") {
+        if let Some((_, rest)) = after("make `").and_then(|rest| rest.split_once("` ")) {
             return Some(self.compiles(&[("all", dtype(rest)?)], false));
         }
         if help.ends_with(" see to it") {
@@ -207,6 +207,14 @@ fn tried(target: &'static Target, id: InstrId) -> Vec<Form> {
     all
 }
 
+/// How the program calls the operands of its instruction, and how the table does.
+fn called(id: InstrId, text: &str) -> Vec<(&str, &'static str)> {
+    let start = format!("    {}(", id.get().written_name());
+    let call = text.lines().find_map(|l| l.strip_prefix(&start)).unwrap_or("");
+    let names = call.trim_end_matches([')', ';']).split(", ");
+    names.zip(id.get().written()).map(|(own, o)| (own, o.name)).collect()
+}
+
 fn instructions(part: usize) {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for target in Target::pto() {
@@ -214,8 +222,11 @@ fn instructions(part: usize) {
         for id in rows.skip(part).step_by(4) {
             for form in tried(target, id) {
                 let Some(p) = program(id, &form) else { continue };
+                let called = called(id, &p.text);
                 let other = |how: &[(&str, DType)], _: bool| {
-                    program(id, &changed(id, &form, how)).map(|p| format!("kernel k{}", p.text))
+                    let name = |n| called.iter().find(|(own, _)| *own == n).map_or(n, |(_, name)| *name);
+                    let how: Vec<(&str, DType)> = how.iter().map(|(n, d)| (name(*n), *d)).collect();
+                    program(id, &changed(id, &form, &how)).map(|p| format!("kernel k{}", p.text))
                 };
                 let label = format!("{} {:?} {:?} on {}", id.get().name, form.0, form.1, target.name);
                 let case = Case { label, target, text: format!("kernel k{}", p.text), other: &other };
@@ -401,4 +412,102 @@ fn moves_that_a_target_does_not_have() {
     }
     assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
     assert!(count > 20, "{count}");
+}
+
+/// `%` on tiles: each instruction that is named instead computes it, after what is said beside it.
+#[test]
+fn remainders_that_are_no_operator() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    let number = |d: DType| if d.is_float() { "3.0" } else { "3" };
+    for (target, d) in Target::pto().iter().flat_map(|t| t.dtypes.iter().map(move |d| (t, *d))) {
+        let program = |d: DType, to: DType, rest: &str| {
+            let load = |x: &str| if d == to { format!("Vec({x})") } else { format!("{to}(Vec({x}))") };
+            format!(
+                "kernel k(x: in {d}[8, 64], z: in {d}[8, 1], y: out {to}[8, 64]) {{\n    let a = {};\n    let b = {};\n    let c = {};\n    \
+                 let r = tile Vec<{to}, 8, 64>;\n    let t = tile Vec<{to}, 8, 64>;\n    {rest}\n    TSTORE(y, r);\n}}\n",
+                load("x"),
+                load("x"),
+                load("z")
+            )
+        };
+        for (written, a, b) in [
+            ("a % b", "a", "b"),
+            ("a % 3", "a", number(d)),
+            ("3 % a", "t", "a"),
+            ("a % c", "a", "t"),
+            ("c % a", "t", "a"),
+        ] {
+            let operator = written.replace('3', number(d));
+            let found = errors(&program(d, d, &format!("r = {operator};")), target);
+            let mut help = found.iter().flat_map(|e| &e.fixes).map(|f| &f.message);
+            let Some(help) = help.find(|m| m.starts_with("remainders of tiles")) else { continue };
+            let quoted: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+            let instructions = help.split(';').next().unwrap_or_default();
+            let word = |start: &str| {
+                help.split_once(start).and_then(|(_, rest)| dtype(rest.split([' ', '(', ',', ':']).next()?))
+            };
+            let converted = word("convert with `");
+            let to = converted.or(word("make the operands ")).unwrap_or(d);
+            let fill = match quoted.last() {
+                Some(spread) if written.contains('c') => {
+                    format!("{}(t, c);", spread.split('(').next().unwrap_or_default())
+                }
+                _ => format!("t = {};", number(to)),
+            };
+            let b = if written == "a % 3" { number(to) } else { b };
+            for name in instructions.split('`').skip(1).step_by(2) {
+                let name = name.split('(').next().unwrap_or_default();
+                let text =
+                    program(if converted.is_some() { d } else { to }, to, &format!("{fill}  {name}(r, {a}, {b});"));
+                count += 1;
+                let failed = errors(&text, target);
+                wrong.extend(
+                    failed
+                        .first()
+                        .map(|e| format!("{written} of {d} on {}: {help}\n{}\n{text}", target.name, e.message)),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 40, "{count}");
+}
+
+/// A number where an instruction takes a tile: where a tile is to be filled with it, that is a program.
+#[test]
+fn numbers_in_place_of_tiles() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (target, d) in Target::pto().iter().flat_map(|t| t.dtypes.iter().map(move |d| (t, *d))) {
+        for id in InstrId::all()
+            .filter(|id| matches!(id.get().dtypes, DTypeRule::Same { .. }) && id.get().sem.expr().is_some())
+        {
+            let row = id.get();
+            let number = if d.is_float() { "3.0" } else { "3" };
+            for k in 1..row.written().len() {
+                let args =
+                    (1..row.written().len()).map(|n| if n == k || !row.written()[n].is_tile() { number } else { "a" });
+                let program = |rest: &str| {
+                    format!(
+                        "kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    let a = Vec(x);\n    let r = tile Vec<{d}, 8, 64>;\n    \
+                         let t = tile Vec<{d}, 8, 64>;\n    r = {number};\n    {rest}\n    TSTORE(y, r);\n}}\n"
+                    )
+                };
+                let call = format!("{}(r, {});", row.written_name(), args.collect::<Vec<_>>().join(", "));
+                let found = errors(&program(&call), target);
+                let mut help = found.iter().flat_map(|e| &e.fixes).map(|f| &f.message);
+                let Some(help) = help.find(|m| m.starts_with("fill a tile with the scalar, ")) else {
+                    continue;
+                };
+                let quoted: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+                let text = program(&format!("{}  {};", quoted[0], quoted[1]));
+                count += 1;
+                // What the target does not take with tiles is another mistake, which the first one hid.
+                let failed = errors(&text, target);
+                let failed = failed.iter().find(|e| e.code.as_str() != "E0607" && e.code.as_str() != "E0617");
+                wrong.extend(failed.map(|e| format!("{call} on {}: {help}\n{}\n{text}", target.name, e.message)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 40, "{count}");
 }

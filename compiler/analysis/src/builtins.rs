@@ -413,7 +413,7 @@ pub fn word(name: &str) -> Option<Word> {
         "X" => Word::Skip,
         "ND" => Word::Order(Order::Nd),
         "DN" => Word::Order(Order::Dn),
-        "u4" | "i4" | "f8e8m0" | "hifloat8" => Word::NotYet("4-bit dtypes, hifloat8 and f8e8m0"),
+        "u4" | "i4" => Word::NotYet("4-bit dtypes"),
         _ => Word::Choice(choice(name)?),
     })
 }

@@ -332,10 +332,6 @@ impl Walk<'_> {
             self.out.push(no_instruction(name, span));
             return;
         }
-        if foreign(name).is_none() && isa::otherwise(name).is_some() {
-            self.out.push(no_instruction(name, span));
-            return;
-        }
         if let Some(d) = self.instruction.and_then(|id| left_out(id, name, span)) {
             self.out.push(d);
             return;
@@ -343,6 +339,10 @@ impl Walk<'_> {
         let called = std::mem::take(&mut self.called);
         if self.module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)) {
             // What could not be read may define it, and that was reported.
+            return;
+        }
+        if let Some(d) = otherwise(name, span).filter(|_| foreign(name).is_none()) {
+            self.out.push(d);
             return;
         }
         let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(|l| l.name.as_str()).collect();
@@ -660,6 +660,13 @@ pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
     text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))
 }
 
+/// A name of PTO's: an instruction, a method, a type or a word that the language spells otherwise, or has not.
+pub(crate) fn otherwise(name: &str, span: Span) -> Option<Diagnostic> {
+    // In small letters it is most likely a name of the author's.
+    let theirs = isa::is_spelled(name) || name.chars().any(char::is_uppercase);
+    (theirs && isa::otherwise(name).is_some()).then(|| no_instruction(name, span))
+}
+
 /// An instruction of PTO's that the table does not have.
 fn no_instruction(name: &str, span: Span) -> Diagnostic {
     let told = |message: String, label: &str| Diagnostic::error(codes::NOT_YET, span, message).with_label(label);
@@ -676,7 +683,18 @@ fn no_instruction(name: &str, span: Span) -> Diagnostic {
 /// A word for what an instruction has in PTO's form, and has not here.
 pub(crate) fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagnostic> {
     let name = id.get().written_name();
-    let part = isa::left_out(name).find(|p| p.words.contains(&word))?;
+    let parts: Vec<isa::LeftOut> = isa::left_out(name).filter(|p| p.words.contains(&word)).collect();
     let message = format!("`{word}` of {name} is not part of the language");
-    Some(Diagnostic::error(codes::NOT_YET, span, message).with_label("left out").with_note(part.why))
+    let d = Diagnostic::error(codes::NOT_YET, span, message).with_label("left out");
+    match parts.as_slice() {
+        [] => None,
+        // It is there, said another way.
+        [part] if part.why.starts_with("it is ") => {
+            let message = format!("ptoc has `{word}` of PTO's {name} in another form");
+            let d = Diagnostic::error(codes::NOT_YET, span, message).with_label("spelled otherwise");
+            Some(d.with_help(part.why))
+        }
+        [part] => Some(d.with_note(part.why)),
+        several => Some(several.iter().fold(d, |d, p| d.with_note(format!("{}: {}", p.what, p.why)))),
+    }
 }

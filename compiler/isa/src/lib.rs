@@ -19,7 +19,8 @@ mod tile_type;
 
 pub use cells::{Cell, Cells, Need, Num, Test};
 pub use coverage::{
-    LeftOut, Otherwise, coverage_markdown, instructions_with, left_out, left_out_as, otherwise, storage_operand,
+    LeftOut, Otherwise, coverage_markdown, instructions_with, is_spelled, left_out, left_out_as, otherwise,
+    storage_operand,
 };
 pub use expr::{Expr, Read, To};
 pub use fixpipe::{Fixpipe, SCALES, Window, drained, scales};

@@ -680,6 +680,12 @@ fn explain_and_targets() {
         "targets a5 --json",
         "targets a6",
     ]));
+    // Words of PTO and of the language that are no instructions.
+    let words = "NZ ND DN NC1HWC0 FRACTAL_Z MX_A_ND SCALE hifloat8 f8e8m0 RoundMode CmpMode ScaleLeft UP_DOWN INT8 Left UB f32 bool a5 A2A3 A6 \
+                 MTE2 PIPE_V EVENT_ID0 Max atomic UnitFlag SlotNum RowMajor AsyncEvent";
+    for word in words.split(' ') {
+        assert!(s.run(&format!("explain {word}")).contains("exit 0"), "{word}");
+    }
     let list = s.run("explain --list");
     assert!(list.contains("\nSA-0353  ") && list.contains("exit 0"), "{list}");
     let all: serde_json::Value =

@@ -254,10 +254,12 @@ pub fn ulps(dtype: DType, a: u64, b: u64) -> Option<u64> {
     Some(place(a).abs_diff(place(b)))
 }
 
-/// The shortest decimal text that reads back as the same value of `dtype`; `inf`, `-inf`, `nan`, `true`, `false`.
+/// The shortest decimal text that reads back as the same value of `dtype`, of 8-bit floats the very number; `inf`, `-inf`, `nan`, `true`, `false`.
 pub fn format_bits(dtype: DType, bits: u64) -> String {
     match dtype {
         DType::Bool => (bits & 0xff != 0).to_string(),
+        // So few digits are in them that all are told: fewer would be another number for the reader.
+        d if d.is_f8() => format_f64(bits_to_f64(dtype, bits)),
         d if d.is_float() => {
             let value = bits_to_f64(dtype, bits);
             // 9 digits distinguish all f32, so the search always ends with a hit.

@@ -4,6 +4,9 @@ use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_syntax::format::{Refused, format};
 use ptoc_syntax::{parse, print, tokens};
 
+/// How often a text is given other white space.
+const SHAKES: u64 = 4;
+
 /// Formats source text and the same text with other white space. What cannot be parsed is refused.
 pub fn format_text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -13,7 +16,9 @@ pub fn format_text(data: &[u8]) {
         assert!(matches!(format(file, text), Err(Refused::Broken(_))), "a broken text is formatted");
         return;
     };
-    for text in [text.to_owned(), shaken(text, super::hash(data))] {
+    let seed = super::hash(data);
+    let shakes = (0..SHAKES).map(|n| shaken(text, seed.wrapping_add(n)));
+    for text in std::iter::once(text.to_owned()).chain(shakes) {
         let once = canonical(&text);
         assert_eq!(Some(&tree), self::tree(&once).as_ref(), "another tree:\n{once}");
         assert_eq!(once, canonical(&once), "formatting changes what is formatted");

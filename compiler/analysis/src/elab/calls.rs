@@ -92,6 +92,7 @@ impl Elab<'_> {
                         .with_note("`.tile(i, j)` takes a window of a tensor or of a tile");
                 self.report(d)
             }
+            (_, name) if let Some(d) = crate::names::otherwise(name, method.span) => self.report(d),
             (_, name) => {
                 let message = format!("{} has no method `{name}`", v.describe());
                 let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, message);

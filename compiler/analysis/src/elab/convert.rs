@@ -7,7 +7,8 @@ use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, InstAttrs, Ty};
-use ptoc_isa::{Hop, Loc, Order, Place, Sem, TileType};
+use ptoc_isa::{Hop, InstrId, Loc, Order, Place, Sem, TileType};
+use ptoc_tensor::DType;
 
 impl Elab<'_> {
     /// `f32(x)`, `index(x)`
@@ -88,9 +89,35 @@ impl Elab<'_> {
             }
             other => {
                 let message = format!("{} cannot become `{ty}`", other.describe());
-                self.error(codes::TYPE_MISMATCH, at, message)
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message);
+                self.report(match (&other, ty) {
+                    (Val::Mask(..), Ty::D(to)) => self.of_mask(d, to, at),
+                    _ => d,
+                })
             }
         }
+    }
+
+    /// What makes numbers of a mask, which stands `at`.
+    fn of_mask(&self, d: Diagnostic, to: DType, at: Span) -> Diagnostic {
+        let takes = |dtype: DType| {
+            let select = instr_for(Sem::Select).map(InstrId::get);
+            select.and_then(|row| ptoc_isa::allowed_dtypes(self.target, row)).is_some_and(|l| l.contains(&dtype))
+        };
+        // In its own dtype, or in one that is converted.
+        let from = [to, DType::I32, DType::F16, DType::F32]
+            .into_iter()
+            .find(|from| takes(*from) && (*from == to || ptoc_isa::conversion_path(self.target, *from, to).is_some()));
+        let rest = match from {
+            Some(DType::I32) => ", 1, 0)".to_owned(),
+            Some(DType::F32) => ", 1.0, 0.0)".to_owned(),
+            Some(dtype) => format!(", {dtype}(1), {dtype}(0))"),
+            None => return d,
+        };
+        d.with_edits(
+            "select a number for what is true and one for what is not",
+            super::labels::around(at, "select(", &rest),
+        )
     }
 
     /// `Left(x)`: the target's shortest legal path, through hidden tiles.

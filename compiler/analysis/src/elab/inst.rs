@@ -12,7 +12,7 @@ use super::cells::pads;
 use super::copies::Side;
 use super::labels::around;
 use super::tiles::Shape;
-use super::{Elab, R, Reported, Valid};
+use super::{Elab, FLOAT_FOR_INTEGER, R, Reported, Valid};
 use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -115,12 +115,7 @@ impl Elab<'_> {
             )
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));
-            // PTO's form may have more operands.
-            let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
-            let d = match operands.len() > wanted.len() {
-                true => more.fold(d, |d, p| p.told(d)),
-                false => d,
-            };
+            let d = if operands.len() > wanted.len() { more_operands(d, id, &operands) } else { d };
             // `rint` is a function, and the mode `Rint`.
             let word = args.iter().find_map(|a| {
                 let ExprKind::Name(n) = &*a.value.kind else { return None };
@@ -319,10 +314,8 @@ impl Elab<'_> {
                         let edits = around(e.span, &format!("{}(", legal[0]), ")");
                         d.with_edits("load it", edits)
                     }
-                    (OperandKind::Choice(_), Val::Tile(_), _) => {
-                        let more = ptoc_isa::left_out(instr.written_name()).filter(|p| p.words.contains(&"+"));
-                        more.fold(d, |d, p| p.told(d))
-                    }
+                    (OperandKind::Choice(_), Val::Tile(_), _) => more_operands(d, id, &[]),
+                    (OperandKind::Index, Val::Float(_), _) => d.with_help(FLOAT_FOR_INTEGER),
                     (OperandKind::Index | OperandKind::Scalar(_) | OperandKind::Pad, Val::Tile(_), None) => {
                         d.with_help("an element of a tile is `t[i, j]`")
                     }
@@ -598,6 +591,13 @@ impl Elab<'_> {
         let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
         Ok(vec![self.tile_ref(&t, valid)])
     }
+}
+
+/// What of PTO's form with more operands is left out; flags among the operands may be meant so too.
+fn more_operands(d: Diagnostic, id: InstrId, given: &[(Val, &Expr)]) -> Diagnostic {
+    let flags = given.iter().any(|(v, _)| matches!(v, Val::Bool(_)));
+    let meant = |p: &ptoc_isa::LeftOut| p.words.contains(&"+") || flags && p.words.contains(&"true");
+    ptoc_isa::left_out(id.get().written_name()).filter(meant).fold(d, |d, p| p.told(d))
 }
 
 /// `TADD(dst, a, b)`

@@ -155,6 +155,10 @@ pub(crate) struct Elab<'a> {
     pub refused: Vec<ptoc_tensor::DType>,
     /// Locations that the target does not have were named and refused, those of the matrix unit together.
     pub absent: Vec<ptoc_isa::Loc>,
+    /// Dtypes that the target does not have were named and refused.
+    pub absent_dtypes: Vec<ptoc_tensor::DType>,
+    /// The kernel's static parameters that are dtypes.
+    pub parameters: Vec<(Name, ptoc_tensor::DType, Span)>,
     /// An instruction of units was refused, as they are not there: the others of the kernel have the same reason.
     pub elsewhere: bool,
     /// Global memory that a hop of a path has written and the next one reads.
@@ -197,6 +201,9 @@ pub(crate) enum PlaceMode {
     /// TASSIGN of a whole tile says where the planner is to put it.
     Planned,
 }
+
+/// The help for a float where an integer stands.
+pub(crate) const FLOAT_FOR_INTEGER: &str = "write an integer; `index(..)` truncates a float";
 
 /// A feature of a later version.
 pub(crate) fn not_yet(span: Span, what: &str) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! Scalars: literals adopt a type, operators on constants are evaluated, all others become IR.
 
 use super::consts::{self, Fault};
-use super::{Elab, R};
+use super::{Elab, FLOAT_FOR_INTEGER, R};
 use crate::builtins::Word;
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -87,9 +87,12 @@ impl Elab<'_> {
                         format!("expected `{ty}`, found a float literal"),
                     )
                     .with_label(format!("not of type `{ty}`"))
-                    .with_help(format!(
-                        "write an integer, or convert the other side to a float first; `{ty}(..)` truncates"
-                    ));
+                    .with_help(match ty {
+                        Ty::Index => FLOAT_FOR_INTEGER.to_owned(),
+                        _ => format!(
+                            "write an integer, or convert the other side to a float first; `{ty}(..)` truncates"
+                        ),
+                    });
                     self.report(d)
                 }
             },

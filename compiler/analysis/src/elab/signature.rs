@@ -2,6 +2,7 @@
 
 use super::env::Binding;
 use super::tensors::ArgLayout;
+use super::types::names_dtype;
 use super::{Elab, FUEL, PlaceMode, R, Reported};
 use crate::builtins::Word;
 use crate::debug::DebugInfo;
@@ -188,6 +189,8 @@ impl<'a> Elab<'a> {
             sync: super::sync::State::default(),
             refused: Vec::new(),
             absent: Vec::new(),
+            absent_dtypes: Vec::new(),
+            parameters: Vec::new(),
             elsewhere: false,
             pending_gm: None,
             patterns: FxHashMap::default(),
@@ -387,7 +390,7 @@ impl<'a> Elab<'a> {
         let ExprKind::Index(base, dims) = &*p.ty.kind else { return Err(Reported) };
         let dtype = self.dtype(base)?;
         if let Some(d) = ptoc_isa::check_tensor_dtype(self.target, dtype, base.span) {
-            return self.report(d);
+            return self.absent_dtype(dtype, d, names_dtype(base));
         }
         let mut values = Vec::new();
         for d in dims {

@@ -19,6 +19,9 @@ impl Elab<'_> {
             let v = self.kernel_static(p, &k.name);
             failed |= v.is_err();
             let v = v.unwrap_or(Val::Poison);
+            if let Val::Word(Word::DType(d)) = v {
+                self.parameters.push((p.name.name.clone(), d, p.name.span));
+            }
             shown.push((p.name.name.clone(), self.show_static(&v)));
             self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }

@@ -1,6 +1,6 @@
 //! Types as written: dtypes, tile types, extents; and constants that must be known now.
 
-use super::{Elab, R, Reported};
+use super::{Elab, FLOAT_FOR_INTEGER, R, Reported};
 use crate::builtins::Word;
 use crate::value::{Block, TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -125,7 +125,11 @@ impl Elab<'_> {
             }
             other => {
                 let message = format!("{what} must be an integer constant, found {}", other.describe());
-                self.error(codes::NOT_CONSTANT, span, message)
+                let d = Diagnostic::error(codes::NOT_CONSTANT, span, message);
+                self.report(match other {
+                    Val::Float(_) => d.with_help(FLOAT_FOR_INTEGER),
+                    _ => d,
+                })
             }
         }
     }
@@ -165,6 +169,7 @@ impl Elab<'_> {
                 Some(n) if n.name == "valid" => valid = Some(&a.value),
                 Some(n) if n.name == "layout" => layout = Some(&a.value),
                 Some(n) if n.name == "pad" => pad = Some(self.pad_value(&a.value)?),
+                Some(n) if let Some(d) = crate::names::otherwise(&n.name, n.span) => return self.report(d),
                 Some(n) => {
                     let d = Diagnostic::error(
                         codes::BAD_TILE_TYPE,
@@ -189,6 +194,7 @@ impl Elab<'_> {
                 .with_help(format!("the order is dtype, rows, columns: `{loc}<f32, 16, 64>`"));
             return self.report(d);
         }
+        let written = names_dtype(dtype);
         let dtype = self.dtype(dtype)?;
         let (rows, len_r) = self.extent(rows, "the number of rows")?;
         let (cols, len_c) = self.extent(cols, "the number of columns")?;
@@ -220,7 +226,7 @@ impl Elab<'_> {
             None => (ptoc_isa::default_order(loc, dtype, rows, cols), None),
         };
         let ty = TileType { loc, dtype, rows, cols, order, layout };
-        self.check_tile_type_of(ty, explicit.then_some(valid), span)?;
+        self.check_tile_type_of(ty, explicit.then_some(valid), span, written)?;
         Ok(TileSpec { ty, valid, count: 1, array: false, pad: pad.flatten() })
     }
 
@@ -254,10 +260,11 @@ impl Elab<'_> {
             && !self.names_constant(n)
             && crate::builtins::word(n).is_none()
         {
-            let d = Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("`{n}` is no layout of a tile"))
-                .with_label("not known")
-                .with_help(FORMS);
-            return self.report(d);
+            let d = crate::names::otherwise(n, e.span).unwrap_or_else(|| {
+                Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("`{n}` is no layout of a tile"))
+                    .with_label("not known")
+            });
+            return self.report(d.with_help(FORMS));
         }
         let v = self.expr(e)?;
         match v {
@@ -344,13 +351,28 @@ impl Elab<'_> {
         Err(Reported)
     }
 
-    /// PTO's rules for the shape and dtype of a tile on the target.
-    pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
-        self.check_tile_type_of(ty, None, span)
+    /// A dtype that the target does not have, as `d` says: told once in a kernel, and where a parameter of the kernel says it, there;
+    /// not if the author has written the dtype itself.
+    pub fn absent_dtype<T>(&mut self, dtype: DType, d: Diagnostic, written: bool) -> R<T> {
+        if self.absent_dtypes.contains(&dtype) {
+            return Err(Reported);
+        }
+        self.absent_dtypes.push(dtype);
+        let parameter = self.parameters.iter().find(|p| p.1 == dtype && !written);
+        let d = match (parameter, d.span) {
+            (Some((name, _, span)), Some(at)) => ptoc_isa::absent_parameter(self.target, name, dtype, (*span, at)),
+            _ => d,
+        };
+        self.report(d)
     }
 
-    /// The same, of a tile whose valid shape is said.
-    fn check_tile_type_of(&mut self, ty: TileType, valid: Option<(Value, Value)>, span: Span) -> R<()> {
+    /// PTO's rules for the shape and dtype of a tile on the target.
+    pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
+        self.check_tile_type_of(ty, None, span, false)
+    }
+
+    /// The same, of a tile whose valid shape may be said; `written`: its dtype is, too.
+    fn check_tile_type_of(&mut self, ty: TileType, valid: Option<(Value, Value)>, span: Span, written: bool) -> R<()> {
         self.check_location(ty.loc, span)?;
         let violations = ptoc_isa::check_tile_type(self.target, ty);
         if violations.is_empty() {
@@ -363,7 +385,9 @@ impl Elab<'_> {
         let known = |v: Option<Value>| v.and_then(|v| self.const_index(v));
         let (rows, cols) = (known(valid.map(|v| v.0)), known(valid.map(|v| v.1)));
         for v in violations {
-            self.diags.push(v.holding(rows, cols).diagnostic(&subject, span));
+            let absent = matches!(v.rule, ptoc_isa::TypeRule::DTypeAbsent { .. });
+            let d = v.holding(rows, cols).diagnostic(&subject, span);
+            let _: R<()> = if absent { self.absent_dtype(ty.dtype, d, written) } else { self.report(d) };
         }
         Err(Reported)
     }
@@ -415,4 +439,9 @@ impl Elab<'_> {
     pub fn extent_val(&self, cap: u32, len: Value) -> Val {
         Val::Block(Rc::new(Block { cap, len, place: None }))
     }
+}
+
+/// Is it the name of a dtype itself, and not of a parameter?
+pub(super) fn names_dtype(e: &Expr) -> bool {
+    matches!(&*e.kind, ExprKind::Name(n) if DType::from_name(n).is_some())
 }

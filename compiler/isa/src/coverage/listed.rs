@@ -88,6 +88,13 @@ pub fn otherwise(name: &str) -> Option<Otherwise> {
     listed.or(out).or_else(also)
 }
 
+/// Is it a name of PTO's in its own spelling?
+pub fn is_spelled(name: &str) -> bool {
+    let list = list();
+    let instructions = list.instructions.iter().map(|l| l.name);
+    instructions.chain(list.out.iter().map(|o| o.0)).chain(list.also.iter().map(|a| a.0)).any(|n| n == name)
+}
+
 /// The forms, operands and modes that a word of PTO's stands for, and that are left out.
 pub fn left_out_as(word: &str) -> Vec<LeftOut> {
     let is_word = word.parse::<f64>().is_err() && DType::from_name(word).is_none();

@@ -5,7 +5,7 @@ mod listed;
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
 use crate::{AtomicOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
 use listed::{Form, List, Listed, list};
-pub use listed::{LeftOut, Otherwise, left_out, left_out_as, otherwise, storage_operand};
+pub use listed::{LeftOut, Otherwise, is_spelled, left_out, left_out_as, otherwise, storage_operand};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -115,10 +115,24 @@ fn words(row: &Instr) -> impl Iterator<Item = &'static str> {
 
 /// The instructions behind whose operands that word may be written.
 pub fn instructions_with(word: &str) -> Vec<&'static str> {
-    let mut names: Vec<&str> =
-        TABLE.iter().filter(|row| words(row).any(|w| w.eq_ignore_ascii_case(word))).map(Instr::written_name).collect();
+    let mut names: Vec<&str> = TABLE
+        .iter()
+        .filter(|row| words(row).any(|w| is_of(w, word)) || fills(row, word))
+        .map(Instr::written_name)
+        .collect();
     names.dedup();
     names
+}
+
+/// Is that the word, or a side of `atomic = Max`?
+fn is_of(written: &str, word: &str) -> bool {
+    written.split(" = ").chain([written]).any(|w| w.eq_ignore_ascii_case(word))
+}
+
+/// Does the row take a pad, and is it a word for one?
+fn fills(row: &Instr, word: &str) -> bool {
+    row.operands.iter().any(|o| o.kind == OperandKind::Pad)
+        && ["Max", "Min", "Zero"].iter().any(|w| w.eq_ignore_ascii_case(word))
 }
 
 fn place(name: &str) -> Option<Place> {
@@ -280,10 +294,11 @@ pub fn coverage_markdown() -> String {
     out.push_str(
         "\n## Other names\n\nTypes, methods, functions below the instructions, and other spellings of PTO.\n\n",
     );
-    for (name, how) in also {
-        match how {
-            Otherwise::As(how) => put(&mut out, format_args!("* `{name}`: {how}.\n")),
-            Otherwise::LeftOut(why) => put(&mut out, format_args!("* `{name}`: left out: {why}.\n")),
+    for alike in also.chunk_by(|a, b| a.1 == b.1) {
+        let names = text::joined(alike.iter().map(|(name, _)| format!("`{name}`")));
+        match alike[0].1 {
+            Otherwise::As(how) => put(&mut out, format_args!("* {names}: {how}.\n")),
+            Otherwise::LeftOut(why) => put(&mut out, format_args!("* {names}: left out: {why}.\n")),
         }
     }
     out

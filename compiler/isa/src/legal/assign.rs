@@ -1,7 +1,7 @@
 //! The four checks of a constant TASSIGN (pto_tassign.md section 3).
 
 use super::tile::granule;
-use crate::{Loc, Order, Target, TileType, text};
+use crate::{Order, Target, TileType, left_out_as, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -213,11 +213,14 @@ impl SaViolation {
             ),
         };
         if self.kind == SaKind::Absent {
-            if let [there, ..] = self.fits_on[..] {
+            let out = left_out_as(ty.loc.name());
+            if let [there, ..] = self.fits_on[..]
+                && out.is_empty()
+            {
                 d = d.with_help(format!("compile for a target that has it, as `--target {there}`"));
             }
-            if matches!(ty.loc, Loc::ScaleLeft | Loc::ScaleRight) {
-                d = d.with_help(
+            if !out.is_empty() {
+                d = out.iter().fold(d, |d, p| p.told(d)).with_help(
                     "a table in Scaling has a factor for each column of a result: `TMOV_FP(dst, acc, scale)`",
                 );
             }

@@ -87,7 +87,7 @@ impl AtomicViolation {
             }
         };
         match self.taken_by.as_slice() {
-            [] => d.with_note("no target does"),
+            [] => d.with_note(format!("no target's {name} does")),
             some => d.with_note(format!("{} would take it", text::list(some))),
         }
     }

@@ -83,6 +83,8 @@ pub struct DTypeViolation {
     pub had_by: Vec<&'static str>,
     /// The dtypes that the target compares for equality alone.
     pub equal_only: &'static [DType],
+    /// How the author calls what the table calls so.
+    called: Vec<(&'static str, String)>,
 }
 
 /// The dtypes that the data operands of `instr` may have on `target`; `None` where the rule is another (conversions,
@@ -137,7 +139,7 @@ pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Optio
         _ => &[],
     };
     let (given, target) = (given.to_vec(), target.name.clone());
-    Some(DTypeViolation { instr, given, problem, target, taken_by, had_by, equal_only })
+    Some(DTypeViolation { instr, given, problem, target, taken_by, had_by, equal_only, called: Vec::new() })
 }
 
 /// Is there a dtype, or a list of them, that the instruction takes?
@@ -279,6 +281,21 @@ fn two_steps(from: DType, via: DType, to: DType) -> &'static str {
 }
 
 impl DTypeViolation {
+    /// The same with the author's names of operands, which stand in help for what the table calls them.
+    #[must_use]
+    pub fn called(mut self, names: Vec<(&'static str, String)>) -> DTypeViolation {
+        // One tile in two places cannot have two dtypes: then the places are named.
+        let distinct = names.iter().enumerate().all(|(k, a)| names[..k].iter().all(|b| a.1 != b.1));
+        self.called = if distinct { names } else { Vec::new() };
+        self
+    }
+
+    /// What help calls an operand.
+    fn call(&self, operand: &'static str) -> String {
+        let own = self.called.iter().find(|(name, _)| *name == operand);
+        own.map_or_else(|| operand.to_owned(), |(_, own)| own.clone())
+    }
+
     /// The code.
     pub fn code(&self) -> Code {
         match self.problem {
@@ -319,9 +336,11 @@ impl DTypeViolation {
                 };
                 match (instead, self.tile_form(*given)) {
                     (_, Some(form)) => d.with_help(form),
-                    (Some(nearest), None) if !self.instr.get().reads_tiles() => {
-                        d.with_help(format!("make `{}` {}", self.instr.get().operands[0].name, nearest.dtype()))
-                    }
+                    (Some(nearest), None) if !self.instr.get().reads_tiles() => d.with_help(format!(
+                        "make `{}` {}",
+                        self.call(self.instr.get().operands[0].name),
+                        nearest.dtype()
+                    )),
                     (Some(nearest), None) => d.with_help(nearest.help(*given, target)),
                     (None, None) => d,
                 }
@@ -362,7 +381,11 @@ impl DTypeViolation {
                     )),
                     (None, None, None) => match nearest {
                         Some((a, b)) if a == &from => d.with_help(format!("the nearest is to convert to {b}")),
-                        Some((a, b)) => d.with_help(format!("the nearest is to make `a` {a} and `dst` {b}")),
+                        Some((a, b)) => d.with_help(format!(
+                            "the nearest is to make `{}` {a} and `{}` {b}",
+                            self.call("a"),
+                            self.call("dst")
+                        )),
                         None => d,
                     },
                 }
@@ -388,7 +411,8 @@ impl DTypeViolation {
                 ));
                 match nearest {
                     Some(list) => {
-                        d.with_help(format!("the nearest is to make {}", changes(names(), &self.given, list)))
+                        let own = names().map(|n| self.call(n));
+                        d.with_help(format!("the nearest is to make {}", changes(own, &self.given, list)))
                     }
                     None => d,
                 }
@@ -463,7 +487,7 @@ impl DTypeViolation {
             |t: &&Triple| 4 * (distance(given[1], t.left) + distance(given[2], t.right)) + distance(given[0], t.acc);
         match allowed.iter().min_by_key(far) {
             Some(t) => {
-                let list = changes(at.into_iter(), &given, &[t.acc, t.left, t.right]);
+                let list = changes(at.into_iter().map(|n| self.call(n)), &given, &[t.acc, t.left, t.right]);
                 d.with_help(format!("the nearest is to make {list}"))
             }
             None => d,

@@ -26,14 +26,13 @@ pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, ch
 pub use layout::{LayoutViolation, check_layout};
 pub use limits::{LimitViolation, check_limits};
 pub use location::{LocationViolation, check_location};
-pub use moves::{
-    Hop, MoveProblem, MoveViolation, check_move, check_move_as, check_move_tiles, shortest_conversion, shortest_path,
-};
+pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_as, shortest_conversion, shortest_path};
 pub use nearest::Nearest;
 pub use overlap::{OverlapViolation, check_overlap};
 pub use scratch::scratch_type;
 pub use tile::{
-    Granule, TypeRule, TypeViolation, check_tensor_dtype, check_tile_type, default_order, granule, round_up_to_legal,
+    Granule, TypeRule, TypeViolation, absent_parameter, check_tensor_dtype, check_tile_type, default_order, granule,
+    round_up_to_legal,
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::convert::exact_integer_bits;
 use super::nearest::{distance, nearest_list};
-use crate::{InstrId, Loc, MoveRule, Place, Target, TileType, lookup, text};
+use crate::{InstrId, Loc, MoveRule, Place, Target, left_out_as, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -45,11 +45,6 @@ pub enum MoveProblem {
         otherwise: bool,
         /// What this source becomes with a scale, where it was given none.
         scaled: Vec<DType>,
-    },
-    /// The destination is a table of one row (Bias, Scaling), and the tile has more.
-    Rows {
-        /// Its rows.
-        rows: u32,
     },
 }
 
@@ -151,26 +146,6 @@ pub fn check_move_as(
     Err(MoveViolation { from, to, from_dtype, to_dtype, quantised, instr, problem, target, taken_by, ways })
 }
 
-/// [`check_move`] between two tiles, with the rule on rows of Bias and Scaling.
-pub fn check_move_tiles(target: &Target, from: TileType, to: TileType) -> Result<InstrId, MoveViolation> {
-    let instr = check_move(target, from.loc, to.loc, from.dtype, to.dtype)?;
-    if target.memory(to.loc).one_row && to.rows != 1 {
-        return Err(MoveViolation {
-            from: from.loc.into(),
-            to: to.loc.into(),
-            from_dtype: from.dtype,
-            to_dtype: to.dtype,
-            quantised: false,
-            instr: None,
-            problem: MoveProblem::Rows { rows: to.rows },
-            target: target.name.clone(),
-            taken_by: Vec::new(),
-            ways: Vec::new(),
-        });
-    }
-    Ok(instr)
-}
-
 /// The fewest moves from `from` to `to` that keep the dtype; empty if the places are equal. Among ways of equal length
 /// the one that stays on chip longest.
 pub fn shortest_path(target: &Target, from: impl Into<Place>, to: impl Into<Place>, dtype: DType) -> Option<Vec<Hop>> {
@@ -244,7 +219,6 @@ impl MoveViolation {
             MoveProblem::NoMove { way: None, .. } => codes::NO_MOVE_PATH,
             MoveProblem::NoMove { .. } => codes::NO_SUCH_MOVE,
             MoveProblem::DType { .. } => codes::MOVE_DTYPE,
-            MoveProblem::Rows { .. } => codes::TABLE_ONE_ROW,
         }
     }
 
@@ -272,11 +246,6 @@ impl MoveViolation {
                 self.round(self.into(out_of(d, *from, reachable), into), into, *instead, *from_memory)
             }
             MoveProblem::DType { allowed, otherwise, scaled } => self.of_dtypes(span, allowed, *otherwise, scaled),
-            MoveProblem::Rows { rows } => {
-                error(format!("a tile that is moved to {to} has one row, and this has {rows}"))
-                    .with_note(format!("{to} is a table that is read along its only row"))
-                    .with_help(format!("move one row: a tile of 1 x n, and `{to}<{to_dtype}, 1, n>`"))
-            }
         };
         let way =
             |d: Diagnostic, (name, way): &(&str, Vec<Hop>)| d.with_note(format!("{name} has a way: {}", describe(way)));
@@ -292,7 +261,10 @@ impl MoveViolation {
     fn into(&self, d: Diagnostic, into: &[(Place, Vec<(DType, DType)>)]) -> Diagnostic {
         match into {
             [] if self.quantised => d.with_note(format!("with a scale nothing moves to {}", self.to)),
-            [] => d.with_note(format!("nothing moves to {}", self.to)),
+            [] => {
+                let out = left_out_as(&self.to.to_string());
+                out.iter().fold(d.with_note(format!("nothing moves to {}", self.to)), |d, p| p.told(d))
+            }
             all => {
                 let with = if self.quantised { " with a scale" } else { "" };
                 let ways = all.iter().map(|(from, pairs)| format!("from {from} {}", kinds(pairs)));

@@ -97,7 +97,7 @@ impl Nearest {
 }
 
 /// `dst i32 and idx u16`: what is another dtype in `list` than in `given`.
-pub(super) fn changes(names: impl Iterator<Item = &'static str>, given: &[DType], list: &[DType]) -> String {
+pub(super) fn changes(names: impl Iterator<Item = String>, given: &[DType], list: &[DType]) -> String {
     let pairs = names.zip(given.iter().zip(list));
     text::list(pairs.filter(|(_, (a, b))| a != b).map(|(name, (_, b))| format!("`{name}` {b}")))
 }

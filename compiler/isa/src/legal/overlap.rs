@@ -47,11 +47,22 @@ impl OverlapViolation {
         let d = Diagnostic::error(codes::OVERLAPPING_OPERANDS, span, message)
             .with_label("the destination too")
             .with_note(format!("{} reads its operands again after it has begun to write", row.written_name()))
-            .with_help("write to another tile; operators (`t &= 15`) see to it by themselves");
+            .with_help(match operator(row.sem) {
+                Some(sign) => format!("write to another tile; operators (`t {sign}= ..`) see to it by themselves"),
+                None => "write to another tile".to_owned(),
+            });
         match self.legal_on.as_slice() {
             [] => d,
             on => d.with_note(format!("it may be on {}", text::list(on))),
         }
+    }
+}
+
+/// The operator that is this instruction.
+fn operator(sem: Sem) -> Option<&'static str> {
+    match sem {
+        Sem::Binary(op) | Sem::BinaryScalar(op) => op.symbol(),
+        _ => None,
     }
 }
 

@@ -115,6 +115,9 @@ fn what_the_compiler_makes_is_legal() {
                     continue;
                 }
                 for (r, c) in [(1, 1), (8, 64), (16, 1), (17, 33), (100, 130), (1, 1000), (5, 1)] {
+                    if t.memory(loc).one_row && r > 1 {
+                        continue;
+                    }
                     let (rows, cols) = round_up_to_legal(t, loc, dtype, r, c);
                     assert!(rows >= r && cols >= c);
                     let ty = TileType { loc, dtype, rows, cols, order: default_order(loc, dtype, r, c), layout: None };
@@ -397,9 +400,10 @@ fn moves() {
     ];
     let text: std::vec::Vec<String> = codes.into_iter().map(|r| show(&r.unwrap_err().diagnostic(at()))).collect();
     insta::assert_snapshot!(text.join("\n"));
-    let rows = check_move_tiles(target("a2a3"), tile(Mat, F32, 2, 32), tile(Bias, F32, 2, 32)).unwrap_err();
-    assert_eq!(rows.code().as_str(), "E0616");
-    assert!(check_move_tiles(target("a2a3"), tile(Mat, F32, 1, 32), tile(Bias, F32, 1, 32)).is_ok());
+    for loc in [Bias, Scaling] {
+        assert_eq!(type_codes("a2a3", tile(loc, F32, 2, 32)), ["E0616"]);
+        assert!(type_codes("a2a3", tile(loc, F32, 1, 32)).is_empty());
+    }
 }
 
 #[test]

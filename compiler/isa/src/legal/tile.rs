@@ -2,7 +2,7 @@
 //!
 //! Decisions where PTO leaves a choice:
 //! * Bias and Scaling rows must be multiples of 64 and 128 bytes already as types: TMOV, the only way to fill them,
-//!   demands it. That they have one row is checked where they are filled ([`super::check_move_tiles`]).
+//!   demands it. They have one row.
 //! * Accumulator boxes are 16 x 16 for every element size.
 //! * A layout of the author's (`layout = ..`) replaces the order of a tile in Vec or Mat, and with it the rules on rows and
 //!   boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
@@ -89,6 +89,11 @@ pub enum TypeRule {
         available: Vec<DType>,
         /// The smallest tiles of these dtypes that hold this one.
         types: Vec<TileType>,
+    },
+    /// It is in a table of one row (Bias, Scaling), and has more.
+    TableRows {
+        /// One row of it, as long as it is legal.
+        one: TileType,
     },
     /// A row (or column, if column-major) of an unboxed tile is not a multiple of `multiple` bytes.
     LineAlignment {
@@ -185,19 +190,26 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
         && !available.contains(&dtype)
     {
         let available = by_distance(dtype, available);
+        // What sums floats is no use for integers, and the reverse.
+        let alike = |d: &&DType| loc != Loc::Acc || d.is_float() == dtype.is_float();
         let (rows, cols) = (rows.max(1), cols.max(1));
         let of = |d: &DType| {
             let g = granule(target, loc, *d, order);
             let rows = if g.one_row && rows == 1 { 1 } else { round_up(rows, g.rows) };
             TileType { dtype: *d, rows, cols: round_up(cols, g.cols), ..ty }
         };
-        out.push(TypeRule::CubeDType { types: available.iter().map(of).collect(), available });
+        out.push(TypeRule::CubeDType { types: available.iter().filter(alike).map(of).collect(), available });
         return out;
     }
     if rows == 0 || cols == 0 {
         return out;
     }
     let g = granule(target, loc, dtype, order);
+    if target.memory(loc).one_row && rows != 1 {
+        let cols = round_up(cols, granule(target, loc, dtype, Order::Nd).cols);
+        out.push(TypeRule::TableRows { one: TileType { rows: 1, cols, order: Order::Nd, ..ty } });
+        return out;
+    }
     if let Some(inner) = target.memory(loc).fractal_of(dtype.size()) {
         let rows_ok = rows % g.rows == 0 || (g.one_row && rows == 1);
         if !rows_ok || cols % g.cols != 0 {
@@ -260,11 +272,33 @@ pub fn check_tensor_dtype(target: &Target, dtype: DType, span: Span) -> Option<D
     let message = format!("{} has no {dtype}", target.name);
     let d = Diagnostic::error(codes::DTYPE_NOT_ON_TARGET, span, message).with_label(format!("not on {}", target.name));
     let d = about_absent(d, dtype, &target.dtypes, nearest_of(dtype, &target.dtypes));
+    Some(with_targets_of(d, target, dtype))
+}
+
+/// A kernel's static parameter `name` of such a dtype, which the kernel uses `at`, as a report.
+pub fn absent_parameter(target: &Target, name: &str, dtype: DType, (span, at): (Span, Span)) -> Diagnostic {
+    let message = format!("{} has no {dtype}", target.name);
+    let d = Diagnostic::error(codes::DTYPE_NOT_ON_TARGET, span, message)
+        .with_label(format!("`{name}` is {dtype}"))
+        .with_secondary(at, "used here for the first time")
+        .with_note(format!("its dtypes are {}", text::list(&target.dtypes)));
+    let d = match nearest_of(dtype, &target.dtypes) {
+        Some(n) if keeps_all(dtype, n) => {
+            d.with_help(format!("`-D {name}={n}` makes it {n}, which has every value of {dtype}"))
+        }
+        Some(n) => d.with_help(format!("`-D {name}={n}` makes it {n}, the nearest")),
+        None => d,
+    };
+    with_targets_of(d, target, dtype)
+}
+
+/// Which other targets have the dtype.
+fn with_targets_of(d: Diagnostic, target: &Target, dtype: DType) -> Diagnostic {
     let there: Vec<&str> = target.others().filter(|t| t.has_dtype(dtype)).map(|t| t.name.as_str()).collect();
-    Some(match there.as_slice() {
+    match there.as_slice() {
         [] => d,
         on => d.with_note(format!("it is legal on {}", text::list(on))),
-    })
+    }
 }
 
 /// Channels of a burst of a map, where tiles here are sums of pixels: GeoPIM's units read and write whole bursts of f16.
@@ -297,6 +331,7 @@ impl TypeViolation {
             TypeRule::MaskLayout => codes::MASK_LAYOUT,
             TypeRule::LayoutShape { .. } => codes::LAYOUT_SHAPE,
             TypeRule::CubeDType { .. } => codes::CUBE_DTYPE,
+            TypeRule::TableRows { .. } => codes::TABLE_ONE_ROW,
             TypeRule::LineAlignment { .. } => codes::ROW_ALIGNMENT,
             TypeRule::Fractal { .. } => codes::FRACTAL_SIZE,
         }
@@ -341,6 +376,11 @@ impl TypeViolation {
                     .with_note(format!("{loc} tiles are {} there", text::either(available)))
                     .with_help(format!("make it {}", text::either(types.iter().map(|t| format!("`{t}`"))))),
             ),
+            TypeRule::TableRows { one } => {
+                error(format!("{subject}: a tile in {loc} has one row, and this has {rows}"))
+                    .with_note(format!("{loc} is a table that is read along its only row, on every target"))
+                    .with_help(format!("make it `{one}`, and move one row there"))
+            }
             TypeRule::LineAlignment { bytes, multiple, up, down, burst } => {
                 let (line, unit) = match order {
                     Order::Nd => ("row", "columns"),

@@ -5,7 +5,8 @@ use crate::args::{ExplainArgs, MessageFormat};
 use crate::io::{Io, list};
 use crate::{DONE, WRONG_CALL, pto_ids};
 use ptoc_diagnostics::{Code, Diagnostic, codes};
-use ptoc_isa::{Lookup, Otherwise};
+use ptoc_isa::{Loc, Lookup, Otherwise, Pipe, Target};
+use ptoc_tensor::DType;
 
 /// Prints the page of a code, the entry of an instruction, or the list of codes.
 pub fn explain(args: &ExplainArgs, io: &mut Io<'_>) -> u8 {
@@ -71,14 +72,6 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             };
             return Ok(format!("# {name}\n\n{what}\n"));
         }
-        // Methods of PTO's tiles, types, and other spellings, which no table of instructions has.
-        Lookup::Unknown { .. } if let Some(other) = ptoc_isa::otherwise(&upper) => {
-            let what = match other {
-                Otherwise::As(how) => format!("A name of PTO. In ptoc it is {how}."),
-                Otherwise::LeftOut(why) => format!("A name of PTO that is not part of the language: {why}."),
-            };
-            return Ok(format!("# {name}\n\n{what}\n"));
-        }
         Lookup::Unknown { .. } if let Some(page) = word_page(name) => return Ok(page),
         Lookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
             d = d.with_help(pto_ids::beyond(&upper).unwrap_or_default());
@@ -94,27 +87,62 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     Err(Box::new(d.with_help("`ptoc explain --list` lists the codes")))
 }
 
-/// What is written behind the operands of instructions, here or in PTO's form.
+/// A word of the language or of PTO: a location, a dtype, a target, a pipe, a method, a type, what is written behind operands.
 fn word_page(word: &str) -> Option<String> {
+    let own = own_word(word);
+    let other = match ptoc_isa::otherwise(word) {
+        Some(Otherwise::As(how)) => Some(format!("A name of PTO. In ptoc it is {how}.")),
+        Some(Otherwise::LeftOut(why)) => Some(format!("A name of PTO that is not part of the language: {why}.")),
+        None => None,
+    };
     let of = ptoc_isa::instructions_with(word);
-    let out = ptoc_isa::left_out_as(word);
-    if of.is_empty() && out.is_empty() {
-        return None;
+    let said = of.first().map(|first| {
+        let of = list(of.iter().copied());
+        format!("It is written behind the operands of {of}. `ptoc explain {first}` has the forms.")
+    });
+    let out = ptoc_isa::left_out_as(word).into_iter().map(|part| {
+        format!("Of PTO's {}, this is left out: {}: {}.", list(part.of.iter().copied()), part.what, part.why)
+    });
+    let paragraphs: Vec<String> = own.into_iter().chain(other).chain(said).chain(out).collect();
+    (!paragraphs.is_empty()).then(|| format!("# {word}\n\n{}\n", paragraphs.join("\n\n")))
+}
+
+/// A location, a dtype, a target or a pipe.
+fn own_word(word: &str) -> Option<String> {
+    if let Some(loc) = Loc::from_name(word) {
+        let sizes = Target::all().iter().filter(|t| t.capacity(loc) > 0).map(|t| {
+            let memory = t.memory(loc);
+            format!("* {}: {}, {} bytes\n", t.name, memory.name, memory.capacity)
+        });
+        let sizes: String = sizes.collect();
+        return Some(format!("A location of tiles, as in `tile {loc}<..>`. Its memory:\n\n{}", sizes.trim_end()));
     }
-    let mut page = format!("# {word}\n");
-    if let Some(first) = of.first() {
-        let said = list(of.iter().copied());
-        page.push_str(&format!(
-            "\nIt is written behind the operands of {said}. `ptoc explain {first}` has the forms.\n"
-        ));
+    if let Some(dtype) = DType::from_name(word) {
+        let what = match dtype {
+            DType::Bool => "A dtype: true or false. A tile of it is a mask, and lives in Vec.".to_owned(),
+            _ => {
+                let kind = match (dtype.is_float(), dtype.is_signed_int()) {
+                    (true, _) => "floats",
+                    (false, true) => "signed integers",
+                    (false, false) => "unsigned integers",
+                };
+                let on = list(Target::all().iter().filter(|t| t.has_dtype(dtype)).map(|t| t.name.as_str()));
+                format!("A dtype: {kind} of {} bits. Targets that have it: {on}.", 8 * dtype.size())
+            }
+        };
+        return Some(what);
     }
-    for part in out {
-        page.push_str(&format!(
-            "\nOf PTO's {}, this is left out: {}: {}.\n",
-            list(part.of.iter().copied()),
-            part.what,
-            part.why
-        ));
+    if let Some(target) = Target::all().iter().find(|t| t.name.eq_ignore_ascii_case(word)) {
+        let name = &target.name;
+        let what = format!(
+            "A target: {}. `ptoc targets {name}` lists its memories; spec/targets.md has its rules.",
+            target.description
+        );
+        return Some(what);
     }
-    Some(page)
+    let pipe = Pipe::from_name(word)?.name();
+    Some(format!(
+        "A pipe of PTO's machine: what it executes keeps its order, and different pipes run at the same time. The page of an \
+         instruction says which pipe executes it; how an author orders {pipe} and others is in spec/pipes.md."
+    ))
 }

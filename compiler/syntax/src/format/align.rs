@@ -11,23 +11,23 @@ use std::collections::HashMap;
 pub(super) fn groups(pieces: &[Piece<'_>], contexts: &[Context]) -> Vec<Vec<usize>> {
     let inside = |i: usize| {
         let apart = i > 0 && !pieces[i].begins_line() && !pieces[i].tok.is_comment();
-        apart && pieces[i].gap > 0 && blanks(pieces, contexts, i) > 0
+        // One whose line break is taken away has no column there.
+        apart && pieces[i].line == pieces[i - 1].line && pieces[i].gap > 0 && blanks(pieces, contexts, i) > 0
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     // For pieces of the line before, the group that each is in.
     let mut open: HashMap<usize, usize> = HashMap::new();
     let mut at = 0;
-    // The first piece of the line before in each column, and the number of that line.
-    let mut last_line: Option<(HashMap<usize, usize>, usize)> = None;
+    // The first piece of the line before in each column.
+    let mut above: HashMap<usize, usize> = HashMap::new();
     while at < pieces.len() {
         let end = (at + 1..pieces.len()).find(|&i| pieces[i].begins_line()).unwrap_or(pieces.len());
-        let line: Vec<usize> = (at..end).filter(|&i| inside(i)).collect();
         let mut still = HashMap::new();
-        // Lines that are neighbours here and were so in the source.
-        let neighbours = last_line.take().filter(|&(_, number)| pieces[at].line == number + 1);
-        for &i in neighbours.iter().flat_map(|_| &line) {
-            let Some((above, _)) = &neighbours else { break };
-            let Some(&j) = above.get(&pieces[i].column) else { continue };
+        for i in (at..end).filter(|&i| inside(i)) {
+            // Lines that are neighbours here and were so in the source.
+            let Some(&j) = above.get(&pieces[i].column).filter(|&&j| pieces[i].line == pieces[j].line + 1) else {
+                continue;
+            };
             let wide = |n: usize| pieces[n].gap > blanks(pieces, contexts, n);
             if !alike(pieces[i].tok, pieces[j].tok) || !(wide(i) || wide(j)) {
                 continue;
@@ -40,8 +40,10 @@ pub(super) fn groups(pieces: &[Piece<'_>], contexts: &[Context]) -> Vec<Vec<usiz
             still.insert(i, group);
         }
         open = still;
-        let columns = line.into_iter().rev().map(|i| (pieces[i].column, i)).collect();
-        last_line = Some((columns, pieces[end - 1].line));
+        // Of several lines that are one now, the last.
+        let number = pieces[end - 1].line;
+        above =
+            (at..end).rev().filter(|&i| inside(i) && pieces[i].line == number).map(|i| (pieces[i].column, i)).collect();
         at = end;
     }
     groups.sort_by_key(|g| pieces[g[0]].column);
@@ -53,20 +55,31 @@ fn alike(a: Tok, b: Tok) -> bool {
     a == b || (a.mark().is_none() && b.mark().is_none())
 }
 
-/// Computes the padding for the columns that pieces have with the padding so far. Is it another?
-pub(super) fn pad(groups: &[Vec<usize>], pieces: &[Piece<'_>], columns: &[usize], pads: &mut [usize]) -> bool {
-    let mut changed = false;
+/// Computes the padding for the columns that pieces have with the padding so far. Which groups get another?
+pub(super) fn pad(groups: &[Vec<usize>], pieces: &[Piece<'_>], columns: &[usize], pads: &mut [usize]) -> Vec<usize> {
+    // For each piece its line.
+    let lines: Vec<usize> = pieces
+        .iter()
+        .scan(0, |line, piece| {
+            *line += usize::from(piece.begins_line());
+            Some(*line)
+        })
+        .collect();
+    let mut changed = Vec::new();
     // How far the pieces of a line have moved, for those behind them.
-    let mut moved = vec![0isize; pieces.last().map_or(0, |p| p.line + 1)];
-    for group in groups {
+    let mut moved = vec![0isize; lines.last().map_or(0, |n| n + 1)];
+    for (number, group) in groups.iter().enumerate() {
         // In the order of columns, so that what is to the left has moved already.
         let natural =
-            |i: usize, pads: &[usize], moved: &[isize]| columns[i] as isize - pads[i] as isize + moved[pieces[i].line];
+            |i: usize, pads: &[usize], moved: &[isize]| columns[i] as isize - pads[i] as isize + moved[lines[i]];
         let column = group.iter().map(|&i| natural(i, pads, &moved)).max().unwrap_or(0);
+        let before = changed.len();
         for &i in group {
             let pad = (column - natural(i, pads, &moved)).max(0) as usize;
-            moved[pieces[i].line] += pad as isize - pads[i] as isize;
-            changed |= pad != pads[i];
+            moved[lines[i]] += pad as isize - pads[i] as isize;
+            if pad != pads[i] && changed.len() == before {
+                changed.push(number);
+            }
             pads[i] = pad;
         }
     }

@@ -192,7 +192,10 @@ impl<'t> Writer<'_, 't> {
         let column = self.pieces[i].column;
         // Conditions that begin on the next line stand one level deeper than their clause.
         let beside = self.pieces.get(i + 1).filter(|p| !p.begins_line() && !p.tok.is_comment());
-        let first = beside.map_or((self.frame().statement + 2 * INDENT, 0), |p| (width + tok_width(tok) + 1, p.column));
+        let first = match beside {
+            Some(p) => (width + tok_width(tok) + 1 + self.pads[i + 1], p.column),
+            None => (self.frame().statement + 2 * INDENT, 0),
+        };
         let frame = self.frame();
         if statement_begins {
             // Of several statements on a line, the first says where lines that go on with one of them stand.
@@ -229,11 +232,23 @@ impl<'t> Writer<'_, 't> {
     }
 }
 
-/// Does the first line that begins inside of a bracket begin to the left of what is in it?
+/// Does the first line that begins in a bracket, and not in one inside of it, begin to the left of what is in it?
+///
+/// Lines of an inner bracket stand where that one has them, so they say nothing here; least of all those of a block, which
+/// may not have been lines in the source.
 fn hangs(pieces: &[Piece<'_>], contexts: &[Context], open: usize) -> bool {
     let close = contexts[open].partner.unwrap_or(open);
     let first = pieces.get(open + 1).map_or(0, |p| p.column);
-    pieces[open + 1..close].iter().find(|p| p.begins_line()).is_some_and(|p| p.column < first)
+    let mut lines = Vec::new();
+    let mut i = open + 1;
+    while i < close {
+        if pieces[i].begins_line() {
+            lines.push(&pieces[i]);
+        }
+        i = contexts[i].partner.map_or(i, |inner| inner.max(i)) + 1;
+    }
+    // A comment stands where the code after it does.
+    lines.iter().min_by_key(|p| p.tok.is_comment()).is_some_and(|p| p.column < first)
 }
 
 fn tok_width(tok: Tok) -> usize {

@@ -16,6 +16,8 @@ mod pieces;
 mod spacing;
 mod trailing;
 
+use context::Context;
+use lines::Line;
 use pieces::Piece;
 use ptoc_diagnostics::{Diagnostic, FileId};
 
@@ -23,7 +25,7 @@ use ptoc_diagnostics::{Diagnostic, FileId};
 const INDENT: usize = 4;
 
 /// How often padding is computed at most.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 16;
 
 /// Why a text has no canonical form.
 #[derive(Clone, Debug)]
@@ -46,21 +48,38 @@ pub fn format(file: FileId, text: &str) -> Result<String, Refused> {
     let mut pieces = pieces::pieces(file, text);
     let contexts = context::contexts(&pieces);
     breaks::settle(&mut pieces, &contexts);
-    let groups = align::groups(&pieces, &contexts);
-    let mut pads = vec![0; pieces.len()];
-    let (mut lines, mut columns) = lines::lines(&pieces, &contexts, &pads);
-    // Padding moves brackets, and those the lines below them.
-    for _ in 0..ROUNDS {
-        if !align::pad(&groups, &pieces, &columns, &mut pads) {
-            break;
+    let mut groups = align::groups(&pieces, &contexts);
+    let lines = loop {
+        match padded(&pieces, &contexts, &groups) {
+            Ok(lines) => break lines,
+            // What can never stand in one column does not.
+            Err(endless) => {
+                let mut number = 0..;
+                groups.retain(|_| number.next().is_some_and(|n| endless.binary_search(&n).is_err()));
+            }
         }
-        (lines, columns) = lines::lines(&pieces, &contexts, &pads);
-    }
+    };
     let formatted = trailing::join(&lines, line_end(text));
     match same(&pieces, &pieces::pieces(file, &formatted)) {
         true => Ok(formatted),
         false => Err(Refused::Changed),
     }
+}
+
+/// The lines with groups of pieces each in one column; or groups that move farther each time, because lines below a bracket
+/// push what is to its left.
+fn padded<'t>(pieces: &[Piece<'t>], contexts: &[Context], groups: &[Vec<usize>]) -> Result<Vec<Line<'t>>, Vec<usize>> {
+    let mut pads = vec![0; pieces.len()];
+    let mut changed = Vec::new();
+    // Padding moves brackets, and those the lines below them.
+    for _ in 0..ROUNDS {
+        let (lines, columns) = lines::lines(pieces, contexts, &pads);
+        changed = align::pad(groups, pieces, &columns, &mut pads);
+        if changed.is_empty() {
+            return Ok(lines);
+        }
+    }
+    Err(changed)
 }
 
 /// What ends most lines of a text, and so every line of its canonical form.

@@ -122,6 +122,42 @@ fn line_ends_and_comments() {
     assert_eq!(formatted(hanging), hanging.replace("{\n}", "{}"));
 }
 
+/// Lines stand where the author has those of the same bracket or clause: not of a block in between, which were none, or of
+/// what padding moves.
+#[test]
+fn lines_that_go_on_are_where_they_were() {
+    let head = "fn f(x: f32) -> f32 {\n    let long_name = ";
+    let block = "g(if x > 0.0 {\n        x\n    } else { 1.0 },\n";
+    for (rest, column) in [
+        ("g(if x > 0.0 { x\n} else { 1.0 },\n                           2.0);\n}\n", 22),
+        ("g(if x > 0.0 { x\n} else { 1.0 },\n  2.0);\n}\n", 8),
+    ] {
+        let blanks = " ".repeat(column);
+        assert_eq!(formatted(&format!("{head}{rest}")), format!("{head}{block}{blanks}2.0);\n}}\n"));
+    }
+    // The first condition is aligned with the line above.
+    let clause =
+        "kernel k(x: in f32[M], y: out f32[M])\n    where              M >= 1,\n                       M < 9 {}\n";
+    assert_eq!(formatted(clause), clause);
+    // What had a line to itself is aligned with nothing.
+    let joined = "fn f(x: f32) -> f32 {\n    let a = if x > 0.0 { x } else\n{ x };\n    let bc = if x > 0.0 { x } else\n{ x };\n    x\n}\n";
+    assert_eq!(formatted(&joined.replace('\n', "\r\n")), formatted(joined).replace('\n', "\r\n"));
+}
+
+/// Of two lines that become one, two tokens have one column: only what was on neighbouring lines is aligned.
+#[test]
+fn lines_that_are_joined_are_aligned_once() {
+    let text = "\
+fn
+inside(w: f32,  i: f32) -> f32 {
+    if i >= 0 { if w {}
+else { 0.0 }  } else {}
+}
+";
+    let aligned = "fn\n    inside(w: f32, i: f32) -> f32 {\n    if i >= 0 {    if w {} else { 0.0 } } else {}\n}\n";
+    assert_eq!(formatted(text), aligned);
+}
+
 /// A number and a dot apart are no number.
 #[test]
 fn numbers_and_dots() {

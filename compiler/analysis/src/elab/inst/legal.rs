@@ -229,7 +229,7 @@ impl Elab<'_> {
         let found: Vec<DType> = ops.iter().filter_map(Opnd::dtype).collect();
         if let Sem::Move = instr.sem {
             let (Some(d), Some(s)) = (ops[0].tile(), ops[1].tile()) else { return Err(Reported) };
-            return match ptoc_isa::check_move_tiles(self.target, s.ty, d.ty) {
+            return match ptoc_isa::check_move(self.target, s.ty.loc, d.ty.loc, s.ty.dtype, d.ty.dtype) {
                 Ok(_) => Ok(()),
                 Err(v) => {
                     let d = v.diagnostic(span);
@@ -347,7 +347,7 @@ impl Elab<'_> {
         match ptoc_isa::check_dtypes(self.target, id, &found, attrs.cmp) {
             None => Ok(()),
             Some(v) => {
-                let mut d = v.diagnostic(span);
+                let mut d = v.called(self.author_names(id, ops)).diagnostic(span);
                 for op in ops {
                     if let Some(t) = op.dtype()
                         && !d.labels.iter().any(|l| l.span == op.span())
@@ -358,6 +358,18 @@ impl Elab<'_> {
                 self.report(d)
             }
         }
+    }
+
+    /// How the author calls the tiles of an instruction, by their names in the table.
+    fn author_names(&self, id: InstrId, ops: &[Opnd]) -> Vec<(&'static str, String)> {
+        let named = |(spec, op): (&ptoc_isa::OperandSpec, &Opnd)| match op {
+            Opnd::Tile(t, _) => {
+                let tile = &self.b.kernel().tiles[t.tile];
+                (!tile.hidden && !tile.name.is_empty()).then(|| (spec.name, tile.name.to_string()))
+            }
+            _ => None,
+        };
+        id.get().written().iter().zip(ops).filter_map(named).collect()
     }
 
     /// How `from` becomes `to` in two conversions, where no one does it.
