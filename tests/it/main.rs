@@ -12,6 +12,7 @@ mod differential;
 mod engine;
 mod fixes;
 mod fixpipe;
+mod from_table;
 mod fuzz;
 mod geopim;
 mod golden;

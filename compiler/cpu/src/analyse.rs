@@ -75,7 +75,9 @@ impl<'a> Body<'a> {
                 Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } => {
                     if *ty == MemTy::I64 {
                         each += 1;
-                    } else if addr.gather.is_some() || addr.stride != Stride::Const(i64::from(ty.size())) {
+                    } else if addr.gather.is_some_and(|g| !self.is_shared(g))
+                        || addr.stride != Stride::Const(i64::from(ty.size()))
+                    {
                         each += 1;
                         vector += 1;
                     } else {

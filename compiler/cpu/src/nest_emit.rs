@@ -8,7 +8,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use ptoc_exec::Frame;
-use ptoc_ir::loops::{Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use ptoc_ir::loops::{Addr, Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
 use std::mem::offset_of;
 
 /// Strided elements that are moved by emitted code.
@@ -166,6 +166,9 @@ impl Emit<'_, '_> {
 
     /// Calls the routine of a gather.
     pub(crate) fn gather(&mut self, g: &Gather) {
+        if let Some((places, place_step)) = &g.places {
+            return self.locate(g, places, *place_step);
+        }
         let mut args = Vec::new();
         for addr in [&g.d, &g.table, &g.index] {
             let at = self.address(addr);
@@ -178,6 +181,31 @@ impl Emit<'_, '_> {
         args.push(self.value(g.total));
         args.push(self.b.ins().iconst(I64, mode(g.oob, g.unsigned)));
         if let Some(missing) = self.call_routine(Routine::Gather(g.ty.size()), &args) {
+            self.define(g.dst, missing);
+        }
+    }
+
+    /// Calls the routine of a gather that may leave rows where they are.
+    fn locate(&mut self, g: &Gather, places: &Addr, place_step: i64) {
+        let mut args = Vec::new();
+        let (plus, plus_strides) = g.plus.as_ref().map_or((None, (0, 0)), |(addr, strides)| (Some(addr), *strides));
+        for addr in [Some(&g.d), Some(&g.table), Some(&g.index), plus, Some(places)] {
+            args.push(match addr {
+                Some(addr) => {
+                    let at = self.address(addr);
+                    self.pointer(at)
+                }
+                None => self.b.ins().iconst(I64, 0),
+            });
+        }
+        args.extend([self.value(g.rows), self.value(g.cols)]);
+        for (row, col) in [g.d_strides, g.index_strides, plus_strides] {
+            args.extend([row, col].map(|bytes| self.b.ins().iconst(I64, bytes)));
+        }
+        args.push(self.b.ins().iconst(I64, place_step));
+        args.push(self.value(g.total));
+        args.push(self.b.ins().iconst(I64, mode(g.oob, g.unsigned)));
+        if let Some(missing) = self.call_routine(Routine::Locate(g.ty.size()), &args) {
             self.define(g.dst, missing);
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn mode(oob: Oob, unsigned: bool) -> i64 {
     oob * 2 + i64::from(unsigned)
 }
 
-fn of_mode(mode: i64) -> (Oob, bool) {
+pub(super) fn of_mode(mode: i64) -> (Oob, bool) {
     let oob = match mode / 2 {
         0 => Oob::Undefined,
         1 => Oob::Clamp,

@@ -11,6 +11,7 @@ mod gather;
 )]
 mod gemm;
 mod halves;
+mod located;
 mod reduce;
 mod rows;
 mod simd;
@@ -23,6 +24,9 @@ pub(crate) use gemm::{Units, scratch, second_level, types};
 
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy, Module};
+
+/// Bytes of a cache's line.
+pub(crate) const LINE: usize = 64;
 
 /// Has the machine vectors wider than Cranelift's?
 pub(crate) fn wide() -> bool {
@@ -52,6 +56,8 @@ pub(crate) enum Routine {
     Reduce(BinOp, MemTy),
     /// Elements of 1, 2, 4 or 8 bytes of a table: see [`gather`].
     Gather(u32),
+    /// The same where rows may stay in the table: see [`located`].
+    Locate(u32),
 }
 
 impl Routine {
@@ -64,6 +70,7 @@ impl Routine {
             Routine::ToF16 => "ptoc_to_f16".into(),
             Routine::Matmul => "ptoc_matmul".into(),
             Routine::Gather(size) => format!("ptoc_gather_{size}"),
+            Routine::Locate(size) => format!("ptoc_locate_{size}"),
             Routine::Reduce(op, ty) => format!("ptoc_reduce_{}_{}", op.name(), ty.name()),
         }
     }
@@ -76,19 +83,20 @@ impl Routine {
             Routine::Move(_) => &[I64; 9],
             Routine::Matmul => &[I64; gemm::PARAMS],
             Routine::Gather(_) => &[I64; 11],
+            Routine::Locate(_) => &[I64; 16],
         }
     }
 
     /// What it gives.
     pub(crate) fn results(self) -> &'static [Type] {
-        if let Routine::Gather(_) = self { &[I64] } else { &[] }
+        if let Routine::Gather(_) | Routine::Locate(_) = self { &[I64] } else { &[] }
     }
 
     /// The routine of that name, at its address.
     pub(crate) fn find(name: &str) -> Option<*const u8> {
         let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
         let moves = [1, 2, 4, 8].map(Routine::Move);
-        let gathers = [1, 2, 4, 8].map(Routine::Gather);
+        let gathers = [1, 2, 4, 8].into_iter().flat_map(|size| [Routine::Gather(size), Routine::Locate(size)]);
         let routine = fixed.into_iter().chain(moves).chain(gathers).find(|r| r.name() == name).or_else(|| {
             let reduction = name.strip_prefix("ptoc_reduce_")?;
             let (op, ty) = reduction.rsplit_once('_')?;
@@ -110,7 +118,11 @@ impl Routine {
             Routine::Gather(2) => Some(gather::gather_2 as *const u8),
             Routine::Gather(4) => Some(gather::gather_4 as *const u8),
             Routine::Gather(8) => Some(gather::gather_8 as *const u8),
-            Routine::Move(_) | Routine::Gather(_) => None,
+            Routine::Locate(1) => Some(located::locate_1 as *const u8),
+            Routine::Locate(2) => Some(located::locate_2 as *const u8),
+            Routine::Locate(4) => Some(located::locate_4 as *const u8),
+            Routine::Locate(8) => Some(located::locate_8 as *const u8),
+            Routine::Move(_) | Routine::Gather(_) | Routine::Locate(_) => None,
             Routine::FromF16 => halves::from_f16(),
             Routine::ToF16 => halves::to_f16(),
             Routine::Matmul => Some(gemm::product as *const u8),

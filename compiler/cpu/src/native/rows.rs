@@ -1,9 +1,7 @@
 //! Copies.
 
+use super::LINE;
 use super::strided::write_past_cache;
-
-/// Bytes of a cache's line.
-const LINE: i64 = 64;
 
 /// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the destination,
 /// or overlap another one, unless `past` is not zero: then nothing overlaps, and what is written is part
@@ -24,7 +22,7 @@ pub(super) unsafe extern "C" fn copy(
         return;
     }
     // Whole lines past the caches.
-    if past != 0 && (dst as i64 | dst_step | bytes) % LINE == 0 {
+    if past != 0 && (dst as i64 | dst_step | bytes) % LINE as i64 == 0 {
         for row in 0..rows as isize {
             // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are apart.
             unsafe {

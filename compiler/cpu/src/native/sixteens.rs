@@ -3,6 +3,7 @@
 //! What goes past the caches is turned into a stage first, a buffer in the first-level cache, and written from there row by row:
 //! lines that are neighbours in memory leave one after the other, and take half the time of lines that are far apart.
 
+use super::LINE;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
@@ -100,9 +101,6 @@ pub(super) unsafe fn turn(src: Lines<*const u8>, count: usize, words: usize, dst
         }
     }
 }
-
-/// Bytes of a line.
-const LINE: usize = 64;
 
 /// Elements of a stage's rows and columns.
 pub(super) const STAGE: usize = 64;

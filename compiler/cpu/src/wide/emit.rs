@@ -205,6 +205,7 @@ impl Emitter<'_> {
             Action::Vector(op) => op,
             Action::Index { wide } => return self.index(wide, dst.unwrap_or(0)),
             Action::Copy(copy) => return self.copy(copy, lanes),
+            Action::Seek { to, base, word, disp } => return self.seek(to, base, word, disp),
             Action::Scalar { what, wide } => return self.scalar(what, wide, lanes),
         };
         let info = op.info();
@@ -238,6 +239,20 @@ impl Emitter<'_> {
     fn goes_past(&self, place: Option<Place>) -> bool {
         let bytes = self.isa.bytes();
         matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp, scale: 4 }) if disp % bytes == 0 && self.past >> n & 1 != 0)
+    }
+
+    /// Sets a pointer of the program's own.
+    fn seek(&mut self, to: u32, base: u32, word: u32, disp: i32) {
+        let place = at(self.pointer(word), i64::from(disp));
+        let own = self.frame.pointer(to);
+        let register = own.unwrap_or(SCRATCH[1]);
+        self.asm.rm(Code::Mov_r64_rm64, register, place);
+        let base = self.pointer(base);
+        self.asm.rr(Code::Add_r64_rm64, register, base);
+        if own.is_none() {
+            let slot = self.frame.pointer_slot(to);
+            self.asm.mr(Code::Mov_rm64_r64, slot, register);
+        }
     }
 
     /// The step's first lane in all lanes.

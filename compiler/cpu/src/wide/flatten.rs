@@ -26,7 +26,8 @@ fn streams(nest: &Nest, program: &Program) -> Option<Vec<Stream>> {
     };
     for ins in &program.row {
         match (ins.action, ins.place) {
-            (Action::Copy(_), _) => return None,
+            // Each row has its own pointers.
+            (Action::Copy(_) | Action::Seek { .. }, _) => return None,
             (_, Some(Place::Pointer { pointer, .. })) => {
                 if nest.steps[pointer as usize] != Step::Const(0) {
                     return None;

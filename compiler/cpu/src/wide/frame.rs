@@ -1,7 +1,7 @@
 //! Where a function keeps what: general registers, and the bytes of its frame.
 
-use super::Isa;
 use super::asm::at;
+use super::program::Program;
 use crate::nest::Nest;
 use iced_x86::{MemoryOperand, Register};
 
@@ -37,7 +37,10 @@ pub(crate) struct Params {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) params: Params,
+    /// Pointers of the nest; others are the program's own.
     pointers: u32,
+    /// Of each pointer, its register.
+    registers: Vec<Option<Register>>,
     vector: i64,
     slots: i64,
     words: i64,
@@ -59,7 +62,7 @@ const SAVED: i64 = TAIL + 64;
 const FIRST_SLOT: i64 = SAVED + 64;
 
 impl Frame {
-    pub(crate) fn new(nest: &Nest, isa: Isa, slots: u32) -> Frame {
+    pub(crate) fn new(nest: &Nest, program: &Program, slots: u32) -> Frame {
         let mut next = 0;
         let mut take = |n: usize| {
             next += n as u32;
@@ -72,12 +75,14 @@ impl Frame {
         let past = (nest.past != 0).then(|| take(1));
         let inputs = take(nest.inputs);
         let params = Params { rows, count, pointers, steps, past, inputs, count_all: next };
-        let vector = i64::from(isa.bytes());
+        let vector = i64::from(program.isa.bytes());
         let words = FIRST_SLOT + i64::from(slots) * vector;
-        let all = words + 8 * (i64::from(next) + FIRST_STEP + nest.steps.len() as i64);
+        let pointers = nest.steps.len() as u32;
+        let all = words + 8 * (i64::from(next) + FIRST_STEP + i64::from(pointers) + i64::from(program.seeks));
         Frame {
             params,
-            pointers: nest.steps.len() as u32,
+            pointers,
+            registers: registers(program, pointers + program.seeks),
             vector,
             slots: FIRST_SLOT,
             words,
@@ -143,16 +148,32 @@ impl Frame {
 
     /// The register of a pointer, if it has one.
     pub(crate) fn pointer(&self, n: u32) -> Option<Register> {
-        POINTERS.get(n as usize).copied()
+        self.registers.get(n as usize).copied().flatten()
     }
 
     pub(crate) fn pointer_slot(&self, n: u32) -> MemoryOperand {
-        self.param(self.params.pointers + n)
+        match n.checked_sub(self.pointers) {
+            None => self.param(self.params.pointers + n),
+            Some(own) => self.extra(FIRST_STEP + i64::from(self.pointers + own)),
+        }
     }
 
     /// Registers that the caller wants back.
     pub(crate) fn saved(&self) -> &'static [Register] {
-        let used = (self.pointers as usize).min(POINTERS.len());
+        let used = self.registers.iter().flatten().count();
         if used > FREE { &POINTERS[FREE..used] } else { &[] }
     }
+}
+
+/// A register for each of `count` pointers as far as there are any; first come those that every step uses.
+fn registers(program: &Program, count: u32) -> Vec<Option<Register>> {
+    let mut order: Vec<u32> = (0..count).collect();
+    if order.len() > POINTERS.len() {
+        order.sort_by_key(|n| !program.steps_through(*n));
+    }
+    let mut out = vec![None; order.len()];
+    for (n, register) in order.into_iter().zip(POINTERS) {
+        out[n as usize] = Some(register);
+    }
+    out
 }

@@ -10,15 +10,13 @@ use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
 use super::program::{Home, Program};
+use crate::native::LINE;
 use crate::nest::{FIRST_INPUT, Nest, Step};
 use iced_x86::{Code, Instruction, Register};
 use ptoc_ir::loops::{LTy, PARTIALS};
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;
-
-/// Bytes of a cache's line.
-const LINE: i64 = 64;
 
 /// Integer parameters, and floats.
 const INTEGERS: [Register; 6] =
@@ -34,7 +32,7 @@ pub(crate) struct Code64 {
 pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Code64, String> {
     let allocated = allocate(program);
     let isa = program.isa;
-    let frame = Frame::new(nest, isa, allocated.slots);
+    let frame = Frame::new(nest, program, allocated.slots);
     let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0 };
     e.function(nest, &allocated);
     e.constants();
@@ -109,7 +107,7 @@ impl Emitter<'_> {
             let pointer = self.pointer(n);
             self.asm.rr(Code::Mov_r64_rm64, a, pointer);
             match *step {
-                Step::Const(bytes) if bytes % LINE == 0 => {}
+                Step::Const(bytes) if bytes % LINE as i64 == 0 => {}
                 Step::Const(_) => self.asm.constant(a, 1),
                 Step::Reg(..) => {
                     let by = self.frame.step(n);

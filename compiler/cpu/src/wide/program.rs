@@ -112,6 +112,13 @@ pub(crate) enum Action {
         wide: bool,
     },
     Copy(Copy),
+    /// Pointer `to`, one of the program's own, becomes pointer `base` and the i64 at pointer `word` + `disp`.
+    Seek {
+        to: u32,
+        base: u32,
+        word: u32,
+        disp: i32,
+    },
     /// `wide`: 64-bit integers.
     Scalar {
         what: Scalar,
@@ -155,6 +162,8 @@ pub(crate) struct Program {
     pub(crate) regs: Vec<VData>,
     /// Vectors of the pool: their 32-bit lanes.
     pub(crate) tables: Vec<Vec<u32>>,
+    /// Pointers of its own, numbered behind the nest's: each row sets them first.
+    pub(crate) seeks: u32,
     /// What all lanes share, once a row.
     pub(crate) row: Vec<Ins>,
     /// Steps with partials in registers, while there are as many lanes.
@@ -167,15 +176,8 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(isa: Isa) -> Program {
-        Program {
-            isa,
-            regs: Vec::new(),
-            tables: Vec::new(),
-            row: Vec::new(),
-            turn: None,
-            main: Vec::new(),
-            tail: Vec::new(),
-        }
+        let (row, main, tail) = (Vec::new(), Vec::new(), Vec::new());
+        Program { isa, regs: Vec::new(), tables: Vec::new(), seeks: 0, row, turn: None, main, tail }
     }
 
     pub(crate) fn class(&self, reg: VReg) -> Class {
@@ -204,6 +206,14 @@ impl Program {
             self.tables.len() - 1
         });
         self.homed(Home::Table(n as u32))
+    }
+
+    /// Is a pointer used for more than what all lanes share?
+    pub(crate) fn steps_through(&self, n: u32) -> bool {
+        self.main.iter().chain(&self.tail).any(|ins| {
+            matches!(ins.place, Some(Place::Pointer { pointer, .. } | Place::Partials { pointer }) if pointer == n)
+                || matches!(ins.action, Action::Copy(copy) if copy.pointer == n)
+        })
     }
 
     /// Removes what nobody reads. `main` and `tail` see what `row` defines.
@@ -245,6 +255,9 @@ impl fmt::Display for Ins {
                 if c.tail {
                     f.write_str(", tail")?;
                 }
+            }
+            Action::Seek { to, base, word, disp } => {
+                write!(f, "pointer{to} = pointer{base} + memory, pointer{word} + {disp}")?;
             }
             Action::Scalar { what, wide } => {
                 let bits = if wide { 64 } else { 32 };

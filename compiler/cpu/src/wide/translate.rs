@@ -4,10 +4,10 @@ use super::Isa;
 use super::lower::{IntTest, Lower, Pair};
 use super::memory::{Access, Value};
 use super::ops::VOp;
-use super::program::{Action, Gap, Home, Program, VReg};
+use super::program::{Action, Gap, Home, Ins, Mask, Program, VReg};
 use super::turn::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
-use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, Op, PARTIALS, Reg, SharedInfo, Stride};
+use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, PARTIALS, Reg, SharedInfo, Stride};
 use rustc_hash::FxHashMap;
 
 /// An i64 register that is an affine function of the lane, with known numbers.
@@ -34,6 +34,9 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
         reps: FxHashMap::default(),
         numbers: FxHashMap::default(),
         known: FxHashMap::default(),
+        words: FxHashMap::default(),
+        seeks: FxHashMap::default(),
+        in_row: true,
     };
     t.reps.insert(Reg::from_u32(LANE), Rep::Affine(Affine { step: 1, add: 0 }));
     t.inputs();
@@ -43,6 +46,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
         }
     }
     t.l.p.row = std::mem::take(&mut t.l.out);
+    t.in_row = false;
     let outside = t.reps.clone();
     let count = nest.count;
     let width = isa.lanes();
@@ -75,6 +79,12 @@ struct Translate<'a> {
     numbers: FxHashMap<Reg, Pair>,
     /// Bits of the registers that are constants.
     known: FxHashMap<Reg, u64>,
+    /// Where the i64 registers are read that all lanes share: pointer and displacement.
+    words: FxHashMap<Reg, (u32, i32)>,
+    /// Pointers of the program's own, by the nest's pointer and such a register.
+    seeks: FxHashMap<(u32, Reg), u32>,
+    /// Is it the row's code that is being made?
+    in_row: bool,
 }
 
 impl Translate<'_> {
@@ -193,7 +203,7 @@ impl Translate<'_> {
     }
 
     fn access(&mut self, addr: &Addr) -> Option<Access> {
-        let Base::Tensor(pointer) = addr.base else { return None };
+        let Base::Tensor(mut pointer) = addr.base else { return None };
         let mut disp = 0i64;
         let mut gap = match addr.stride {
             Stride::Const(bytes) => Gap::Const(bytes),
@@ -206,7 +216,9 @@ impl Translate<'_> {
             },
         };
         let mut gather = None;
-        if let Some(reg) = addr.gather {
+        if let Some(own) = addr.gather.and_then(|reg| self.seek(pointer, reg)) {
+            pointer = own;
+        } else if let Some(reg) = addr.gather {
             let affine = match self.reps.get(&reg) {
                 Some(Rep::Affine(affine)) => Some(*affine),
                 _ => self.known.get(&reg).map(|bits| Affine { step: 0, add: *bits as i64 }),
@@ -222,6 +234,25 @@ impl Translate<'_> {
         Some(Access { pointer, disp, gap, gather })
     }
 
+    /// The pointer that a register which all lanes share leads to.
+    fn seek(&mut self, base: u32, reg: Reg) -> Option<u32> {
+        let &(word, disp) = self.words.get(&reg)?;
+        if let Some(own) = self.seeks.get(&(base, reg)) {
+            return Some(*own);
+        }
+        let to = (self.nest.steps.len() + self.seeks.len()) as u32;
+        self.seeks.insert((base, reg), to);
+        self.l.p.seeks += 1;
+        let action = Action::Seek { to, base, word, disp };
+        match self.in_row {
+            true => self.l.push(action, None, &[]),
+            false => {
+                self.l.p.row.push(Ins { action, dst: None, args: Vec::new(), place: None, imm: None, mask: Mask::All })
+            }
+        }
+        Some(to)
+    }
+
     /// A statement; `shared`: its result is the same in all lanes.
     fn statement(&mut self, op: &Op, shared: bool) -> Option<()> {
         let (dst, value) = match *op {
@@ -231,6 +262,9 @@ impl Translate<'_> {
             }
             Op::Load { dst, ty, ref addr } => {
                 let access = self.access(addr)?;
+                if let (true, MemTy::I64, None, Ok(disp)) = (shared, ty, access.gather, i32::try_from(access.disp)) {
+                    self.words.insert(dst, (access.pointer, disp));
+                }
                 let value = if shared { self.l.load_shared(&access, ty) } else { self.l.load_lanes(&access, ty) };
                 (dst, value)
             }

@@ -1,6 +1,6 @@
 //! Loop nests that become functions or routines, and reductions, against the evaluator.
 
-use crate::make::{Build, agree, cases, compiled, strided, tensor};
+use crate::make::{Build, agree, agree_but, cases, compiled, strided, tensor};
 use proptest::prelude::*;
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::FileId;
@@ -309,10 +309,123 @@ fn gather(oob: Oob, unsigned: bool, ty: MemTy, gap: i64) -> Module {
             index,
             unsigned,
             index_strides,
+            plus: None,
+            places: None,
         }))
     });
     f.store(MemTy::I64, missing, dst);
     f.module(4)
+}
+
+/// Gathers from tensor 0 by the sums of a column and a row of tensor 1, whose rows may stay where they are; and a nest that adds
+/// them up, weighed by tensor 2. Rows that do not stay go to tensor 3, sums to tensor 4, what is missing to tensor 5.
+fn located(oob: Oob, unsigned: bool, ty: &str, number: usize) -> Module {
+    let (bits, size) = match ty {
+        "u8" | "i8" => ("u8", 1),
+        "u16" | "f16" | "bf16" => ("u16", 2),
+        "i64" => ("i64", 8),
+        _ => ("i32", 4),
+    };
+    let reg = if ty.starts_with(['f', 'b']) {
+        "f32"
+    } else if size == 8 {
+        "i64"
+    } else {
+        "i32"
+    };
+    let (oob, sign) = (oob.name(), if unsigned { "unsigned " } else { "" });
+    let mut body = "r3: i64 = const 0\nr4: i64 = const 64\n".to_owned();
+    for n in 0..number {
+        let (r, at) = (100 + 10 * n, n * 4 * 70 * size);
+        let step = 8 * number;
+        body += &format!(
+            "r{r}: i64 = const {at}\nr{0}: i64 = const {1}\nr{2}: i64 = const {3}\n\
+             r{4}: i64 = gather {oob} {bits} (r0, r1), d t3[r{r}] ({5}, {size}), from t0[r3] r2, by {sign}t1[r{2}] (4, 0), \
+             plus t1[r4] (0, 4), places s0[r{0}] {step}\nstore i64 t5[r{0}], r{4}\n",
+            r + 1,
+            8 * n,
+            r + 2,
+            16 * n,
+            r + 3,
+            70 * size,
+        );
+    }
+    let step = 8 * number;
+    body +=
+        &format!("r10: i64 = const {step}\nr11: i64 = const 280\nr12: i64 = const {}\nr13: i64 = const 4\n", 70 * size);
+    body += "for l0 r14: i64 in r3..r0 step 1 {\n r15: i64 = mul r14, r10\n r16: i64 = mul r14, r13\n r17: i64 = mul r14, r12\n";
+    body += "lanes r18: i64 in r1 {\n";
+    for n in 0..number {
+        let r = 200 + 10 * n;
+        body += &format!(
+            "r{r}: i64 = load i64 s0[r15, gather r{0}]\nr{1}: {reg} = load {ty} t0[r3, stride {size}, gather r{r}]\n",
+            101 + 10 * n,
+            r + 1,
+        );
+        if reg == "f32" {
+            body += &format!("r{0}: f32 = load f32 t2[r16]\nr{1}: f32 = mul r{0}, r{2}\n", r + 2, r + 3, r + 1);
+        } else {
+            body += &format!("r{0}: {reg} = add r{1}, r{1}\n", r + 3, r + 1);
+        }
+        let sum = if n == 0 { r + 3 } else { r + 4 };
+        if n > 0 {
+            let before = if n == 1 { r - 7 } else { r - 6 };
+            body += &format!("r{sum}: {reg} = add r{before}, r{}\n", r + 3);
+        }
+        if n + 1 == number {
+            body += &format!("store {ty} t4[r17, stride {size}], r{sum}\n");
+        }
+    }
+    body += "}\n}\n";
+    let names: String = (0..6).map(|n| format!("tensor \"T{n}\"\n")).collect();
+    let source = format!(
+        "kernel \"nest\"\n{names}arena 256\nspace \"places\" at 0 size 256\nlaunch \"l\" (r0: i64, r1: i64, r2: i64) {{\n}}\n\
+         block \"b\" (r0: i64, r1: i64, r2: i64) {{\n  labels 8\n{body}}}\n"
+    );
+    let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    verify(&module).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    module
+}
+
+#[test]
+fn rows_that_stay_in_their_table() {
+    for ty in ["f32", "f16", "bf16", "i32", "u8", "i8", "u16", "i64"] {
+        for (number, oob, unsigned) in [
+            (1, Oob::Undefined, false),
+            (2, Oob::Clamp, true),
+            (3, Oob::Wrap, false),
+            (4, Oob::Zero, false),
+            (4, Oob::Undefined, true),
+        ] {
+            let module = located(oob, unsigned, ty, number);
+            for (rows, cols, total, jump) in [
+                (4, 70, 400, 99),
+                (4, 64, 400, 99),
+                (3, 16, 120, 9),
+                (1, 1, 50, 99),
+                (2, 5, 0, 99),
+                (0, 5, 50, 99),
+                (4, 17, 90, 99),
+            ] {
+                // Starts of rows of which some reach beyond the table, then a row that ascends but for one number.
+                let starts = (0..16i32).map(|n| n * 37 % 97 - i32::from(n == 5) * 90 + i32::from(n == 11) * 1000);
+                let along = (0..70).map(|n| n + i32::from(n == jump));
+                let index: Vec<u8> = starts.chain(along).flat_map(i32::to_le_bytes).collect();
+                let mem = MemTy::ALL.into_iter().find(|t| t.name() == ty).unwrap();
+                let size = mem.size() as usize;
+                let tensors = [
+                    data(mem, 400 * size, 5),
+                    index,
+                    data(MemTy::F32, 16, 7),
+                    vec![0; number * 4 * 70 * size],
+                    vec![9; 4 * 70 * size],
+                    vec![9; 8 * number],
+                ];
+                agree_but(&module, &[rows, cols, total], &tensors, 3)
+                    .unwrap_or_else(|e| panic!("{} {ty} {number} {rows}x{cols} of {total}: {e}", oob.name()));
+            }
+        }
+    }
 }
 
 #[test]

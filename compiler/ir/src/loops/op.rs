@@ -242,6 +242,9 @@ impl Reduce {
 /// `d[i, j]` = element `index[i, j]` of a table, for each row i and column j. Elements of the table lie side by side, and are
 /// taken bit for bit. Where there is none to take, `d[i, j]` is 0. `d` does not overlap the table; its elements may be those of the
 /// indices, of the same size and in the same places, and overlap none otherwise.
+///
+/// With `places`, a row whose elements are neighbours in the table, all inside, may stay there: then `d` has none of it. The row's
+/// place says which it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gather {
     /// The row-major number of the first element that is missing although `oob` has no answer to it, or -1: an index outside
@@ -269,6 +272,11 @@ pub struct Gather {
     pub unsigned: bool,
     /// From row to row, from column to column, in bytes.
     pub index_strides: (i64, i64),
+    /// What is added to each index, wrapping at 32 bits: element (0, 0), and its strides. Only with `places`.
+    pub plus: Option<(Addr, (i64, i64))>,
+    /// Where the place of row 0 goes, and bytes from place to place. That of row i is an i64: with it as its `gather`, the table's
+    /// address is that of element (i, 0), in the table or in `d`. Places do not overlap `d`, indices or the table.
+    pub places: Option<(Addr, i64)>,
 }
 
 /// What a statement does.

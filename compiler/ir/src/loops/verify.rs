@@ -432,11 +432,15 @@ impl Verifier<'_> {
         for (reg, what) in counts {
             self.read(reg, &[LTy::I64], what);
         }
-        for addr in [&g.d, &g.table, &g.index] {
+        let more = g.plus.iter().map(|p| &p.0).chain(g.places.iter().map(|p| &p.0));
+        for addr in [&g.d, &g.table, &g.index].into_iter().chain(more) {
             self.addr(addr, "gather");
         }
         if g.ty.reg() == LTy::F32 {
             self.error(codes::LOOP_IR_TYPE, format_args!("gather: bits are moved, not {}", g.ty.name()));
+        }
+        if g.plus.is_some() && g.places.is_none() {
+            self.error(codes::LOOP_IR_TYPE, "gather: what is added to indices goes with places of rows");
         }
         self.define(g.dst, &[LTy::I64], "gather");
     }

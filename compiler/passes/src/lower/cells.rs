@@ -132,6 +132,7 @@ impl Lower<'_> {
             cols: Stride::Const(0),
             ty: super::memory::mem_ty(d),
             dtype: d,
+            places: None,
         };
         map(&mut self.code, (one, one), &m, &[], &mut |_, _| settled);
         let raw = m.raw();

@@ -56,6 +56,7 @@ impl Lower<'_> {
             cols: Stride::Const(size),
             ty,
             dtype,
+            places: None,
         };
         let (rows, cols) = (self.value(tile.valid.0), self.value(tile.valid.1));
         let (zero, one, step) = (self.code.int(0), self.code.int(1), self.code.int(size));

@@ -14,7 +14,10 @@ impl Lower<'_> {
     /// A window as a matrix under the result's indices.
     pub(super) fn place(&mut self, place: &Place<'_>, read: Read) -> Matrix {
         let m = match place {
-            Place::Tile(t) => self.tile(t),
+            Place::Tile(t) => match self.rows.get(&t.tile) {
+                Some(rows) => *rows,
+                None => self.tile(t),
+            },
             Place::View(v) => self.view(v),
         };
         match read {

@@ -261,24 +261,28 @@ impl<'a> Forward<'a> {
         })
     }
 
-    /// May two tiles have bytes in common?
     fn meets(&self, a: Tile, b: Tile) -> bool {
-        let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
-        if a == b {
-            return true;
-        }
-        if x.ty.loc != y.ty.loc {
-            return false;
-        }
-        if x.addr == AddrKind::Dynamic || y.addr == AddrKind::Dynamic {
-            return true;
-        }
-        let of = |t: Tile| {
-            let bytes = self.kernel.tiles[t].ty.bytes();
-            self.placement.offsets[t].iter().map(move |&at| (at, at.saturating_add(bytes)))
-        };
-        of(a).any(|x| of(b).any(|y| x.0 < y.1 && y.0 < x.1))
+        meets(self.kernel, self.placement, a, b)
     }
+}
+
+/// May two tiles have bytes in common?
+pub(super) fn meets(kernel: &Kernel, placement: &Placement, a: Tile, b: Tile) -> bool {
+    let (x, y) = (&kernel.tiles[a], &kernel.tiles[b]);
+    if a == b {
+        return true;
+    }
+    if x.ty.loc != y.ty.loc {
+        return false;
+    }
+    if x.addr == AddrKind::Dynamic || y.addr == AddrKind::Dynamic {
+        return true;
+    }
+    let of = |t: Tile| {
+        let bytes = kernel.tiles[t].ty.bytes();
+        placement.offsets[t].iter().map(move |&at| (at, at.saturating_add(bytes)))
+    };
+    of(a).any(|x| of(b).any(|y| x.0 < y.1 && y.0 < x.1))
 }
 
 /// A TSTORE: the window, the tile, and what is done to the elements.
@@ -306,7 +310,7 @@ fn redirect(stmt: &mut Stmt, to: &TileRef, from: &TileRef) {
 }
 
 /// The regions of a statement.
-fn regions(op: &mut Op) -> impl Iterator<Item = &mut Region> {
+pub(super) fn regions(op: &mut Op) -> impl Iterator<Item = &mut Region> {
     let (a, b) = match op {
         Op::For(x) => (Some(&mut x.body), None),
         Op::If(x) => (Some(&mut x.then), Some(&mut x.els)),

@@ -1,12 +1,13 @@
 //! MGATHER and MSCATTER: elements of a view by index.
 
 use super::code::Code;
-use super::matrix::{Matrix, map, scaled};
-use super::poly::Poly;
+use super::from_table::Located;
+use super::matrix::{Matrix, Places, map, scaled};
+use super::poly::{Definitions, Poly};
 use super::reduce::fixed;
 use super::{Lower, ops};
 use ptoc_diagnostics::codes;
-use ptoc_ir::loops::{Addr, Atomic, BinOp as L, Cast, CmpOp as C, Gather, If, LTy, Op, Reg, Stride};
+use ptoc_ir::loops::{Addr, Atomic, Base, BinOp as L, Cast, CmpOp as C, Gather, If, LTy, Op, Reg, SpaceId, Stride};
 use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
@@ -42,6 +43,9 @@ impl Lower<'_> {
     pub(super) fn gather(&mut self, dst: &TileRef, view: &ViewRef, idx: &TileRef, attrs: &InstAttrs) {
         let oob = attrs.oob.unwrap_or(Oob::Undefined);
         let shape = (self.value(dst.valid.0), self.value(dst.valid.1));
+        if let Some(located) = self.table.and_then(|t| t.located.get(&dst.tile)) {
+            return self.locate(dst, view, idx, oob, located);
+        }
         let (d, index) = (self.tile(dst), self.tile(idx));
         let table = self.table(view);
         // An index is read again behind the gather where an error says it.
@@ -64,9 +68,11 @@ impl Lower<'_> {
                     index: index.first(),
                     unsigned: index.dtype == DType::U32,
                     index_strides: (fixed(index.rows), fixed(index.cols)),
+                    plus: None,
+                    places: None,
                 })));
                 if let Some(check) = check {
-                    stop_at(code, missing, check, &index, shape.1, table.total);
+                    stop_at(code, missing, check, &[index], shape.1, table.total);
                 }
             });
         }
@@ -113,6 +119,63 @@ impl Lower<'_> {
         map(&mut self.code, shape, &d.raw(), &[], &mut |code, _| code.bits(element.reg(), 0));
         let els = self.code.pop();
         self.code.emit(Op::If(Box::new(If { cond: some, then, els })));
+    }
+
+    /// A gather that leaves its rows in the table where they are neighbours there, and places for those who read them.
+    fn locate(&mut self, dst: &TileRef, view: &ViewRef, idx: &TileRef, oob: Oob, located: &Located) {
+        let (rows, cols) = (self.value(dst.valid.0), self.value(dst.valid.1));
+        let (d, table) = (self.tile(dst), self.table(view));
+        let numbers = match &located.sum {
+            Some((column, row)) => vec![self.tile(column).one_column(), self.tile(row).one_row()],
+            None => vec![self.tile(idx)],
+        };
+        let strides = |m: &Matrix| (fixed(m.rows), fixed(m.cols));
+        let (index, plus) = (&numbers[0], numbers.get(1).map(|m| (m.first(), strides(m))));
+        let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENTS), view, idx));
+        let space = self.place_space();
+        let (number, step) = (located.place.0 as i64, located.place.1 as i64);
+        let places = Places {
+            base: Base::Space(space),
+            offset: self.code.int(0),
+            rows: Stride::Const(step),
+            cols: Stride::Const(0),
+            number: self.code.int(number),
+        };
+        let code = &mut self.code;
+        let (missing, first) = (code.reg(LTy::I64), code.int(number));
+        let place = Addr { base: places.base, offset: first, stride: Stride::Const(0), gather: None };
+        code.emit(Op::Gather(Box::new(Gather {
+            dst: missing,
+            oob,
+            ty: d.raw().ty,
+            rows,
+            cols,
+            d: d.first(),
+            d_strides: strides(&d),
+            table: table.matrix.first(),
+            total: table.total,
+            index: index.first(),
+            unsigned: index.dtype == DType::U32,
+            index_strides: strides(index),
+            plus,
+            places: Some((place, step)),
+        })));
+        if let Some(check) = check {
+            stop_at(code, missing, check, &numbers, cols, table.total);
+        }
+        let (base, offset) = (table.matrix.base, table.matrix.offset);
+        let rows = Matrix { base, offset, rows: Stride::Const(0), places: Some(places), ..d };
+        self.rows.insert(dst.tile, rows);
+    }
+
+    /// The space for places of gathered rows.
+    fn place_space(&mut self) -> SpaceId {
+        if let Some(space) = self.memory.places {
+            return space;
+        }
+        let space = self.space("places", self.table.map_or(0, |t| t.room));
+        self.memory.places = Some(space);
+        space
     }
 
     /// Rows of the view, each copied as a whole.
@@ -267,17 +330,7 @@ impl Lower<'_> {
         for &(n, _) in &dims {
             total = self.code.bin(L::Mul, total, n);
         }
-        Table { matrix: self.view(view), dims, total, dense: self.is_dense(view) }
-    }
-
-    /// Do the elements of a view follow each other, in row-major order and without gaps?
-    fn is_dense(&self, view: &ViewRef) -> bool {
-        let mut step = Some(Poly::constant(1));
-        view.shape.iter().zip(&view.strides).rev().all(|(&n, &stride)| {
-            let here = step.take();
-            step = here.as_ref().and_then(|s| s.times(&self.defs.poly(n)?));
-            here.is_some() && here == self.defs.poly(stride)
-        })
+        Table { matrix: self.view(view), dims, total, dense: is_dense(&self.defs, view) }
     }
 
     /// The row of the check that an index is inside.
@@ -338,6 +391,16 @@ impl Lower<'_> {
     }
 }
 
+/// Do the elements of a view follow each other, in row-major order and without gaps?
+pub(super) fn is_dense(defs: &Definitions<'_>, view: &ViewRef) -> bool {
+    let mut step = Some(Poly::constant(1));
+    view.shape.iter().zip(&view.strides).rev().all(|(&n, &stride)| {
+        let here = step.take();
+        step = here.as_ref().and_then(|s| s.times(&defs.poly(n)?));
+        here.is_some() && here == defs.poly(stride)
+    })
+}
+
 /// Indices of rows as a row: they may stand in a column.
 fn along(idx: &TileRef, index: Matrix) -> Matrix {
     if idx.cols == 1 { index.transposed() } else { index }
@@ -350,14 +413,21 @@ fn number(code: &mut Code, index: &Matrix) -> Reg {
     code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64)
 }
 
-/// Ends the launch if there is a missing element (its row-major number, else -1).
-fn stop_at(code: &mut Code, missing: Reg, check: u32, index: &Matrix, cols: Reg, total: Reg) {
+/// Ends the launch if there is a missing element (its row-major number, else -1). The indices are the sums of `numbers`.
+fn stop_at(code: &mut Code, missing: Reg, check: u32, numbers: &[Matrix], cols: Reg, total: Reg) {
     let zero = code.int(0);
     let cond = code.cmp(C::Ge, missing, zero);
     code.push();
     let (i, j) = (code.bin(L::DivU, missing, cols), code.bin(L::RemU, missing, cols));
-    let at = index.at_row(code, i).at_col(code, j);
-    let wide = number(code, &at);
+    let at: Vec<Matrix> = numbers.iter().map(|m| m.at_row(code, i).at_col(code, j)).collect();
+    let wide = match at[..] {
+        [column, row] => {
+            let (a, b) = (code.load(column.ty, column.first()), code.load(row.ty, row.first()));
+            let sum = code.add(a, b);
+            code.cast(if column.dtype == DType::U32 { Cast::Zext } else { Cast::Sext }, sum, LTy::I64)
+        }
+        _ => number(code, &at[0]),
+    };
     let never = code.bits(LTy::Bool, 0);
     code.emit(Op::Check { cond: never, check, args: vec![wide, total, i, j] });
     let then = code.pop();

@@ -19,28 +19,47 @@ pub(super) struct Matrix {
     pub(super) ty: MemTy,
     /// What it is in the language.
     pub(super) dtype: DType,
+    /// If set, where the rest of a row's offset is read.
+    pub(super) places: Option<Places>,
+}
+
+/// What a gather has left of where its rows are: an i64 for each of them at `base + offset + i * rows + j * cols + number`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) base: Base,
+    pub(super) offset: Reg,
+    pub(super) rows: Stride,
+    pub(super) cols: Stride,
+    pub(super) number: Reg,
 }
 
 impl Matrix {
     /// Rows and columns exchanged.
     pub(super) fn transposed(self) -> Matrix {
-        Matrix { rows: self.cols, cols: self.rows, ..self }
+        let places = self.places.map(|p| Places { rows: p.cols, cols: p.rows, ..p });
+        Matrix { rows: self.cols, cols: self.rows, places, ..self }
     }
 
     /// All rows are row 0.
     pub(super) fn one_row(self) -> Matrix {
-        Matrix { rows: Stride::Const(0), ..self }
+        let places = self.places.map(|p| Places { rows: Stride::Const(0), ..p });
+        Matrix { rows: Stride::Const(0), places, ..self }
     }
 
     /// All columns are column 0.
     pub(super) fn one_column(self) -> Matrix {
-        Matrix { cols: Stride::Const(0), ..self }
+        let places = self.places.map(|p| Places { cols: Stride::Const(0), ..p });
+        Matrix { cols: Stride::Const(0), places, ..self }
     }
 
     /// The part that starts at row `i`.
     pub(super) fn at_row(self, code: &mut Code, i: Reg) -> Matrix {
         let step = scaled(code, i, self.rows);
-        Matrix { offset: code.add(self.offset, step), ..self }
+        let places = self.places.map(|p| {
+            let step = scaled(code, i, p.rows);
+            Places { offset: code.add(p.offset, step), ..p }
+        });
+        Matrix { offset: code.add(self.offset, step), places, ..self }
     }
 
     /// The part that starts at column `j`.
@@ -58,6 +77,18 @@ impl Matrix {
         Addr { base: self.base, offset: self.offset, stride: self.cols, gather: None }
     }
 
+    /// What is to be added to the address of element (0, lane), in lanes.
+    pub(super) fn lane_place(&self, code: &mut Code) -> Option<Reg> {
+        let Places { base, offset, cols, number, .. } = self.places?;
+        Some(code.load(MemTy::I64, Addr { base, offset, stride: cols, gather: Some(number) }))
+    }
+
+    /// Element (0, lane).
+    pub(super) fn load(&self, code: &mut Code, ty: MemTy) -> Reg {
+        let gather = self.lane_place(code);
+        code.load(ty, Addr { gather, ..self.lane() })
+    }
+
     /// The stride along columns is one element.
     pub(super) fn unit_cols(&self) -> bool {
         self.cols == Stride::Const(i64::from(self.ty.size()))
@@ -66,7 +97,7 @@ impl Matrix {
     /// Do `cols` columns and then the next row follow each other evenly?
     pub(super) fn flat(&self, cols: i64) -> bool {
         match (self.rows, self.cols) {
-            (Stride::Const(r), Stride::Const(c)) => c.checked_mul(cols) == Some(r),
+            (Stride::Const(r), Stride::Const(c)) => c.checked_mul(cols) == Some(r) && self.places.is_none(),
             _ => false,
         }
     }
@@ -131,7 +162,7 @@ fn rows_of_lanes(
 ) {
     let mut one = |code: &mut Code, count: Reg, dst: &Matrix, srcs: &[Matrix]| {
         code.lanes(count, |code, _| {
-            let values: Vec<Reg> = srcs.iter().map(|s| code.load(s.ty, s.lane())).collect();
+            let values: Vec<Reg> = srcs.iter().map(|s| s.load(code, s.ty)).collect();
             let value = f(code, &values);
             code.store(dst.ty, dst.lane(), value);
         });

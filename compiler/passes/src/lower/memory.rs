@@ -106,6 +106,8 @@ pub(super) struct Memory {
     pub(super) temp: Option<SpaceId>,
     /// Partials of reductions that end chains; grows as needed.
     partials: Option<SpaceId>,
+    /// Places of gathered rows.
+    pub(super) places: Option<SpaceId>,
 }
 
 impl Lower<'_> {
@@ -307,7 +309,15 @@ impl Lower<'_> {
             offset = self.code.add(offset, down);
             offset = self.code.add(offset, right);
         }
-        Matrix { base, offset, rows: Stride::Const(row), cols: Stride::Const(col), ty: elem, dtype: data.ty.dtype }
+        Matrix {
+            base,
+            offset,
+            rows: Stride::Const(row),
+            cols: Stride::Const(col),
+            ty: elem,
+            dtype: data.ty.dtype,
+            places: None,
+        }
     }
 
     /// A rank-2 (or rank-1: a row) window of a tensor as a matrix.
@@ -319,7 +329,7 @@ impl Lower<'_> {
         let mut strides: Vec<Stride> = v.strides.iter().map(|&s| self.byte_stride(s, size)).collect();
         let cols = strides.pop().unwrap_or(Stride::Const(0));
         let rows = strides.pop().unwrap_or(Stride::Const(0));
-        Matrix { base: self.tensor_base(v.tensor), offset, rows, cols, ty: mem_ty(dtype), dtype }
+        Matrix { base: self.tensor_base(v.tensor), offset, rows, cols, ty: mem_ty(dtype), dtype, places: None }
     }
 
     /// A stride in elements as one in bytes.
@@ -426,6 +436,7 @@ impl Memory {
             addresses: None,
             temp: None,
             partials: None,
+            places: None,
         }
     }
 }

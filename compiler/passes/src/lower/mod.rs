@@ -19,6 +19,7 @@ mod f8;
 mod fixpipe;
 mod formula;
 mod forward;
+mod from_table;
 mod gather;
 mod inst;
 mod math;
@@ -38,13 +39,14 @@ mod rows;
 mod spread;
 mod terms;
 
+use crate::access::Access;
 use crate::placement::Placement;
 use code::Code;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::loops::{CheckRow, Entry, LTy, Module, Reg, SpaceData, SpaceId, VarId};
-use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, TensorDir, Ty, Value, Var};
+use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, Stmt, TensorDir, Tile, TileRef, Ty, Value, Var};
 use ptoc_isa::{Loc, Target};
 use rustc_hash::FxHashMap;
 
@@ -55,7 +57,10 @@ pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Res
     let forwarded = forward::forwarded(kernel, placement, &products::find(kernel));
     let shorter = forwarded.as_ref().unwrap_or(kernel);
     let rows = rows::by_rows(shorter);
-    let mut lower = Lower::new(rows.as_ref().map_or(shorter, |r| &r.kernel), placement, target);
+    let whole = rows.as_ref().map_or(shorter, |r| &r.kernel);
+    let table = from_table::from_table(whole, placement);
+    let (last, placement) = table.as_ref().map_or((whole, placement), |t| (&t.kernel, &t.placement));
+    let mut lower = Lower::new(last, placement, target, table.as_ref());
     lower.next = rows.as_ref().map_or(&[], |r| &r.next);
     let result = lower.run(&mut new_checks);
     for data in new_checks {
@@ -78,6 +83,10 @@ struct Lower<'k> {
     spread: spread::Spread,
     /// What the next block will read, and where this one is done with its own.
     next: &'k [rows::Next],
+    /// Gathers whose rows are read in their tables.
+    table: Option<&'k from_table::FromTable>,
+    /// The rows of those that have been lowered.
+    rows: FxHashMap<Tile, matrix::Matrix>,
     /// Numbers of blocks along the dimensions of the grid, if one call may run several.
     blocks: Vec<Reg>,
     values: SecondaryMap<Value, Option<Reg>>,
@@ -99,7 +108,13 @@ fn reg_ty(ty: Ty) -> LTy {
 }
 
 impl<'k> Lower<'k> {
-    fn new(kernel: &'k Kernel, placement: &'k Placement, target: &'k Target) -> Lower<'k> {
+    fn new(
+        kernel: &'k Kernel,
+        placement: &'k Placement,
+        target: &'k Target,
+        table: Option<&'k from_table::FromTable>,
+    ) -> Lower<'k> {
+        let located = table.map(|t| &t.located);
         let products = products::find(kernel);
         Lower {
             kernel,
@@ -110,10 +125,12 @@ impl<'k> Lower<'k> {
             memory: Memory::new(),
             spread: spread::find(kernel, &products),
             next: &[],
+            table,
+            rows: FxHashMap::default(),
             blocks: Vec::new(),
             products,
             defs: poly::Definitions::new(kernel),
-            uses: chains::Uses::new(kernel),
+            uses: chains::Uses::new(kernel, &|s| from_table::tiles_of(kernel, located, s)),
             values: SecondaryMap::new(),
             vars: FxHashMap::default(),
             labels: FxHashMap::default(),
@@ -204,6 +221,11 @@ impl<'k> Lower<'k> {
                 self.code.bits(reg_ty(self.kernel.values[value].ty), 0)
             }
         }
+    }
+
+    /// The tiles that a statement touches, reads before writes.
+    fn tiles_of(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        from_table::tiles_of(self.kernel, self.table.map(|t| &t.located), stmt)
     }
 
     /// The value of an `index`, if it is known.

@@ -120,7 +120,7 @@ impl Lower<'_> {
             let (base, offset) = (Base::Space(space), self.code.int(at as i64));
             at += bytes(dtype);
             let (rows, cols) = (Stride::Const(0), Stride::Const(i64::from(wide(dtype).size())));
-            Matrix { base, offset, rows, cols, ty: wide(dtype), dtype }
+            Matrix { base, offset, rows, cols, ty: wide(dtype), dtype, places: None }
         })
     }
 

@@ -16,7 +16,10 @@ const VECTORS: usize = PARTIALS / LANES;
 
 /// The routine, on a machine that has AVX-512.
 pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
-    if !["avx512f", "avx512bw", "avx512vl"].iter().all(|f| has(f)) {
+    let there = std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512vl");
+    if !there {
         return None;
     }
     match ty {
@@ -24,14 +27,6 @@ pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
         MemTy::F16 => of::<Half>(op),
         MemTy::BF16 => of::<Brain>(op),
         _ => None,
-    }
-}
-
-fn has(feature: &str) -> bool {
-    match feature {
-        "avx512f" => std::is_x86_feature_detected!("avx512f"),
-        "avx512bw" => std::is_x86_feature_detected!("avx512bw"),
-        _ => std::is_x86_feature_detected!("avx512vl"),
     }
 }
 

@@ -66,6 +66,9 @@ pub fn run(
     }
 }
 
+/// Bits of a byte's number within its tensor or the arena.
+const BASE_BITS: u32 = 40;
+
 enum Exit {
     Stop(Stop),
     /// `break` and `leave`.
@@ -221,17 +224,37 @@ impl Eval<'_> {
         if let Some(gather) = addr.gather {
             at = at.wrapping_add(self.i64(gather));
         }
-        let memory = match addr.base {
-            Base::Tensor(n) => &mut self.memory.tensors[n as usize][..],
-            Base::Space(space) => {
-                let data = &self.module.spaces[space];
-                let (from, to) = (data.offset as usize, (data.offset + data.size) as usize);
-                self.memory.arena.get_mut(from..to).unwrap_or_default()
-            }
+        let (mut tensor, mut start, len) = match addr.base {
+            Base::Tensor(n) => (Some(n as usize), 0, self.memory.tensors[n as usize].len() as u64),
+            Base::Space(space) => (None, self.module.spaces[space].offset, self.module.spaces[space].size),
         };
-        let from = usize::try_from(at).ok();
-        from.and_then(|from| memory.get_mut(from..from.checked_add(size as usize)?))
+        let inside = u64::try_from(at).is_ok_and(|at| at.checked_add(u64::from(size)).is_some_and(|end| end <= len));
+        if !inside {
+            // The place of a gathered row may lead elsewhere.
+            let number = self.number_of(addr.base, at).filter(|_| addr.gather.is_some());
+            let number = number.ok_or(Exit::Stop(Stop::OutOfBounds(span)))?;
+            (tensor, start, at) = match number >> BASE_BITS {
+                1 => (None, 0, number & ((1 << BASE_BITS) - 1)),
+                n => (Some(usize::try_from(n - 2).unwrap_or(usize::MAX)), 0, number & ((1 << BASE_BITS) - 1)),
+            };
+        }
+        let memory = match tensor {
+            Some(n) => self.memory.tensors.get_mut(n),
+            None => Some(&mut self.memory.arena),
+        };
+        let from = usize::try_from(at).ok().and_then(|at| at.checked_add(start as usize));
+        memory
+            .zip(from)
+            .and_then(|(memory, from)| memory.get_mut(from..from.checked_add(size as usize)?))
             .ok_or(Exit::Stop(Stop::OutOfBounds(span)))
+    }
+
+    /// A number for a byte, so that two bytes have a distance: the arena's begin at 1 << [`BASE_BITS`], a tensor's at its own multiple.
+    fn number_of(&self, base: Base, at: i64) -> Option<i64> {
+        match base {
+            Base::Tensor(n) => ((i64::from(n) + 2) << BASE_BITS).checked_add(at),
+            Base::Space(space) => ((1 << BASE_BITS) + self.module.spaces[space].offset as i64).checked_add(at),
+        }
     }
 
     fn load(&mut self, ty: MemTy, addr: &Addr, extra: i64, span: Span) -> Result<u64, Exit> {
@@ -340,15 +363,44 @@ impl Eval<'_> {
         Ok(())
     }
 
+    /// The distance in bytes from one address outside `lanes` to another.
+    fn distance(&self, from: &Addr, to: &Addr) -> i64 {
+        let number = |a: &Addr| {
+            let at = self.i64(a.offset).wrapping_add(a.gather.map_or(0, |g| self.i64(g)));
+            self.number_of(a.base, at).unwrap_or(0)
+        };
+        number(to).wrapping_sub(number(from))
+    }
+
     fn gather(&mut self, g: &Gather, span: Span) -> Result<(), Exit> {
         let (cols, total) = (self.i64(g.cols), self.i64(g.total));
         let ty = g.ty;
         let mut missing = -1;
         for i in 0..self.i64(g.rows) {
+            let mut indices = Vec::new();
             for j in 0..cols {
                 self.spend()?;
-                let bits = self.load(MemTy::I32, &g.index, i * g.index_strides.0 + j * g.index_strides.1, span)?;
-                let index = if g.unsigned { i64::from(bits as u32) } else { i64::from(bits as u32 as i32) };
+                let mut bits =
+                    self.load(MemTy::I32, &g.index, i * g.index_strides.0 + j * g.index_strides.1, span)? as u32;
+                if let Some((addr, strides)) = &g.plus {
+                    let more = self.load(MemTy::I32, addr, i * strides.0 + j * strides.1, span)?;
+                    bits = bits.wrapping_add(more as u32);
+                }
+                indices.push(if g.unsigned { i64::from(bits) } else { i64::from(bits as i32) });
+            }
+            if let Some((addr, stride)) = &g.places {
+                let neighbour = |(j, n): (i64, &i64)| *n == indices[0] + j && (0..total).contains(n);
+                let stays = (0..).zip(&indices).all(neighbour);
+                let place = match indices.first() {
+                    Some(first) if stays => first * i64::from(ty.size()),
+                    _ => self.distance(&g.table, &g.d) + i * g.d_strides.0,
+                };
+                self.store(MemTy::I64, addr, i * stride, place as u64, span)?;
+                if stays {
+                    continue;
+                }
+            }
+            for (j, index) in (0..).zip(indices) {
                 let at = g.oob.lead(index, total);
                 if at.is_none() && g.oob != Oob::Zero && missing < 0 {
                     missing = i * cols + j;

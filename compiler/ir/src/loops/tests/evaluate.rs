@@ -66,6 +66,33 @@ fn stops() {
 }
 
 #[test]
+fn rows_stay_in_their_table_or_are_copied() {
+    // Rows of two from t0 by 1 + (0, 1) and 3 + (0, 1), where t0 has four elements: the second ends beyond it.
+    let body = "r2: i64 = const 2
+r3: i64 = const 4
+r4: i64 = const 8
+r5: i64 = const 64
+r6: i64 = const 0
+r7: i64 = gather zero i32 (r2, r2), d s1[r4] (8, 4), from t0[r6] r3, by t1[r6] (4, 0), plus s0[r6] (0, 4), places s0[r5] 8
+for l0 r8: i64 in r6..r2 step 1 {
+  r9: i64 = mul r8, r4
+  r10: i64 = add r5, r9
+  lanes r11: i64 in r2 {
+    r12: i64 = load i64 s0[r10]
+    r13: i32 = load i32 t0[r6, stride 4, gather r12]
+    store i32 t1[r9, stride 4], r13
+  }
+}
+";
+    let body = format!("r14: i32 = const 1\nr15: i64 = const 4\nstore i32 s0[r15], r14\n{body}");
+    let a: Vec<u8> = [10i32, 11, 12, 13].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut b: Vec<u8> = [1i32, 3, 0, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+    eval(&body, [0, 0], &a, &mut b).unwrap();
+    let want: Vec<u8> = [11i32, 12, 13, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+    assert_eq!(b, want);
+}
+
+#[test]
 fn a_product_and_atomics() {
     // [1 2] * [3 4]^T = 11, on i32, starting at 100; then an atomic maximum of it.
     let body = "r2: i64 = const 1

@@ -79,6 +79,11 @@ fn each_rule() {
             ty,
             "the table of gather",
         ),
+        (
+            "r5: i64 = gather zero i32 (r0, r0), d t0[r0] (4, 4), from t0[r0] r0, by t0[r0] (4, 4), plus t0[r0] (0, 4)",
+            ty,
+            "gather: what is added",
+        ),
         // Definitions.
         ("r5: i64 = add r6, r0\nr6: i64 = const 1", def, "add: r6 has no value yet"),
         ("F r2: f32 = get m1", def, "get: r2 is defined twice"),

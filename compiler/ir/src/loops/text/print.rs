@@ -278,6 +278,12 @@ impl Printer {
         put!(self, ", from {} {}", address(&g.table), g.total);
         let unsigned = if g.unsigned { "unsigned " } else { "" };
         put!(self, ", by {unsigned}{} {}", address(&g.index), pair(g.index_strides));
+        if let Some((addr, strides)) = &g.plus {
+            put!(self, ", plus {} {}", address(addr), pair(*strides));
+        }
+        if let Some((addr, stride)) = &g.places {
+            put!(self, ", places {} {stride}", address(addr));
+        }
     }
 
     fn part(&mut self, part: &PrintPart) {

@@ -382,8 +382,32 @@ impl Parser<'_> {
         let unsigned = self.take("unsigned");
         let index = self.addr()?;
         let index_strides = self.pair()?;
-        let gather = Gather { dst, oob, ty, rows, cols, d, d_strides, table, total, index, unsigned, index_strides };
-        Ok(Op::Gather(Box::new(gather)))
+        let (mut plus, mut places) = (None, None);
+        while self.take(",") {
+            if plus.is_none() && places.is_none() && self.take("plus") {
+                plus = Some((self.addr()?, self.pair()?));
+                continue;
+            }
+            self.expect("places")?;
+            places = Some((self.addr()?, self.number("a stride")?));
+            break;
+        }
+        Ok(Op::Gather(Box::new(Gather {
+            dst,
+            oob,
+            ty,
+            rows,
+            cols,
+            d,
+            d_strides,
+            table,
+            total,
+            index,
+            unsigned,
+            index_strides,
+            plus,
+            places,
+        })))
     }
 
     fn print(&mut self) -> Result<Op> {

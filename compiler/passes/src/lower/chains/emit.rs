@@ -7,7 +7,7 @@ use crate::lower::pattern::{Function, Pattern, Place, Read};
 use crate::lower::reduce::{fixed, identity, loop_op, wide};
 use crate::lower::{Lower, ops};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{self, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
+use ptoc_ir::loops::{self, Addr, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
 use ptoc_ir::tile::{Region, Ty};
 use ptoc_isa::Reduce;
 use rustc_hash::FxHashMap;
@@ -159,7 +159,7 @@ impl Lower<'_> {
         let (rows, cols) = (Stride::Const(ROW_BYTES), Stride::Const(0));
         // No place of the program's has this number.
         all.places.push((p.dst, Read::Turned));
-        all.matrices.push(Matrix { base, offset, rows, cols, ty: wide(dtype), dtype });
+        all.matrices.push(Matrix { base, offset, rows, cols, ty: wide(dtype), dtype, places: None });
         let partials = all.matrices.len() - 1;
         Fold { reduce, op: loop_op(reduce, dtype), partials, to: self.place(&p.dst, Read::Whole) }
     }
@@ -239,13 +239,23 @@ struct Value {
 struct Body<'a> {
     matrices: &'a [Matrix],
     loads: FxHashMap<(usize, MemTy), Reg>,
+    /// Places of rows, by matrix.
+    places: FxHashMap<usize, Reg>,
     values: Vec<Option<Value>>,
 }
 
 impl Body<'_> {
     fn load(&mut self, code: &mut Code, n: usize, ty: MemTy) -> Reg {
-        let matrix = self.matrices[n];
-        *self.loads.entry((n, ty)).or_insert_with(|| code.load(ty, matrix.lane()))
+        let gather = self.place(code, n);
+        let addr = Addr { gather, ..self.matrices[n].lane() };
+        *self.loads.entry((n, ty)).or_insert_with(|| code.load(ty, addr))
+    }
+
+    fn place(&mut self, code: &mut Code, n: usize) -> Option<Reg> {
+        if !self.places.contains_key(&n) {
+            self.places.insert(n, self.matrices[n].lane_place(code)?);
+        }
+        self.places.get(&n).copied()
     }
 
     /// The matrix whose elements an operand is, bit for bit.
@@ -289,13 +299,15 @@ fn body(code: &mut Code, matrices: &[Matrix], work: &Work) {
     for n in &work.fetches {
         code.emit(Op::Fetch { ty: matrices[*n].ty, addr: matrices[*n].lane() });
     }
-    let mut b = Body { matrices, loads: FxHashMap::default(), values: vec![None; parts.len()] };
+    let mut b =
+        Body { matrices, loads: FxHashMap::default(), places: FxHashMap::default(), values: vec![None; parts.len()] };
     // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes it.
     for from in parts.iter().flat_map(|p| &p.sources) {
-        if let From::Matrix(n) = *from
-            && matrices[n].cols == Stride::Const(0)
-        {
-            b.load(code, n, matrices[n].ty);
+        if let From::Matrix(n) = *from {
+            b.place(code, n);
+            if matrices[n].cols == Stride::Const(0) {
+                b.load(code, n, matrices[n].ty);
+            }
         }
     }
     for (n, part) in parts.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(super) use webs::Uses;
 use super::Lower;
 use super::pattern::{Pattern, Place, Read};
 use super::products::product;
-use crate::access::{Access, tile_accesses};
+use crate::access::Access;
 use ptoc_ir::loops::LTy;
 use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
@@ -126,7 +126,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         };
         let patterns: Vec<_> = region.iter().map(|s| pattern(&s.op)).collect();
         let webs = match patterns.iter().any(Option::is_some) {
-            true => Webs::new(lower.kernel, &lower.uses, region, &|n| patterns[n].is_some()),
+            true => Webs::new(lower.kernel, &lower.uses, region, &|s| lower.tiles_of(s), &|n| patterns[n].is_some()),
             false => Webs::default(),
         };
         Planner { lower, region, patterns, webs }
@@ -165,8 +165,8 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         if !product(&stmt.op).is_some_and(|(p, _)| computed(&p.d)) {
             return false;
         }
-        let own = tile_accesses(l.kernel, stmt);
-        run.iter().flat_map(|m| tile_accesses(l.kernel, &self.region[*m])).all(|(how, t)| {
+        let own = l.tiles_of(stmt);
+        run.iter().flat_map(|m| l.tiles_of(&self.region[*m])).all(|(how, t)| {
             own.iter().all(|(this, u)| (how, *this) == (Access::Read, Access::Read) || !l.same_storage(&t, u))
         })
     }

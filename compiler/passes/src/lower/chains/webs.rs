@@ -1,25 +1,29 @@
 //! Who reads what was written to a tile, within one region.
 
-use crate::access::{Access, is_private, tile_accesses};
-use ptoc_ir::tile::{Kernel, Region, Tile, TileRef};
+use crate::access::{Access, is_private};
+use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, TileRef};
 use rustc_hash::FxHashMap;
+
+/// The tiles that a statement itself touches, reads before writes.
+pub(in crate::lower) type Tiles<'a> = dyn Fn(&Stmt) -> Vec<(Access, TileRef)> + 'a;
 
 /// How often each tile is accessed in the whole kernel.
 pub(in crate::lower) struct Uses(FxHashMap<Tile, usize>);
 
 impl Uses {
-    pub(in crate::lower) fn new(kernel: &Kernel) -> Uses {
+    /// `tiles`: those that a statement touches.
+    pub(in crate::lower) fn new(kernel: &Kernel, tiles: &Tiles<'_>) -> Uses {
         let mut uses = Uses(FxHashMap::default());
-        uses.count(kernel, &kernel.body);
+        uses.count(&kernel.body, tiles);
         uses
     }
 
-    fn count(&mut self, kernel: &Kernel, region: &Region) {
+    fn count(&mut self, region: &Region, tiles: &Tiles<'_>) {
         for stmt in region {
-            for (_, tile) in tile_accesses(kernel, stmt) {
+            for (_, tile) in tiles(stmt) {
                 *self.0.entry(tile.tile).or_default() += 1;
             }
-            stmt.op.regions().for_each(|r| self.count(kernel, r));
+            stmt.op.regions().for_each(|r| self.count(r, tiles));
         }
     }
 }
@@ -44,10 +48,16 @@ pub(super) struct Webs {
 
 impl Webs {
     /// `whole`: does a statement write its whole window?
-    pub(super) fn new(kernel: &Kernel, uses: &Uses, region: &Region, whole: &dyn Fn(usize) -> bool) -> Webs {
+    pub(super) fn new(
+        kernel: &Kernel,
+        uses: &Uses,
+        region: &Region,
+        tiles: &Tiles<'_>,
+        whole: &dyn Fn(usize) -> bool,
+    ) -> Webs {
         let mut of_tile: FxHashMap<Tile, Vec<(usize, Access, TileRef)>> = FxHashMap::default();
         for (n, stmt) in region.iter().enumerate() {
-            for (access, tile) in tile_accesses(kernel, stmt) {
+            for (access, tile) in tiles(stmt) {
                 of_tile.entry(tile.tile).or_default().push((n, access, tile));
             }
         }

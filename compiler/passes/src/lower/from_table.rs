@@ -1,0 +1,320 @@
+//! Gathered rows that are read where they are.
+//!
+//! MGATHER fetches elements by their numbers, and mostly neighbours: the channels of a pixel, a row of embeddings. If only element-wise
+//! instructions read its tile, they may as well read such rows in the table: the gather leaves a place for each row (`Gather` of loop IR),
+//! and copies a row only if its elements are no neighbours.
+//!
+//! Three things make that one pass over several gathers:
+//! * A gather whose indices are a column and a row, added up, takes the two; what adds them has nothing to do.
+//! * Readers come as late as they may, so that gathers, and arithmetic on columns between them, are done before them, and the
+//!   readers of several gathers are one chain. What is put behind another statement shares no bytes with it that one of the two writes.
+//! * Tiles that are live for longer than the planner knew get bytes of their own, behind all that it has placed. (Those of a chain are not
+//!   touched in the end.)
+
+use super::forward::{meets, regions};
+use super::gather::is_dense;
+use super::pattern::{Pattern, Place};
+use super::poly::Definitions;
+use crate::access::{Access, is_private, tile_accesses};
+use crate::placement::Placement;
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
+use ptoc_isa::{BinOp, Expr, Loc, Order, Read, Sem};
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+
+/// Bytes of a row from which on a place is worth its eight.
+const LEAST_ROW: u64 = 64;
+
+/// Bytes that tiles may take behind what is placed.
+const ROOM: u64 = 1 << 20;
+
+/// Of a MGATHER whose rows are read where they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Located {
+    /// Indices as the sums of a column and a row.
+    pub(super) sum: Option<(TileRef, TileRef)>,
+    /// Where the place of row 0 is kept, and bytes to the next one.
+    pub(super) place: (u64, u64),
+}
+
+/// A kernel whose readers come late, where its tiles are, and its gathers by their tiles.
+pub(super) struct FromTable {
+    pub(super) kernel: Kernel,
+    pub(super) placement: Placement,
+    pub(super) located: FxHashMap<Tile, Located>,
+    /// Bytes of all places.
+    pub(super) room: u64,
+}
+
+/// The kernel with gathers whose rows are read in their tables; `None` if it has none.
+pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromTable> {
+    let vec = || kernel.tiles.iter().filter(|(_, data)| data.ty.loc == Loc::Vec);
+    if kernel.on.is_some() || vec().any(|(_, data)| data.addr == AddrKind::Dynamic) {
+        return None;
+    }
+    let end = vec().flat_map(|(t, data)| placement.offsets[t].iter().map(|at| at + data.ty.bytes())).max()?;
+    let mut uses = FxHashMap::default();
+    count(kernel, &kernel.body, &mut uses);
+    let mut finder = Finder {
+        kernel,
+        defs: Definitions::new(kernel),
+        uses,
+        placement: placement.clone(),
+        start: end.next_multiple_of(64),
+        end: end.next_multiple_of(64),
+        located: FxHashMap::default(),
+        room: 0,
+    };
+    let mut body = kernel.body.clone();
+    finder.region(&mut body);
+    let Finder { placement, located, room, .. } = finder;
+    (!located.is_empty()).then(|| FromTable { kernel: Kernel { body, ..kernel.clone() }, placement, located, room })
+}
+
+/// How often each tile is accessed.
+fn count(kernel: &Kernel, region: &Region, uses: &mut FxHashMap<Tile, usize>) {
+    for stmt in region {
+        for (_, tile) in tile_accesses(kernel, stmt) {
+            *uses.entry(tile.tile).or_default() += 1;
+        }
+        stmt.op.regions().for_each(|r| count(kernel, r, uses));
+    }
+}
+
+struct Finder<'k> {
+    kernel: &'k Kernel,
+    defs: Definitions<'k>,
+    uses: FxHashMap<Tile, usize>,
+    placement: Placement,
+    /// Where the bytes behind what is placed begin, and where they are not taken yet.
+    start: u64,
+    end: u64,
+    located: FxHashMap<Tile, Located>,
+    room: u64,
+}
+
+impl Finder<'_> {
+    fn region(&mut self, region: &mut Region) {
+        for stmt in region.iter_mut() {
+            regions(&mut stmt.op).for_each(|r| self.region(r));
+        }
+        let mut unneeded = vec![false; region.len()];
+        let found: Vec<_> = (0..region.len()).filter_map(|n| self.candidate(region, n)).collect();
+        let rows = found.iter().map(|(dst, ..)| u64::from(dst.rows)).max().unwrap_or(0);
+        // Places of one row are side by side.
+        let step = 8 * found.len() as u64;
+        let mut any = false;
+        for (n, (dst, sum, adding)) in (0..).zip(found) {
+            if !self.moves_behind(dst.tile) {
+                continue;
+            }
+            any = true;
+            self.located.insert(dst.tile, Located { sum, place: (self.room + 8 * n, step) });
+            adding.into_iter().for_each(|n| unneeded[n] = true);
+        }
+        if !any {
+            return;
+        }
+        self.room += rows * step;
+        let mut unneeded = unneeded.into_iter();
+        region.retain(|_| !unneeded.next().unwrap_or(false));
+        *region = self.readers_late(std::mem::take(region));
+    }
+
+    /// Statement `n`, if it is a gather whose rows may be read in the table: its tile, the column and the row that are its indices, and
+    /// the statements that add these up.
+    #[allow(clippy::type_complexity, reason = "three things that are taken apart at once")]
+    fn candidate(&self, region: &[Stmt], n: usize) -> Option<(TileRef, Option<(TileRef, TileRef)>, Vec<usize>)> {
+        let (dst, view, idx) = gathered(&region[n].op)?;
+        let data = &self.kernel.tiles[dst.tile];
+        let bytes = u64::from(dst.cols) * u64::from(data.ty.dtype.size() as u32);
+        let plain = self.plain(&dst) && data.ty.order == Order::Nd && data.ty.dtype != DType::Bool;
+        let unwritten = self.kernel.tensors[view.tensor].dir == TensorDir::In;
+        if !plain || !unwritten || bytes < LEAST_ROW || !is_dense(&self.defs, view) {
+            return None;
+        }
+        // All else that there is to the tile is instructions behind the gather that compute something element by element.
+        let mut reads = 0;
+        for stmt in &region[n + 1..] {
+            let Some(p) = pattern(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };
+            for (place, read) in &p.srcs {
+                reads += usize::from(*place == Place::Tile(dst) && *read != Read::Turned);
+            }
+        }
+        if reads == 0 || self.uses.get(&dst.tile) != Some(&(reads + 1)) {
+            return None;
+        }
+        Some(match self.sum(region, n, &idx) {
+            Some((column, row, adding)) => (dst, Some((column, row)), adding),
+            None => (dst, None, Vec::new()),
+        })
+    }
+
+    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
+    fn plain(&self, t: &TileRef) -> bool {
+        let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
+        t.element.is_none() && t.origin.is_none() && private
+    }
+
+    /// Indices that are the sums of a column and a row, and the statements that only add them up.
+    fn sum(&self, region: &[Stmt], n: usize, idx: &TileRef) -> Option<(TileRef, TileRef, Vec<usize>)> {
+        let (mut terms, mut adding) = (Vec::new(), Vec::new());
+        self.terms(region, n, idx, Read::Whole, &mut terms, &mut adding)?;
+        let (column, row) = match terms[..] {
+            [(column, Read::Column), (row, Read::Row)] | [(row, Read::Row), (column, Read::Column)] => (column, row),
+            _ => return None,
+        };
+        // Both are still what they were when they were added.
+        let first = adding.iter().min()?;
+        let between = (*first..n).filter(|m| !adding.contains(m)).map(|m| &region[m]);
+        let kept = |t: &TileRef| between.clone().all(|s| !self.writes(s, t.tile));
+        (kept(&column) && kept(&row)).then_some((column, row, adding))
+    }
+
+    /// What a tile is the sum of, in front of statement `n`.
+    fn terms(
+        &self,
+        region: &[Stmt],
+        n: usize,
+        tile: &TileRef,
+        read: Read,
+        terms: &mut Vec<(TileRef, Read)>,
+        adding: &mut Vec<usize>,
+    ) -> Option<()> {
+        if let Read::Column | Read::Row = read {
+            let plain =
+                tile.element.is_none() && tile.origin.is_none() && self.kernel.tiles[tile.tile].ty.layout.is_none();
+            terms.push((*tile, read));
+            return (plain && terms.len() <= 2).then_some(());
+        }
+        if read != Read::Whole || !self.plain(tile) || self.uses.get(&tile.tile) != Some(&2) {
+            return None;
+        }
+        let (m, p) =
+            (0..n).rev().find_map(|m| Some((m, pattern(&region[m]).filter(|p| p.dst == Place::Tile(*tile))?)))?;
+        let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
+        let same = p.srcs.iter().all(|(s, _)| s.tile().is_some_and(|t| dtype(t) == dtype(tile)));
+        let adds = match p.inst.instr.get().sem.expr() {
+            Some(Expr::Arg(_)) => p.srcs.len() == 1,
+            Some(Expr::Bin(BinOp::Add, Expr::Arg(a), Expr::Arg(b))) => p.srcs.len() == 2 && a != b,
+            _ => false,
+        };
+        if !same || !adds || p.inst.operands.len() != p.srcs.len() + 1 {
+            return None;
+        }
+        adding.push(m);
+        p.srcs.iter().try_for_each(|(s, read)| self.terms(region, m, s.tile()?, *read, terms, adding))
+    }
+
+    /// May a statement write to bytes of a tile?
+    fn writes(&self, stmt: &Stmt, tile: Tile) -> bool {
+        tile_accesses(self.kernel, stmt).iter().any(|(access, t)| *access == Access::Write && self.meet(t.tile, tile))
+            || stmt.op.regions().flatten().any(|s| self.writes(s, tile))
+    }
+
+    fn meet(&self, a: Tile, b: Tile) -> bool {
+        meets(self.kernel, &self.placement, a, b)
+    }
+
+    /// Gives a tile bytes of its own; says whether it has them.
+    fn moves_behind(&mut self, tile: Tile) -> bool {
+        let [at] = &mut self.placement.offsets[tile][..] else { return false };
+        if *at >= self.start {
+            return true;
+        }
+        let end = self.end + self.kernel.tiles[tile].ty.bytes().next_multiple_of(64);
+        if end - self.start > ROOM {
+            return false;
+        }
+        *at = self.end;
+        self.end = end;
+        true
+    }
+
+    // ---- the order -----------------------------------------------------------------------------------------------
+
+    /// The statements of a region, readers of gathered rows behind as many others as may be.
+    fn readers_late(&mut self, region: Region) -> Region {
+        let mut out = Region::new();
+        let mut late = Region::new();
+        for stmt in region {
+            let reads_rows =
+                self.accesses(&stmt).iter().any(|(a, t)| *a == Access::Read && self.located.contains_key(&t.tile));
+            let apart = late.iter().all(|l| self.apart(&stmt, l));
+            let computes = pattern(&stmt);
+            let stores = computes.as_ref().is_some_and(|p| p.dst.tile().is_none());
+            if !reads_rows && (late.is_empty() || (apart && !stores && self.may_come_first(&stmt))) {
+                out.push(stmt);
+                continue;
+            }
+            let to = computes.as_ref().and_then(|p| p.dst.tile()).copied();
+            if computes.is_none() {
+                out.append(&mut late);
+                out.push(stmt);
+                continue;
+            }
+            if let Some(to) = to.filter(|t| self.plain(t)) {
+                self.moves_behind(to.tile);
+            }
+            late.push(stmt);
+            // What is behind a store may see it.
+            if stores {
+                out.append(&mut late);
+            }
+        }
+        out.append(&mut late);
+        out
+    }
+
+    /// Is a statement one that computes, and nothing more, or a gather whose rows may stay?
+    fn may_come_first(&self, stmt: &Stmt) -> bool {
+        let located = gathered(&stmt.op).is_some_and(|(dst, ..)| self.located.contains_key(&dst.tile));
+        located || stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || pattern(stmt).is_some()
+    }
+
+    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        tiles_of(self.kernel, Some(&self.located), stmt)
+    }
+
+    /// Is there no byte that both touch and one writes?
+    fn apart(&self, a: &Stmt, b: &Stmt) -> bool {
+        let (a, b) = (self.accesses(a), self.accesses(b));
+        a.iter().all(|(how, t)| {
+            b.iter().all(|(this, u)| (*how, *this) == (Access::Read, Access::Read) || !self.meet(t.tile, u.tile))
+        })
+    }
+}
+
+/// The tiles that a statement touches, reads before writes: a gather of sums its column and its row.
+pub(super) fn tiles_of(
+    kernel: &Kernel,
+    located: Option<&FxHashMap<Tile, Located>>,
+    stmt: &Stmt,
+) -> Vec<(Access, TileRef)> {
+    let all = tile_accesses(kernel, stmt);
+    let dst = gathered(&stmt.op).map(|(dst, ..)| dst);
+    let known = dst.zip(located).and_then(|(dst, located)| Some((dst, located.get(&dst.tile)?.sum?)));
+    match known {
+        Some((dst, (column, row))) => {
+            vec![(Access::Read, column), (Access::Read, row), (Access::Write, dst)]
+        }
+        None => all,
+    }
+}
+
+/// The pattern of a statement, a reduction of rows among them.
+fn pattern(stmt: &Stmt) -> Option<Pattern<'_>> {
+    if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
+}
+
+/// The tile, the table and the indices of a MGATHER.
+fn gathered(op: &Op) -> Option<(TileRef, &ViewRef, TileRef)> {
+    let Op::Inst(inst) = op else { return None };
+    let Inst { instr, operands, .. } = &**inst;
+    match &operands[..] {
+        [Operand::Tile(dst), Operand::View(view), Operand::Tile(idx)] if instr.get().sem == Sem::Gather => {
+            Some((*dst, view, *idx))
+        }
+        _ => None,
+    }
+}
