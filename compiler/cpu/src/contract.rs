@@ -168,7 +168,8 @@ impl Emit<'_, '_> {
             Start::Zero => true,
             Start::At { col, ty, .. } => unit(col, ty),
         };
-        let shape = unit(c.d_strides.1, c.d_ty) && unit(c.b_strides.1, c.ab_ty) && start;
+        let rows_or_columns = unit(c.b_strides.1, c.ab_ty) || unit(c.b_strides.0, c.ab_ty);
+        let shape = unit(c.d_strides.1, c.d_ty) && rows_or_columns && start;
         self.vectors && shape && native::wide()
     }
 }

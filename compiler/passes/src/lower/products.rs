@@ -156,8 +156,6 @@ pub(super) fn find(kernel: &Kernel) -> Products<'_> {
     finder.windows(&kernel.body);
     finder.settle();
     finder.loops(&kernel.body);
-    finder.keep_copies();
-    finder.settle();
     finder.stores(&kernel.body);
     finder.out
 }
@@ -256,19 +254,6 @@ impl<'k> Finder<'k> {
     fn settle(&mut self) {
         self.out.gone = self.out.windows.keys().copied().collect();
         self.fillers(&self.kernel.body);
-    }
-
-    /// A product of a single tile reads its right operand where it is only if the elements of a row are neighbours there:
-    /// else a copy that turns it costs as much as the product would take longer. (Over all of k, panels pay for that; elements
-    /// narrower than a word are packed in any case.)
-    fn keep_copies(&mut self) {
-        let used: FxHashSet<Tile> =
-            self.out.loops.values().flat_map(|k| [k.product.a.tile, k.product.b.tile]).collect();
-        let (defs, kernel) = (&self.defs, self.kernel);
-        self.out.windows.retain(|t, view| {
-            let ty = &kernel.tiles[*t].ty;
-            used.contains(t) || ty.loc != Loc::Right || ty.dtype.size() < 4 || defs.number(view.strides[1]) == Some(1)
-        });
     }
 
     /// The L1 tiles from which tiles that are gone would have been filled.

@@ -1,7 +1,10 @@
 //! Products of floats. f16 and bf16 are widened while they are packed.
 
 #[cfg(target_arch = "x86_64")]
-use super::super::simd::turn;
+use super::super::{
+    simd::turn,
+    sixteens::{self, Lines, SIDE},
+};
 use super::blocks::{Version, Widen};
 use super::panels::{self, Panel, ROWS, Way, fetch};
 use super::plain::{at, float};
@@ -120,7 +123,8 @@ impl Floats {
         }
     }
 
-    /// Packs columns whose elements are neighbours, eight by eight: how many columns, and how many steps of them.
+    /// Packs columns whose elements are neighbours, sixteen by sixteen and eight by eight: how many columns, and how many steps
+    /// of them.
     ///
     /// # Safety
     /// As for [`Way::panel`].
@@ -137,8 +141,19 @@ impl Floats {
         #[cfg(target_arch = "x86_64")]
         {
             let mut square = [0f32; 64];
+            // Squares of sixteen, where there are such vectors.
+            let wide = self.version.lanes == SIDE && job.ab == MemTy::F32;
+            let (wide_columns, wide_steps) = if wide { (whole / SIDE * SIDE, steps / SIDE * SIDE) } else { (0, 0) };
+            for c in (0..wide_columns).step_by(SIDE) {
+                for p in (0..wide_steps).step_by(SIDE) {
+                    let from = Lines { at: at(b, p, c), step: b.col };
+                    let to = panel.wrapping_add(p * padded + c).cast();
+                    // SAFETY: sixteen columns of sixteen steps are there, and the version has AVX-512.
+                    unsafe { sixteens::turn(from, SIDE, SIDE, Lines { at: to, step: 4 * padded as isize }) };
+                }
+            }
             for c in (0..whole).step_by(8) {
-                for p in (0..steps).step_by(8) {
+                for p in (if c < wide_columns { wide_steps } else { 0 }..steps).step_by(8) {
                     let to = panel.wrapping_add(p * padded + c);
                     // SAFETY: eight columns of eight steps are there, and both versions have AVX2.
                     unsafe {
