@@ -1,7 +1,7 @@
 //! Dtypes of an instruction's operands.
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
-use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
+use super::nearest::{Nearest, becomes, best_list, changes, distance, nearest};
 use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
 use crate::{left_out, overloads, storage_operand, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
@@ -167,7 +167,7 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let integers = |list: &[DType]| list.get(1).is_some_and(|d| d.is_int());
             if !allowed.contains(&given) {
                 let usable = allowed.iter().copied().filter(|l| unequal.is_none() || !integers(l));
-                return Some(DTypeProblem::NoTuple { nearest: nearest_list(given, usable), allowed });
+                return Some(DTypeProblem::NoTuple { nearest: best_list(target, row, given, usable), allowed });
             }
             let cmp = unequal.filter(|_| integers(given))?;
             Some(DTypeProblem::CmpMode { cmp })
@@ -412,8 +412,14 @@ impl DTypeViolation {
                 match nearest {
                     Some(list) => {
                         let own = names().map(|n| self.call(n));
-                        d.with_help(format!("the nearest is to make {}", changes(own, &self.given, list)))
+                        let list_of = changes(own, &self.given, list);
+                        d.with_help(format!("the nearest is to make {list_of}{}", self.of_sources(list)))
                     }
+                    None if self.instr.get().counts_bytes() => d.with_help(format!(
+                        "an offset counts bytes, so elements keep their width, and none of these is as wide as {}: declare \
+                         the tensors u32, with two columns for one, and gather both halves",
+                        self.given[1]
+                    )),
                     None => d,
                 }
             }
@@ -440,6 +446,23 @@ impl DTypeViolation {
             Some(other) => d.with_help(other),
             None => d,
         }
+    }
+
+    /// How the sources become what `list` has, and what is lost on the way.
+    fn of_sources(&self, list: &[DType]) -> String {
+        let row = self.instr.get();
+        if row.counts_bytes() {
+            return ": declare the tensor so, which moves the same bits".to_owned();
+        }
+        let Ok(there) = Target::builtin(&self.target) else { return String::new() };
+        let mut told: Vec<String> = Vec::new();
+        for k in row.sources().filter(|k| *k < list.len().min(self.given.len()) && self.given[*k] != list[*k]) {
+            let how = becomes(there, self.given[k], list[k]);
+            if !told.contains(&how) {
+                told.push(how);
+            }
+        }
+        if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) }
     }
 
     /// What of PTO's instruction this is, and the language has not.
