@@ -435,8 +435,11 @@ impl DTypeViolation {
                 }
             }
         };
+        let has_tile_form = self.given.first().is_some_and(|given| self.tile_form(*given).is_some());
         if !self.taken_by.is_empty() {
             d = d.with_note(format!("{} would take it", text::list(&self.taken_by)));
+        } else if let Some(there) = self.tile_form_elsewhere().filter(|_| !has_tile_form) {
+            d = d.with_note(there);
         } else if !self.had_by.is_empty() {
             let verb = if self.had_by.len() == 1 { "has" } else { "have" };
             d = d.with_note(format!("{} {verb} {name}, for other dtypes", text::list(&self.had_by)));
@@ -489,6 +492,20 @@ impl DTypeViolation {
             None => format!("functions (`{op}(a, s)`) see to it"),
         };
         takes.then(|| format!("`{}` takes {given} there, with the scalar in a tile: {how}", tiles.get().usage()))
+    }
+
+    /// Where another target takes this dtype with a tile for the scalar: that.
+    fn tile_form_elsewhere(&self) -> Option<String> {
+        let Sem::BinaryScalar(_) = self.instr.get().sem else { return None };
+        let (tiles, _) = table::sibling(self.instr)?;
+        let dtype = self.given.first()?;
+        let takes = |t: &&Target| allowed_dtypes(t, tiles.get()).is_some_and(|l| l.contains(dtype));
+        let on = Target::all().iter().filter(|t| t.name != self.target).filter(takes).map(|t| t.name.as_str());
+        let on: Vec<&str> = on.collect();
+        let form = tiles.get().usage();
+        (!on.is_empty()).then(|| {
+            format!("{} would take it as `{form}`, with the scalar in a tile, as operators do", text::list(&on))
+        })
     }
 
     /// `, i32 for equality alone`: what a comparison takes with a reserve.
