@@ -53,9 +53,9 @@ pub(crate) fn foreign(name: &str) -> Option<Foreign> {
             Help("a block's number is a variable of `grid`: `grid (i in tiles(M, 16));` and then `i.index`")
         }
         "blockDim" | "gridDim" | "block_num" => Help("`tiles(n, size).count` is the number of blocks"),
-        "__syncthreads" | "pipe_barrier" | "set_flag" | "wait_flag" => {
-            Help("synchronisation is inserted by the compiler: leave it out")
-        }
+        "__syncthreads" => Help(
+            "the compiler synchronises: leave it out; where the author orders the pipes (pipes.md) it is `barrier()`",
+        ),
         _ => return None,
     })
 }

@@ -488,7 +488,13 @@ impl Walk<'_> {
                     return;
                 }
                 let tile = matches!(&*base.kind, ExprKind::Name(n) if isa::Loc::from_name(n).is_some());
+                // Words of an instruction that stand there are reported where they stand.
+                let instruction = matches!(&*base.kind, ExprKind::Name(n) if isa::lookup(n).is_some());
                 for a in args {
+                    if let (true, ExprKind::Name(n)) = (instruction, &*a.value.kind) {
+                        self.known(n);
+                        continue;
+                    }
                     // What a tile type's other options take is said when they are refused.
                     if !tile || a.name.as_ref().is_none_or(|n| n.name == "valid") {
                         self.called = true;
@@ -521,6 +527,15 @@ impl Walk<'_> {
                 };
                 // Arguments of what is not there yet may use names of its own (`MTE2`).
                 if self.not_yet(base) {
+                    return;
+                }
+                // Words of PTO's in a call of PTO's function go with it.
+                if let ExprKind::Name(n) = &*base.kind
+                    && self.reported.iter().any(|(m, _)| m == n)
+                    && isa::otherwise(n).is_some()
+                {
+                    let theirs = |a: &&Arg| matches!(&*a.value.kind, ExprKind::Name(n) if isa::is_spelled(n));
+                    args.iter().filter(|a| !theirs(a)).for_each(|a| self.expr(&a.value));
                     return;
                 }
                 let around = self.instruction.take();

@@ -401,6 +401,11 @@ impl Instr {
         &self.operands[..self.operands.len() - usize::from(self.updates)]
     }
 
+    /// Does its index count the bytes of the source, and not its elements?
+    pub fn counts_bytes(&self) -> bool {
+        self.name == "TGATHERB"
+    }
+
     /// The positions of what it writes.
     pub fn results(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.operands.len()).filter(|&k| self.operands[k].role == Role::Dst)

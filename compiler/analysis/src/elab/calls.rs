@@ -42,6 +42,9 @@ impl Elab<'_> {
             if let Val::Builtin(Builtin::NotYet(what)) = f {
                 return self.not_yet(base.span, what);
             }
+            if let Val::Instr(id) = f {
+                return self.report(super::inst::statics::of_instruction(id, callee, base, statics, span));
+            }
             let message = format!("{} takes no static arguments", f.describe());
             return self.error(codes::UNKNOWN_STATIC, callee.span, message);
         }

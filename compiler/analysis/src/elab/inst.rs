@@ -5,6 +5,7 @@ mod legal;
 mod modes;
 mod shapes;
 mod siblings;
+pub(crate) mod statics;
 
 use self::modes::{form_of, mode_name};
 use self::siblings::Written;

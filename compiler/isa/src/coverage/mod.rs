@@ -120,7 +120,8 @@ pub fn instructions_with(word: &str) -> Vec<&'static str> {
         .filter(|row| words(row).any(|w| is_of(w, word)) || fills(row, word))
         .map(Instr::written_name)
         .collect();
-    names.dedup();
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|n| seen.insert(*n));
     names
 }
 
@@ -502,6 +503,16 @@ mod tests {
     }
 
     /// What is left out of an instruction is told on its page, and by words that no form has.
+    #[test]
+    fn a_word_names_each_instruction_once() {
+        for word in ["Zero", "Atomic", "Relu", "Row"] {
+            let names = instructions_with(word);
+            let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+            assert_eq!(distinct.len(), names.len(), "{word}: {names:?}");
+        }
+        assert!(instructions_with("Zero").contains(&"TFILLPAD"));
+    }
+
     #[test]
     fn what_is_left_out_is_told() {
         for part in list().parts {

@@ -1,7 +1,7 @@
 //! Dtypes of an instruction's operands.
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
-use super::nearest::{Nearest, changes, distance, nearest, nearest_list};
+use super::nearest::{Nearest, becomes, best_list, changes, distance, nearest};
 use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
 use crate::{left_out, overloads, storage_operand, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
@@ -167,7 +167,7 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let integers = |list: &[DType]| list.get(1).is_some_and(|d| d.is_int());
             if !allowed.contains(&given) {
                 let usable = allowed.iter().copied().filter(|l| unequal.is_none() || !integers(l));
-                return Some(DTypeProblem::NoTuple { nearest: nearest_list(given, usable), allowed });
+                return Some(DTypeProblem::NoTuple { nearest: best_list(target, row, given, usable), allowed });
             }
             let cmp = unequal.filter(|_| integers(given))?;
             Some(DTypeProblem::CmpMode { cmp })
@@ -412,8 +412,14 @@ impl DTypeViolation {
                 match nearest {
                     Some(list) => {
                         let own = names().map(|n| self.call(n));
-                        d.with_help(format!("the nearest is to make {}", changes(own, &self.given, list)))
+                        let list_of = changes(own, &self.given, list);
+                        d.with_help(format!("the nearest is to make {list_of}{}", self.of_sources(list)))
                     }
+                    None if self.instr.get().counts_bytes() => d.with_help(format!(
+                        "an offset counts bytes, so elements keep their width, and none of these is as wide as {}: declare \
+                         the tensors u32, with two columns for one, and gather both halves",
+                        self.given[1]
+                    )),
                     None => d,
                 }
             }
@@ -429,8 +435,11 @@ impl DTypeViolation {
                 }
             }
         };
+        let has_tile_form = self.given.first().is_some_and(|given| self.tile_form(*given).is_some());
         if !self.taken_by.is_empty() {
             d = d.with_note(format!("{} would take it", text::list(&self.taken_by)));
+        } else if let Some(there) = self.tile_form_elsewhere().filter(|_| !has_tile_form) {
+            d = d.with_note(there);
         } else if !self.had_by.is_empty() {
             let verb = if self.had_by.len() == 1 { "has" } else { "have" };
             d = d.with_note(format!("{} {verb} {name}, for other dtypes", text::list(&self.had_by)));
@@ -440,6 +449,23 @@ impl DTypeViolation {
             Some(other) => d.with_help(other),
             None => d,
         }
+    }
+
+    /// How the sources become what `list` has, and what is lost on the way.
+    fn of_sources(&self, list: &[DType]) -> String {
+        let row = self.instr.get();
+        if row.counts_bytes() {
+            return ": declare the tensor so, which moves the same bits".to_owned();
+        }
+        let Ok(there) = Target::builtin(&self.target) else { return String::new() };
+        let mut told: Vec<String> = Vec::new();
+        for k in row.sources().filter(|k| *k < list.len().min(self.given.len()) && self.given[*k] != list[*k]) {
+            let how = becomes(there, self.given[k], list[k]);
+            if !told.contains(&how) {
+                told.push(how);
+            }
+        }
+        if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) }
     }
 
     /// What of PTO's instruction this is, and the language has not.
@@ -466,6 +492,20 @@ impl DTypeViolation {
             None => format!("functions (`{op}(a, s)`) see to it"),
         };
         takes.then(|| format!("`{}` takes {given} there, with the scalar in a tile: {how}", tiles.get().usage()))
+    }
+
+    /// Where another target takes this dtype with a tile for the scalar: that.
+    fn tile_form_elsewhere(&self) -> Option<String> {
+        let Sem::BinaryScalar(_) = self.instr.get().sem else { return None };
+        let (tiles, _) = table::sibling(self.instr)?;
+        let dtype = self.given.first()?;
+        let takes = |t: &&Target| allowed_dtypes(t, tiles.get()).is_some_and(|l| l.contains(dtype));
+        let on = Target::all().iter().filter(|t| t.name != self.target).filter(takes).map(|t| t.name.as_str());
+        let on: Vec<&str> = on.collect();
+        let form = tiles.get().usage();
+        (!on.is_empty()).then(|| {
+            format!("{} would take it as `{form}`, with the scalar in a tile, as operators do", text::list(&on))
+        })
     }
 
     /// `, i32 for equality alone`: what a comparison takes with a reserve.

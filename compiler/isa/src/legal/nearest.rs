@@ -1,7 +1,7 @@
 //! What to write instead of dtypes that an instruction does not take.
 
-use super::convert::{conversion_path, keeps_all, keeps_whole_part};
-use crate::{Target, text};
+use super::convert::{conversion_path, keeps_all, keeps_whole_part, tcvt_pairs};
+use crate::{Instr, Role, Target, text};
 use ptoc_tensor::DType;
 
 /// The nearest dtype that is taken.
@@ -60,6 +60,51 @@ pub(super) fn nearest(target: &Target, allowed: &[DType], given: DType) -> Optio
 pub(super) fn nearest_list<L: AsRef<[DType]>>(given: &[DType], allowed: impl IntoIterator<Item = L>) -> Option<L> {
     let far = |list: &L| given.iter().zip(list.as_ref()).map(|(a, b)| distance(*a, *b)).sum::<u32>();
     allowed.into_iter().filter(|l| l.as_ref().len() == given.len()).min_by_key(far)
+}
+
+/// The list of `allowed` for the operands of `row` that loses the least of what is given: a source becomes a dtype that has
+/// every value and to which one TCVT leads; else one that has every value; else one with a TCVT. `None` if there is none of use.
+pub(super) fn best_list(
+    target: &Target,
+    row: &Instr,
+    given: &[DType],
+    allowed: impl IntoIterator<Item = &'static [DType]>,
+) -> Option<&'static [DType]> {
+    let pairs = tcvt_pairs(target);
+    let rank = |from: DType, to: DType| match (keeps_all(from, to), pairs.contains(&(from, to))) {
+        _ if from == to => 0,
+        (true, true) => distance(from, to),
+        (true, false) => 50 + distance(from, to),
+        (false, true) => 100 + distance(from, to),
+        (false, false) => 150 + distance(from, to),
+    };
+    let source = |k: usize| row.operands[k].role == Role::Src;
+    // Of elements that bytes count, the width stays, and what has it has the same bits.
+    let offsets = row.counts_bytes();
+    let same_width = |list: &&[DType]| !offsets || given.iter().zip(*list).all(|(a, b)| a.size() == b.size());
+    let far = |list: &&[DType]| -> u32 {
+        let of = |(k, (a, b)): (usize, (&DType, &DType))| match source(k) && !offsets {
+            true => rank(*a, *b),
+            false => distance(*a, *b) + u32::from(offsets && a.is_float() && b.is_signed_int()),
+        };
+        given.iter().zip(*list).enumerate().map(of).sum()
+    };
+    allowed.into_iter().filter(|l| l.len() == given.len()).filter(same_width).min_by_key(far)
+}
+
+/// What a source of `from` has to do to become `to`, and what is lost.
+pub(super) fn becomes(target: &Target, from: DType, to: DType) -> String {
+    let there = target.name.as_str();
+    match (conversion_path(target, from, to).is_some(), keeps_all(from, to)) {
+        (true, true) => Nearest::Keeps(to).help(from, there),
+        (true, false) => Nearest::Rounds(to).help(from, there),
+        (false, true) => format!("{to} has every value of {from}, and {there} has no conversion: declare it so"),
+        (false, false) => {
+            format!(
+                "{to} has not every value of {from}, and {there} has no conversion: declare it so where the values fit"
+            )
+        }
+    }
 }
 
 impl Nearest {

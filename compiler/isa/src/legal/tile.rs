@@ -254,6 +254,18 @@ fn nearest_of(dtype: DType, list: &[DType]) -> Option<DType> {
     keeps.or_else(|| list.iter().copied().min_by_key(|d| distance(dtype, *d)))
 }
 
+/// Which accumulator the factors need, where it is not one for all.
+fn sums_of(target: &str, loc: Loc) -> Option<String> {
+    let target = Target::builtin(target).ok().filter(|_| loc == Loc::Acc)?;
+    let sums = target.accumulators();
+    let of = |acc: &DType| {
+        let mut factors: Vec<DType> = target.triples.iter().filter(|t| t.acc == *acc).map(|t| t.left).collect();
+        factors.dedup();
+        format!("of {acc} for factors of {}", text::list(&factors))
+    };
+    (sums.len() > 1).then(|| format!("products have an accumulator {}", text::joined(sums.iter().map(of))))
+}
+
 /// What there is to say about a dtype that the target has not.
 fn about_absent(d: Diagnostic, dtype: DType, available: &[DType], nearest: Option<DType>) -> Diagnostic {
     let d = d.with_note(format!("its dtypes are {}", text::list(available)));
@@ -271,7 +283,16 @@ pub fn check_tensor_dtype(target: &Target, dtype: DType, span: Span) -> Option<D
     }
     let message = format!("{} has no {dtype}", target.name);
     let d = Diagnostic::error(codes::DTYPE_NOT_ON_TARGET, span, message).with_label(format!("not on {}", target.name));
-    let d = about_absent(d, dtype, &target.dtypes, nearest_of(dtype, &target.dtypes));
+    let nearest = nearest_of(dtype, &target.dtypes);
+    let d = about_absent(d, dtype, &target.dtypes, nearest);
+    // What the matrix unit reads is less.
+    let factors = target.cube_dtypes(Loc::Left).unwrap_or_default();
+    let d = match (nearest, nearest_of(dtype, &factors)) {
+        (Some(n), Some(factor)) if !factors.contains(&n) && factor.is_float() == dtype.is_float() => {
+            d.with_help(format!("or make it {factor} if it is a factor of a product: Left does not take {n} there"))
+        }
+        _ => d,
+    };
     Some(with_targets_of(d, target, dtype))
 }
 
@@ -372,8 +393,13 @@ impl TypeViolation {
                 )
             }
             TypeRule::CubeDType { available, types } => elsewhere(
-                error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
-                    .with_note(format!("{loc} tiles are {} there", text::either(available)))
+                sums_of(&self.target, loc)
+                    .into_iter()
+                    .fold(
+                        error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
+                            .with_note(format!("{loc} tiles are {} there", text::either(available))),
+                        Diagnostic::with_note,
+                    )
                     .with_help(format!("make it {}", text::either(types.iter().map(|t| format!("`{t}`"))))),
             ),
             TypeRule::TableRows { one } => {

@@ -422,8 +422,13 @@ impl Elab<'_> {
             *at,
             format!("`{}` cannot transpose or stride on the way", instr.written_name()),
         )
-        .with_label("consecutive columns are not adjacent in memory")
+        .with_label(match t.ty.order {
+            Order::Nd => "consecutive columns are not adjacent in memory",
+            Order::Dn => "the columns of the tile lie one behind the other, and not these",
+        })
         .with_help(match instr.sem {
+            Sem::Load if t.ty.order == Order::Dn => "load a tile in the order of rows, and TMOV it to this one",
+            _ if t.ty.order == Order::Dn => "TMOV the tile to one in the order of rows, and store that",
             Sem::Load => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
             _ => "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`",
         })

@@ -19,7 +19,7 @@ pub(super) struct Written<'a> {
 }
 
 /// A short expression as text.
-fn text(e: &Expr) -> Option<String> {
+pub(super) fn text(e: &Expr) -> Option<String> {
     Some(match &*e.kind {
         ExprKind::Name(n) => n.to_string(),
         ExprKind::Int(n) => n.to_string(),

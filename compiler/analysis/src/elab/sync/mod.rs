@@ -114,6 +114,7 @@ impl Elab<'_> {
             let best = best.or_else(|| suggest(&upper, names()));
             return self.report(match best {
                 Some(best) => d.with_fix(format!("did you mean `{best}`?"), e.span, best),
+                None if upper == "ALL" => d.with_help("`barrier()` is one of all pipes"),
                 None => d,
             });
         };
@@ -229,6 +230,9 @@ impl Elab<'_> {
             let d = Diagnostic::error(codes::UNKNOWN_STATIC, span, message).with_label("no such parameter");
             return self.report(match pipe {
                 true => d.with_help(format!("a pipe is an argument: `{}(V)`", what.name())),
+                false if what == SyncFn::TSync => d.with_help(
+                    "`TSYNC(V)` is a barrier of a pipe, `TSYNC()` of all, and `TSYNC(e)` waits for an event",
+                ),
                 false => d,
             });
         }
