@@ -1,6 +1,6 @@
 //! Arrays that no block writes: what they hold is the same for the length of a launch.
 
-use ptoc_ir::loops::{Base, Func, Op, Region};
+use ptoc_ir::loops::{Addr, Base, Func, Op, Region};
 use rustc_hash::FxHashSet;
 
 /// Numbers of the tensors that a function may write.
@@ -17,7 +17,10 @@ fn region(of: &Region, out: &mut FxHashSet<u32>) {
             Op::Atomic(a) => &a.addr,
             Op::Contract(c) => &c.d,
             Op::Reduce(r) => &r.d,
-            Op::Gather(g) => &g.d,
+            Op::Gather(g) => {
+                g.places.iter().for_each(|(addr, _)| note(addr, out));
+                &g.d
+            }
             Op::For(f) => {
                 region(&f.body, out);
                 continue;
@@ -57,8 +60,12 @@ fn region(of: &Region, out: &mut FxHashSet<u32>) {
             | Op::Check { .. }
             | Op::Print { .. } => continue,
         };
-        if let Base::Tensor(n) = addr.base {
-            out.insert(n);
-        }
+        note(addr, out);
+    }
+}
+
+fn note(addr: &Addr, out: &mut FxHashSet<u32>) {
+    if let Base::Tensor(n) = addr.base {
+        out.insert(n);
     }
 }

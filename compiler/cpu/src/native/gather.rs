@@ -34,6 +34,24 @@ pub(super) fn of_mode(mode: i64) -> (Oob, bool) {
     (oob, mode % 2 == 1)
 }
 
+/// Copies the element of a number, or zeros if there is none; says whether `oob` has an answer to the number.
+///
+/// # Safety
+/// The table has `total` elements of `S` bytes, and there is room for one.
+#[inline(always)]
+pub(super) unsafe fn element<const S: usize>(table: *const u8, total: i64, oob: Oob, number: i64, to: *mut u8) -> bool {
+    let at = oob.lead(number, total);
+    // SAFETY: the caller's; the table is read inside only.
+    unsafe {
+        let x = match at {
+            Some(at) => table.offset(at as isize * S as isize).cast::<[u8; S]>().read_unaligned(),
+            None => [0; S],
+        };
+        to.cast::<[u8; S]>().write_unaligned(x);
+    }
+    at.is_some() || oob == Oob::Zero
+}
+
 /// One gather of elements of `S` bytes.
 #[derive(Clone, Copy)]
 struct Gather {
@@ -159,15 +177,9 @@ impl Gather {
             // SAFETY: inside, as the caller says; the table is read inside only.
             unsafe {
                 let number = self.number(index.cast::<u32>().read_unaligned());
-                let at = self.oob.lead(number, self.total);
-                let x = match at {
-                    Some(at) => self.table.offset(at as isize * S as isize).cast::<[u8; S]>().read_unaligned(),
-                    None => [0; S],
-                };
-                if at.is_none() && missing < 0 && self.oob != Oob::Zero {
+                if !element::<S>(self.table, self.total, self.oob, number, dst) && missing < 0 {
                     missing = j;
                 }
-                dst.cast::<[u8; S]>().write_unaligned(x);
                 dst = dst.wrapping_offset(self.dst_steps.1);
                 index = index.wrapping_offset(self.index_steps.1);
             }

@@ -4,7 +4,7 @@
 //! asked for while they are looked at, so that many of them come at a time.
 
 use super::LINE;
-use super::gather::of_mode;
+use super::gather::{element, of_mode};
 use ptoc_isa::Oob;
 
 /// Bytes that are asked for: a part of a second-level cache.
@@ -142,15 +142,9 @@ impl Located {
         for j in 0..self.cols {
             // SAFETY: the caller's; the table is read inside only.
             unsafe {
-                let at = self.oob.lead(self.number(i, j), self.total);
-                let x = match at {
-                    Some(at) => self.table.offset(at as isize * S as isize).cast::<[u8; S]>().read_unaligned(),
-                    None => [0; S],
-                };
-                if at.is_none() && missing < 0 && self.oob != Oob::Zero {
+                if !element::<S>(self.table, self.total, self.oob, self.number(i, j), to) && missing < 0 {
                     missing = j;
                 }
-                to.cast::<[u8; S]>().write_unaligned(x);
                 to = to.wrapping_offset(self.dst_steps.1);
             }
         }
