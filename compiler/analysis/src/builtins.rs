@@ -379,6 +379,9 @@ pub enum Word {
     NotYet(&'static str),
 }
 
+/// What `u4` and `i4` are where a type is wanted.
+pub const NIBBLES: &str = "tiles and tensors of 4-bit dtypes";
+
 /// The word `name`.
 pub fn word(name: &str) -> Option<Word> {
     if let Some(d) = DType::from_name(name) {
@@ -413,7 +416,7 @@ pub fn word(name: &str) -> Option<Word> {
         "X" => Word::Skip,
         "ND" => Word::Order(Order::Nd),
         "DN" => Word::Order(Order::Dn),
-        "u4" | "i4" => Word::NotYet("4-bit dtypes"),
+        "u4" | "i4" => Word::NotYet(NIBBLES),
         _ => Word::Choice(choice(name)?),
     })
 }

@@ -13,6 +13,7 @@ pub mod index;
 mod layout_codes;
 mod modules;
 mod names;
+mod pto_tile;
 mod ranges;
 mod scopes;
 mod value;

@@ -63,6 +63,8 @@ struct Local {
     used: bool,
     /// Parameters and loop variables may stay unused without remark.
     warn: bool,
+    /// What it is defined as: if that is refused, nothing is said of its use.
+    value: Option<Span>,
 }
 
 struct Walk<'a> {
@@ -229,6 +231,10 @@ impl Walk<'_> {
     }
 
     fn define(&mut self, name: &Ident, warn: bool) {
+        self.define_as(name, warn, None);
+    }
+
+    fn define_as(&mut self, name: &Ident, warn: bool, value: Option<Span>) {
         self.reserved(name);
         let scope = self.scopes.last_mut().expect("a scope is open");
         if let Some(first) = scope.iter().find(|l| l.name == name.name && !l.warn) {
@@ -238,22 +244,17 @@ impl Walk<'_> {
             self.out.push(d);
             return;
         }
-        scope.push(Local { name: name.name.clone(), span: name.span, used: false, warn });
+        scope.push(Local { name: name.name.clone(), span: name.span, used: false, warn, value });
     }
 
     fn pop(&mut self) {
         for l in self.scopes.pop().unwrap_or_default() {
             self.gone.push((l.name.clone(), l.span));
             if l.warn && !l.used && !l.name.starts_with('_') {
-                self.out.push(
-                    Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
-                        .with_label("defined, and never read")
-                        .with_fix(
-                            format!("if this is intended, call it `_{}`", l.name),
-                            l.span,
-                            format!("_{}", l.name),
-                        ),
-                );
+                let d = Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
+                    .with_label("defined, and never read")
+                    .with_fix(format!("if this is intended, call it `_{}`", l.name), l.span, format!("_{}", l.name));
+                self.out.push(Diagnostic { unless: l.value, ..d });
             }
         }
     }
@@ -288,6 +289,7 @@ impl Walk<'_> {
                 span,
                 used: true,
                 warn: false,
+                value: None,
             });
             return;
         }
@@ -393,16 +395,32 @@ impl Walk<'_> {
     /// Is it something that is not there yet, and not a name of the file's own?
     fn not_yet(&self, callee: &Expr) -> bool {
         let ExprKind::Name(n) = &*callee.kind else { return false };
-        let own = self.module.scope.contains_key(n) || self.scopes.iter().flatten().any(|l| l.name == *n);
-        !own && (matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
-            || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
+        !self.own(callee)
+            && (matches!(builtins::function(n), Some(builtins::Builtin::NotYet(_)))
+                || matches!(builtins::word(n), Some(builtins::Word::NotYet(_))))
     }
 
     /// A function that orders pipes, if the file has no name of its own for it.
     fn sync_function(&self, callee: &Expr) -> Option<SyncFn> {
         let ExprKind::Name(n) = &*callee.kind else { return None };
-        let own = self.module.scope.contains_key(n) || self.scopes.iter().flatten().any(|l| l.name == *n);
-        SyncFn::from_name(n).filter(|_| !own)
+        SyncFn::from_name(n).filter(|_| !self.own(callee))
+    }
+
+    /// Is it a name that the file defines?
+    fn own(&self, callee: &Expr) -> bool {
+        let local = |n: &Name| self.scopes.iter().flatten().any(|l| l.name == *n);
+        matches!(&*callee.kind, ExprKind::Name(n) if self.module.scope.contains_key(n) || local(n))
+    }
+
+    /// `pto.tadd(..)`, as PTO's assembler writes it.
+    fn of_pto(&self, callee: &Expr) -> Option<Diagnostic> {
+        let ExprKind::Field(base, name) = &*callee.kind else { return None };
+        let dialect = matches!(&*base.kind, ExprKind::Name(n) if n == "pto") && !self.own(base);
+        let id = isa::lookup(&name.name.to_ascii_uppercase()).filter(|_| dialect)?;
+        let name = id.get().written_name();
+        let d = Diagnostic::error(codes::UNKNOWN_NAME, callee.span, format!("PTO's `{name}` stands alone here"))
+            .with_label("as PTO's assembler writes it");
+        Some(d.with_fix(format!("write `{name}`"), callee.span, name))
     }
 
     /// The names that a value may have here, if they are few.
@@ -446,7 +464,9 @@ impl Walk<'_> {
             Part::Value(e) | Part::Target(e) => self.expr(e),
             Part::Arguments(args) => self.args(args),
             // Loop variables may stay unused.
-            Part::Local { name, kind, .. } => self.define(name, kind != Kind::LoopVariable),
+            Part::Local { name, kind, value, .. } => {
+                self.define_as(name, kind != Kind::LoopVariable, value.map(|e| e.span));
+            }
             Part::Block(Some((var, _)), body) => {
                 self.scopes.push(Vec::new());
                 self.define(var, false);
@@ -477,6 +497,10 @@ impl Walk<'_> {
             }
             ExprKind::Static(base, args) => {
                 if matches!(&*base.kind, ExprKind::Name(n) if n == "sum") {
+                    return;
+                }
+                if let Some(d) = crate::pto_tile::report(base, args, e.span).filter(|_| !self.own(base)) {
+                    self.out.push(d);
                     return;
                 }
                 self.called = true;
@@ -516,6 +540,11 @@ impl Walk<'_> {
                     }
                     self.args(args);
                     self.pop();
+                    return;
+                }
+                if let Some(d) = self.of_pto(callee) {
+                    self.out.push(d);
+                    self.args(args);
                     return;
                 }
                 self.called = true;
@@ -695,6 +724,18 @@ fn no_instruction(name: &str, span: Span) -> Diagnostic {
     }
 }
 
+/// A mode of PTO's as it is written here.
+pub(crate) fn respelled(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "AtomicAdd" => "atomic = true",
+        "AtomicMax" => "atomic = Max",
+        "AtomicMin" => "atomic = Min",
+        "ON" => "saturate = true",
+        "OFF" => "saturate = false",
+        _ => return None,
+    })
+}
+
 /// A word for what an instruction has in PTO's form, and has not here.
 pub(crate) fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagnostic> {
     let name = id.get().written_name();
@@ -703,6 +744,12 @@ pub(crate) fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagn
     let d = Diagnostic::error(codes::NOT_YET, span, message).with_label("left out");
     match parts.as_slice() {
         [] => None,
+        // It is one argument of ours.
+        [part] if let Some(ours) = respelled(word) => {
+            let message = format!("ptoc has `{word}` of PTO's {name} in another form");
+            let d = Diagnostic::error(codes::NOT_YET, span, message).with_label("spelled otherwise");
+            Some(d.with_fix(part.why, span, ours))
+        }
         // It is there, said another way.
         [part] if part.why.starts_with("it is ") => {
             let message = format!("ptoc has `{word}` of PTO's {name} in another form");

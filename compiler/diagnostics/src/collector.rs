@@ -25,11 +25,29 @@ impl Diagnostics {
     /// Adds one unless it is a repetition. Says whether it was added.
     pub fn push(&mut self, diagnostic: Diagnostic) -> bool {
         let place = diagnostic.span.ok_or_else(|| diagnostic.message.clone());
-        let new = self.seen.insert((diagnostic.code, place));
-        if new {
-            self.list.push(diagnostic);
+        if !self.seen.insert((diagnostic.code, place)) {
+            return false;
         }
-        new
+        self.add(diagnostic)
+    }
+
+    /// Of two reports of one mistake the one that says more stays, with what the other would have mended.
+    fn add(&mut self, mut diagnostic: Diagnostic) -> bool {
+        if diagnostic.unless.is_some()
+            && let Some(better) = self.list.iter_mut().find(|d| d.replaces(&diagnostic))
+        {
+            better.take_over(&diagnostic);
+            return false;
+        }
+        self.list.retain(|d| {
+            let gone = diagnostic.replaces(d);
+            if gone {
+                diagnostic.take_over(d);
+            }
+            !gone
+        });
+        self.list.push(diagnostic);
+        true
     }
 
     /// How many there are.

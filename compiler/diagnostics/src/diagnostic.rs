@@ -70,6 +70,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What would mend it.
     pub fixes: Vec<Fix>,
+    /// Not said if an error is reported in there: that one says more of the same mistake (see [`crate::Diagnostics`]).
+    pub unless: Option<Span>,
 }
 
 impl Diagnostic {
@@ -103,6 +105,7 @@ impl Diagnostic {
             labels: Vec::new(),
             notes: Vec::new(),
             fixes: Vec::new(),
+            unless: None,
         }
     }
 
@@ -146,6 +149,31 @@ impl Diagnostic {
     pub fn with_edits(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Diagnostic {
         self.fixes.push(Fix { message: message.into(), edits });
         self
+    }
+
+    /// Not said if an error is reported in there.
+    #[must_use]
+    pub fn with_unless(mut self, place: Span) -> Diagnostic {
+        self.unless = Some(place);
+        self
+    }
+
+    /// Does this error say what `other` need not say, because it lies where `other` gives way, or mends that place?
+    pub(crate) fn replaces(&self, other: &Diagnostic) -> bool {
+        let Some(place) = other.unless.filter(|_| self.is_error()) else { return false };
+        let mended = self.fixes.iter().flat_map(|f| &f.edits).any(|e| e.span.contains(place));
+        mended || self.span.is_some_and(|s| place.contains(s))
+    }
+
+    /// Takes over what `other`, which is not said, would have mended: its edits go to the repairs that leave that text as it is.
+    pub(crate) fn take_over(&mut self, other: &Diagnostic) {
+        let Some(edits) = other.fixes.first().map(|f| &f.edits).filter(|_| other.is_error()) else { return };
+        for fix in self.fixes.iter_mut().filter(|f| !f.edits.is_empty()) {
+            let free =
+                |e: &Edit| !fix.edits.iter().any(|own| own.span.start < e.span.end && e.span.start < own.span.end);
+            let more: Vec<Edit> = edits.iter().filter(|e| free(e)).cloned().collect();
+            fix.edits.extend(more);
+        }
     }
 
     /// Is this an error?

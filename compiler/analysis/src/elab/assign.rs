@@ -279,6 +279,27 @@ impl Elab<'_> {
 
     /// `TASSIGN(tile, address);`
     pub fn tassign(&mut self, args: &[Arg], span: Span) -> R<Val> {
+        let placed = self.tassign_checked(args, span);
+        if placed.is_err() {
+            self.refused_place(args);
+        }
+        placed
+    }
+
+    /// Nothing is placed by a `TASSIGN` that was refused: that its tile has no address follows from that.
+    pub fn refused_place(&mut self, args: &[Arg]) {
+        let target = match args.first().map(|a| &*a.value.kind) {
+            Some(ExprKind::Name(n)) => self.env.get(n).map(|(b, _)| b),
+            _ => None,
+        };
+        self.refused_places.push(match target {
+            Some(Binding::Let(Val::Tile(t) | Val::Mask(t, _))) => Some(t.tile),
+            Some(Binding::Let(Val::TileArray(a))) => Some(a.tile),
+            _ => None,
+        });
+    }
+
+    fn tassign_checked(&mut self, args: &[Arg], span: Span) -> R<Val> {
         let e = self.exactly(args, 2, "TASSIGN(tile, address)", span)?;
         let target = self.expr(e[0])?;
         if self.place == PlaceMode::Planned && self.pin_tile(&target, e[1], span)? {
@@ -503,16 +524,21 @@ impl Elab<'_> {
                 _ => None,
             };
             if let Some((name, why)) = missing {
-                found.push((t, name, why, data.span));
+                // One whose tile is not known may be meant for any.
+                let refused = self.refused_places.iter().any(|r| r.is_none_or(|r| r == t));
+                found.push((t, name, why, data.span, refused));
             }
         }
-        for (t, name, why, span) in found {
+        for (t, name, why, span, refused) in found {
+            self.b.kernel_mut().tiles[t].addr = AddrKind::Auto;
+            if refused {
+                continue;
+            }
             let d = Diagnostic::error(codes::MISSING_TASSIGN, span, format!("`{name}` has no address"))
                 .with_label("declared here, placed nowhere")
                 .with_note(why)
                 .with_help(format!("add `TASSIGN({name}, ..);`"));
             self.report::<()>(d).ok();
-            self.b.kernel_mut().tiles[t].addr = AddrKind::Auto;
         }
     }
 }

@@ -43,6 +43,9 @@ impl Elab<'_> {
                 return self.not_yet(base.span, what);
             }
             if let Val::Instr(id) = f {
+                if id.get().sem == ptoc_isa::Sem::Assign {
+                    self.refused_place(args);
+                }
                 return self.report(super::inst::statics::of_instruction(id, callee, base, statics, span));
             }
             let message = format!("{} takes no static arguments", f.describe());

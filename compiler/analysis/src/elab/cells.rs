@@ -54,11 +54,12 @@ impl Elab<'_> {
         for need in id.get().sem.needs() {
             let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
             // As the author calls it.
-            let message = format!("{}: {}", id.get().written_name(), need.what);
+            let what = self.in_names(id, need.what, operands);
+            let message = format!("{}: {what}", id.get().written_name());
             if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b))
                 && (if need.op == CmpOp::Eq { x != y } else { x > y })
             {
-                return self.refuted(id, need, (x, y), operands, span);
+                return self.refuted(id, need, &what, (x, y), operands, span);
             }
             match need.op {
                 CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
@@ -69,10 +70,37 @@ impl Elab<'_> {
         Ok(())
     }
 
+    /// What is demanded, with the names of the tiles that have one.
+    fn in_names(&self, id: InstrId, what: &str, operands: &[Operand]) -> String {
+        let index = id.get().operands.iter().position(|o| o.name == "idx");
+        let words = [
+            ("the destination", Some(0)),
+            ("the left source", Some(1)),
+            ("the right source", Some(2)),
+            ("the source", Some(1)),
+            ("the index", index),
+        ];
+        words.into_iter().fold(what.to_owned(), |text, (word, k)| match k.and_then(|k| operands.get(k)) {
+            Some(Operand::Tile(t)) => {
+                let tile = &self.b.kernel().tiles[t.tile];
+                if tile.hidden || tile.name.is_empty() { text } else { text.replace(word, &format!("`{}`", tile.name)) }
+            }
+            _ => text,
+        })
+    }
+
     /// A demand that numbers which are known contradict; what would meet it.
-    fn refuted(&mut self, id: InstrId, need: &Need, found: (i64, i64), operands: &[Operand], span: Span) -> R<()> {
+    fn refuted(
+        &mut self,
+        id: InstrId,
+        need: &Need,
+        what: &str,
+        found: (i64, i64),
+        operands: &[Operand],
+        span: Span,
+    ) -> R<()> {
         let name = id.get().written_name();
-        let what = need.what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
+        let what = what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
         let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
             .with_note(format!("{name} asks for it on {}", self.having(id)));
         let d = ptoc_isa::storage_operand(id).fold(d, |d, p| p.told(d));

@@ -394,6 +394,7 @@ impl Elab<'_> {
         }
         self.factors(id, &ops, &mut attrs, span)?;
         self.updates(id, &ops, &attrs, span)?;
+        self.operand_names = ops.iter().filter_map(|o| Some((o.span(), self.author_name(o)?))).collect();
         let shapes = self.shapes(id, &ops, span)?;
         self.limits(id, &ops, span)?;
         if self.is_nest(id, &ops) {

@@ -149,6 +149,10 @@ pub(crate) struct Elab<'a> {
     pub place: PlaceMode,
     /// `rest = [..]` of `#[place(..)]`.
     pub rest: Option<Expr>,
+    /// How the author calls the operands of the instruction that is looked at.
+    pub operand_names: Vec<(Span, String)>,
+    /// Tiles whose `TASSIGN` was refused; of some it is not known which they are.
+    pub refused_places: Vec<Option<Tile>>,
     /// Events, rings and roles.
     pub sync: sync::State,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
@@ -207,8 +211,12 @@ pub(crate) const FLOAT_FOR_INTEGER: &str = "write an integer; `index(..)` trunca
 
 /// A feature of a later version.
 pub(crate) fn not_yet(span: Span, what: &str) -> Diagnostic {
-    Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
-        .with_label("not available in this version")
+    let d = Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
+        .with_label("not available in this version");
+    match what == crate::builtins::NIBBLES {
+        true => d.with_help("`recast<u4>(x)` counts the bytes of a tensor of u8 in elements of 4 bits (layouts.md)"),
+        false => d,
+    }
 }
 
 impl<'a> Elab<'a> {

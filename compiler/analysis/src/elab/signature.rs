@@ -186,6 +186,8 @@ impl<'a> Elab<'a> {
             declared: FxHashMap::default(),
             place: PlaceMode::Mixed,
             rest: None,
+            operand_names: Vec::new(),
+            refused_places: Vec::new(),
             sync: super::sync::State::default(),
             refused: Vec::new(),
             absent: Vec::new(),

@@ -186,7 +186,10 @@ impl Elab<'_> {
             };
             return self.report(d);
         }
-        self.check_equal(a, b, format!("valid {what} differ: {{0}} and {{1}}"), span)
+        let name = |at| self.operand_names.iter().find(|(s, _)| *s == at).map(|(_, name)| name);
+        let names = spans.and_then(|(sa, sb)| name(sa).zip(name(sb))).filter(|(x, y)| x != y);
+        let of = names.map_or(String::new(), |(x, y)| format!(" of `{x}` and `{y}`"));
+        self.check_equal(a, b, format!("valid {what}{of} differ: {{0}} and {{1}}"), span)
     }
 
     /// Two shapes must be equal.

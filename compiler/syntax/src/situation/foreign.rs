@@ -40,11 +40,13 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
         }
         Some(Tok::PathSep) => {
             let d = v.error(codes::FOREIGN_SPELLING, v.here(), "a path stands only in `use`");
-            let d = d.with_note("after `use a::b;` the item is called `b`");
+            let d = d.with_note("a name stands alone: after `use a::b;` it is `b`, and PTO's `CmpMode::LT` is `LT`");
             return match (at.checked_sub(1), v.tok(at + 1)) {
                 (Some(p), Some(Tok::Name)) if prev == Some(Tok::Name) => {
                     let span = v.between(p, at);
-                    Situation::replace(d.with_fix("remove the path", span, ""), p..at + 1, Vec::new())
+                    // What is wrong with the name itself says more.
+                    let d = d.with_fix("remove the path", span, "").with_unless(v.span(at + 1));
+                    Situation::replace(d, p..at + 1, Vec::new())
                 }
                 _ => Situation::hopeless(d),
             };

@@ -34,7 +34,9 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
 /// `Vec<f32, 16, 64> x, y;`: storage as C++ declares it.
 fn declaration(v: &View<'_, '_>) -> Option<Situation> {
     let (at, head) = (v.at, usize::from(v.first() == Some(Tok::Tile)));
-    let location = ["Vec", "Mat", "Left", "Right", "Acc", "Bias", "Scaling"].contains(&v.text(head));
+    const TYPES: [&str; 11] =
+        ["Vec", "Mat", "Left", "Right", "Acc", "Bias", "Scaling", "Tile", "TileLeft", "TileRight", "TileAcc"];
+    let location = TYPES.contains(&v.text(head));
     let typed = location && v.tok(head + 1) == Some(Tok::StaticOpen) && v.prev_tok() == Some(Tok::AngleClose);
     if !typed || v.here_tok() != Some(Tok::Name) || v.starts_line(at) || v.find_back(at, &[Tok::Semi]).is_some() {
         return None;
@@ -44,7 +46,7 @@ fn declaration(v: &View<'_, '_>) -> Option<Situation> {
         end += 2;
     }
     let ty = v.between(head, at - 1);
-    let d = v.error(codes::FOREIGN_SPELLING, v.between(0, at - 1), "a name is defined by `let`, not by its type");
+    let mut d = v.error(codes::FOREIGN_SPELLING, v.between(0, at - 1), "a name is defined by `let`, not by its type");
     let names = v.between(at, end - 1);
     let made = v.made(Tok::Let, v.builder.span(v.span(0).start, v.span(0).start));
     match v.tok(end) {
@@ -55,13 +57,15 @@ fn declaration(v: &View<'_, '_>) -> Option<Situation> {
         }
         Some(Tok::Semi) | None => {
             let text = |s: Span| v.builder.text(s.start, s.end);
-            let whole = v.between(0, end - 1);
-            let fix = format!("let {} = tile {}", text(names), text(ty));
+            let (front, back) = (Span { end: ty.start, ..v.span(0) }, Span { start: ty.end, ..names });
+            let start = format!("let {} = tile ", text(names));
+            d.fixes.push(edits("make a tile of this type", vec![(front, &start), (back, "")]));
             let mut with = vec![made];
             with.extend_from_slice(&v.lexemes[at..end]);
             with.extend([v.made(Tok::Assign, names.after()), v.made(Tok::Tile, names.after())]);
             with.extend_from_slice(&v.lexemes[head..at]);
-            Situation::replace(d.with_fix("make a tile of this type", whole, fix), 0..end, with)
+            // What is wrong with the type says more.
+            Situation::replace(d.with_unless(ty), 0..end, with)
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use super::Opnd;
 use crate::elab::labels::around;
-use crate::elab::{Elab, R, Reported};
+use crate::elab::{Elab, R, Reported, Valid};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
 use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, Target, TileType, text};
@@ -253,7 +253,9 @@ impl Elab<'_> {
                     .with_secondary(ops[1].span(), format!("`{}`", a.ty.dtype));
                 return self.report(d);
             }
+            // Of a table that could not be filled its dtype was told.
             if let Some(Opnd::Tile(s, at)) = ops.get(2).filter(|_| f.by_column(instr))
+                && !matches!(self.valid.get(&s.tile), Some(Valid::Poison))
                 && !ptoc_isa::scales(self.target).contains(&s.ty.dtype)
             {
                 let scales = text::either(ptoc_isa::scales(self.target));
@@ -363,13 +365,21 @@ impl Elab<'_> {
     /// How the author calls the tiles of an instruction, by their names in the table.
     fn author_names(&self, id: InstrId, ops: &[Opnd]) -> Vec<(&'static str, String)> {
         let named = |(spec, op): (&ptoc_isa::OperandSpec, &Opnd)| match op {
-            Opnd::Tile(t, _) => {
-                let tile = &self.b.kernel().tiles[t.tile];
-                (!tile.hidden && !tile.name.is_empty()).then(|| (spec.name, tile.name.to_string()))
-            }
+            Opnd::Tile(..) => Some((spec.name, self.author_name(op)?)),
             _ => None,
         };
         id.get().written().iter().zip(ops).filter_map(named).collect()
+    }
+
+    /// How the author calls what a tile or a window is of.
+    pub(super) fn author_name(&self, op: &Opnd) -> Option<String> {
+        let kernel = self.b.kernel();
+        let name = match op {
+            Opnd::Tile(t, _) => kernel.tiles.get(t.tile).filter(|t| !t.hidden).map(|t| &t.name),
+            Opnd::View(v, _) => Some(&kernel.tensors[v.tensor].name),
+            Opnd::Scalar(..) => None,
+        };
+        name.filter(|n| !n.is_empty()).map(ToString::to_string)
     }
 
     /// How `from` becomes `to` in two conversions, where no one does it.

@@ -13,19 +13,14 @@ pub(crate) fn of_instruction(id: InstrId, callee: &Expr, base: &Expr, statics: &
     let d = Diagnostic::error(codes::UNKNOWN_STATIC, list, format!("{name} takes no static arguments"))
         .with_label("no such parameter");
     let part = ptoc_isa::left_out(name).find(|p| p.words.contains(&"<"));
-    let Some(part) = part else {
-        return d.with_help(format!("all operands and modes stand in one list: `{}`", usage(id)));
+    let help = match &part {
+        Some(part) => part.why.to_owned(),
+        None => format!("all operands and modes stand in one list: `{}`", usage(id)),
     };
     // Operands go behind the others, and so do words.
     let of_mode = |word: &str| {
         let left_out = || ptoc_isa::left_out(name).any(|p| p.words.contains(&word) && p.why.contains("leave it out"));
-        match word {
-            "AtomicAdd" => Some("atomic = true"),
-            "AtomicMax" => Some("atomic = Max"),
-            "AtomicMin" => Some("atomic = Min"),
-            _ if left_out() => Some(""),
-            _ => None,
-        }
+        crate::names::respelled(word).or_else(|| left_out().then_some(""))
     };
     let written: Option<Vec<String>> = statics
         .iter()
@@ -40,10 +35,12 @@ pub(crate) fn of_instruction(id: InstrId, callee: &Expr, base: &Expr, statics: &
         .collect();
     match written {
         Some(words) => {
+            let nothing = words.iter().all(String::is_empty);
+            let help = if nothing { "leave it out".to_owned() } else { help };
             let text = words.iter().filter(|w| !w.is_empty()).map(|w| format!(", {w}")).collect();
             let end = Span::new(call.file, call.end - 1, call.end - 1);
-            d.with_edits(part.why, vec![Edit { span: list, text: String::new() }, Edit { span: end, text }])
+            d.with_edits(help, vec![Edit { span: list, text: String::new() }, Edit { span: end, text }])
         }
-        None => d.with_help(part.why),
+        None => d.with_help(help),
     }
 }
