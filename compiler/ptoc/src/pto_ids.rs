@@ -142,8 +142,32 @@ fn ranges(group: &Group) -> impl Iterator<Item = (u32, u32)> + '_ {
     })
 }
 
+/// Identifiers of PTO that are of no check of a compiler: how they begin, how many digits follow, the last number, what they are and what ptoc has.
+const OTHERS: [(&str, usize, u32, &str); 2] = [
+    (
+        "FIX-A",
+        2,
+        12,
+        "One of PTO's recipes (FIX-A01 to FIX-A12), which say beside an identifier how to mend the mistake; FIX-A12 goes with TASSIGN's, SA-0351 \
+         to SA-0354.\nptoc has no numbers for them: what mends a mistake stands below its message, with the program's own names and numbers.",
+    ),
+    (
+        "CA-",
+        4,
+        7,
+        "One of the asserts of PTO's simulator on the CPU.\nptoc does not use it: what only a run can tell is checked under PA-1001 and the \
+         numbers behind it, on every backend alike (`ptoc explain --list`).",
+    ),
+];
+
 /// The page of one of PTO's identifiers that is no code of ours, as `SA-0068`.
 pub fn page(id: &str) -> Option<String> {
+    for (start, width, last, what) in OTHERS {
+        let number: Option<u32> = id.strip_prefix(start).and_then(|n| n.parse().ok());
+        if let Some(n) = number.filter(|n| (1..=last).contains(n)) {
+            return Some(format!("# {start}{n:0width$}\n\n{what}\n"));
+        }
+    }
     let (prefix, number) = id.split_once('-')?;
     let number: u32 = number.parse().ok()?;
     let group = GROUPS.iter().find(|g| g.prefix == prefix && ranges(g).any(|(a, b)| (a..=b).contains(&number)))?;
@@ -162,6 +186,9 @@ pub fn page(id: &str) -> Option<String> {
 
 /// Is it written as one of PTO's identifiers, and not one that PTO has? What to say of it.
 pub fn beyond(id: &str) -> Option<String> {
+    if let Some(&(start, width, last, _)) = OTHERS.iter().find(|o| id.starts_with(o.0)) {
+        return Some(format!("PTO's identifiers are {start}{:0width$} to {start}{last:0width$}", 1));
+    }
     let (prefix, number) = id.split_once('-')?;
     let number: u32 = number.parse().ok()?;
     let last = LAST.iter().find(|(p, _)| *p == prefix)?.1;
@@ -218,12 +245,21 @@ mod tests {
             }
             assert_eq!(super::page(&format!("{prefix}-{:04}", last + 1)), None);
         }
+        for (start, width, last, _) in OTHERS {
+            for n in 1..=last {
+                let id = format!("{start}{n:0width$}");
+                assert!(page(&id).is_some_and(|p| p.starts_with(&format!("# {id}\n"))), "{id}");
+            }
+            assert_eq!(super::page(&format!("{start}{:0width$}", last + 1)), None);
+        }
     }
 
     #[test]
     fn numbers_that_pto_has_not() {
         assert_eq!(beyond("SA-0999").as_deref(), Some("PTO's identifiers are SA-0001 to SA-0354"));
         assert_eq!(beyond("PA-0065").as_deref(), Some("PTO's identifiers are PA-0001 to PA-0064"));
+        assert_eq!(beyond("FIX-A13").as_deref(), Some("PTO's identifiers are FIX-A01 to FIX-A12"));
+        assert_eq!(beyond("CA-0900").as_deref(), Some("PTO's identifiers are CA-0001 to CA-0007"));
         assert_eq!(beyond("PA-1999"), None);
         assert_eq!(beyond("E0999"), None);
         assert!(page("SA-0001").expect("listed").contains("cannot make this mistake"));

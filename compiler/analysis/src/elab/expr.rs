@@ -415,6 +415,11 @@ impl Elab<'_> {
         let d =
             Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, format!("{} has no `.{}`", v.describe(), name.name))
                 .with_note(format!("it has: {list}"));
+        let d = match ptoc_isa::otherwise(&name.name).filter(|_| ptoc_isa::is_spelled(&name.name)) {
+            Some(ptoc_isa::Otherwise::As(how)) => d.with_help(format!("PTO's `{}` is {how}", name.name)),
+            Some(ptoc_isa::Otherwise::LeftOut(why)) => d.with_note(why),
+            None => d,
+        };
         self.report(d)
     }
 

@@ -79,7 +79,10 @@ impl Elab<'_> {
                 Ok(self.constant(c))
             }
             Val::Float(f) => match ty {
-                Ty::D(d) if d.is_float() => Ok(self.constant(Const { ty, bits: float_bits(d, *f) })),
+                Ty::D(d) if d.is_float() => {
+                    let c = self.literal_float(*f, d, span)?;
+                    Ok(self.constant(c))
+                }
                 _ => {
                     let d = Diagnostic::error(
                         codes::TYPE_MISMATCH,
@@ -103,15 +106,32 @@ impl Elab<'_> {
         }
     }
 
+    /// A number rounds to a float that is one, too.
+    fn literal_float(&mut self, f: f64, d: DType, span: Span) -> R<Const> {
+        let bits = float_bits(d, f);
+        if !f.is_finite() || ptoc_tensor::scalar::bits_to_f64(d, bits).is_finite() {
+            return Ok(Const { ty: Ty::D(d), bits });
+        }
+        let shown = |x: f64, far: String| if x.abs() < 1e15 { x.to_string() } else { far };
+        let infinite = float_bits(d, f64::INFINITY);
+        let greatest = ptoc_tensor::scalar::bits_to_f64(d, infinite - 1);
+        let greatest = shown(greatest, format!("{:e}", greatest as f32));
+        let message = format!("{} does not fit `{d}`", shown(f, format!("{f:e}")));
+        let report = Diagnostic::error(codes::LITERAL_OUT_OF_RANGE, span, message)
+            .with_note(format!("`{d}` holds -{greatest} to {greatest}"));
+        self.report(match ptoc_tensor::scalar::is_nan(d, infinite) {
+            true => report,
+            false => report.with_help(if f > 0.0 { "infinity is written `inf`" } else { "infinity is written `-inf`" }),
+        })
+    }
+
     fn literal_int(&mut self, i: i128, ty: Ty, span: Span) -> R<Const> {
         let d = match ty {
             Ty::Index => DType::I64,
             Ty::D(d) => d,
         };
         if d.is_float() {
-            let f = i as f64;
-            let bits = float_bits(d, f);
-            return Ok(Const { ty, bits });
+            return self.literal_float(i as f64, d, span);
         }
         let (lo, hi) = int_range(d);
         if d == DType::Bool || i < lo || i > hi {

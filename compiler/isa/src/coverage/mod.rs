@@ -267,6 +267,7 @@ pub fn coverage_markdown() -> String {
     let names = text::list(targets.iter().map(|t| &t.name));
     put(&mut out, format_args!("A cell has a sign for each target, in this order: {names}.\n\n"));
     out.push_str(SIGNS);
+    out.push_str(ORDERS);
     out.push_str("\n| group | works | missing | instructions with something missing |\n|---|---|---|---|\n");
     for (section, title) in SECTIONS {
         let group = || all.iter().filter(|c| c.listed.section == section);
@@ -417,6 +418,10 @@ from the table what there is to have, and fails for a form without. Cells are of
 
 const SIGNS: &str = "* `+` works\n* `.` illegal by the target's rule: a program that says it is refused; an empty cell is illegal on all of them\n\
 * `?` missing: PTO lists it and ptoc refuses it\n* `o` ptoc's own: legal here, and not in PTO's list\n";
+
+const ORDERS: &str = "\nPTO's pages ask by default that the tiles of an instruction in Vec lie by rows (`ND`). Here an order says where the elements of a tile\n\
+lie and nothing else: every instruction takes tiles in the order of rows or of columns (`layout = DN`), and of both at once. What is loaded to\n\
+Vec and stored from it keeps its order; TMOV and TTRANS change it.\n";
 
 #[cfg(test)]
 mod tests {

@@ -190,15 +190,13 @@ fn broken_rules(target: &Target, ty: TileType) -> Vec<TypeRule> {
         && !available.contains(&dtype)
     {
         let available = by_distance(dtype, available);
-        // What sums floats is no use for integers, and the reverse.
-        let alike = |d: &&DType| loc != Loc::Acc || d.is_float() == dtype.is_float();
         let (rows, cols) = (rows.max(1), cols.max(1));
         let of = |d: &DType| {
             let g = granule(target, loc, *d, order);
             let rows = if g.one_row && rows == 1 { 1 } else { round_up(rows, g.rows) };
             TileType { dtype: *d, rows, cols: round_up(cols, g.cols), ..ty }
         };
-        out.push(TypeRule::CubeDType { types: available.iter().filter(alike).map(of).collect(), available });
+        out.push(TypeRule::CubeDType { types: available.iter().map(of).collect(), available });
         return out;
     }
     if rows == 0 || cols == 0 {
@@ -255,15 +253,11 @@ fn nearest_of(dtype: DType, list: &[DType]) -> Option<DType> {
 }
 
 /// Which accumulator the factors need, where it is not one for all.
-fn sums_of(target: &str, loc: Loc) -> Option<String> {
-    let target = Target::builtin(target).ok().filter(|_| loc == Loc::Acc)?;
-    let sums = target.accumulators();
-    let of = |acc: &DType| {
-        let mut factors: Vec<DType> = target.triples.iter().filter(|t| t.acc == *acc).map(|t| t.left).collect();
-        factors.dedup();
-        format!("of {acc} for factors of {}", text::list(&factors))
-    };
-    (sums.len() > 1).then(|| format!("products have an accumulator {}", text::joined(sums.iter().map(of))))
+fn factors_of(target: &str, ty: TileType) -> Option<String> {
+    let target = Target::builtin(target).ok().filter(|_| ty.loc == Loc::Acc)?;
+    let mut factors: Vec<DType> = target.triples.iter().filter(|t| t.acc == ty.dtype).map(|t| t.left).collect();
+    factors.dedup();
+    (!factors.is_empty()).then(|| format!(" for factors of {}", text::list(&factors)))
 }
 
 /// What there is to say about a dtype that the target has not.
@@ -392,16 +386,14 @@ impl TypeViolation {
                     format!("mode 0 of the layout is the row, of size {rows}, and mode 1 the column, of size {cols}"),
                 )
             }
-            TypeRule::CubeDType { available, types } => elsewhere(
-                sums_of(&self.target, loc)
-                    .into_iter()
-                    .fold(
-                        error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
-                            .with_note(format!("{loc} tiles are {} there", text::either(available))),
-                        Diagnostic::with_note,
-                    )
-                    .with_help(format!("make it {}", text::either(types.iter().map(|t| format!("`{t}`"))))),
-            ),
+            TypeRule::CubeDType { available, types } => {
+                let one = |t: &TileType| format!("`{t}`{}", factors_of(&self.target, *t).unwrap_or_default());
+                elsewhere(
+                    error(format!("{subject}: on {} a tile in {loc} cannot be {dtype}", self.target))
+                        .with_note(format!("{loc} tiles are {} there", text::either(available)))
+                        .with_help(format!("make it {}", text::either(types.iter().map(one)))),
+                )
+            }
             TypeRule::TableRows { one } => {
                 error(format!("{subject}: a tile in {loc} has one row, and this has {rows}"))
                     .with_note(format!("{loc} is a table that is read along its only row, on every target"))

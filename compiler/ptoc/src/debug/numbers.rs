@@ -44,12 +44,15 @@ pub fn element(dtype: DType, cell: &Cell) -> String {
     }
 }
 
-/// A number: floats with six significant digits at most.
+/// A number: floats with six significant digits at most, those of 8 bits with all that `print` tells.
 pub fn number(dtype: DType, bits: u64) -> String {
     let exact = scalar::format_bits(dtype, bits);
     let x = scalar::bits_to_f64(dtype, bits);
-    if !dtype.is_float() || !x.is_finite() || exact.len() <= 7 {
+    if !dtype.is_float() || !x.is_finite() || exact.trim_start_matches('-').len() <= 7 {
         return exact;
+    }
+    if dtype.is_f8() {
+        return (x as f32).to_string();
     }
     if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
         let digits = 5 - x.abs().max(1e-4).log10().floor() as i32;

@@ -45,7 +45,12 @@ impl Elab<'_> {
                          `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER, `HF32` of products, `Relu` of \
                          what leaves Acc",
                     );
-                return self.report(d);
+                // PTO's words are capitals.
+                let meant = ["oob", "atomic", "saturate"].into_iter().find(|w| w.eq_ignore_ascii_case(&name.name));
+                return self.report(match meant.filter(|w| *w != name.name) {
+                    Some(w) => d.with_fix(format!("it is called `{w}`"), name.span, w),
+                    None => d,
+                });
             }
         }
         Ok(())
