@@ -10,6 +10,7 @@ use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::{AddrKind, CheckData, Inst, InstAttrs, Op, Operand, Tile, Ty};
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem, TileType};
 use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
 
 /// `target = value` as `TSTORE(target, value)`.
 fn stored(target: Span, value: Span) -> Vec<Edit> {
@@ -154,7 +155,15 @@ impl Elab<'_> {
                     )
                     .with_label(format!("`{}`", x.ty.dtype))
                     .with_secondary(self.b.kernel().tiles[t.tile].span, format!("`{}`", t.ty.dtype));
-                    let d = Elab::convert_fix(d, Ty::D(t.ty.dtype), at);
+                    // A mask is no number, and no number is a mask.
+                    let d = match (t.ty.dtype, x.ty.dtype) {
+                        (to, DType::Bool) => {
+                            let numbers = if to.is_float() { "1.0, 0.0" } else { "1, 0" };
+                            d.with_help(format!("`select(mask, {numbers})` makes numbers of a mask"))
+                        }
+                        (DType::Bool, _) => d.with_help("a comparison makes a mask: `x != 0`"),
+                        (to, _) => Elab::convert_fix(d, Ty::D(to), at),
+                    };
                     return self.report(d);
                 }
                 if (x.rows, x.cols) != (t.rows, t.cols) {

@@ -105,6 +105,11 @@ impl Elab<'_> {
                 let function =
                     builtins::function(name).is_some() || self.modules.get(self.module).scope.contains_key(name);
                 let d = match (function, args.first()) {
+                    // PTO's C++ takes a pointer out of a tile.
+                    (false, None) if name == "data" && matches!(v, Val::Tile(_) | Val::View(_)) => {
+                        let rest = Span::new(base.span.file, base.span.end, span.end);
+                        d.with_fix("an instruction takes it as it is", rest, "")
+                    }
                     // `x.exp()` is `exp(x)`, `x.max(y)` is `max(x, y)`.
                     (true, first) => {
                         let start = Span::new(base.span.file, base.span.start, base.span.start);

@@ -101,8 +101,9 @@ impl Elab<'_> {
             self.mode_word(id, w, at, &mut attrs)?;
         }
         let wanted = instr.written();
-        if operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-            // A mode that was not understood stands among the operands.
+        // A mode that was not understood stands among the operands, or several operands could not be told apart.
+        let unread = operands.iter().any(|(_, e)| matches!(&*e.kind, ExprKind::Error));
+        if unread || operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             return Err(Reported);
         }
         let left_out = wanted.len().saturating_sub(operands.len());
@@ -311,9 +312,11 @@ impl Elab<'_> {
                 // TADD takes two tiles, TADDS a scalar.
                 let twin = ptoc_isa::sibling(id);
                 d = match (kind, &other, twin) {
-                    (OperandKind::Tile(legal), Val::View(_), _) if spec.role == Role::Src => {
-                        let edits = around(e.span, &format!("{}(", legal[0]), ")");
-                        d.with_edits("load it", edits)
+                    (OperandKind::Tile(legal), Val::View(view), _) if spec.role == Role::Src => {
+                        match self.leads(Place::Gm, legal[0], view.dtype) {
+                            true => d.with_edits("load it", around(e.span, &format!("{}(", legal[0]), ")")),
+                            false => d,
+                        }
                     }
                     (OperandKind::Choice(_), Val::Tile(_), _) => more_operands(d, id, &[]),
                     (OperandKind::Index, Val::Float(_), _) => d.with_help(FLOAT_FOR_INTEGER),

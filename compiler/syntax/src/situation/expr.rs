@@ -203,7 +203,9 @@ pub(super) fn keyword_as_name(v: &View<'_, '_>, i: usize) -> Option<Situation> {
     let word = v.text(i);
     let d = v
         .error(codes::KEYWORD_AS_NAME, v.span(i), format!("`{word}` is a word of the language and cannot be a name"))
-        .with_fix(format!("call it `{word}_`"), v.span(i), format!("{word}_"));
+        .with_fix(format!("call it `{word}_`"), v.span(i), format!("{word}_"))
+        // A function of that name is called otherwise here.
+        .with_unless(v.span(i));
     Situation::replace(d, i..i + 1, vec![v.made(Tok::Name, v.span(i))])
 }
 
@@ -241,6 +243,10 @@ fn missing_operand(v: &View<'_, '_>) -> Option<Situation> {
     } else {
         v.error(codes::MISSING_OPERAND, span, message)
     };
+    // An operator alone: nothing is there on either side.
+    if v.lexemes.len() == 1 && v.start == Terminal::StartArg {
+        return Situation::hopeless(d);
+    }
     // A type is no value, but the repaired part is not looked at any further than its syntax.
     Situation::replace(d, v.at..v.at, vec![v.made(Tok::BadNumber, v.after_prev())])
 }

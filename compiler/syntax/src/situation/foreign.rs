@@ -138,6 +138,15 @@ fn words(v: &View<'_, '_>) -> Option<Situation> {
         }
     }
     if let Some(before) = at.checked_sub(1)
+        && v.text(before) == "new"
+        && v.here_tok() == Some(Tok::Name)
+        && v.tok(at + 1) == Some(Tok::StaticOpen)
+    {
+        let d = v.error(codes::FOREIGN_SPELLING, v.span(before), "there is no `new`; `tile` makes a tile");
+        let made = v.made(Tok::Tile, v.span(before));
+        return Situation::replace(d.with_fix("write `tile`", v.span(before), "tile"), before..at, vec![made]);
+    }
+    if let Some(before) = at.checked_sub(1)
         && v.prev_tok() == Some(Tok::Name)
         && v.text(before) == "not"
         && v.starts_operand(at)

@@ -195,5 +195,12 @@ pub(super) fn missing_comma(v: &View<'_, '_>) -> Option<Situation> {
     }
     let message = format!("`,` is missing between {} and {}", v.show(v.prev()?), v.show(v.get(v.at)?));
     let d = v.error(codes::MISSING_COMMA, v.after_prev(), message);
-    Situation::hopeless(d.with_fix("insert `,`", v.after_prev(), ","))
+    // All that are missing in a row of names and numbers.
+    let single = |k: usize| v.get(k).is_some_and(|l| matches!(l.tok(), Some(Tok::Name | Tok::Int | Tok::Float)));
+    let arguments = matches!(v.start, Terminal::StartArg | Terminal::StartStaticArg);
+    let more = (v.at + 1..v.lexemes.len()).filter(|k| arguments && single(*k - 1) && single(*k));
+    let mut d = d;
+    let gaps = std::iter::once(v.after_prev()).chain(more.map(|k| v.span(k - 1).after()));
+    d.fixes.push(edits("insert `,`", gaps.map(|gap| (gap, ",")).collect()));
+    Situation::hopeless(d)
 }

@@ -34,6 +34,13 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
 /// `Vec<f32, 16, 64> x, y;`: storage as C++ declares it.
 fn declaration(v: &View<'_, '_>) -> Option<Situation> {
     let (at, head) = (v.at, usize::from(v.first() == Some(Tok::Tile)));
+    if v.text(0) == "GlobalTensor" && at > 1 && v.prev_tok() == Some(Tok::AngleClose) && v.here_tok() == Some(Tok::Name)
+    {
+        let d = v.error(codes::FOREIGN_SPELLING, v.between(0, at), "tensors are arguments of the kernel");
+        return Situation::hopeless(
+            d.with_help("write it into the kernel's list, as in `x: in f32[M, N]`; windows are `x.tile(i, j)`"),
+        );
+    }
     const TYPES: [&str; 11] =
         ["Vec", "Mat", "Left", "Right", "Acc", "Bias", "Scaling", "Tile", "TileLeft", "TileRight", "TileAcc"];
     let location = TYPES.contains(&v.text(head));
@@ -288,6 +295,13 @@ fn foreign_statement(v: &View<'_, '_>) -> Option<Situation> {
             return Situation::hopeless(d.with_fix("write `else if`", v.span(0), "else if"));
         }
         "mut" | "auto" => "let",
+        "using" | "typedef" => {
+            let d =
+                v.error(codes::FOREIGN_SPELLING, v.between(0, v.lexemes.len() - 1), "types have no names of their own");
+            return Situation::hopeless(
+                d.with_help("write the type where a tile is declared: `let x = tile Vec<f32, 16, 64>;`"),
+            );
+        }
         "loop" | "do" => {
             let d = v.error(codes::FOREIGN_SPELLING, v.span(0), format!("there is no `{first}` loop"));
             return Situation::hopeless(d.with_help("write `while cond { .. }` or `for i in 0..n { .. }`"));

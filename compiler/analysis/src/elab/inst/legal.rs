@@ -220,7 +220,7 @@ impl Elab<'_> {
     }
 
     /// Does a way lead there?
-    fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
+    pub(super) fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
         ptoc_isa::shortest_path(self.target, from, to, dtype).is_some()
     }
 
