@@ -46,7 +46,10 @@ const RESULTS: [Piece; 5] = [
     together("TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * sum, atomic = true);"),
 ];
 
-fn kernel(pieces: &[&Piece], last: &Piece, (bm, bn): (u32, u32)) -> String {
+/// `early`: the last pass over rows is the last thing a block does.
+fn kernel(pieces: &[&Piece], last: &Piece, (bm, bn): (u32, u32), early: bool) -> String {
+    let sums = "TSTORE(t.tile(i, _), sum);";
+    let (before, behind) = if early { (sums, "") } else { ("", sums) };
     let steps: Vec<&str> = pieces.iter().map(|p| p.text).collect();
     format!(
         "kernel k<const BM = {bm}, const BN = {bn}>(x: in f32[M, N], z: in f32[M, N], g: in f32[N], w: in f32[M, 1],
@@ -57,8 +60,9 @@ fn kernel(pieces: &[&Piece], last: &Piece, (bm, bn): (u32, u32)) -> String {
             sum = 0.5;
             for j in tiles(N, BN) {{ top = max(top, rowmax(Vec(x.tile(i, j)))); }}
             {}
+            {before}
             for j in tiles(N, BN) {{ {} }}
-            TSTORE(t.tile(i, _), sum);
+            {behind}
         }}",
         if last.text.contains("atomic") { "inout" } else { "out" },
         steps.join("\n            "),
@@ -75,7 +79,7 @@ fn is_split(built: &Built) -> bool {
 #[test]
 fn rows_alone_are_the_rows_of_blocks() {
     let mut dice = Noise::new(14);
-    let mut split = 0;
+    let (mut split, mut overlapping) = (0, 0);
     for n in 0..120u64 {
         let some = dice.below(4) as usize;
         let safe = dice.below(2) == 0;
@@ -93,13 +97,16 @@ fn rows_alone_are_the_rows_of_blocks() {
             }
         };
         let (bm, bn) = ([8, 16][dice.below(2) as usize], [256, 272][dice.below(2) as usize]);
-        let text = kernel(&pieces, last, (bm, bn));
+        let early = dice.below(2) == 0;
+        let text = kernel(&pieces, last, (bm, bn), early);
         let (m, cols) = (1 + dice.below(20) as i64, 1 + dice.below(600) as i64);
         let dims = [("M", m), ("N", cols)];
         let built = build(&text, "a2a3", &[], &dims).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
         let expected = last.alone && pieces.iter().all(|p| p.alone);
         assert_eq!(is_split(&built), expected, "{text}");
         split += u32::from(expected);
+        assert_eq!(overlaps(&built), expected && early, "{text}");
+        overlapping += u32::from(overlaps(&built));
         let (m, cols) = (m as usize, cols as usize);
         let content = if n % 3 == 0 { Content::Wild } else { Content::Tame };
         let given = |k: u64, shape: &[usize]| noise(DType::F32, shape, content, 8 * n + k);
@@ -116,6 +123,64 @@ fn rows_alone_are_the_rows_of_blocks() {
         assert!(outcome.is_ok(), "{outcome:?}\n{text}\n{dims:?}");
     }
     assert!(split > 30, "{split} of 120 are taken row by row");
+    assert!(overlapping > 15, "{overlapping} of 120 have rows that overlap");
+}
+
+/// Does the last pass over a row go along with a pass over the next one?
+fn overlaps(built: &Built) -> bool {
+    built.module().spread == [0]
+}
+
+#[test]
+fn the_last_pass_goes_along_with_the_next_row_where_nothing_can_see_it() {
+    let kernel = |parts: &str, first: &str, last: &str| {
+        format!(
+            "kernel k<const BN = 256>(x: in f32[M, N], y: out f32[M, N], z: out f32[M, N]) where N >= 1 {{
+                grid (i in tiles(M, 8));
+                let e = Vec(x.tile(i, _));
+                let total = tile Vec<f32, i, 1>;
+                total = 0.0;
+                for j in {parts} {{ {first} }}
+                let share = 1.0 / total;
+                {last}
+            }}"
+        )
+    };
+    let scaled = "e.tile(_, j) = exp(e.tile(_, j)); total += rowsum(e.tile(_, j));";
+    let stored = "for j in tiles(N, BN) { TSTORE(y.tile(i, j), e.tile(_, j) * share); }";
+    let reads = "total += rowsum(e.tile(_, j));";
+    let written = format!("{scaled} TSTORE(z.tile(i, j), e.tile(_, j));");
+    let twice = format!("{scaled} TSTORE(y.tile(i, j), e.tile(_, j));");
+    let kept = "for j in tiles(N, BN) { e.tile(_, j) = e.tile(_, j) * share; TSTORE(y.tile(i, j), e.tile(_, j)); }";
+    let two = format!("{stored} for j in tiles(N, BN) {{ TSTORE(z.tile(i, j), e.tile(_, j) + share); }}");
+    for (parts, first, last, expected) in [
+        ("tiles(N, BN)", scaled, stored, true),
+        // What the pass before reads alone is not moved, nor what it writes elsewhere.
+        ("tiles(N, BN)", reads, stored, false),
+        ("tiles(N, BN)", &written, stored, true),
+        ("tiles(N, BN)", scaled, kept, true),
+        // The last of two passes goes along with the one before it.
+        ("tiles(N, BN)", scaled, &two, true),
+        // Both passes write rows of one array.
+        ("tiles(N, BN)", &twice, stored, false),
+        // Other parts than those of the last pass.
+        ("tiles(N, 320)", scaled, stored, false),
+        // A last pass that is no loop.
+        ("tiles(N, BN)", scaled, "TSTORE(y.tile(i, _), e * share);", false),
+    ] {
+        let text = kernel(parts, first, last);
+        for (n, (m, cols)) in [(1, 1200), (2, 1024), (7, 777), (16, 1025), (33, 2049)].into_iter().enumerate() {
+            let dims = [("M", m), ("N", cols)];
+            let built = build(&text, "a2a3", &[], &dims).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+            assert_eq!(overlaps(&built), expected, "{text}");
+            let shape = [m as usize, cols as usize];
+            let given = noise(DType::F32, &shape, if n == 3 { Content::Wild } else { Content::Tame }, n as u64);
+            let zeros = || Tensor::zeros(DType::F32, &shape).expect("small");
+            let outcome = agree(&built, &dims, &[given, zeros(), zeros()], &[1, 2, 5]);
+            let outcome = outcome.unwrap_or_else(|e| panic!("{e}\n{text}\n{dims:?}"));
+            assert!(outcome.is_ok(), "{outcome:?}\n{text}\n{dims:?}");
+        }
+    }
 }
 
 #[test]

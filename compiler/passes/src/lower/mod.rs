@@ -29,6 +29,7 @@ mod mma;
 mod named;
 mod nest;
 mod ops;
+mod overlap;
 mod partial;
 mod pattern;
 mod poly;
@@ -61,7 +62,10 @@ pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Res
     let table = from_table::from_table(whole, placement);
     let (last, placement) = table.as_ref().map_or((whole, placement), |t| (&t.kernel, &t.placement));
     let mut lower = Lower::new(last, placement, target, table.as_ref());
-    lower.next = rows.as_ref().map_or(&[], |r| &r.next);
+    if let Some(rows) = &rows {
+        lower.next = &rows.next;
+        lower.by_rows = Some(rows.dim);
+    }
     let result = lower.run(&mut new_checks);
     for data in new_checks {
         kernel.checks.push(data);
@@ -83,6 +87,8 @@ struct Lower<'k> {
     spread: spread::Spread,
     /// What the next block will read, and where this one is done with its own.
     next: &'k [rows::Next],
+    /// The dimension of the grid along which each row has a block of its own.
+    by_rows: Option<usize>,
     /// Gathers whose rows are read in their tables.
     table: Option<&'k from_table::FromTable>,
     /// The rows of those that have been lowered.
@@ -125,6 +131,7 @@ impl<'k> Lower<'k> {
             memory: Memory::new(),
             spread: spread::find(kernel, &products),
             next: &[],
+            by_rows: None,
             table,
             rows: FxHashMap::default(),
             blocks: Vec::new(),
@@ -172,7 +179,14 @@ impl<'k> Lower<'k> {
         }
         self.region(&self.kernel.body);
         let after = Code::new("", Entry::Block, self.kernel.span);
-        let block = std::mem::replace(&mut self.code, after).finish(Vec::new());
+        let mut block = std::mem::replace(&mut self.code, after).finish(Vec::new());
+        let mut spread: Vec<u32> = spread.into_iter().map(|d| d as u32).collect();
+        if let (Some(dim), true) = (self.by_rows, spread.is_empty())
+            && let Some(several) = overlap::overlapped(&block, (dim, self.kernel.grid.len()), &mut self.spaces)
+        {
+            block = several;
+            spread.push(dim as u32);
+        }
 
         *new_checks = std::mem::take(&mut self.new_checks);
         if !self.errors.is_empty() {
@@ -190,7 +204,7 @@ impl<'k> Lower<'k> {
             spaces: self.spaces,
             arena,
             raster: self.kernel.raster,
-            spread: spread.into_iter().map(|d| d as u32).collect(),
+            spread,
             checks: self.check_rows,
             launch,
             block,

@@ -28,6 +28,8 @@ const SMALL: u64 = 16 << 10;
 /// A kernel with a block for each row.
 pub(super) struct ByRows {
     pub(super) kernel: Kernel,
+    /// The dimension of the grid along which rows are.
+    pub(super) dim: usize,
     /// What can be fetched for the next block.
     pub(super) next: Vec<Next>,
 }
@@ -67,7 +69,7 @@ pub(super) fn by_rows(kernel: &Kernel) -> Option<ByRows> {
         if dim + 1 == kernel.grid.len() {
             rows.next(&kernel.body, &mut FxHashMap::default(), &mut next);
         }
-        Some(ByRows { kernel, next })
+        Some(ByRows { kernel, dim, next })
     })
 }
 
