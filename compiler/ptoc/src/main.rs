@@ -3,6 +3,10 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+/// Compilation is many small allocations that live briefly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let (mut out, mut err) = (io::stdout(), io::stderr());
     // https://no-color.org: any value but the empty one.

@@ -17,6 +17,10 @@ use kernels::{Case, TARGET, build, front, target};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+/// As `ptoc` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]
