@@ -50,6 +50,7 @@ mod rearrange;
 mod refusals;
 mod rows;
 mod rules;
+mod sooner;
 mod spec;
 mod sync;
 mod ui;

@@ -11,22 +11,20 @@
 //! * Tiles that are live for longer than the planner knew get bytes of their own, behind all that it has placed. (Those of a chain are not
 //!   touched in the end.)
 
+use super::behind::Behind;
 use super::forward::{meets, regions};
 use super::gather::is_dense;
 use super::pattern::{Pattern, Place};
 use super::poly::Definitions;
 use crate::access::{Access, is_private, tile_accesses};
 use crate::placement::Placement;
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
+use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
 use ptoc_isa::{BinOp, Expr, Loc, Order, Read, Sem};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
 /// Bytes of a row from which on a place is worth its eight.
 const LEAST_ROW: u64 = 64;
-
-/// Bytes that tiles may take behind what is placed.
-const ROOM: u64 = 1 << 20;
 
 /// Of a MGATHER whose rows are read where they are.
 #[derive(Clone, Copy, Debug)]
@@ -48,26 +46,15 @@ pub(super) struct FromTable {
 
 /// The kernel with gathers whose rows are read in their tables; `None` if it has none.
 pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromTable> {
-    let vec = || kernel.tiles.iter().filter(|(_, data)| data.ty.loc == Loc::Vec);
-    if kernel.on.is_some() || vec().any(|(_, data)| data.addr == AddrKind::Dynamic) {
-        return None;
-    }
-    let end = vec().flat_map(|(t, data)| placement.offsets[t].iter().map(|at| at + data.ty.bytes())).max()?;
+    let behind = Behind::new(kernel, placement)?;
     let mut uses = FxHashMap::default();
     count(kernel, &kernel.body, &mut uses);
-    let mut finder = Finder {
-        kernel,
-        defs: Definitions::new(kernel),
-        uses,
-        placement: placement.clone(),
-        start: end.next_multiple_of(64),
-        end: end.next_multiple_of(64),
-        located: FxHashMap::default(),
-        room: 0,
-    };
+    let mut finder =
+        Finder { kernel, defs: Definitions::new(kernel), uses, behind, located: FxHashMap::default(), room: 0 };
     let mut body = kernel.body.clone();
     finder.region(&mut body);
-    let Finder { placement, located, room, .. } = finder;
+    let Finder { behind, located, room, .. } = finder;
+    let placement = behind.placement;
     (!located.is_empty()).then(|| FromTable { kernel: Kernel { body, ..kernel.clone() }, placement, located, room })
 }
 
@@ -85,10 +72,7 @@ struct Finder<'k> {
     kernel: &'k Kernel,
     defs: Definitions<'k>,
     uses: FxHashMap<Tile, usize>,
-    placement: Placement,
-    /// Where the bytes behind what is placed begin, and where they are not taken yet.
-    start: u64,
-    end: u64,
+    behind: Behind<'k>,
     located: FxHashMap<Tile, Located>,
     room: u64,
 }
@@ -105,7 +89,7 @@ impl Finder<'_> {
         let step = 8 * found.len() as u64;
         let mut any = false;
         for (n, (dst, sum, adding)) in (0..).zip(found) {
-            if !self.moves_behind(dst.tile) {
+            if !self.behind.moves(dst.tile) {
                 continue;
             }
             any = true;
@@ -213,22 +197,7 @@ impl Finder<'_> {
     }
 
     fn meet(&self, a: Tile, b: Tile) -> bool {
-        meets(self.kernel, &self.placement, a, b)
-    }
-
-    /// Gives a tile bytes of its own; says whether it has them.
-    fn moves_behind(&mut self, tile: Tile) -> bool {
-        let [at] = &mut self.placement.offsets[tile][..] else { return false };
-        if *at >= self.start {
-            return true;
-        }
-        let end = self.end + self.kernel.tiles[tile].ty.bytes().next_multiple_of(64);
-        if end - self.start > ROOM {
-            return false;
-        }
-        *at = self.end;
-        self.end = end;
-        true
+        meets(self.kernel, &self.behind.placement, a, b)
     }
 
     // ---- the order -----------------------------------------------------------------------------------------------
@@ -254,7 +223,7 @@ impl Finder<'_> {
                 continue;
             }
             if let Some(to) = to.filter(|t| self.plain(t)) {
-                self.moves_behind(to.tile);
+                self.behind.moves(to.tile);
             }
             late.push(stmt);
             // What is behind a store may see it.

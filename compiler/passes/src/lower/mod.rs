@@ -7,6 +7,7 @@
 //! in an order of the lowering's own (`nest`).
 
 mod along;
+mod behind;
 mod cells;
 mod chains;
 mod code;
@@ -37,6 +38,7 @@ mod products;
 mod prologue;
 mod reduce;
 mod rows;
+mod sooner;
 mod spread;
 mod terms;
 
@@ -61,6 +63,10 @@ pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Res
     let whole = rows.as_ref().map_or(shorter, |r| &r.kernel);
     let table = from_table::from_table(whole, placement);
     let (last, placement) = table.as_ref().map_or((whole, placement), |t| (&t.kernel, &t.placement));
+    // What is kept of a single row is near.
+    let located = table.as_ref().map(|t| &t.located);
+    let sooner = rows.is_none().then(|| sooner::sooner(last, placement, located)).flatten();
+    let (last, placement) = sooner.as_ref().map_or((last, placement), |s| (&s.kernel, &s.placement));
     let mut lower = Lower::new(last, placement, target, table.as_ref());
     if let Some(rows) = &rows {
         lower.next = &rows.next;

@@ -20,12 +20,12 @@ mod webs;
 
 pub(super) use webs::Uses;
 
-use super::Lower;
 use super::pattern::{Pattern, Place, Read};
 use super::products::product;
+use super::{Lower, memory};
 use crate::access::Access;
 use ptoc_ir::loops::LTy;
-use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
 use ptoc_tensor::DType;
 use webs::{Web, Webs};
@@ -74,6 +74,13 @@ impl Chain<'_> {
         let [m] = &self.members[..] else { return false };
         m.stored && m.sources.iter().zip(&m.pattern.srcs).all(|(s, (p, r))| *s == Source::Memory(*p, *r))
     }
+}
+
+/// Are partials of a tile's rows worth it?
+pub(super) fn foldable(kernel: &Kernel, t: &TileRef) -> bool {
+    let data = &kernel.tiles[t.tile];
+    let narrow = memory::mem_ty(data.ty.dtype).reg() != LTy::I64 && data.ty.dtype != DType::Bool;
+    narrow && t.rows <= MOST_ROWS && t.cols >= WIDE && data.ty.order == Order::Nd
 }
 
 /// What must agree in a chain.
@@ -330,12 +337,7 @@ impl Lower<'_> {
                 && !elsewhere
                 && !products.stores.contains_key(&t.tile)
         };
-        let foldable = |t: &TileRef| {
-            let data = &self.kernel.tiles[t.tile];
-            let narrow = super::memory::mem_ty(data.ty.dtype).reg() != LTy::I64 && data.ty.dtype != DType::Bool;
-            let (rows, cols) = (t.rows <= MOST_ROWS, t.cols >= WIDE && self.defs.number(shape.1) != Some(1));
-            narrow && rows && cols && data.ty.order == Order::Nd
-        };
+        let foldable = |t: &TileRef| foldable(self.kernel, t) && self.defs.number(shape.1) != Some(1);
         if p.fold.is_some() && !p.srcs.iter().all(|(s, _)| s.tile().is_some_and(foldable)) {
             return false;
         }

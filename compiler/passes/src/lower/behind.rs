@@ -1,0 +1,46 @@
+//! Bytes for tiles that are live for longer than the planner knew: behind all that it has placed. (Those of a chain are not touched in the
+//! end.)
+
+use crate::placement::Placement;
+use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_isa::Loc;
+
+/// Bytes that tiles may take behind what is placed.
+const ROOM: u64 = 1 << 20;
+
+/// A placement that grows in Vec.
+pub(super) struct Behind<'k> {
+    kernel: &'k Kernel,
+    pub(super) placement: Placement,
+    /// Where the bytes behind what is placed begin, and where they are not taken yet.
+    start: u64,
+    end: u64,
+}
+
+impl<'k> Behind<'k> {
+    /// `None` where addresses in Vec are not known, or several machines share a kernel.
+    pub(super) fn new(kernel: &'k Kernel, placement: &Placement) -> Option<Behind<'k>> {
+        let vec = || kernel.tiles.iter().filter(|(_, data)| data.ty.loc == Loc::Vec);
+        if kernel.on.is_some() || vec().any(|(_, data)| data.addr == AddrKind::Dynamic) {
+            return None;
+        }
+        let end = vec().flat_map(|(t, data)| placement.offsets[t].iter().map(|at| at + data.ty.bytes())).max()?;
+        let end = end.next_multiple_of(64);
+        Some(Behind { kernel, placement: placement.clone(), start: end, end })
+    }
+
+    /// Gives a tile bytes of its own; says whether it has them.
+    pub(super) fn moves(&mut self, tile: Tile) -> bool {
+        let [at] = &mut self.placement.offsets[tile][..] else { return false };
+        if *at >= self.start {
+            return true;
+        }
+        let end = self.end + self.kernel.tiles[tile].ty.bytes().next_multiple_of(64);
+        if end - self.start > ROOM {
+            return false;
+        }
+        *at = self.end;
+        self.end = end;
+        true
+    }
+}

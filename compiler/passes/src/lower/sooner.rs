@@ -1,0 +1,246 @@
+//! Work on a tile where its elements are at hand.
+//!
+//! Chains ([`super::chains`]) hold what is computed in registers, but only from one neighbouring instruction to the next. Where the text puts
+//! something else between, tiles would be written and read again. Two things bring work back to the elements:
+//! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention the weights are summed
+//!   while they are computed, so that they are stored only as the factors of the next product.
+//! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it writes the same elements
+//!   to the same bytes, and its operand is read in place of it. So scaled scores are not stored.
+//!
+//! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are there sooner than the
+//! planner knew get bytes of their own ([`Behind`]).
+
+use super::behind::Behind;
+use super::chains::foldable;
+use super::forward::{meets, regions};
+use super::from_table::{self, Located};
+use super::pattern::{Pattern, Place, Read};
+use crate::access::{Access, is_private};
+use crate::placement::Placement;
+use ptoc_ir::tile::{Kernel, Op, Region, Stmt, Tile, TileRef, Value};
+use ptoc_isa::{BinOp, Expr, Loc};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Columns from which on partials of a row cost less than reading it again: the sum of 64 of them is work too.
+const LEAST_COLUMNS: u32 = 256;
+
+/// A kernel with its work in another order, and where its tiles are.
+pub(super) struct Sooner {
+    pub(super) kernel: Kernel,
+    pub(super) placement: Placement,
+}
+
+/// The kernel with what can be done sooner; `None` if that is nothing.
+pub(super) fn sooner(
+    kernel: &Kernel,
+    placement: &Placement,
+    located: Option<&FxHashMap<Tile, Located>>,
+) -> Option<Sooner> {
+    let behind = Behind::new(kernel, placement)?;
+    let mut uses = FxHashMap::default();
+    count(kernel, located, &kernel.body, &mut uses);
+    let mut finder = Finder { kernel, located, uses, behind, found: false };
+    let mut body = kernel.body.clone();
+    finder.region(&mut body);
+    let Finder { behind, found, .. } = finder;
+    found.then(|| Sooner { kernel: Kernel { body, ..kernel.clone() }, placement: behind.placement })
+}
+
+/// How often each tile is accessed.
+fn count(
+    kernel: &Kernel,
+    located: Option<&FxHashMap<Tile, Located>>,
+    region: &Region,
+    uses: &mut FxHashMap<Tile, usize>,
+) {
+    for stmt in region {
+        for (_, tile) in from_table::tiles_of(kernel, located, stmt) {
+            *uses.entry(tile.tile).or_default() += 1;
+        }
+        stmt.op.regions().for_each(|r| count(kernel, located, r, uses));
+    }
+}
+
+struct Finder<'k> {
+    kernel: &'k Kernel,
+    located: Option<&'k FxHashMap<Tile, Located>>,
+    uses: FxHashMap<Tile, usize>,
+    behind: Behind<'k>,
+    found: bool,
+}
+
+impl Finder<'_> {
+    fn region(&mut self, region: &mut Region) {
+        for stmt in region.iter_mut() {
+            regions(&mut stmt.op).for_each(|r| self.region(r));
+        }
+        for n in 0..region.len() {
+            if let Some(to) = self.place_of_fold(region, n) {
+                let fold = region.remove(n);
+                region.insert(to, fold);
+                self.found = true;
+            }
+        }
+        let mut n = 0;
+        while n < region.len() {
+            for at in self.again(region, n).into_iter().rev() {
+                region.insert(at, region[n].clone());
+                self.found = true;
+            }
+            n += 1;
+        }
+    }
+
+    // ---- reductions ----------------------------------------------------------------------------------------------
+
+    /// Where statement `n` goes, if it is a reduction whose elements are computed further up.
+    fn place_of_fold(&mut self, region: &[Stmt], n: usize) -> Option<usize> {
+        let fold = pattern(&region[n]).filter(|p| p.fold.is_some())?;
+        let shape = fold.shape()?;
+        let (Place::Tile(dst), [(Place::Tile(src), _)]) = (fold.dst, &fold.srcs[..]) else { return None };
+        let writes = |s: &Stmt| self.all(s).iter().any(|(how, t)| (*how, t.tile) == (Access::Write, src.tile));
+        let def = region[..n].iter().rposition(writes)?;
+        if src.cols < LEAST_COLUMNS {
+            return None;
+        }
+        let computes = pattern(&region[def]).is_some_and(|p| p.dst == Place::Tile(*src) && p.fold.is_none());
+        let between = &region[def + 1..n];
+        if !computes || between.iter().all(|s| in_line(s, shape)) || defines(between, &region[n]) {
+            return None;
+        }
+        let apart = |f: &Self| between.iter().all(|s| f.apart(&region[n], s));
+        if !apart(self) {
+            // Nobody else's bytes are in the way then; names may be.
+            if !self.plain(&dst) || !self.behind.moves(dst.tile) || !apart(self) {
+                return None;
+            }
+            self.found = true;
+        }
+        Some(def + 1)
+    }
+
+    // ---- cheap results -------------------------------------------------------------------------------------------
+
+    /// In front of which statements `n` is to be computed again: the first reader behind each end of a chain.
+    fn again(&self, region: &[Stmt], n: usize) -> Vec<usize> {
+        let Some((dst, shape)) = self.cheap(&region[n]) else { return Vec::new() };
+        let own = |s: &Stmt| self.all(s).into_iter().filter(|(_, t)| t.tile == dst.tile).collect::<Vec<_>>();
+        let here: usize = region.iter().map(|s| own(s).len()).sum();
+        if !self.plain(&dst) || self.uses.get(&dst.tile) != Some(&here) {
+            return Vec::new();
+        }
+        let operands: Vec<TileRef> =
+            self.accesses(&region[n]).iter().filter(|(how, _)| *how == Access::Read).map(|(_, t)| *t).collect();
+        let mut out = Vec::new();
+        // Results of reductions in this chain, which it cannot read.
+        let mut folded: Vec<Tile> = Vec::new();
+        let (mut first, mut cut) = (false, false);
+        for (at, stmt) in region.iter().enumerate().skip(n + 1) {
+            let all = self.all(stmt);
+            let reads_fold = all.iter().any(|(how, t)| *how == Access::Read && folded.contains(&t.tile));
+            if reads_fold || !in_line(stmt, shape) {
+                cut = true;
+                folded.clear();
+            }
+            let mine = own(stmt);
+            if mine.iter().any(|(how, t)| *how == Access::Read && *t != dst) {
+                return Vec::new();
+            }
+            if mine.iter().any(|(how, _)| *how == Access::Read) {
+                match (in_line(stmt, shape), cut) {
+                    (false, _) => return Vec::new(),
+                    (true, true) if !first => return Vec::new(),
+                    (true, true) => out.push(at),
+                    (true, false) => first = true,
+                }
+                cut = false;
+            }
+            if mine.iter().any(|(how, _)| *how == Access::Write) {
+                break;
+            }
+            if let Some(p) = pattern(stmt).filter(|p| p.fold.is_some()) {
+                // Such a one is no chain's, and reads what is kept.
+                if p.srcs.iter().any(|(s, _)| *s == Place::Tile(dst) && !foldable(self.kernel, &dst)) {
+                    return Vec::new();
+                }
+                folded.extend(p.dst.tile().map(|t| t.tile));
+            }
+            let overwritten = |(how, t): &(Access, TileRef)| {
+                *how == Access::Write && operands.iter().any(|o| self.meet(t.tile, o.tile))
+            };
+            if all.iter().any(overwritten) {
+                // What reads it later needs what was kept.
+                let later = |s: &Stmt| own(s).first().is_some_and(|(how, _)| *how == Access::Read);
+                let next = region[at + 1..].iter().find(|s| !own(s).is_empty());
+                return if next.is_some_and(later) { Vec::new() } else { out };
+            }
+        }
+        out
+    }
+
+    /// A statement that does one operation on the elements of one tile, with rows, columns and numbers: what it writes, and its shape.
+    fn cheap(&self, stmt: &Stmt) -> Option<(TileRef, (Value, Value))> {
+        let p = pattern(stmt).filter(|p| p.fold.is_none())?;
+        let arithmetic = matches!(
+            p.inst.instr.get().sem.expr(),
+            Some(Expr::Bin(BinOp::Add | BinOp::Sub | BinOp::Mul, Expr::Arg(_), Expr::Arg(_)))
+        );
+        let dst = *p.dst.tile()?;
+        let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
+        let apart = p.srcs.iter().all(|(s, _)| {
+            s.tile().is_some_and(|t| dtype(t) == dtype(&dst) && t.element.is_none() && !self.meet(t.tile, dst.tile))
+        });
+        let whole = p.srcs.iter().filter(|(_, read)| *read == Read::Whole).count();
+        let turned = p.srcs.iter().any(|(_, read)| *read == Read::Turned);
+        (arithmetic && apart && whole == 1 && !turned && dtype(&dst).size() == 4).then_some((dst, p.shape()?))
+    }
+
+    // ---- what statements touch -----------------------------------------------------------------------------------
+
+    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
+    fn plain(&self, t: &TileRef) -> bool {
+        let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
+        t.element.is_none() && t.origin.is_none() && private
+    }
+
+    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        from_table::tiles_of(self.kernel, self.located, stmt)
+    }
+
+    /// What a statement touches, and all that is within it.
+    fn all(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        let mut out = self.accesses(stmt);
+        stmt.op.regions().flatten().for_each(|s| out.extend(self.all(s)));
+        out
+    }
+
+    fn meet(&self, a: Tile, b: Tile) -> bool {
+        meets(self.kernel, &self.behind.placement, a, b)
+    }
+
+    /// Is there no byte that both touch and one writes?
+    fn apart(&self, a: &Stmt, b: &Stmt) -> bool {
+        let (a, b) = (self.all(a), self.all(b));
+        a.iter().all(|(how, t)| {
+            b.iter().all(|(this, u)| (*how, *this) == (Access::Read, Access::Read) || !self.meet(t.tile, u.tile))
+        })
+    }
+}
+
+/// May a chain over `shape` go on over a statement?
+fn in_line(stmt: &Stmt, shape: (Value, Value)) -> bool {
+    stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || pattern(stmt).is_some_and(|p| p.shape() == Some(shape))
+}
+
+/// Does one of these statements define what `stmt` uses?
+fn defines(between: &[Stmt], stmt: &Stmt) -> bool {
+    let defined: FxHashSet<Value> = between.iter().filter_map(|s| s.op.def()).collect();
+    let mut any = false;
+    stmt.op.for_each_use(&mut |v| any |= defined.contains(&v));
+    any
+}
+
+/// The pattern of a statement, a reduction of rows among them.
+fn pattern(stmt: &Stmt) -> Option<Pattern<'_>> {
+    if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
+}

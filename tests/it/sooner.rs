@@ -1,0 +1,109 @@
+//! Reductions where their elements are computed, and cheap results that are computed again: kernels put together at random of what makes
+//! tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width; and what is stored.
+
+use crate::engine::{Built, Content, Noise, agree, build, noise};
+use ptoc_ir::loops::text;
+use ptoc_tensor::{DType, Tensor};
+
+/// What may come one after the other, `#` being the step's number.
+const STEPS: [&str; 18] = [
+    "let s# = t * 0.5; s = s#;",
+    "s = t * 0.5;",
+    "s = t - top;",
+    "s = t + across;",
+    "top = max(top, rowmax(s));",
+    "top = max(top, rowmax(t)); sum = sum * 0.5;",
+    "let p# = exp(s - top); sum = sum * 0.5; sum = sum + rowsum(p#);",
+    "let p# = exp(s - top); sum = sum + rowsum(p#); TSTORE(z.tile(m, n), p#);",
+    "let q# = s * s; top = top * 0.5; sum = sum + rowsum(q#) * 0.125;",
+    "let a# = t * 0.25; let r# = rowmax(a#); let b# = a# - r#; sum = sum + rowsum(b# * b#);",
+    "let a# = t * 0.25; top = rowmax(a#); t = t + 1.0; s = a# * top;",
+    "let a# = t * 0.25; top = rowmax(a#); s = s + a#; a# = s; sum = rowmin(a#);",
+    "s = s + top;",
+    "t = t * 0.5;",
+    "t = s;",
+    "if n.start > 0 { s = max(s, 0.0); }",
+    "TSTORE(z.tile(m, n), s);",
+    "sum = sum + rowsum(s); s = s * 0.5;",
+];
+
+fn kernel(steps: &[String], (bm, bn): (u32, u32)) -> String {
+    format!(
+        "kernel k<const BM = {bm}, const BN = {bn}>(x: in f32[M, N], w: in f32[N], z: out f32[M, N], o: out f32[M], e: out f32[M]) {{
+            grid (m in tiles(M, BM));
+            let top, sum = tile Vec<f32, m, 1>;
+            top = -1.0;
+            sum = 0.0;
+            for n in tiles(N, BN) {{
+                let t = tile Vec<f32, m, n>;
+                TLOAD(t, x.tile(m, n));
+                let across = Vec(w.tile(n));
+                let s = t * 0.5 + across;
+                {}
+                TSTORE(z.tile(m, n), s);
+            }}
+            TSTORE(col(o).tile(m, _), top);
+            TSTORE(col(e).tile(m, _), sum);
+        }}",
+        steps.join("\n                "),
+    )
+}
+
+#[test]
+fn tiles_that_are_read_again_at_random() {
+    let mut dice = Noise::new(16);
+    for round in 0..120u64 {
+        let steps: Vec<String> = (0..1 + dice.below(6))
+            .map(|n| STEPS[dice.below(STEPS.len() as u64) as usize].replace('#', &n.to_string()))
+            .collect();
+        let blocks = ([8, 16][dice.below(2) as usize], [64, 128, 256, 512][dice.below(4) as usize]);
+        let text = kernel(&steps, blocks);
+        let (m, n) = (1 + dice.below(20) as usize, 1 + dice.below(700) as usize);
+        let dims = [("M", m as i64), ("N", n as i64)];
+        let built = build(&text, "a5", &[], &dims).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+        let content = if round % 4 == 0 { Content::Wild } else { Content::Tame };
+        let zeros = |shape: &[usize]| Tensor::zeros(DType::F32, shape).expect("small");
+        let inputs = [noise(DType::F32, &[m, n], content, 2 * round), noise(DType::F32, &[n], content, 2 * round + 1)];
+        let tensors: Vec<Tensor> = inputs.into_iter().chain([zeros(&[m, n]), zeros(&[m]), zeros(&[m])]).collect();
+        let done = agree(&built, &dims, &tensors, &[1]).unwrap_or_else(|e| panic!("{e}\n{text}\n{dims:?}"));
+        done.unwrap_or_else(|e| panic!("{e:?}\n{text}\n{dims:?}"));
+    }
+}
+
+fn built(body: &str, bn: u32) -> Built {
+    let text = format!(
+        "kernel k<const BN = {bn}>(x: in f32[M, N], z: out f16[M, N], o: out f32[M]) {{
+            grid (m in tiles(M, 16), n in tiles(N, BN));
+            let sum = tile Vec<f32, m, 1>;
+            sum = 1.0;
+            let t = Vec(x.tile(m, n));
+            t = sqrt(t);
+            {body}
+            TSTORE(col(o).tile(m, _), sum);
+        }}",
+    );
+    build(&text, "a5", &[], &[("M", 16), ("N", i64::from(bn))]).unwrap_or_else(|e| panic!("{text}\n{e:?}"))
+}
+
+/// Stores of whole tiles of f32, and joins with partials.
+fn stores_and_joins(built: &Built) -> (usize, usize) {
+    let printed = text::print(built.module(), false);
+    let block = printed.split_once("block ").map_or("", |b| b.1);
+    let mut rows = 0;
+    for nest in block.split("for ").skip(1) {
+        rows += nest.split("\n  }").next().unwrap_or("").matches("store f32").count();
+    }
+    (rows, block.matches("join ").count())
+}
+
+#[test]
+fn what_is_stored() {
+    let scaled = "let s = t * 0.5; let top = rowmax(s); sum = sum + top; let p = exp(s - sum);";
+    // The scaled elements are computed twice, the exponentials summed while they are computed: t alone is stored.
+    let both = format!("{scaled} TSTORE(z.tile(m, n), f16(p)); sum = sum * 0.5 + rowsum(p);");
+    assert_eq!(stores_and_joins(&built(&both, 256)), (1, 2));
+    // Rows of 128 are summed by themselves: the exponentials are stored.
+    assert_eq!(stores_and_joins(&built(&both, 128)), (2, 1));
+    // No chain has the maxima of rows that are so short: scaled elements are stored, and only they are read.
+    assert_eq!(stores_and_joins(&built(&both, 64)), (2, 0));
+}
