@@ -318,6 +318,9 @@ impl Elab<'_> {
                             false => d,
                         }
                     }
+                    (OperandKind::Tile(_), Val::View(_), _) if spec.role == Role::Dst => {
+                        d.with_help("write a tile, and behind it `TSTORE(window, tile)`")
+                    }
                     (OperandKind::Choice(_), Val::Tile(_), _) => more_operands(d, id, &[]),
                     (OperandKind::Index, Val::Float(_), _) => d.with_help(FLOAT_FOR_INTEGER),
                     (OperandKind::Index | OperandKind::Scalar(_) | OperandKind::Pad, Val::Tile(_), None) => {

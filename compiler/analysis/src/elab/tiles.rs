@@ -168,10 +168,11 @@ impl Elab<'_> {
         }
         if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b)) {
             let message = format!("valid {what} differ: {x} and {y}");
+            let counted = |n| format!("{n} {}", if n == 1 { what.trim_end_matches('s') } else { what });
             let d = match spans {
                 Some((sa, sb)) => Diagnostic::error(codes::SHAPE_MISMATCH, sb, message)
-                    .with_label(format!("{y} {what}"))
-                    .with_secondary(sa, format!("{x} {what}")),
+                    .with_label(counted(y))
+                    .with_secondary(sa, counted(x)),
                 None => Diagnostic::error(codes::SHAPE_MISMATCH, span, message),
             };
             return self.report(d);
