@@ -3,7 +3,7 @@
 
 use crate::engine::{Content, agree, build, noise};
 use ptoc_ir::loops::text;
-use ptoc_tensor::DType;
+use ptoc_tensor::{DType, Tensor};
 
 /// Statements of the block function that store, for kernels on `x: [M, N]`, with results of [N, M] and [M, N].
 fn stores(dtype: &str, body: &str) -> usize {
@@ -63,4 +63,38 @@ fn tiles_that_are_seen_stay() {
     let changed =
         "TLOAD(a, x.tile(i, j)); TTRANS(b, a); TADDS(a, a, 1.0); TSTORE(y.tile(j, i), b); TSTORE(z.tile(i, j), a);";
     assert!(stores("f32", changed) >= 2);
+}
+
+/// What only changes places keeps every bit: of NaNs too, which would come out quiet of a conversion to f32 and back.
+#[test]
+fn a_transposition_keeps_nans_as_they_are() {
+    let text = "kernel k(a: in T[M, N], c: out T[N, M]) {
+        grid (z in 0..1);
+        let t = tile Vec<T, 16, 32>;
+        TLOAD(t, a);
+        let turned = tile Vec<T, 32, 16>;
+        TTRANS(turned, t);
+        TSTORE(c, turned);
+    }";
+    for (dtype, nan) in [(DType::F16, 0x7d01u64), (DType::BF16, 0xff81), (DType::F32, 0x7f80_0001)] {
+        let bits = |k: usize| if k % 3 == 0 { nan } else { (k % 31) as u64 };
+        let a = Tensor::from_fn(dtype, &[16, 32], bits).expect("small");
+        let c = Tensor::zeros(dtype, &[32, 16]).expect("small");
+        let dims = [("M", 16), ("N", 32)];
+        let built = build(
+            &text.replace("T[", &format!("{}[", dtype.name())).replace("<T,", &format!("<{},", dtype.name())),
+            "a5",
+            &[],
+            &dims,
+        )
+        .unwrap_or_else(|e| panic!("{dtype:?}: {e:?}"));
+        for done in [built.interpret(&dims, &[a.clone(), c.clone()]), built.execute(&dims, &[a.clone(), c.clone()], 1)]
+        {
+            let done = done.expect("it stops nowhere");
+            let result = done.last().expect("an array");
+            for k in 0..512 {
+                assert_eq!(result.get_bits(k), bits(k % 16 * 32 + k / 16), "{dtype:?} {k}");
+            }
+        }
+    }
 }

@@ -218,6 +218,12 @@ impl<'k> Machine<'k, '_> {
                 return self.malformed(row.name);
             }
         }
+        // Elements that only change places keep every bit, those of a NaN too.
+        if let (Expr::Arg(_), [Source::Tile(m, Read::Turned)]) = (expr, &sources[..])
+            && m.dtype == dtype
+        {
+            return Ok(Matrix::new(dtype, rows, cols, |i, j| m.at(j, i)));
+        }
         if inst.attrs.reversed && sources.len() == 2 {
             sources.swap(0, 1);
         }
