@@ -8,6 +8,14 @@ pub(crate) enum Foreign {
     Help(&'static str),
 }
 
+/// What stands for a name that others know and the language does not, in words.
+pub fn spelled_otherwise(name: &str) -> Option<String> {
+    Some(match foreign(name)? {
+        Foreign::Is(own) => format!("it is `{own}` here"),
+        Foreign::Help(help) => help.to_owned(),
+    })
+}
+
 /// What stands for `name`, if others know it and we do not.
 pub(crate) fn foreign(name: &str) -> Option<Foreign> {
     use Foreign::{Help, Is};
@@ -52,6 +60,14 @@ pub(crate) fn foreign(name: &str) -> Option<Foreign> {
         "CAST_CEIL" => Is("Ceil"),
         "CAST_TRUNC" => Is("Trunc"),
         "CAST_ODD" => Is("Odd"),
+        "NormalRelu" => Is("Relu"),
+        "static_cast" | "reinterpret_cast" | "const_cast" => {
+            Help("a value is converted by the name of a dtype: `f32(x)`")
+        }
+        "__gm__" | "__ubuf__" | "__cbuf__" | "__ca__" | "__cb__" | "__cc__" => Help(
+            "types say where data live: tensors are arguments, `x: in f32[M, N]`, and a tile is `tile Vec<f32, 16, 64>`",
+        ),
+        "__global__" | "__aicore__" | "AICORE" => Help("a kernel is written `kernel name(x: in f32[M, N]) { .. }`"),
         "pto" => Help("PTO's instructions stand alone, without a dialect or namespace: `TADD(dst, a, b)`"),
         "range" => Help("a range is written `0..n`"),
         "len" | "shape" => Help("a tensor's extents have names in its type: `x: in f32[M, N]` gives `M` and `N`"),

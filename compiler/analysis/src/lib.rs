@@ -25,6 +25,7 @@ pub use elab::{
     ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
     TensorSource, TileFact, instantiate, instantiate_program,
 };
+pub use foreign::spelled_otherwise;
 pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
 pub use layout_codes::code as layout_code;
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, item_name};
