@@ -473,8 +473,7 @@ impl Elab<'_> {
             }
         }
         let Some(acc) = self.target.accumulator_of(a.ty.dtype, b.ty.dtype) else {
-            let message = format!("{} multiplies no `{}` by `{}`", self.target.name, a.ty.dtype, b.ty.dtype);
-            let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, message)
+            let d = ptoc_isa::no_product(self.target, (a.ty.dtype, b.ty.dtype), span)
                 .with_secondary(at.0, format!("`{}`", a.ty.dtype))
                 .with_secondary(at.1, format!("`{}`", b.ty.dtype));
             return self.report(d);

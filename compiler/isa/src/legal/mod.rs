@@ -14,6 +14,7 @@ mod location;
 mod moves;
 mod nearest;
 mod overlap;
+mod product;
 mod scratch;
 mod tile;
 
@@ -29,6 +30,7 @@ pub use location::{LocationViolation, check_location};
 pub use moves::{Hop, MoveProblem, MoveViolation, check_move, check_move_as, shortest_conversion, shortest_path};
 pub use nearest::Nearest;
 pub use overlap::{OverlapViolation, check_overlap};
+pub use product::no_product;
 pub use scratch::scratch_type;
 pub use tile::{
     Granule, TypeRule, TypeViolation, absent_parameter, check_tensor_dtype, check_tile_type, default_order, granule,
