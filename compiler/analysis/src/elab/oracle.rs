@@ -144,6 +144,13 @@ impl Elab<'_> {
             return self.error(codes::RANK_MISMATCH, lhs.span, message);
         }
         let m = self.math(rhs, &mut st)?;
+        // What the output cannot hold is none of its elements.
+        match (&m, arg.dtype) {
+            (_, ptoc_tensor::DType::Bool) => {}
+            (Math::Int(IntExpr::Const(i)), d) => drop(self.literal_int(i128::from(*i), Ty::D(d), rhs.span)?),
+            (Math::Real(OracleExpr::Const(f)), d) if d.is_float() => drop(self.literal_float(*f, d, rhs.span)?),
+            _ => {}
+        }
         let body = self.real(m, rhs.span)?;
         let expr = st.wrap(body);
         let exact = arg.dtype.is_int() || arg.dtype == ptoc_tensor::DType::Bool;

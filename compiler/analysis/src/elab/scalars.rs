@@ -107,7 +107,7 @@ impl Elab<'_> {
     }
 
     /// A number rounds to a float that is one, too.
-    fn literal_float(&mut self, f: f64, d: DType, span: Span) -> R<Const> {
+    pub(super) fn literal_float(&mut self, f: f64, d: DType, span: Span) -> R<Const> {
         let bits = float_bits(d, f);
         if !f.is_finite() || ptoc_tensor::scalar::bits_to_f64(d, bits).is_finite() {
             return Ok(Const { ty: Ty::D(d), bits });
@@ -125,7 +125,7 @@ impl Elab<'_> {
         })
     }
 
-    fn literal_int(&mut self, i: i128, ty: Ty, span: Span) -> R<Const> {
+    pub(super) fn literal_int(&mut self, i: i128, ty: Ty, span: Span) -> R<Const> {
         let d = match ty {
             Ty::Index => DType::I64,
             Ty::D(d) => d,
