@@ -77,7 +77,7 @@ fn a_transposition_keeps_nans_as_they_are() {
         TSTORE(c, turned);
     }";
     for (dtype, nan) in [(DType::F16, 0x7d01u64), (DType::BF16, 0xff81), (DType::F32, 0x7f80_0001)] {
-        let bits = |k: usize| if k % 3 == 0 { nan } else { (k % 31) as u64 };
+        let bits = |k: usize| if k.is_multiple_of(3) { nan } else { (k % 31) as u64 };
         let a = Tensor::from_fn(dtype, &[16, 32], bits).expect("small");
         let c = Tensor::zeros(dtype, &[32, 16]).expect("small");
         let dims = [("M", 16), ("N", 32)];
