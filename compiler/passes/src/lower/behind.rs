@@ -1,8 +1,10 @@
 //! Bytes for tiles that are live for longer than the planner knew: behind all that it has placed. (Those of a chain are not touched in the
 //! end.)
 
+use super::forward::meets;
+use crate::access::{Access, is_private};
 use crate::placement::Placement;
-use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileRef};
 use ptoc_isa::Loc;
 
 /// Bytes that tiles may take behind what is placed.
@@ -42,5 +44,22 @@ impl<'k> Behind<'k> {
         *at = self.end;
         self.end = end;
         true
+    }
+
+    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
+    pub(super) fn is_plain(&self, t: &TileRef) -> bool {
+        let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
+        t.element.is_none() && t.origin.is_none() && private
+    }
+
+    /// May two tiles have bytes in common?
+    pub(super) fn meet(&self, a: Tile, b: Tile) -> bool {
+        meets(self.kernel, &self.placement, a, b)
+    }
+
+    /// Is there no byte that both of two lists of accesses touch and one writes?
+    pub(super) fn apart(&self, a: &[(Access, TileRef)], b: &[(Access, TileRef)]) -> bool {
+        let reads = |x: Access, y: Access| (x, y) == (Access::Read, Access::Read);
+        a.iter().all(|(how, t)| b.iter().all(|(this, u)| reads(*how, *this) || !self.meet(t.tile, u.tile)))
     }
 }

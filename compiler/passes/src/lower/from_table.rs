@@ -12,14 +12,15 @@
 //!   touched in the end.)
 
 use super::behind::Behind;
-use super::forward::{meets, regions};
+use super::chains::Uses;
+use super::forward::regions;
 use super::gather::is_dense;
 use super::pattern::{Pattern, Place};
 use super::poly::Definitions;
-use crate::access::{Access, is_private, tile_accesses};
+use crate::access::{Access, tile_accesses};
 use crate::placement::Placement;
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
-use ptoc_isa::{BinOp, Expr, Loc, Order, Read, Sem};
+use ptoc_isa::{BinOp, Expr, Order, Read, Sem};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
@@ -47,8 +48,7 @@ pub(super) struct FromTable {
 /// The kernel with gathers whose rows are read in their tables; `None` if it has none.
 pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromTable> {
     let behind = Behind::new(kernel, placement)?;
-    let mut uses = FxHashMap::default();
-    count(kernel, &kernel.body, &mut uses);
+    let uses = Uses::new(kernel, &|s| tile_accesses(kernel, s));
     let mut finder =
         Finder { kernel, defs: Definitions::new(kernel), uses, behind, located: FxHashMap::default(), room: 0 };
     let mut body = kernel.body.clone();
@@ -58,20 +58,10 @@ pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromT
     (!located.is_empty()).then(|| FromTable { kernel: Kernel { body, ..kernel.clone() }, placement, located, room })
 }
 
-/// How often each tile is accessed.
-fn count(kernel: &Kernel, region: &Region, uses: &mut FxHashMap<Tile, usize>) {
-    for stmt in region {
-        for (_, tile) in tile_accesses(kernel, stmt) {
-            *uses.entry(tile.tile).or_default() += 1;
-        }
-        stmt.op.regions().for_each(|r| count(kernel, r, uses));
-    }
-}
-
 struct Finder<'k> {
     kernel: &'k Kernel,
     defs: Definitions<'k>,
-    uses: FxHashMap<Tile, usize>,
+    uses: Uses,
     behind: Behind<'k>,
     located: FxHashMap<Tile, Located>,
     room: u64,
@@ -112,7 +102,7 @@ impl Finder<'_> {
         let (dst, view, idx) = gathered(&region[n].op)?;
         let data = &self.kernel.tiles[dst.tile];
         let bytes = u64::from(dst.cols) * u64::from(data.ty.dtype.size() as u32);
-        let plain = self.plain(&dst) && data.ty.order == Order::Nd && data.ty.dtype != DType::Bool;
+        let plain = self.behind.is_plain(&dst) && data.ty.order == Order::Nd && data.ty.dtype != DType::Bool;
         let unwritten = self.kernel.tensors[view.tensor].dir == TensorDir::In;
         if !plain || !unwritten || bytes < LEAST_ROW || !is_dense(&self.defs, view) {
             return None;
@@ -120,24 +110,18 @@ impl Finder<'_> {
         // All else that there is to the tile is instructions behind the gather that compute something element by element.
         let mut reads = 0;
         for stmt in &region[n + 1..] {
-            let Some(p) = pattern(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };
+            let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };
             for (place, read) in &p.srcs {
                 reads += usize::from(*place == Place::Tile(dst) && *read != Read::Turned);
             }
         }
-        if reads == 0 || self.uses.get(&dst.tile) != Some(&(reads + 1)) {
+        if reads == 0 || self.uses.of(dst.tile) != reads + 1 {
             return None;
         }
         Some(match self.sum(region, n, &idx) {
             Some((column, row, adding)) => (dst, Some((column, row)), adding),
             None => (dst, None, Vec::new()),
         })
-    }
-
-    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
-    fn plain(&self, t: &TileRef) -> bool {
-        let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
-        t.element.is_none() && t.origin.is_none() && private
     }
 
     /// Indices that are the sums of a column and a row, and the statements that only add them up.
@@ -171,11 +155,12 @@ impl Finder<'_> {
             terms.push((*tile, read));
             return (plain && terms.len() <= 2).then_some(());
         }
-        if read != Read::Whole || !self.plain(tile) || self.uses.get(&tile.tile) != Some(&2) {
+        if read != Read::Whole || !self.behind.is_plain(tile) || self.uses.of(tile.tile) != 2 {
             return None;
         }
-        let (m, p) =
-            (0..n).rev().find_map(|m| Some((m, pattern(&region[m]).filter(|p| p.dst == Place::Tile(*tile))?)))?;
+        let (m, p) = (0..n)
+            .rev()
+            .find_map(|m| Some((m, Pattern::of_stmt(&region[m]).filter(|p| p.dst == Place::Tile(*tile))?)))?;
         let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
         let same = p.srcs.iter().all(|(s, _)| s.tile().is_some_and(|t| dtype(t) == dtype(tile)));
         let adds = match p.inst.instr.get().sem.expr() {
@@ -192,12 +177,10 @@ impl Finder<'_> {
 
     /// May a statement write to bytes of a tile?
     fn writes(&self, stmt: &Stmt, tile: Tile) -> bool {
-        tile_accesses(self.kernel, stmt).iter().any(|(access, t)| *access == Access::Write && self.meet(t.tile, tile))
+        tile_accesses(self.kernel, stmt)
+            .iter()
+            .any(|(access, t)| *access == Access::Write && self.behind.meet(t.tile, tile))
             || stmt.op.regions().flatten().any(|s| self.writes(s, tile))
-    }
-
-    fn meet(&self, a: Tile, b: Tile) -> bool {
-        meets(self.kernel, &self.behind.placement, a, b)
     }
 
     // ---- the order -----------------------------------------------------------------------------------------------
@@ -209,8 +192,8 @@ impl Finder<'_> {
         for stmt in region {
             let reads_rows =
                 self.accesses(&stmt).iter().any(|(a, t)| *a == Access::Read && self.located.contains_key(&t.tile));
-            let apart = late.iter().all(|l| self.apart(&stmt, l));
-            let computes = pattern(&stmt);
+            let apart = late.iter().all(|l| self.behind.apart(&self.accesses(&stmt), &self.accesses(l)));
+            let computes = Pattern::of_stmt(&stmt);
             let stores = computes.as_ref().is_some_and(|p| p.dst.tile().is_none());
             if !reads_rows && (late.is_empty() || (apart && !stores && self.may_come_first(&stmt))) {
                 out.push(stmt);
@@ -222,7 +205,7 @@ impl Finder<'_> {
                 out.push(stmt);
                 continue;
             }
-            if let Some(to) = to.filter(|t| self.plain(t)) {
+            if let Some(to) = to.filter(|t| self.behind.is_plain(t)) {
                 self.behind.moves(to.tile);
             }
             late.push(stmt);
@@ -238,19 +221,11 @@ impl Finder<'_> {
     /// Is a statement one that computes, and nothing more, or a gather whose rows may stay?
     fn may_come_first(&self, stmt: &Stmt) -> bool {
         let located = gathered(&stmt.op).is_some_and(|(dst, ..)| self.located.contains_key(&dst.tile));
-        located || stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || pattern(stmt).is_some()
+        located || stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || Pattern::of_stmt(stmt).is_some()
     }
 
     fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
         tiles_of(self.kernel, Some(&self.located), stmt)
-    }
-
-    /// Is there no byte that both touch and one writes?
-    fn apart(&self, a: &Stmt, b: &Stmt) -> bool {
-        let (a, b) = (self.accesses(a), self.accesses(b));
-        a.iter().all(|(how, t)| {
-            b.iter().all(|(this, u)| (*how, *this) == (Access::Read, Access::Read) || !self.meet(t.tile, u.tile))
-        })
     }
 }
 
@@ -269,11 +244,6 @@ pub(super) fn tiles_of(
         }
         None => all,
     }
-}
-
-/// The pattern of a statement, a reduction of rows among them.
-fn pattern(stmt: &Stmt) -> Option<Pattern<'_>> {
-    if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
 }
 
 /// The tile, the table and the indices of a MGATHER.

@@ -5,7 +5,7 @@ use super::code::Code;
 use super::inst::Operands;
 use super::{Lower, convert, formula};
 use ptoc_ir::loops::Reg;
-use ptoc_ir::tile::{Inst, Operand, TileRef, Ty, Value, ViewRef};
+use ptoc_ir::tile::{Inst, Op, Operand, Stmt, TileRef, Ty, Value, ViewRef};
 pub(super) use ptoc_isa::Read;
 use ptoc_isa::{Expr, Reduce, RoundMode, Sem, drained};
 use ptoc_tensor::DType;
@@ -83,6 +83,11 @@ impl<'i> Pattern<'i> {
             srcs: vec![(src, Read::Whole)],
             fold: Some(op),
         })
+    }
+
+    /// The pattern of a statement, a reduction of rows among them.
+    pub(super) fn of_stmt(stmt: &'i Stmt) -> Option<Pattern<'i>> {
+        if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
     }
 
     /// Is this nothing but rows that become columns?

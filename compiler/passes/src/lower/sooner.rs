@@ -11,14 +11,14 @@
 //! planner knew get bytes of their own ([`Behind`]).
 
 use super::behind::Behind;
-use super::chains::foldable;
-use super::forward::{meets, regions};
+use super::chains::{Uses, foldable};
+use super::forward::regions;
 use super::from_table::{self, Located};
 use super::pattern::{Pattern, Place, Read};
-use crate::access::{Access, is_private};
+use crate::access::Access;
 use crate::placement::Placement;
 use ptoc_ir::tile::{Kernel, Op, Region, Stmt, Tile, TileRef, Value};
-use ptoc_isa::{BinOp, Expr, Loc};
+use ptoc_isa::{BinOp, Expr};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Columns from which on partials of a row cost less than reading it again: the sum of 64 of them is work too.
@@ -37,8 +37,7 @@ pub(super) fn sooner(
     located: Option<&FxHashMap<Tile, Located>>,
 ) -> Option<Sooner> {
     let behind = Behind::new(kernel, placement)?;
-    let mut uses = FxHashMap::default();
-    count(kernel, located, &kernel.body, &mut uses);
+    let uses = Uses::new(kernel, &|s| from_table::tiles_of(kernel, located, s));
     let mut finder = Finder { kernel, located, uses, behind, found: false };
     let mut body = kernel.body.clone();
     finder.region(&mut body);
@@ -46,25 +45,10 @@ pub(super) fn sooner(
     found.then(|| Sooner { kernel: Kernel { body, ..kernel.clone() }, placement: behind.placement })
 }
 
-/// How often each tile is accessed.
-fn count(
-    kernel: &Kernel,
-    located: Option<&FxHashMap<Tile, Located>>,
-    region: &Region,
-    uses: &mut FxHashMap<Tile, usize>,
-) {
-    for stmt in region {
-        for (_, tile) in from_table::tiles_of(kernel, located, stmt) {
-            *uses.entry(tile.tile).or_default() += 1;
-        }
-        stmt.op.regions().for_each(|r| count(kernel, located, r, uses));
-    }
-}
-
 struct Finder<'k> {
     kernel: &'k Kernel,
     located: Option<&'k FxHashMap<Tile, Located>>,
-    uses: FxHashMap<Tile, usize>,
+    uses: Uses,
     behind: Behind<'k>,
     found: bool,
 }
@@ -95,7 +79,7 @@ impl Finder<'_> {
 
     /// Where statement `n` goes, if it is a reduction whose elements are computed further up.
     fn place_of_fold(&mut self, region: &[Stmt], n: usize) -> Option<usize> {
-        let fold = pattern(&region[n]).filter(|p| p.fold.is_some())?;
+        let fold = Pattern::of_stmt(&region[n]).filter(|p| p.fold.is_some())?;
         let shape = fold.shape()?;
         let (Place::Tile(dst), [(Place::Tile(src), _)]) = (fold.dst, &fold.srcs[..]) else { return None };
         let writes = |s: &Stmt| self.all(s).iter().any(|(how, t)| (*how, t.tile) == (Access::Write, src.tile));
@@ -103,18 +87,17 @@ impl Finder<'_> {
         if src.cols < LEAST_COLUMNS {
             return None;
         }
-        let computes = pattern(&region[def]).is_some_and(|p| p.dst == Place::Tile(*src) && p.fold.is_none());
+        let computes = Pattern::of_stmt(&region[def]).is_some_and(|p| p.dst == Place::Tile(*src) && p.fold.is_none());
         let between = &region[def + 1..n];
         if !computes || between.iter().all(|s| in_line(s, shape)) || defines(between, &region[n]) {
             return None;
         }
-        let apart = |f: &Self| between.iter().all(|s| f.apart(&region[n], s));
+        let apart = |f: &Self| between.iter().all(|s| f.behind.apart(&f.all(&region[n]), &f.all(s)));
         if !apart(self) {
             // Nobody else's bytes are in the way then; names may be.
-            if !self.plain(&dst) || !self.behind.moves(dst.tile) || !apart(self) {
+            if !self.behind.is_plain(&dst) || !self.behind.moves(dst.tile) || !apart(self) {
                 return None;
             }
-            self.found = true;
         }
         Some(def + 1)
     }
@@ -126,7 +109,7 @@ impl Finder<'_> {
         let Some((dst, shape)) = self.cheap(&region[n]) else { return Vec::new() };
         let own = |s: &Stmt| self.all(s).into_iter().filter(|(_, t)| t.tile == dst.tile).collect::<Vec<_>>();
         let here: usize = region.iter().map(|s| own(s).len()).sum();
-        if !self.plain(&dst) || self.uses.get(&dst.tile) != Some(&here) {
+        if !self.behind.is_plain(&dst) || self.uses.of(dst.tile) != here {
             return Vec::new();
         }
         let operands: Vec<TileRef> =
@@ -158,7 +141,7 @@ impl Finder<'_> {
             if mine.iter().any(|(how, _)| *how == Access::Write) {
                 break;
             }
-            if let Some(p) = pattern(stmt).filter(|p| p.fold.is_some()) {
+            if let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.fold.is_some()) {
                 // Such a one is no chain's, and reads what is kept.
                 if p.srcs.iter().any(|(s, _)| *s == Place::Tile(dst) && !foldable(self.kernel, &dst)) {
                     return Vec::new();
@@ -166,7 +149,7 @@ impl Finder<'_> {
                 folded.extend(p.dst.tile().map(|t| t.tile));
             }
             let overwritten = |(how, t): &(Access, TileRef)| {
-                *how == Access::Write && operands.iter().any(|o| self.meet(t.tile, o.tile))
+                *how == Access::Write && operands.iter().any(|o| self.behind.meet(t.tile, o.tile))
             };
             if all.iter().any(overwritten) {
                 // What reads it later needs what was kept.
@@ -180,7 +163,7 @@ impl Finder<'_> {
 
     /// A statement that does one operation on the elements of one tile, with rows, columns and numbers: what it writes, and its shape.
     fn cheap(&self, stmt: &Stmt) -> Option<(TileRef, (Value, Value))> {
-        let p = pattern(stmt).filter(|p| p.fold.is_none())?;
+        let p = Pattern::of_stmt(stmt).filter(|p| p.fold.is_none())?;
         let arithmetic = matches!(
             p.inst.instr.get().sem.expr(),
             Some(Expr::Bin(BinOp::Add | BinOp::Sub | BinOp::Mul, Expr::Arg(_), Expr::Arg(_)))
@@ -188,7 +171,8 @@ impl Finder<'_> {
         let dst = *p.dst.tile()?;
         let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
         let apart = p.srcs.iter().all(|(s, _)| {
-            s.tile().is_some_and(|t| dtype(t) == dtype(&dst) && t.element.is_none() && !self.meet(t.tile, dst.tile))
+            s.tile()
+                .is_some_and(|t| dtype(t) == dtype(&dst) && t.element.is_none() && !self.behind.meet(t.tile, dst.tile))
         });
         let whole = p.srcs.iter().filter(|(_, read)| *read == Read::Whole).count();
         let turned = p.srcs.iter().any(|(_, read)| *read == Read::Turned);
@@ -196,12 +180,6 @@ impl Finder<'_> {
     }
 
     // ---- what statements touch -----------------------------------------------------------------------------------
-
-    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
-    fn plain(&self, t: &TileRef) -> bool {
-        let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
-        t.element.is_none() && t.origin.is_none() && private
-    }
 
     fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
         from_table::tiles_of(self.kernel, self.located, stmt)
@@ -213,23 +191,13 @@ impl Finder<'_> {
         stmt.op.regions().flatten().for_each(|s| out.extend(self.all(s)));
         out
     }
-
-    fn meet(&self, a: Tile, b: Tile) -> bool {
-        meets(self.kernel, &self.behind.placement, a, b)
-    }
-
-    /// Is there no byte that both touch and one writes?
-    fn apart(&self, a: &Stmt, b: &Stmt) -> bool {
-        let (a, b) = (self.all(a), self.all(b));
-        a.iter().all(|(how, t)| {
-            b.iter().all(|(this, u)| (*how, *this) == (Access::Read, Access::Read) || !self.meet(t.tile, u.tile))
-        })
-    }
 }
 
 /// May a chain over `shape` go on over a statement?
 fn in_line(stmt: &Stmt, shape: (Value, Value)) -> bool {
-    stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || pattern(stmt).is_some_and(|p| p.shape() == Some(shape))
+    stmt.op.is_pure()
+        || matches!(stmt.op, Op::Alloc { .. })
+        || Pattern::of_stmt(stmt).is_some_and(|p| p.shape() == Some(shape))
 }
 
 /// Does one of these statements define what `stmt` uses?
@@ -238,9 +206,4 @@ fn defines(between: &[Stmt], stmt: &Stmt) -> bool {
     let mut any = false;
     stmt.op.for_each_use(&mut |v| any |= defined.contains(&v));
     any
-}
-
-/// The pattern of a statement, a reduction of rows among them.
-fn pattern(stmt: &Stmt) -> Option<Pattern<'_>> {
-    if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
 }

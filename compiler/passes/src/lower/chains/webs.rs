@@ -18,6 +18,11 @@ impl Uses {
         uses
     }
 
+    /// How often a tile is accessed.
+    pub(in crate::lower) fn of(&self, tile: Tile) -> usize {
+        self.0.get(&tile).copied().unwrap_or(0)
+    }
+
     fn count(&mut self, region: &Region, tiles: &Tiles<'_>) {
         for stmt in region {
             for (_, tile) in tiles(stmt) {
@@ -65,7 +70,7 @@ impl Webs {
         for (tile, accesses) in of_tile {
             let Some(&(_, Access::Write, first)) = accesses.first() else { continue };
             let plain = first.element.is_none() && first.origin.is_none() && is_private(kernel, tile);
-            let here = uses.0.get(&tile) == Some(&accesses.len());
+            let here = uses.of(tile) == accesses.len();
             let even = accesses.iter().all(|(n, access, t)| *t == first && (*access == Access::Read || whole(*n)));
             if plain && here && even {
                 out.tile(tile, &accesses);
