@@ -13,7 +13,7 @@ use super::program::{Action, Class, Home, Ins, Mask, Program, VReg};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operand {
     Reg(u8),
-    /// One element in memory for all lanes.
+    /// In memory: one element for all lanes (AVX-512), or a vector's slot (AVX2).
     Memory(Home),
 }
 
@@ -77,6 +77,8 @@ pub(crate) struct Allocated {
 
 /// Vector registers that a section keeps for values that it fetches.
 const SPARE: usize = 4;
+/// The same with AVX2, which has half as many.
+const SPARE_AVX2: usize = 2;
 
 pub(crate) fn allocate(program: &Program) -> Allocated {
     let mut pins: Vec<Option<u8>> = vec![None; program.regs.len()];
@@ -94,7 +96,8 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .filter(|&n| uses[n] > 0 && !local[n] && program.regs[n].class == Class::Vector)
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
-    let mut room = usize::from(last).saturating_sub(pressure(program, step, &local) + SPARE);
+    let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
+    let mut room = usize::from(last).saturating_sub(pressure(program, step, &local) + spare);
     let mut next = last;
     let turn = program.turn.as_ref().filter(|turn| turn.sums.len() <= room);
     for sum in turn.iter().flat_map(|turn| &turn.sums) {
@@ -102,12 +105,25 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         room -= 1;
         pins[sum.reg.0 as usize] = Some(next);
     }
-    for n in outside.into_iter().take(room) {
+    let others = outside.split_off(room.min(outside.len()));
+    for n in outside {
         next -= 1;
         pins[n] = Some(next);
     }
-    // The row's other values live in slots.
     let mut slots = 0;
+    let mut once = Vec::new();
+    if program.isa == Isa::Avx2 {
+        // Its instructions take whole vectors from memory, but no single elements for all lanes.
+        for n in others {
+            if let Some(home @ (Home::Const(_) | Home::ConstQ(_) | Home::Param(_) | Home::ParamQ(_))) = homes[n] {
+                once.push(Step::Fill { to: 0, class: Class::Vector, home });
+                once.push(Step::Spill { from: 0, class: Class::Vector, slot: slots });
+                homes[n] = Some(Home::Slot(slots));
+                slots += 1;
+            }
+        }
+    }
+    // The row's other values live in slots.
     for ins in &program.row {
         if let Some(n) = ins.dst.map(|dst| dst.0 as usize).filter(|&n| pins[n].is_none()) {
             homes[n] = Some(Home::Slot(slots));
@@ -115,7 +131,7 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         }
     }
     let sums = turn.iter().flat_map(|turn| &turn.sums).filter_map(|sum| pins[sum.reg.0 as usize]).collect();
-    let mut out = Allocated { sums, ..Allocated::default() };
+    let mut out = Allocated { once, sums, ..Allocated::default() };
     for (n, pin) in pins.iter().enumerate() {
         if let (Some(to), Some(home)) = (*pin, homes[n]) {
             out.once.push(Step::Fill { to, class: Class::Vector, home });
@@ -269,10 +285,14 @@ impl Walk<'_> {
 
     /// May an operand be read from memory?
     fn memory(&self, op: VOp, reg: VReg) -> Option<Home> {
-        if self.isa != Isa::Avx512 || self.found(reg).is_some() {
+        if self.found(reg).is_some() {
             return None;
         }
         let home = self.homes[reg.0 as usize]?;
+        if self.isa == Isa::Avx2 {
+            let vector = matches!(home, Home::Slot(_) | Home::Table(_));
+            return (vector && op.info().reads_vector()).then_some(home);
+        }
         let size = match home {
             Home::Const(_) | Home::Param(_) => 4,
             Home::ConstQ(_) | Home::ParamQ(_) => 8,

@@ -2,7 +2,7 @@
 
 use super::lower::{FloatTest, IntTest, Lower, Pair};
 use super::ops::VOp;
-use super::program::{Action, Place, Scalar, VReg};
+use super::program::{Action, Home, Place, Scalar, VReg};
 use ptoc_ir::loops::{BinOp, Cast, CmpOp, MemTy, UnOp};
 
 /// The second operand's value where it is known.
@@ -13,6 +13,9 @@ const NEAREST: u8 = 8;
 const DOWN: u8 = 9;
 const UP: u8 = 10;
 const TO_ZERO: u8 = 11;
+
+/// Twice the bias of an f32's exponent.
+const BIASES: u32 = 254;
 
 impl Lower {
     pub(crate) fn unary_float(&mut self, op: UnOp, a: VReg) -> VReg {
@@ -93,17 +96,29 @@ impl Lower {
         }
     }
 
-    /// a * 2^n in two products, as [`ptoc_isa::math::scale`].
+    /// a * 2^n in two products, as [`ptoc_isa::math::scale`]: n and twice the bias are the sum of both powers' exponents.
     fn scaled(&mut self, a: VReg, n: VReg) -> VReg {
-        let n = self.ins(VOp::CvtFI, &[n]);
-        let first = self.imm(VOp::ShrIBy, &[n], 1);
-        let second = self.ins(VOp::SubI, &[n, first]);
-        let bias = self.int(127);
-        [first, second].into_iter().fold(a, |product, half| {
-            let field = self.ins(VOp::AddI, &[half, bias]);
-            let power = self.imm(VOp::ShlIBy, &[field], 23);
+        let both = self.with_biases(n).unwrap_or_else(|| {
+            let (n, biases) = (self.ins(VOp::CvtFI, &[n]), self.int(BIASES));
+            self.ins(VOp::AddI, &[n, biases])
+        });
+        let first = self.imm(VOp::ShrIBy, &[both], 1);
+        let second = self.ins(VOp::SubI, &[both, first]);
+        [first, second].into_iter().fold(a, |product, exponent| {
+            let power = self.imm(VOp::ShlIBy, &[exponent], 23);
             self.ins(VOp::MulF, &[product, power])
         })
+    }
+
+    /// A float whose last ten digits are n + [`BIASES`], if n is what is left when a constant with these digits is taken away
+    /// from it: so numbers are rounded to integers. What is before them does not reach a power's exponent.
+    fn with_biases(&self, n: VReg) -> Option<VReg> {
+        let def = self.out.iter().rfind(|ins| ins.dst == Some(n))?;
+        let (Action::Vector(VOp::SubF), &[sum, constant]) = (def.action, &def.args[..]) else { return None };
+        let Some(Home::Const(bits)) = self.p.regs[constant.0 as usize].home else { return None };
+        // Above 2^23 all digits are whole ones; n is small, so that the sum is there too.
+        let whole = (f32::from_bits(bits) - 12_582_912.0).abs() < 1024.0;
+        (whole && bits & 0x3ff == BIASES).then_some(sum)
     }
 
     /// `max` of the machine gives its second operand when the two are equal or unordered. Taken both ways round, the

@@ -182,7 +182,7 @@ impl Emitter<'_> {
     fn operand(&mut self, operand: Operand, width: Width) -> Arg {
         match operand {
             Operand::Reg(n) => Arg::Reg(register(self.isa, width, n)),
-            Operand::Memory(home) => Arg::Memory(self.home(home), true),
+            Operand::Memory(home) => Arg::Memory(self.home(home), self.isa == Isa::Avx512),
         }
     }
 

@@ -39,6 +39,19 @@ impl Info {
             Isa::Avx512 => self.evex,
         }
     }
+
+    /// May the last operand be a whole vector in memory (AVX2)?
+    pub(crate) fn reads_vector(&self) -> bool {
+        let compares = matches!(
+            self.vex,
+            Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8
+                | Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256
+                | Code::VEX_Vpcmpgtd_ymm_ymm_ymmm256
+                | Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256
+                | Code::VEX_Vpcmpgtq_ymm_ymm_ymmm256
+        );
+        self.vex != Code::INVALID && (compares || self.broadcast != 0)
+    }
 }
 
 macro_rules! table {
@@ -213,6 +226,8 @@ mod tests {
                 let mut instruction = iced_x86::Instruction::new();
                 instruction.set_code(code);
                 assert_eq!(instruction.op_count() as usize, operands + usize::from(has_imm) - tied, "{op:?} {code:?}");
+                let whole = format!("{:?}", info.code(Isa::Avx2)).replace("_imm8", "").ends_with("ymmm256");
+                assert!(whole || !info.reads_vector(), "{op:?}");
                 assert_eq!(
                     info.broadcast != 0 && format!("{code:?}").starts_with("EVEX"),
                     {

@@ -178,6 +178,38 @@ fn scaled_by_powers_of_two() {
     pairs(f32s(&[float(f32::NAN)]), f32s(&[float(f32::NAN)]), LTy::F32, &scale);
 }
 
+/// Powers as functions have them: numbers rounded to integers by a constant whose last digits are left in the sum. Those of 254 are read from
+/// the sum itself (AVX2).
+#[test]
+fn scaled_by_what_was_rounded() {
+    let factors = [0.5f32, 0.70710677, -1.0, 1.4142135, 1.9999999, 4.0, f32::NAN];
+    let powers: Vec<f32> = (-200..=200).flat_map(|n| [n as f32, n as f32 + 0.25, n as f32 - 0.4]).collect();
+    let pairs: Vec<(f32, f32)> = factors
+        .iter()
+        .flat_map(|&x| powers.iter().map(move |&y| (x, if x.is_nan() { x } else { y.clamp(-200.0, 200.0) })))
+        .collect();
+    let column = |of: fn(&(f32, f32)) -> f32| -> Vec<u8> { pairs.iter().flat_map(|p| of(p).to_le_bytes()).collect() };
+    for more in [0.0f32, 253.0, 254.0, 255.0, 254.0 + 1024.0, 254.0 - 1024.0] {
+        let mut f = Build::new(0);
+        let zero = f.i64(0);
+        let count = f.i64(pairs.len() as i64);
+        let lane = f.reg(LTy::I64);
+        f.open.push(vec![]);
+        let x = f.load(MemTy::F32, strided(tensor(0, zero), 4));
+        let y = f.load(MemTy::F32, strided(tensor(1, zero), 4));
+        let rounds = f.constant(LTy::F32, u64::from((12_582_912.0 + more).to_bits()));
+        let sum = f.def(LTy::F32, |dst| Op::Binary { dst, op: BinOp::Add, a: y, b: rounds });
+        let n = f.def(LTy::F32, |dst| Op::Binary { dst, op: BinOp::Sub, a: sum, b: rounds });
+        let result = f.def(LTy::F32, |dst| Op::Binary { dst, op: BinOp::Scale, a: x, b: n });
+        let result = canonical(&mut f, result);
+        f.store(MemTy::F32, strided(tensor(2, zero), 4), result);
+        let body = f.open.pop().unwrap();
+        f.push(Op::Lanes(Box::new(Lanes { lane, count, body })));
+        let data = [column(|p| p.0), column(|p| p.1), vec![0; 4 * pairs.len()]];
+        agree(&f.module(3), &[], &data).unwrap_or_else(|e| panic!("{more}: {e}"));
+    }
+}
+
 #[test]
 fn binary() {
     for &op in BinOp::ALL {
