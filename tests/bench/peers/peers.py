@@ -171,8 +171,10 @@ def markdown(rows, machine):
         rest += "".join(f", {n}: none ({why})" for n, why in r["missing"].items())
         ratio = f"{r['ratio']:.2f}" if r["ratio"] else ""
         # What the machine would have to give for the goal.
-        needs = f"{r['of_limit'] * r['goal'] / r['ratio']:.2f}" if r["ratio"] else ""
-        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {r['of_limit']:.2f} | {r['best']} | {ratio} | {r['goal']:.2f} | {needs} | {r['compile_ms']:.1f} ms | {rest} |")
+        limited = r["of_limit"] is not None
+        of_limit = f"{r['of_limit']:.2f}" if limited else ""
+        needs = f"{r['of_limit'] * r['goal'] / r['ratio']:.2f}" if r["ratio"] and limited else ""
+        out.append(f"| {r['case']} | {r['rate']:.1f} {r['unit']} | {of_limit} | {r['best']} | {ratio} | {r['goal']:.2f} | {needs} | {r['compile_ms']:.1f} ms | {rest} |")
     return "\n".join(out) + "\n"
 
 
@@ -216,7 +218,8 @@ def main():
         limits = ptoc.ask(do="limits", bytes=int(case.work) if case.unit == "byte" else 1 << 24)
         halves = next((ty for ty in ("bf16", "f16") if ty in case.name), "f32")
         limit = limits[{"flop": halves, "iop": "i8", "byte": "copy"}[case.unit]]
-        row["of_limit"] = row["rate"] * 1e9 / limit if limit else float("nan")
+        # Not every machine has a limit for every type: no dot products of i8, say.
+        row["of_limit"] = row["rate"] * 1e9 / limit if limit else None
         rows.append(row)
         if chosen.threads > 1 and case.name in SCALED:
             scaled.append(scaling(case, str(chosen.program), chosen.threads))

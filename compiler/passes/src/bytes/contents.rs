@@ -405,9 +405,18 @@ impl Contents {
         self.runs = out;
     }
 
-    /// Replaces every set.
-    pub(super) fn map(&mut self, f: &mut dyn FnMut(Set) -> Set) {
-        self.update(&[(0, u64::MAX)], f);
+    /// With every set replaced, by a function that may be asked twice for one; `None` if all stay.
+    pub(super) fn mapped(&self, f: &mut dyn FnMut(Set) -> Set) -> Option<Contents> {
+        let first = self.runs.iter().position(|&(_, set)| f(set) != set)?;
+        let mut runs: Vec<(u64, Set)> = Vec::with_capacity(self.runs.len());
+        runs.extend_from_slice(&self.runs[..first]);
+        for &(at, set) in &self.runs[first..] {
+            let new = f(set);
+            if runs.last().is_none_or(|(_, last)| *last != new) {
+                runs.push((at, new));
+            }
+        }
+        Some(Contents { runs })
     }
 
     /// Both at once.
@@ -472,6 +481,11 @@ mod tests {
                 let runs = &contents.runs;
                 assert!(runs.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 != w[1].1), "{runs:?}");
             }
+            let mapped = contents.mapped(&mut |s| Set(s.0 / 2));
+            let halves: Vec<Set> = model.iter().map(|s| Set(s.0 / 2)).collect();
+            assert_eq!(mapped.is_none(), contents.runs.iter().all(|(_, s)| *s == NOTHING));
+            assert_eq!(spread(mapped.as_ref().unwrap_or(&contents), 40), halves);
+            assert!(mapped.is_none_or(|c| c.runs.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 != w[1].1)));
             let other = {
                 let mut c = Contents::unwritten();
                 c.update(&[(3, 9), (20, 31)], &mut |_| Set(1));

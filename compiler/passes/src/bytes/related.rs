@@ -9,7 +9,7 @@ use super::contents::{Entry, Meeting, Set};
 use super::control::ENOUGH;
 use super::numbers::{Literal, Num};
 use super::shift::Instead;
-use super::states::{State, agreed};
+use super::states::{State, agreed, replace};
 use super::walk::{Walk, touches};
 use ptoc_ir::tile::{For, Op, Stmt, Value, Var, While};
 use ptoc_isa::{BinOp, CmpOp};
@@ -224,11 +224,10 @@ impl<'k> Walk<'k> {
     }
 
     fn map_entries(&mut self, state: &mut State, with: Instead, path: &[Literal]) {
-        for storage in &mut state.storages {
-            let mut new = (**storage).clone();
-            new.map(&mut |set| self.set_instead(set, with, path, false));
-            *storage = Rc::new(new);
-        }
+        let mut known: FxHashMap<Set, Set> = FxHashMap::default();
+        replace(&mut state.storages, &mut |set| {
+            *known.entry(set).or_insert_with(|| self.set_instead(set, with, path, false))
+        });
     }
 
     /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only what it

@@ -51,16 +51,9 @@ impl Walk<'_> {
         let mut decided: FxHashMap<Literal, bool> = FxHashMap::default();
         let mut contradicted = |l: Literal| *decided.entry(l).or_insert_with(|| numbers.contradicts(l, &path));
         let mut filtered: FxHashMap<Set, Set> = FxHashMap::default();
-        for s in &mut state.storages {
-            let new = {
-                let mut c = Contents::clone(s);
-                c.map(&mut |set| *filtered.entry(set).or_insert_with(|| sets.filter(set, &mut contradicted)));
-                c
-            };
-            if new != **s {
-                *s = Rc::new(new);
-            }
-        }
+        replace(&mut state.storages, &mut |set| {
+            *filtered.entry(set).or_insert_with(|| sets.filter(set, &mut contradicted))
+        });
         state
     }
 
@@ -68,19 +61,23 @@ impl Walk<'_> {
     pub(super) fn forget(&mut self, state: Option<State>, then: u32) -> Option<State> {
         let mut state = state?;
         let Walk { sets, numbers, keys, .. } = self;
-        for s in &mut state.storages {
-            let new = {
-                let mut c = Contents::clone(s);
-                c.map(&mut |set| sets.forget(set, numbers, keys, then));
-                c
-            };
-            if new != **s {
-                *s = Rc::new(new);
-            }
-        }
+        // The same few sets are in many storages.
+        let mut forgotten: FxHashMap<Set, Set> = FxHashMap::default();
+        replace(&mut state.storages, &mut |set| {
+            *forgotten.entry(set).or_insert_with(|| sets.forget(set, numbers, keys, then))
+        });
         state.bound.retain(|_, n| !numbers.younger(*n, then));
         state.vars.retain(|_, n| !numbers.younger(*n, then));
         Some(state)
+    }
+}
+
+/// Replaces every set. Most storages stay as they are.
+pub(super) fn replace(storages: &mut [Rc<Contents>], f: &mut dyn FnMut(Set) -> Set) {
+    for s in storages {
+        if let Some(new) = s.mapped(f) {
+            *s = Rc::new(new);
+        }
     }
 }
 
