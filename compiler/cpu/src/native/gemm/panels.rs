@@ -33,9 +33,13 @@ pub(super) fn panel_bytes() -> usize {
 /// Bytes of a strip of a, its rows rounded up to vectors.
 const STRIP: usize = STRETCH * 16 * 4;
 
+/// Bytes of panels that are kept for the products that follow: where the second-level cache is small, more than it holds, as they
+/// are faster read from the next one than packed again.
+const KEPT: usize = 2 << 20;
+
 /// Bytes that a product needs: panels of b, and a strip of a.
 pub(super) fn scratch() -> usize {
-    size_of::<Kept>() + panel_bytes() + STRIP
+    size_of::<Kept>() + panel_bytes().max(KEPT) + STRIP
 }
 
 /// Room for panels in a product's scratch, and for so many bytes behind it.
