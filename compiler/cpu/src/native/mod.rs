@@ -4,6 +4,8 @@
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
 //! instructions: each element has the same roundings in the same order.
 
+#[cfg(target_arch = "x86_64")]
+mod eights;
 mod gather;
 #[cfg_attr(
     not(target_arch = "x86_64"),

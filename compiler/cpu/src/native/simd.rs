@@ -341,21 +341,36 @@ impl Simd for Pairs {
 pub(super) unsafe fn turn(from: *const f32, step: isize, to: *mut f32, row: isize) {
     // SAFETY: the caller's promise.
     unsafe {
-        let line = |n: isize| _mm256_loadu_ps(from.wrapping_byte_offset(n * step));
-        let pairs = |x, y| (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
-        let (a0, a1) = pairs(line(0), line(1));
-        let (a2, a3) = pairs(line(2), line(3));
-        let (a4, a5) = pairs(line(4), line(5));
-        let (a6, a7) = pairs(line(6), line(7));
-        // Four elements of a column in each half: 0 and 4, 1 and 5, ...
-        let quads = |x, y| (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y));
-        let (b0, b1) = quads(a0, a2);
-        let (b2, b3) = quads(a1, a3);
-        let (b4, b5) = quads(a4, a6);
-        let (b6, b7) = quads(a5, a7);
-        for (n, (x, y)) in [(b0, b4), (b1, b5), (b2, b6), (b3, b7)].into_iter().enumerate() {
-            _mm256_storeu_ps(to.wrapping_byte_offset(n as isize * row), _mm256_permute2f128_ps::<0x20>(x, y));
-            _mm256_storeu_ps(to.wrapping_byte_offset((n as isize + 4) * row), _mm256_permute2f128_ps::<0x31>(x, y));
+        for (n, column) in columns(from, step).into_iter().enumerate() {
+            _mm256_storeu_ps(to.wrapping_byte_offset(n as isize * row), column);
         }
+    }
+}
+
+/// The columns of eight rows of eight words, `step` bytes apart.
+///
+/// # Safety
+/// They are there, and the machine has AVX.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx")]
+pub(super) unsafe fn columns(from: *const f32, step: isize) -> [__m256; 8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Halves of rows n and n + 4 as they are loaded: that is no work for the unit that shuffles.
+        let line = |n: isize, at: usize| {
+            let half = |n: isize| _mm_loadu_ps(from.wrapping_byte_offset(n * step).wrapping_add(at));
+            _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(half(n)), half(n + 4))
+        };
+        // Four columns, of rows 0 to 3 in the lower half and of rows 4 to 7 in the upper one.
+        let four = |at: usize| {
+            let pairs = |x, y| (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+            let quads = |x, y| (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y));
+            let (a0, a1) = pairs(line(0, at), line(1, at));
+            let (b0, b1) = pairs(line(2, at), line(3, at));
+            (quads(a0, b0), quads(a1, b1))
+        };
+        let (((c0, c1), (c2, c3)), ((c4, c5), (c6, c7))) = (four(0), four(4));
+        [c0, c1, c2, c3, c4, c5, c6, c7]
     }
 }

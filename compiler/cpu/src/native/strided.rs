@@ -1,5 +1,7 @@
 //! Elements that are moved between two strided matrices; transposes go through blocks of cache lines.
 
+#[cfg(target_arch = "x86_64")]
+use super::sixteens::Lines;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
@@ -158,6 +160,11 @@ impl<const S: usize> Move<S> {
             // SAFETY: the caller's; the machine has the instructions.
             return unsafe { self.by_sixteens() };
         }
+        #[cfg(target_arch = "x86_64")]
+        if S == 4 && self.past_cache(super::LINE) && std::is_x86_feature_detected!("avx2") {
+            // SAFETY: the caller's; the machine has the instructions.
+            return unsafe { self.by_pairs() };
+        }
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -195,7 +202,7 @@ impl<const S: usize> Move<S> {
     /// As [`Self::transpose`]; elements are words, and the machine has AVX-512.
     #[cfg(target_arch = "x86_64")]
     unsafe fn by_sixteens(self) {
-        use super::sixteens::{Lines, SIDE, turn};
+        use super::sixteens::{SIDE, turn};
         let Steps { dst_row, src_col, .. } = self.steps;
         if self.past_cache(4) {
             // SAFETY: the caller's.
@@ -220,18 +227,41 @@ impl<const S: usize> Move<S> {
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     unsafe fn staged(self) {
-        use super::sixteens::{Lines, STAGE, Stage};
+        let mut stage = super::sixteens::Stage::new();
+        // SAFETY: the caller's.
+        self.in_parts(|src, cols, rows, dst, ahead| unsafe { stage.pass(src, cols, rows, dst, ahead) });
+    }
+
+    /// Past the caches, eight rows of sixteen words at a time.
+    ///
+    /// # Safety
+    /// As [`Self::transpose`]; elements are words, rows of the destination whole lines apart from the first line's address, and
+    /// the machine has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn by_pairs(self) {
+        use super::eights::{PAIR, SIDE, pass};
+        let (rows, cols) = (self.rows - self.rows % SIDE as isize, self.cols - self.cols % PAIR as isize);
+        // SAFETY: all parts are inside.
+        unsafe {
+            self.part(0, cols, rows, self.cols - cols).by_vectors();
+            self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
+            self.part(0, 0, rows, cols).in_parts(|src, cols, rows, dst, ahead| pass(src, cols, rows, dst, ahead));
+        }
+    }
+
+    /// What goes past the caches in parts, and how far behind each the next one is read: source, columns, rows, destination, bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, isize)) {
+        use super::sixteens::STAGE;
         let Steps { dst_row, src_col, .. } = self.steps;
-        let (mut stage, after) = (Stage::new(), self.next_src());
-        let most = STAGE as isize;
+        let (after, most) = (self.next_src(), STAGE as isize);
         for c in (0..self.cols).step_by(STAGE) {
             for r in (0..self.rows).step_by(STAGE) {
                 let (cols, rows) = ((self.cols - c).min(most) as usize, (self.rows - r).min(most) as usize);
                 let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
                 let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
-                let ahead = self.ahead((r, c), most, after);
-                // SAFETY: this part is inside.
-                unsafe { stage.pass(src, cols, rows, dst, ahead) };
+                pass(src, cols, rows, dst, self.ahead((r, c), most, after));
             }
         }
         if !self.past {
@@ -565,7 +595,7 @@ mod tests {
         let sizes = [1, 3, 15, 16, 17, 40, 48, 63, 64, 65, 100, 130];
         for rows in sizes {
             for cols in sizes {
-                for (slack, shift) in [(0, 0), (0, 4), (4, 60), (16, 32), (64, 0), (2, 8), (0, 2)] {
+                for (slack, shift) in [(0, 0), (0, 4), (4, 60), (16, 32), (64, 0), (60, 0), (2, 8), (0, 2)] {
                     shifted::<4>(rows, cols, false, slack, true, shift);
                     shifted::<4>(rows, cols, true, slack, true, shift);
                 }

@@ -1,0 +1,97 @@
+//! Transposes of words with AVX2, past the caches: squares of eight by eight, two side by side, so that whole lines are written.
+//!
+//! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A stage, as
+//! [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines twice.
+
+use super::simd::columns;
+use super::sixteens::Lines;
+use std::arch::x86_64::*;
+
+/// Rows of a square.
+pub(super) const SIDE: usize = 8;
+
+/// Words of a line: columns of two squares.
+pub(super) const PAIR: usize = 2 * SIDE;
+
+/// Lines of the source that are read by turns: their pages, and those that are written, are fewer than the 64 that cores with
+/// AVX2 have at hand.
+const MOST: usize = 48;
+
+/// Turns `cols` lines of `rows` words, whole pairs of squares, to `rows` lines past the caches. Asks for what lies `ahead` of the
+/// lines that it reads.
+///
+/// # Safety
+/// Both are in memory, and apart, the destination at addresses of whole lines; the machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn pass(src: Lines<*const u8>, cols: usize, rows: usize, dst: Lines<*mut u8>, ahead: isize) {
+    debug_assert!(rows.is_multiple_of(SIDE) && cols.is_multiple_of(PAIR));
+    // Rows of the destination are written whole, unless lines of the source are on more pages than the machine has at hand.
+    let strip = if cols <= MOST { cols.max(PAIR) } else { PAIR };
+    for first in (0..cols).step_by(strip) {
+        for r in (0..rows).step_by(SIDE) {
+            for c in (first..cols.min(first + strip)).step_by(PAIR) {
+                let at = src.at.wrapping_offset(c as isize * src.step).wrapping_add(4 * r);
+                // What two squares read of a line is asked for by the first of them.
+                if r % PAIR == 0 {
+                    for n in 0..PAIR as isize {
+                        _mm_prefetch::<_MM_HINT_T1>(at.wrapping_offset(ahead + n * src.step).cast());
+                    }
+                }
+                let to = dst.at.wrapping_offset(r as isize * dst.step).wrapping_add(4 * c);
+                // SAFETY: the squares are inside.
+                unsafe { pair(Lines { at, ..src }, Lines { at: to, ..dst }) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`pass`], for sixteen lines of eight words.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn pair(src: Lines<*const u8>, dst: Lines<*mut u8>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let low = columns(src.at.cast(), src.step);
+        let high = columns(src.at.wrapping_offset(SIDE as isize * src.step).cast(), src.step);
+        for (n, (low, high)) in low.into_iter().zip(high).enumerate() {
+            let to = dst.at.wrapping_offset(n as isize * dst.step).cast::<f32>();
+            _mm256_stream_ps(to, low);
+            _mm256_stream_ps(to.wrapping_add(SIDE), high);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::strided::fence;
+
+    /// Every element at its place, nothing beside them, whatever lies ahead.
+    #[test]
+    fn pairs_of_squares() {
+        if !std::is_x86_feature_detected!("avx2") {
+            return;
+        }
+        for (rows, cols) in [(8, 16), (16, 16), (24, 48), (64, 64), (40, 32), (0, 16), (8, 0)] {
+            for (more, apart) in [(0, 0), (1, 16), (5, 32)] {
+                let (from, to) = (rows + more, cols + apart);
+                let src: Vec<u32> = (0..cols * from).map(|n| (n as u32).wrapping_mul(2_654_435_761)).collect();
+                let mut dst = vec![7u32; rows * to + 32];
+                let start = dst.as_ptr().cast::<u8>().align_offset(64) / 4;
+                let mut want = dst.clone();
+                for r in 0..rows {
+                    for c in 0..cols {
+                        want[start + r * to + c] = src[c * from + r];
+                    }
+                }
+                let lines = Lines { at: src.as_ptr().cast::<u8>(), step: 4 * from as isize };
+                let turned = Lines { at: dst[start..].as_mut_ptr().cast::<u8>(), step: 4 * to as isize };
+                // SAFETY: both vectors hold all elements; the machine has AVX2.
+                unsafe { pass(lines, cols, rows, turned, 1 << 40) };
+                fence();
+                assert!(dst == want, "{rows} x {cols}, {more} and {apart} between lines");
+            }
+        }
+    }
+}
