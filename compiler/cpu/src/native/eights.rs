@@ -1,9 +1,9 @@
-//! Transposes of words with AVX2, past the caches: squares of eight by eight, two side by side, so that whole lines are written.
+//! Transposes of words with AVX2: squares of eight by eight, two side by side, so that whole lines are written.
 //!
 //! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A stage, as
 //! [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines twice.
 
-use super::simd::columns;
+use super::simd::{columns, turn};
 use super::sixteens::Lines;
 use std::arch::x86_64::*;
 
@@ -16,6 +16,25 @@ pub(super) const PAIR: usize = 2 * SIDE;
 /// Lines of the source that are read by turns: their pages, and those that are written, are fewer than the 64 that cores with
 /// AVX2 have at hand.
 const MOST: usize = 48;
+
+/// Turns `cols` lines of `rows` words, whole squares, to `rows` lines within the caches: a line at a time is written whole.
+///
+/// # Safety
+/// Both are in memory, and apart; the machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn within(src: Lines<*const u8>, cols: usize, rows: usize, dst: Lines<*mut u8>) {
+    debug_assert!(rows.is_multiple_of(SIDE) && cols.is_multiple_of(SIDE));
+    for first in (0..cols).step_by(PAIR) {
+        for r in (0..rows).step_by(SIDE) {
+            for c in (first..cols.min(first + PAIR)).step_by(SIDE) {
+                let at = src.at.wrapping_offset(c as isize * src.step).wrapping_add(4 * r);
+                let to = dst.at.wrapping_offset(r as isize * dst.step).wrapping_add(4 * c);
+                // SAFETY: the square is inside.
+                unsafe { turn(at.cast(), src.step, to.cast(), dst.step) };
+            }
+        }
+    }
+}
 
 /// Turns `cols` lines of `rows` words, whole pairs of squares, to `rows` lines past the caches. Asks for what lies `ahead` of the
 /// lines that it reads.
@@ -69,16 +88,18 @@ mod tests {
 
     /// Every element at its place, nothing beside them, whatever lies ahead.
     #[test]
-    fn pairs_of_squares() {
+    fn squares() {
         if !std::is_x86_feature_detected!("avx2") {
             return;
         }
-        for (rows, cols) in [(8, 16), (16, 16), (24, 48), (64, 64), (40, 32), (0, 16), (8, 0)] {
-            for (more, apart) in [(0, 0), (1, 16), (5, 32)] {
+        for (rows, cols) in [(8, 16), (16, 16), (24, 48), (64, 64), (40, 32), (0, 16), (8, 0), (8, 8), (24, 40)] {
+            let past = cols % PAIR == 0;
+            for (past, more, apart) in [(past, 0, 0), (past, 1, 16), (past, 5, 32), (false, 0, 0), (false, 3, 5)] {
                 let (from, to) = (rows + more, cols + apart);
                 let src: Vec<u32> = (0..cols * from).map(|n| (n as u32).wrapping_mul(2_654_435_761)).collect();
-                let mut dst = vec![7u32; rows * to + 32];
-                let start = dst.as_ptr().cast::<u8>().align_offset(64) / 4;
+                let mut dst = vec![7u32; rows * to + 33];
+                // Whole lines are what goes past the caches.
+                let start = dst.as_ptr().cast::<u8>().align_offset(64) / 4 + usize::from(!past);
                 let mut want = dst.clone();
                 for r in 0..rows {
                     for c in 0..cols {
@@ -88,9 +109,11 @@ mod tests {
                 let lines = Lines { at: src.as_ptr().cast::<u8>(), step: 4 * from as isize };
                 let turned = Lines { at: dst[start..].as_mut_ptr().cast::<u8>(), step: 4 * to as isize };
                 // SAFETY: both vectors hold all elements; the machine has AVX2.
-                unsafe { pass(lines, cols, rows, turned, 1 << 40) };
+                unsafe {
+                    if past { pass(lines, cols, rows, turned, 1 << 40) } else { within(lines, cols, rows, turned) }
+                };
                 fence();
-                assert!(dst == want, "{rows} x {cols}, {more} and {apart} between lines");
+                assert!(dst == want, "past {past}, {rows} x {cols}, {more} and {apart} between lines");
             }
         }
     }

@@ -152,47 +152,29 @@ impl<const S: usize> Move<S> {
     /// # Safety
     /// Both matrices are in memory, and apart.
     unsafe fn transpose(self) {
-        let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
-        let small =
-            span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small() && !self.past;
         #[cfg(target_arch = "x86_64")]
         if S == 4 && std::is_x86_feature_detected!("avx512f") {
             // SAFETY: the caller's; the machine has the instructions.
             return unsafe { self.by_sixteens() };
         }
         #[cfg(target_arch = "x86_64")]
-        if S == 4 && self.past_cache(super::LINE) && std::is_x86_feature_detected!("avx2") {
+        if S == 4 && std::is_x86_feature_detected!("avx2") {
             // SAFETY: the caller's; the machine has the instructions.
-            return unsafe { self.by_pairs() };
+            return unsafe { self.by_eights() };
         }
+        let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
+        let small =
+            span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small() && !self.past;
         // SAFETY: the caller's.
         unsafe {
             match S {
-                _ if small => self.by_tiles(),
+                _ if small => self.by_vectors(),
                 1 => self.by_blocks::<{ 128 * 128 }>(),
                 2 => self.by_blocks::<{ 256 / 2 * 256 }>(),
                 4 => self.by_blocks::<{ 256 / 4 * 256 }>(),
                 _ => self.by_blocks::<{ 256 / 8 * 256 }>(),
             }
         }
-    }
-
-    /// # Safety
-    /// As [`Self::transpose`].
-    unsafe fn by_tiles(self) {
-        #[cfg(target_arch = "x86_64")]
-        if S == 4 && std::is_x86_feature_detected!("avx") {
-            let (rows, cols) = (self.rows - self.rows % 8, self.cols - self.cols % 8);
-            // SAFETY: the machine has the instructions, and all parts are inside.
-            unsafe {
-                self.by_eights(rows, cols);
-                self.part(0, cols, rows, self.cols - cols).by_vectors();
-                self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
-            }
-            return;
-        }
-        // SAFETY: the caller's.
-        unsafe { self.by_vectors() }
     }
 
     /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers where the
@@ -229,43 +211,59 @@ impl<const S: usize> Move<S> {
     unsafe fn staged(self) {
         let mut stage = super::sixteens::Stage::new();
         // SAFETY: the caller's.
-        self.in_parts(|src, cols, rows, dst, ahead| unsafe { stage.pass(src, cols, rows, dst, ahead) });
+        self.past_in_parts(|src, cols, rows, dst, ahead| unsafe { stage.pass(src, cols, rows, dst, ahead) });
     }
 
-    /// Past the caches, eight rows of sixteen words at a time.
+    /// Squares of eight rows of eight words, past the caches where that writes whole lines.
     ///
     /// # Safety
-    /// As [`Self::transpose`]; elements are words, rows of the destination whole lines apart from the first line's address, and
-    /// the machine has AVX2.
+    /// As [`Self::transpose`]; elements are words, and the machine has AVX2.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn by_pairs(self) {
-        use super::eights::{PAIR, SIDE, pass};
-        let (rows, cols) = (self.rows - self.rows % SIDE as isize, self.cols - self.cols % PAIR as isize);
+    unsafe fn by_eights(self) {
+        use super::eights::{PAIR, SIDE, pass, within};
+        let past = self.past_cache(super::LINE);
+        let unit = if past { PAIR } else { SIDE } as isize;
+        let (rows, cols) = (self.rows - self.rows % SIDE as isize, self.cols - self.cols % unit);
         // SAFETY: all parts are inside.
         unsafe {
-            self.part(0, cols, rows, self.cols - cols).by_vectors();
-            self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
-            self.part(0, 0, rows, cols).in_parts(|src, cols, rows, dst, ahead| pass(src, cols, rows, dst, ahead));
+            if (rows, cols) != (self.rows, self.cols) {
+                self.part(0, cols, rows, self.cols - cols).by_vectors();
+                self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
+            }
+            let squares = self.part(0, 0, rows, cols);
+            if past {
+                squares.past_in_parts(|src, cols, rows, dst, ahead| pass(src, cols, rows, dst, ahead));
+            } else {
+                squares.in_parts(|src, cols, rows, dst, _| within(src, cols, rows, dst));
+            }
         }
     }
 
-    /// What goes past the caches in parts, and how far behind each the next one is read: source, columns, rows, destination, bytes.
+    /// As [`Self::in_parts`], for parts that go past the caches: with how many bytes behind each the next one is read.
     #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, isize)) {
+    fn past_in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, isize)) {
+        let after = self.next_src();
+        self.in_parts(|src, cols, rows, dst, at| {
+            pass(src, cols, rows, dst, self.ahead(at, super::sixteens::STAGE as isize, after))
+        });
+        if !self.past {
+            fence();
+        }
+    }
+
+    /// Parts of so many words that those of a row and of a column both stay in the caches, along the rows of the source, which the
+    /// machine reads ahead: source, columns, rows, destination, first row and column of each.
+    #[cfg(target_arch = "x86_64")]
+    fn in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, (isize, isize))) {
         use super::sixteens::STAGE;
-        let Steps { dst_row, src_col, .. } = self.steps;
-        let (after, most) = (self.next_src(), STAGE as isize);
+        let (Steps { dst_row, src_col, .. }, most) = (self.steps, STAGE as isize);
         for c in (0..self.cols).step_by(STAGE) {
             for r in (0..self.rows).step_by(STAGE) {
                 let (cols, rows) = ((self.cols - c).min(most) as usize, (self.rows - r).min(most) as usize);
                 let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
                 let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
-                pass(src, cols, rows, dst, self.ahead((r, c), most, after));
+                pass(src, cols, rows, dst, (r, c));
             }
-        }
-        if !self.past {
-            fence();
         }
     }
 
@@ -288,25 +286,6 @@ impl<const S: usize> Move<S> {
             (false, false) => after,
         };
         next.addr().wrapping_sub(src(r, c).addr()) as isize
-    }
-
-    /// Eight rows of eight words at a time.
-    ///
-    /// # Safety
-    /// As [`Self::transpose`]; elements are words, rows and columns multiples of eight, and the machine has AVX.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx")]
-    unsafe fn by_eights(self, rows: isize, cols: isize) {
-        let Steps { dst_row, src_col, .. } = self.steps;
-        for c in (0..cols).step_by(8) {
-            for r in (0..rows).step_by(8) {
-                // SAFETY: the tile is inside.
-                unsafe {
-                    let (dst, src) = (self.dst.offset(r * dst_row + c * 4), self.src.offset(c * src_col + r * 4));
-                    super::simd::turn(src.cast(), src_col, dst.cast(), dst_row);
-                }
-            }
-        }
     }
 
     /// # Safety
@@ -399,7 +378,7 @@ impl<const S: usize> Move<S> {
                 (src, src_col) = (read.cast_const(), pitch as isize);
             }
             let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col };
-            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, past: false }.by_tiles();
+            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, past: false }.by_vectors();
             for n in 0..rows {
                 let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
                 if past.is_some() {
