@@ -4,6 +4,8 @@
 //! beyond the extreme that wins.
 
 #[cfg(target_arch = "x86_64")]
+mod eights;
+#[cfg(target_arch = "x86_64")]
 mod floats;
 
 use half::{bf16, f16};
@@ -14,7 +16,7 @@ use std::marker::PhantomData;
 /// row, from column to column.
 pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(routine) = floats::reduce(op, ty) {
+    if let Some(routine) = floats::reduce(op, ty).or_else(|| eights::reduce(op, ty)) {
         return Some(routine);
     }
     Some(match ty {
@@ -368,8 +370,51 @@ fn halved<F: Fold, const ALL: usize, const HALF: usize>(all: &[F::Partial; ALL])
 mod tests {
     use super::*;
 
-    fn versions<F: Fold>() -> Vec<unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64)> {
-        let mut all: Vec<unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64)> = vec![rows_plain::<F>];
+    type Rows = unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64);
+
+    /// Versions of a sum, of the largest and of the smallest, each beside the one that has to give the same.
+    pub(super) type Pairs = [[Rows; 2]; 3];
+
+    /// Both of each pair on a matrix of these bytes, by the bytes of the results.
+    fn same(pairs: Pairs, x: &[u8], (rows, cols): (usize, usize), size: usize) {
+        let run = |f: Rows| {
+            let mut out = vec![7u8; rows * size];
+            let [size, row] = [size, cols * size].map(|n| n as i64);
+            // SAFETY: a matrix of these sizes, and as many results.
+            unsafe { f(out.as_mut_ptr(), x.as_ptr(), rows as i64, cols as i64, size, row, size) };
+            out
+        };
+        for [one, other] in pairs {
+            assert_eq!(run(one), run(other), "{rows} x {cols} of {size} bytes");
+        }
+    }
+
+    /// On rows of all lengths, with NaN, infinities and zeros of both signs: of f32, of f16 and of bf16.
+    pub(super) fn the_same_bits(singles: Pairs, halves: Pairs, brains: Pairs) {
+        let corners = [f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1e-7, -1.5];
+        for rows in [1usize, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 35] {
+            for cols in [0usize, 1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 200] {
+                for kind in 0..4 {
+                    let at = |n: usize| match (kind, n.wrapping_mul(2_654_435_761) >> 7) {
+                        (0, h) => (h % 1999) as f32 / 7.0 - 120.0,
+                        // Zeros of both signs.
+                        (1, h) => [0.0, -0.0][h % 2],
+                        (2, h) if h % 37 == 0 => corners[h / 37 % 8],
+                        (2, h) => (h % 91) as f32,
+                        (_, h) => -((h % 5) as f32) * 1e-3,
+                    };
+                    let x: Vec<f32> = (0..rows * cols).map(at).collect();
+                    let bytes = |f: &dyn Fn(f32) -> Vec<u8>| x.iter().flat_map(|x| f(*x)).collect::<Vec<u8>>();
+                    same(singles, &bytes(&|x| x.to_le_bytes().to_vec()), (rows, cols), 4);
+                    same(halves, &bytes(&|x| f16::from_f32(x).to_le_bytes().to_vec()), (rows, cols), 2);
+                    same(brains, &bytes(&|x| bf16::from_f32(x).to_le_bytes().to_vec()), (rows, cols), 2);
+                }
+            }
+        }
+    }
+
+    fn versions<F: Fold>() -> Vec<Rows> {
+        let mut all: Vec<Rows> = vec![rows_plain::<F>];
         if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c") {
             all.push(rows_avx2::<F>);
         }

@@ -269,26 +269,9 @@ fn step<const ALL: usize, const HALF: usize>(all: [__m512; ALL]) -> [__m512; HAL
 #[cfg(test)]
 mod tests {
     use super::*;
-    use half::{bf16, f16};
+    use crate::native::reduce::tests::{Pairs, the_same_bits};
 
-    type Rows = unsafe extern "C" fn(*mut u8, *const u8, i64, i64, i64, i64, i64);
-
-    /// Both on a matrix of these bytes, by the bytes of the results.
-    fn same<E: Load>(pairs: [[Rows; 2]; 3], x: &[u8], (rows, cols): (usize, usize)) {
-        let size = size_of::<E>();
-        let run = |f: Rows| {
-            let mut out = vec![7u8; rows * size];
-            let [size, row] = [size, cols * size].map(|n| n as i64);
-            // SAFETY: a matrix of these sizes, and as many results.
-            unsafe { f(out.as_mut_ptr(), x.as_ptr(), rows as i64, cols as i64, size, row, size) };
-            out
-        };
-        for [one, other] in pairs {
-            assert_eq!(run(one), run(other), "{rows} x {cols} of {size} bytes");
-        }
-    }
-
-    fn pairs<E: Load>() -> [[Rows; 2]; 3] {
+    fn pairs<E: Load>() -> Pairs {
         [
             [sums::<E>, rows_avx512::<FloatSum<E>>],
             [extremes::<E, true>, rows_avx512::<FloatMax<E>>],
@@ -298,30 +281,8 @@ mod tests {
 
     #[test]
     fn the_bits_are_those_of_the_order_that_is_stated() {
-        if reduce(BinOp::Add, MemTy::F32).is_none() {
-            return;
-        }
-        let corners = [f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1e-7, -1.5];
-        for rows in [1usize, 2, 3, 4, 5, 15, 16, 17, 35] {
-            for cols in [0usize, 1, 15, 16, 17, 63, 64, 65, 100, 128, 200] {
-                for kind in 0..4 {
-                    let at = |n: usize| match (kind, n.wrapping_mul(2_654_435_761) >> 7) {
-                        (0, h) => (h % 1999) as f32 / 7.0 - 120.0,
-                        // Zeros of both signs.
-                        (1, h) => [0.0, -0.0][h % 2],
-                        (2, h) if h % 37 == 0 => corners[h / 37 % 8],
-                        (2, h) => (h % 91) as f32,
-                        (_, h) => -((h % 5) as f32) * 1e-3,
-                    };
-                    let x: Vec<f32> = (0..rows * cols).map(at).collect();
-                    let bytes = |f: &dyn Fn(f32) -> Vec<u8>| x.iter().flat_map(|x| f(*x)).collect::<Vec<u8>>();
-                    same::<f32>(pairs::<f32>(), &bytes(&|x| x.to_le_bytes().to_vec()), (rows, cols));
-                    let halves = bytes(&|x| f16::from_f32(x).to_le_bytes().to_vec());
-                    same::<Half>(pairs::<Half>(), &halves, (rows, cols));
-                    let brains = bytes(&|x| bf16::from_f32(x).to_le_bytes().to_vec());
-                    same::<Brain>(pairs::<Brain>(), &brains, (rows, cols));
-                }
-            }
+        if reduce(BinOp::Add, MemTy::F32).is_some() {
+            the_same_bits(pairs::<f32>(), pairs::<Half>(), pairs::<Brain>());
         }
     }
 }
