@@ -8,7 +8,7 @@ use super::super::{
 use super::blocks::{Version, Widen};
 use super::panels::{self, Panel, ROWS, Way, fetch};
 use super::plain::{at, float};
-use super::{Job, Matrix};
+use super::{Job, Matrix, streams};
 use ptoc_ir::loops::MemTy;
 
 /// How many rows ahead of the one that is packed are fetched.
@@ -27,6 +27,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     // SAFETY: the caller's promise.
     unsafe {
         match panels::in_place(job).filter(|_| readable) {
+            Some(panels::SIDE_BY_SIDE) if streams::suits(version) => streams::product(job, version),
             Some(stretch) => panels::unpacked(job, version, stretch),
             None => panels::packed(job, &Floats { version, widen }),
         }

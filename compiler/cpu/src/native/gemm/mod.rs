@@ -17,6 +17,7 @@ mod kept;
 mod pairs;
 mod panels;
 mod plain;
+mod streams;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 

@@ -23,7 +23,7 @@ const PACKED_ROWS: usize = 20;
 /// Bytes of b that stay in the cache by themselves, so that rows of a may pass by in any order.
 const RESIDENT: usize = 128 << 10;
 /// Steps of k at once where b comes from memory, once: so many rows of it are read side by side.
-const SIDE_BY_SIDE: usize = 16;
+pub(super) const SIDE_BY_SIDE: usize = 16;
 
 /// Bytes of the packed panels of b.
 pub(super) fn panel_bytes() -> usize {
@@ -31,7 +31,7 @@ pub(super) fn panel_bytes() -> usize {
 }
 
 /// Bytes of a strip of a, its rows rounded up to vectors.
-const STRIP: usize = STRETCH * 16 * 4;
+pub(super) const STRIP: usize = STRETCH * 16 * 4;
 
 /// Bytes of panels that are kept for the products that follow: where the second-level cache is small, more than it holds, as they
 /// are faster read from the next one than packed again.

@@ -217,10 +217,15 @@ fn packed_shapes() {
 /// Few rows, b too large to stay in the cache.
 #[test]
 fn narrow_shapes() {
-    for (m, n, k) in [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600)] {
+    // In rows of 1024 columns, three of which are between them, as many bytes apart as a set of the cache is from itself.
+    for (m, n, k) in [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600), (7, 1021, 41), (2, 5, 7000)] {
         check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
         check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
+        check((m, n, k), MemTy::F32, [1, 0, 0, 0], 2, 5);
     }
+    // More sums than stay in the second-level cache.
+    let n = cache::second_level() / 2 / 4 / 19 + 30;
+    check((19, n, 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! Few rows of a by a b that comes from memory, read once, where a vector is less than a line of a cache.
+//!
+//! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share one set of
+//! the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there, by a line of columns;
+//! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again.
+
+use super::blocks::{Block, Version};
+use super::panels::{self, STRIP, even, shifted};
+use super::plain::at;
+use super::{Job, Matrix, cache};
+
+/// Steps of k at once at most: so many rows of b are read side by side.
+const SIDE_BY_SIDE: usize = 16;
+/// And where lines of neighbouring rows are in one set of the first-level cache.
+const OF_A_SET: usize = 8;
+/// Bytes from one line of a set to the next.
+const SETS: usize = 4096;
+/// Bytes of a line.
+const LINE: usize = 64;
+
+/// Are blocks of a line better than those of a vector?
+pub(super) fn suits(version: &Version) -> bool {
+    4 * version.lanes < LINE
+}
+
+/// Both operands are read in place, but for a few steps of a.
+///
+/// # Safety
+/// As for the routine; columns of b, d and the start are contiguous, and blocks of the version, whose vectors are less than a
+/// line, read both as they are.
+pub(super) unsafe fn product(job: &Job, version: &'static Version) {
+    let width = LINE / 4;
+    let rows = even(job.m, version.rows[width / version.lanes - 1], 1);
+    // Sums leave room in the second-level cache for what passes by.
+    let most = (cache::second_level() / 2 / 4 / job.m).max(width);
+    let columns = even(job.n, most / width * width, width);
+    let stretch = if job.b.row.unsigned_abs().is_multiple_of(SETS) { OF_A_SET } else { SIDE_BY_SIDE };
+    let (room, strip) = panels::room(job, STRIP);
+    // SAFETY: panels have more room than half of the second-level cache, or than a line of columns for a few rows.
+    let sums = unsafe { room.place(None, 4 * job.m * columns) }.at;
+    for first in (0..job.n).step_by(columns) {
+        let n = columns.min(job.n - first);
+        for from in (0..job.k.max(1)).step_by(stretch) {
+            let k = stretch.min(job.k - from);
+            let (begins, ends) = (from == 0, from + k == job.k);
+            // SAFETY: the strip has room for some steps of all rows.
+            let a = unsafe { side_by_side(job, from, k, strip) };
+            for j in (0..n).step_by(width) {
+                let line = width.min(n - j);
+                let vectors = line.div_ceil(version.lanes);
+                let last = line - (vectors - 1) * version.lanes;
+                let b = shifted(job.b, from, first + j);
+                for i in (0..job.m).step_by(rows) {
+                    let r = rows.min(job.m - i);
+                    let kept = (sums.wrapping_add(4 * job.m * j + LINE * i), LINE as isize);
+                    let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * (first + j) as isize);
+                    let (start, start_row) = match begins {
+                        true if job.start.at.is_null() => (std::ptr::null(), 0),
+                        true => (at(&job.start, i, first + j), job.start.row),
+                        false => (kept.0.cast_const(), kept.1),
+                    };
+                    let (d, d_row) = if ends { (d, job.d.row) } else { kept };
+                    let a = shifted(a, i, 0);
+                    let block = Block {
+                        k,
+                        d,
+                        d_row,
+                        start,
+                        start_row,
+                        a: a.at,
+                        a_row: a.row,
+                        a_col: a.col,
+                        b: b.at,
+                        b_row: b.row,
+                        plus: std::ptr::null(),
+                        last,
+                    };
+                    // SAFETY: the block lies inside the matrices and the sums, and the machine has the version's
+                    // instructions.
+                    unsafe { version.code(r, vectors, last, false)(&block) };
+                }
+            }
+        }
+    }
+}
+
+/// Some steps of all rows of a, neighbours.
+///
+/// # Safety
+/// They are there, and there is room for them.
+unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
+    let row = 4 * SIDE_BY_SIDE;
+    for i in 0..job.m {
+        let to = to.wrapping_add(i * row);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if job.a.col == 4 {
+                at(&job.a, i, from).copy_to_nonoverlapping(to, 4 * k);
+                continue;
+            }
+            for p in 0..k {
+                to.cast::<u32>().wrapping_add(p).write(at(&job.a, i, from + p).cast::<u32>().read_unaligned());
+            }
+        }
+    }
+    Matrix { at: to.cast_const(), row: row as isize, col: 4 }
+}
