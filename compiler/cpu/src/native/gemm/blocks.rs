@@ -146,50 +146,76 @@ unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Blo
     }
 }
 
+/// Rows of elements: the first one, and bytes from row to row.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<P> {
+    pub(super) at: P,
+    pub(super) step: isize,
+}
+
 /// # Safety
 /// As for [`Widen`].
 #[inline(always)]
-unsafe fn widened<S: Halves>(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
-    let size = ty.size() as usize;
-    let mut n = 0;
-    // SAFETY: whole vectors are inside the elements, and the rest goes one by one.
+unsafe fn widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
+    // A loop for each type, which does not ask for it.
+    // SAFETY: the caller's promise.
     unsafe {
-        while n + S::N <= count {
-            let from = from.wrapping_add(n * size);
-            let v = match ty {
-                MemTy::F16 => S::load_f16(from.cast()),
-                MemTy::BF16 => S::load_bf16(from.cast()),
-                _ => S::load(from.cast()),
-            };
-            S::store(to.wrapping_add(n), v);
-            n += S::N;
-        }
-        for n in n..count {
-            to.wrapping_add(n).write(float(ty, from.wrapping_add(n * size)));
+        match ty {
+            MemTy::F16 => rows_widened::<S>(MemTy::F16, from, to, size),
+            MemTy::BF16 => rows_widened::<S>(MemTy::BF16, from, to, size),
+            _ => rows_widened::<S>(MemTy::F32, from, to, size),
         }
     }
 }
 
-/// Copies elements as f32: their type, the first one, where to, how many. They are there, and the machine has the
-/// instructions.
-pub(super) type Widen = unsafe fn(MemTy, *const u8, *mut f32, usize);
+/// # Safety
+/// As for [`Widen`].
+#[inline(always)]
+unsafe fn rows_widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, count): (usize, usize)) {
+    let size = ty.size() as usize;
+    for row in 0..rows as isize {
+        let from = from.at.wrapping_offset(row * from.step);
+        let to = to.at.wrapping_offset(row * to.step).cast::<f32>();
+        let mut n = 0;
+        // SAFETY: whole vectors are inside the elements, and the rest goes one by one.
+        unsafe {
+            while n + S::N <= count {
+                let from = from.wrapping_add(n * size);
+                let v = match ty {
+                    MemTy::F16 => S::load_f16(from.cast()),
+                    MemTy::BF16 => S::load_bf16(from.cast()),
+                    _ => S::load(from.cast()),
+                };
+                S::store(to.wrapping_add(n), v);
+                n += S::N;
+            }
+            for n in n..count {
+                to.wrapping_add(n).write(float(ty, from.wrapping_add(n * size)));
+            }
+        }
+    }
+}
+
+/// Copies elements as f32: their type, from where, where to, how many rows and elements of a row. They are there, and the machine
+/// has the instructions.
+pub(super) type Widen = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
 
 /// # Safety
 /// As for [`Widen`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn widen_wide(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
+unsafe fn widen_wide(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // SAFETY: the caller's promise.
-    unsafe { widened::<Avx512>(ty, from, to, count) }
+    unsafe { widened::<Avx512>(ty, from, to, size) }
 }
 
 /// # Safety
 /// As for [`Widen`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn widen_narrow(ty: MemTy, from: *const u8, to: *mut f32, count: usize) {
+unsafe fn widen_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // SAFETY: the caller's promise.
-    unsafe { widened::<Avx2>(ty, from, to, count) }
+    unsafe { widened::<Avx2>(ty, from, to, size) }
 }
 
 /// A vector instruction set's blocks.

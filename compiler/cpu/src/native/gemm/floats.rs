@@ -5,13 +5,13 @@ use super::super::{
     simd::turn,
     sixteens::{self, Lines, SIDE},
 };
-use super::blocks::{Version, Widen};
+use super::blocks::{Rows, Version, Widen};
 use super::panels::{self, Panel, ROWS, Way, fetch};
 use super::plain::{at, float};
 use super::{Job, Matrix, streams};
 use ptoc_ir::loops::MemTy;
 
-/// How many rows ahead of the one that is packed are fetched.
+/// How many rows are packed at a time, while as many are fetched.
 const AHEAD: usize = 16;
 
 /// By f32 blocks.
@@ -48,13 +48,17 @@ impl Way for Floats {
             return unsafe { self.scattered(job, b, k, to) };
         }
         let Panel { at: to, columns, padded, .. } = to;
-        for p in 0..k {
-            fetch(at(&b, p + AHEAD, 0), if p + AHEAD < k { columns * job.ab.size() as usize } else { 0 });
-            let to = to.cast::<f32>().wrapping_add(p * padded);
+        for p in (0..k).step_by(AHEAD) {
+            let rows = AHEAD.min(k - p);
+            (p + AHEAD..k.min(p + 2 * AHEAD)).for_each(|p| fetch(at(&b, p, 0), columns * job.ab.size() as usize));
+            let to = Rows { at: to.wrapping_add(4 * p * padded), step: 4 * padded as isize };
             // SAFETY: the panel has room for k rows of `padded` elements.
             unsafe {
-                (self.widen)(job.ab, at(&b, p, 0), to, columns);
-                (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
+                (self.widen)(job.ab, Rows { at: at(&b, p, 0), step: b.row }, to, (rows, columns));
+                for row in 0..if columns < padded { rows } else { 0 } {
+                    let to = to.at.cast::<f32>().wrapping_add(row * padded);
+                    (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
+                }
             }
         }
     }
@@ -84,17 +88,16 @@ impl Floats {
         // SAFETY: the strip has room for 16 by STRETCH elements.
         unsafe {
             if a.col == job.ab.size() as isize {
-                for r in 0..rows {
-                    (self.widen)(job.ab, at(&a, r, 0), to.wrapping_add(r * k), k);
-                }
+                let step = 4 * k as isize;
+                (self.widen)(job.ab, Rows { at: a.at, step: a.row }, Rows { at: to.cast(), step }, (rows, k));
                 return (4 * k as isize, 4);
             }
-            let side_by_side = a.row == job.ab.size() as isize;
-            for p in 0..k {
-                let to = to.wrapping_add(p * ROWS);
-                match side_by_side {
-                    true => (self.widen)(job.ab, at(&a, 0, p), to, rows),
-                    false => (0..rows).for_each(|r| to.wrapping_add(r).write(float(job.ab, at(&a, r, p)))),
+            if a.row == job.ab.size() as isize {
+                let step = 4 * ROWS as isize;
+                (self.widen)(job.ab, Rows { at: a.at, step: a.col }, Rows { at: to.cast(), step }, (k, rows));
+            } else {
+                for p in 0..k {
+                    (0..rows).for_each(|r| to.wrapping_add(p * ROWS + r).write(float(job.ab, at(&a, r, p))));
                 }
             }
         }
@@ -161,9 +164,8 @@ impl Floats {
                         if job.ab == MemTy::F32 {
                             turn(at(b, p, c).cast(), b.col, to, 4 * padded as isize);
                         } else {
-                            for n in 0..8 {
-                                (self.widen)(job.ab, at(b, p, c + n), square.as_mut_ptr().wrapping_add(8 * n), 8);
-                            }
+                            let widened = Rows { at: square.as_mut_ptr().cast(), step: 32 };
+                            (self.widen)(job.ab, Rows { at: at(b, p, c), step: b.col }, widened, (8, 8));
                             turn(square.as_ptr(), 32, to, 4 * padded as isize);
                         }
                     }
