@@ -13,7 +13,7 @@ use super::program::{Action, Class, Home, Ins, Mask, Program, VReg};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operand {
     Reg(u8),
-    /// In memory: one element for all lanes (AVX-512), or a vector's slot (AVX2).
+    /// In memory: one element for all lanes (AVX-512), or a whole vector, in a slot or in the pool (AVX2).
     Memory(Home),
 }
 
@@ -79,6 +79,8 @@ pub(crate) struct Allocated {
 const SPARE: usize = 4;
 /// The same with AVX2, which has half as many.
 const SPARE_AVX2: usize = 2;
+/// What any section needs: three operands of a multiply-add that live on, and its result.
+const LEAST: usize = 4;
 
 pub(crate) fn allocate(program: &Program) -> Allocated {
     let mut pins: Vec<Option<u8>> = vec![None; program.regs.len()];
@@ -97,7 +99,8 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
     let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
-    let mut room = usize::from(last).saturating_sub(pressure(program, step, &local) + spare);
+    let needed = (pressure(program, step, &local) + spare).max(LEAST);
+    let mut room = usize::from(last).saturating_sub(needed);
     let mut next = last;
     let turn = program.turn.as_ref().filter(|turn| turn.sums.len() <= room);
     for sum in turn.iter().flat_map(|turn| &turn.sums) {
@@ -246,7 +249,7 @@ impl Walk<'_> {
                 // Of two equal ones rather one that need not be stored.
                 (self.next_use(reg).unwrap_or(usize::MAX), self.homes[reg.0 as usize].is_some())
             })
-            .unwrap_or(0);
+            .unwrap_or_else(|| unreachable!("no instruction keeps as many registers as a section has"));
         if let Some(reg) = self.holds[file][farthest].take() {
             self.place[reg.0 as usize] = None;
             if self.homes[reg.0 as usize].is_none() {
@@ -441,3 +444,6 @@ impl Walk<'_> {
         self.settle(ins.dst, Some(dst));
     }
 }
+
+#[cfg(test)]
+mod tests;

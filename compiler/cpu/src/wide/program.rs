@@ -38,7 +38,7 @@ pub(crate) enum Home {
     ParamQ(u32),
     /// Which lanes of the tail exist, as a vector (AVX2).
     Tail,
-    /// A slot of the frame that the row's code has filled.
+    /// A slot of the frame, filled before the first row, by the row's code, or when a register was needed.
     Slot(u32),
 }
 

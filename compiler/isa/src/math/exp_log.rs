@@ -5,7 +5,7 @@ use super::coefficients::{EXP, LN2, LOG};
 use super::program::{Id, Program};
 use crate::CmpOp;
 
-/// Added to a number of magnitude below 2^22 it leaves the nearest integer, ties to even, in the last digits: 1.5 x 2^23. What is
+/// Added to a number of magnitude below 2^22 - 254 it leaves the nearest integer, ties to even, in the last digits: 1.5 x 2^23. What is
 /// more, 254, is twice the bias of exponents: so half of these digits is the exponent of a power of two.
 const ROUNDS: f32 = 12_582_912.0 + 254.0;
 

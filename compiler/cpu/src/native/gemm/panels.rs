@@ -33,13 +33,18 @@ pub(super) fn panel_bytes() -> usize {
 /// Bytes of a strip of a, its rows rounded up to vectors.
 pub(super) const STRIP: usize = STRETCH * 16 * 4;
 
-/// Bytes of panels that are kept for the products that follow: where the second-level cache is small, more than it holds, as they
-/// are faster read from the next one than packed again.
+/// Bytes of panels that are kept for the products that follow where the second-level cache has less than half of it: more than it
+/// holds, as they are faster read from the next one than packed again.
 const KEPT: usize = 2 << 20;
+
+/// Bytes of room for panels.
+fn room_bytes() -> usize {
+    if cache::second_level() < KEPT / 2 { KEPT.max(panel_bytes()) } else { panel_bytes() }
+}
 
 /// Bytes that a product needs: panels of b, and a strip of a.
 pub(super) fn scratch() -> usize {
-    size_of::<Kept>() + panel_bytes().max(KEPT) + STRIP
+    size_of::<Kept>() + room_bytes() + STRIP
 }
 
 /// Room for panels in a product's scratch, and for so many bytes behind it.
