@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// A way to move elements, with its name.
+type Way<const S: usize> = (&'static str, unsafe fn(Move<S>));
+
 fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool) {
     shifted::<S>(rows, cols, turned, slack, past, 0);
 }
@@ -30,17 +33,33 @@ fn shifted<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize,
             want[to..to + S].copy_from_slice(&src[from..from + S]);
         }
     }
-    let all = Move::<S> {
-        dst: dst[start..].as_mut_ptr(),
-        src: src.as_ptr(),
-        rows: rows as isize,
-        cols: cols as isize,
-        steps,
-        past,
-    };
-    // SAFETY: both vectors hold all elements.
-    unsafe { all.run() };
-    assert!(dst == want, "{S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}, {shift}");
+    let mut ways: Vec<Way<S>> = vec![("the machine's way", Move::run)];
+    // Those of other machines, for words.
+    if S == 4 && !turned {
+        ways.push(("blocks", Move::by_blocks::<{ 256 / 4 * 256 }>));
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            ways.push(("eights", Move::by_eights));
+        }
+    }
+    for (name, way) in ways {
+        dst.fill(0xee);
+        let all = Move::<S> {
+            dst: dst[start..].as_mut_ptr(),
+            src: src.as_ptr(),
+            rows: rows as isize,
+            cols: cols as isize,
+            steps,
+            past,
+        };
+        // SAFETY: both vectors hold all elements, and are apart.
+        unsafe { way(all) };
+        fence();
+        assert!(
+            dst == want,
+            "{name}: {S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}, {shift}"
+        );
+    }
 }
 
 #[test]
