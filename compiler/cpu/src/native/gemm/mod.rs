@@ -60,6 +60,11 @@ struct Job {
 }
 
 impl Job {
+    /// Where the sums of a block start whose first element is (i, j), and bytes from row to row; a null pointer for zero.
+    fn starts(&self, i: usize, j: usize) -> (*const u8, isize) {
+        if self.start.at.is_null() { (std::ptr::null(), 0) } else { (plain::at(&self.start, i, j), self.start.row) }
+    }
+
     /// d^T = b^T a^T: the same products in the same order.
     fn transposed(self) -> Job {
         let start = self.start.transposed();

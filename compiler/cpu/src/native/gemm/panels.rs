@@ -158,11 +158,7 @@ impl Stretch<'_> {
         let vectors = columns.div_ceil(lanes);
         let last = columns - (vectors - 1) * lanes;
         let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * j as isize);
-        let (start, start_row) = match self.first {
-            true if job.start.at.is_null() => (std::ptr::null(), 0),
-            true => (job.start.at.wrapping_offset(i as isize * job.start.row + 4 * j as isize), job.start.row),
-            false => (d.cast_const(), job.d.row),
-        };
+        let (start, start_row) = if self.first { job.starts(i, j) } else { (d.cast_const(), job.d.row) };
         let block = Block {
             k: self.groups,
             d,

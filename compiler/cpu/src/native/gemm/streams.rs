@@ -54,11 +54,8 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version) {
                     let r = rows.min(job.m - i);
                     let kept = (sums.wrapping_add(4 * job.m * j + LINE * i), LINE as isize);
                     let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * (first + j) as isize);
-                    let (start, start_row) = match begins {
-                        true if job.start.at.is_null() => (std::ptr::null(), 0),
-                        true => (at(&job.start, i, first + j), job.start.row),
-                        false => (kept.0.cast_const(), kept.1),
-                    };
+                    let (start, start_row) =
+                        if begins { job.starts(i, first + j) } else { (kept.0.cast_const(), kept.1) };
                     let (d, d_row) = if ends { (d, job.d.row) } else { kept };
                     let a = shifted(a, i, 0);
                     let block = Block {

@@ -244,8 +244,7 @@ impl Part<'_> {
             let sums = self.sums.wrapping_add(number * SUMS);
             let whole = columns == WIDTH && rows.is_multiple_of(SIDE);
             let (start, start_row) = match (from, self.from) {
-                (0, 0) if job.start.at.is_null() => (std::ptr::null(), 0),
-                (0, 0) => (at(&job.start, i, j), job.start.row),
+                (0, 0) => job.starts(i, j),
                 (0, _) => (d.cast_const(), job.d.row),
                 _ => (sums.cast_const(), SUMS_ROW as isize),
             };
