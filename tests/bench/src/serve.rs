@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use ptoc_exec::machine::{Operation, copy_bandwidth, peak};
-use ptoc_tensor::{DType, Tensor};
 use serde_json::{Value, json};
 
 use crate::kernels::{Case, Ready, TARGET, ready};
@@ -139,13 +138,14 @@ fn scaling(kernel: &mut Ready, threads: usize, rounds: u64) -> Value {
 fn product(kernel: &mut Ready, with: &str, times: u64, request: &Value) -> Result<Value, String> {
     let dim = |n: &str| request["dims"][n].as_u64().map(|d| d as usize).ok_or_else(|| format!("`dims.{n}` is missing"));
     let (m, n, k) = (dim("M")?, dim("N")?, dim("K")?);
-    // In memory of the same kind as the kernel's own, so that pages and lines are no difference.
-    let (a, b) = (kernel.tensor("A")?.clone(), kernel.tensor("B")?.clone());
-    let mut c = Tensor::zeros(DType::F32, &[m, n]).map_err(|e| e.to_string())?;
+    let at = |name: &str| kernel.names.iter().position(|n| n == name).ok_or_else(|| format!("there is no array `{name}`"));
+    let arrays = [at("A")?, at("B")?, at("C")?];
+    // The kernel's own arrays: a copy made now would be in the caches, where the kernel finds its own as the others left them.
+    let [a, b, c] = kernel.buffers.get_disjoint_mut(arrays).map_err(|e| e.to_string())?;
     let none = || "it is no product of f32".to_owned();
     let (a, b) = (a.as_slice::<f32>().ok_or_else(none)?, b.as_slice::<f32>().ok_or_else(none)?);
     let c = c.as_mut_slice::<f32>().ok_or_else(none)?;
-    if (a.len(), b.len()) != (m * k, k * n) {
+    if (a.len(), b.len(), c.len()) != (m * k, k * n, m * n) {
         return Err("it is no f32 product of these sizes".into());
     }
     let (row_a, row_b, row_c) = (k as isize, n as isize, n as isize);
