@@ -19,6 +19,7 @@ mod rows;
 mod simd;
 #[cfg(target_arch = "x86_64")]
 mod sixteens;
+mod steps;
 mod strided;
 
 pub(crate) use gather::mode;

@@ -1,5 +1,6 @@
 //! Vectors of words (f32, and i32 for products of narrow integers), as wide as the machine has them.
 
+use super::steps;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -45,6 +46,18 @@ pub(super) trait Simd {
     /// # Safety
     /// See above.
     unsafe fn plus(a: Self::V, b: Self::V) -> Self::V;
+    /// The first of `k` steps of a block of R rows by C vectors, if there is code of its own for them: how many it took.
+    ///
+    /// # Safety
+    /// The operands are there.
+    #[inline(always)]
+    unsafe fn steps<const R: usize, const C: usize>(
+        _: &steps::Operands,
+        _k: usize,
+        _: &mut [[Self::V; C]; R],
+    ) -> usize {
+        0
+    }
 }
 
 /// Vectors of f32 that can be loaded from half of the bytes.
@@ -252,6 +265,14 @@ impl Simd for Avx2 {
     unsafe fn plus(a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_add_ps(a, b) }
     }
+    #[inline(always)]
+    unsafe fn steps<const R: usize, const C: usize>(
+        x: &steps::Operands,
+        k: usize,
+        sums: &mut [[__m256; C]; R],
+    ) -> usize {
+        unsafe { steps::steps(x, k, sums) }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -356,10 +377,22 @@ pub(super) unsafe fn turn(from: *const f32, step: isize, to: *mut f32, row: isiz
 #[target_feature(enable = "avx")]
 pub(super) unsafe fn columns(from: *const f32, step: isize) -> [__m256; 8] {
     // SAFETY: the caller's promise.
+    unsafe { columns_of(|n| from.wrapping_byte_offset(n * step)) }
+}
+
+/// The columns of eight rows of eight words, which begin there.
+///
+/// # Safety
+/// They are there, and the machine has AVX.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx")]
+pub(super) unsafe fn columns_of(row: impl Fn(isize) -> *const f32) -> [__m256; 8] {
+    // SAFETY: the caller's promise.
     unsafe {
         // Halves of rows n and n + 4 as they are loaded: that is no work for the unit that shuffles.
         let line = |n: isize, at: usize| {
-            let half = |n: isize| _mm_loadu_ps(from.wrapping_byte_offset(n * step).wrapping_add(at));
+            let half = |n: isize| _mm_loadu_ps(row(n).wrapping_add(at));
             _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(half(n)), half(n + 4))
         };
         // Four columns, of rows 0 to 3 in the lower half and of rows 4 to 7 in the upper one.

@@ -1,10 +1,12 @@
 //! The innermost loops: a block of rows by vectors of columns, in registers over a stretch of k.
 
+use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni};
-use super::super::simd::{Halves, Simd};
-use super::plain::float;
-use ptoc_ir::loops::MemTy;
+use super::super::steps::Operands;
+use super::widen::{Side, Widen};
+#[cfg(target_arch = "x86_64")]
+use super::widen::{side_narrow, widen_narrow, widen_wide};
 
 /// What one block computes. Distances are in bytes.
 #[derive(Clone, Copy)]
@@ -62,7 +64,14 @@ unsafe fn depth<S: Simd, const R: usize, const C: usize, const LAST: u8, const D
     // SAFETY: the caller's promise.
     unsafe {
         let mask = S::mask(x.last);
-        for _ in 0..x.k / 2 {
+        let mut k = x.k;
+        if LAST != RAGGED {
+            let done = S::steps(&Operands { a: x.a, a_row: x.a_row, a_col: col, b, b_row: x.b_row }, k, sums);
+            k -= done;
+            b = b.wrapping_offset(done as isize * x.b_row);
+            rows.iter_mut().for_each(|row| *row = row.wrapping_offset(done as isize * col));
+        }
+        for _ in 0..k / 2 {
             step::<S, R, C, LAST>(x, &rows, 0, b, mask, sums);
             step::<S, R, C, LAST>(x, &rows, col, b.wrapping_offset(x.b_row), mask, sums);
             for row in &mut rows {
@@ -70,7 +79,7 @@ unsafe fn depth<S: Simd, const R: usize, const C: usize, const LAST: u8, const D
             }
             b = b.wrapping_offset(2 * x.b_row);
         }
-        if x.k % 2 == 1 {
+        if k % 2 == 1 {
             step::<S, R, C, LAST>(x, &rows, 0, b, mask, sums);
         }
     }
@@ -146,78 +155,6 @@ unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Blo
     }
 }
 
-/// Rows of elements: the first one, and bytes from row to row.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<P> {
-    pub(super) at: P,
-    pub(super) step: isize,
-}
-
-/// # Safety
-/// As for [`Widen`].
-#[inline(always)]
-unsafe fn widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
-    // A loop for each type, which does not ask for it.
-    // SAFETY: the caller's promise.
-    unsafe {
-        match ty {
-            MemTy::F16 => rows_widened::<S>(MemTy::F16, from, to, size),
-            MemTy::BF16 => rows_widened::<S>(MemTy::BF16, from, to, size),
-            _ => rows_widened::<S>(MemTy::F32, from, to, size),
-        }
-    }
-}
-
-/// # Safety
-/// As for [`Widen`].
-#[inline(always)]
-unsafe fn rows_widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, count): (usize, usize)) {
-    let size = ty.size() as usize;
-    for row in 0..rows as isize {
-        let from = from.at.wrapping_offset(row * from.step);
-        let to = to.at.wrapping_offset(row * to.step).cast::<f32>();
-        let mut n = 0;
-        // SAFETY: whole vectors are inside the elements, and the rest goes one by one.
-        unsafe {
-            while n + S::N <= count {
-                let from = from.wrapping_add(n * size);
-                let v = match ty {
-                    MemTy::F16 => S::load_f16(from.cast()),
-                    MemTy::BF16 => S::load_bf16(from.cast()),
-                    _ => S::load(from.cast()),
-                };
-                S::store(to.wrapping_add(n), v);
-                n += S::N;
-            }
-            for n in n..count {
-                to.wrapping_add(n).write(float(ty, from.wrapping_add(n * size)));
-            }
-        }
-    }
-}
-
-/// Copies elements as f32: their type, from where, where to, how many rows and elements of a row. They are there, and the machine
-/// has the instructions.
-pub(super) type Widen = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
-
-/// # Safety
-/// As for [`Widen`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn widen_wide(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
-    // SAFETY: the caller's promise.
-    unsafe { widened::<Avx512>(ty, from, to, size) }
-}
-
-/// # Safety
-/// As for [`Widen`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn widen_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
-    // SAFETY: the caller's promise.
-    unsafe { widened::<Avx2>(ty, from, to, size) }
-}
-
 /// A vector instruction set's blocks.
 pub(super) struct Version {
     /// Lanes of a vector.
@@ -226,11 +163,19 @@ pub(super) struct Version {
     pub(super) rows: &'static [usize],
     /// What brings elements to its width.
     pub(super) widen: Option<Widen>,
+    /// What packs several panels of two vectors, if there is something better than one behind the other.
+    pub(super) side: Option<Side>,
     /// The code for (rows, vectors, what the last vector is).
     pick: fn(usize, usize, u8) -> Code,
 }
 
 impl Version {
+    /// Vectors of so many columns.
+    pub(super) fn vectors(&self, columns: usize) -> usize {
+        debug_assert!(self.lanes.is_power_of_two());
+        (columns + self.lanes - 1) >> self.lanes.trailing_zeros()
+    }
+
     /// The code for a block; `last`: lanes of its last vector, `packed`: is b?
     pub(super) fn code(&self, rows: usize, vectors: usize, last: usize, packed: bool) -> Code {
         let kind = match (last == self.lanes, packed) {
@@ -270,7 +215,8 @@ macro_rules! version {
     };
 }
 
-// Accumulators, a row of b and an element of a: 31 of 32 registers at most, 15 of 16.
+// Accumulators, a row of b and an element of a: 31 of 32 registers at most, 15 of 16 (all of them where `steps` has
+// written them out).
 #[cfg(target_arch = "x86_64")]
 version! { wide, Avx512, "avx512f",
     1: 1 2 3 4 5 6 7 8 9 10 11 12;
@@ -309,8 +255,15 @@ pub(super) fn versions() -> Vec<&'static Version> {
     let mut out: Vec<&'static Version> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        static WIDE: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: Some(widen_wide), pick: wide::pick };
-        static NARROW: Version = Version { lanes: 8, rows: &[10, 6], widen: Some(widen_narrow), pick: narrow::pick };
+        static WIDE: Version =
+            Version { lanes: 16, rows: &[12, 12, 8, 6], widen: Some(widen_wide), side: None, pick: wide::pick };
+        static NARROW: Version = Version {
+            lanes: 8,
+            rows: &[10, 6],
+            widen: Some(widen_narrow),
+            side: Some(side_narrow),
+            pick: narrow::pick,
+        };
         if std::is_x86_feature_detected!("avx512f") {
             out.push(&WIDE);
         }
@@ -332,7 +285,8 @@ pub(super) fn version() -> Option<&'static Version> {
 pub(super) fn of_bytes() -> Option<&'static Version> {
     #[cfg(target_arch = "x86_64")]
     {
-        static BYTES: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, pick: bytes::pick };
+        static BYTES: Version =
+            Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, side: None, pick: bytes::pick };
         if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vnni") {
             return Some(&BYTES);
         }
@@ -344,7 +298,7 @@ pub(super) fn of_bytes() -> Option<&'static Version> {
 pub(super) fn of_dots() -> Option<&'static Version> {
     #[cfg(target_arch = "x86_64")]
     {
-        static DOTS: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, pick: dots::pick };
+        static DOTS: Version = Version { lanes: 16, rows: &[12, 12, 8, 6], widen: None, side: None, pick: dots::pick };
         static USABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
         let there = |f: &[bool]| f.iter().all(|&f| f);
         let has = || {
@@ -410,7 +364,7 @@ unsafe fn steps_in_order(version: &Version) -> bool {
 pub(super) fn of_pairs() -> Option<&'static Version> {
     #[cfg(target_arch = "x86_64")]
     {
-        static PAIRS: Version = Version { lanes: 8, rows: &[10, 6], widen: None, pick: pairs::pick };
+        static PAIRS: Version = Version { lanes: 8, rows: &[10, 6], widen: None, side: None, pick: pairs::pick };
         if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
             return Some(&PAIRS);
         }

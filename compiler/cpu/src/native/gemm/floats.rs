@@ -5,9 +5,13 @@ use super::super::{
     simd::turn,
     sixteens::{self, Lines, SIDE},
 };
-use super::blocks::{Rows, Version, Widen};
-use super::panels::{self, Panel, ROWS, Way, fetch};
+use super::blocks::Version;
+use super::panels::{self, Panel, Panels, ROWS, Way, shifted};
 use super::plain::{at, float};
+#[cfg(target_arch = "x86_64")]
+use super::slabs;
+use super::walk::fetch;
+use super::widen::{Rows, Widen};
 use super::{Job, Matrix, streams};
 use ptoc_ir::loops::MemTy;
 
@@ -15,21 +19,26 @@ use ptoc_ir::loops::MemTy;
 const AHEAD: usize = 16;
 
 /// By f32 blocks.
-struct Floats {
-    version: &'static Version,
-    widen: Widen,
+pub(super) struct Floats {
+    pub(super) version: &'static Version,
+    pub(super) widen: Widen,
 }
 
 /// # Safety
 /// As for the routine; columns of d are contiguous f32, those of the start too.
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
-    let readable = job.ab == MemTy::F32 && job.b.col == 4;
+    let contiguous = job.b.col == job.ab.size() as isize;
+    let readable = job.ab == MemTy::F32 && contiguous;
     // SAFETY: the caller's promise.
     unsafe {
-        match panels::in_place(job).filter(|_| readable) {
-            Some(panels::SIDE_BY_SIDE) if streams::suits(version) => streams::product(job, version),
-            Some(stretch) => panels::unpacked(job, version, stretch),
-            None => panels::packed(job, &Floats { version, widen }),
+        match panels::in_place(job) {
+            Some(panels::SIDE_BY_SIDE) if contiguous && streams::suits(job, version) => {
+                streams::product(job, version, widen);
+            }
+            Some(stretch) if readable => panels::unpacked(job, version, stretch),
+            #[cfg(target_arch = "x86_64")]
+            _ if slabs::suits(job, version) => slabs::product(job, &Floats { version, widen }),
+            _ => panels::packed(job, &Floats { version, widen }),
         }
     }
 }
@@ -58,6 +67,30 @@ impl Way for Floats {
                 for row in 0..if columns < padded { rows } else { 0 } {
                     let to = to.at.cast::<f32>().wrapping_add(row * padded);
                     (columns..padded).for_each(|c| to.wrapping_add(c).write(0.0));
+                }
+            }
+        }
+    }
+
+    unsafe fn panels(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+        /// How many panels at once.
+        const AT_ONCE: usize = 4;
+        let size = job.ab.size() as usize;
+        let side = self.version.side.filter(|_| to.width == 2 * to.lanes && b.col == size as isize);
+        for panel in to.each(n) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match side {
+                    // Whole panels go with the one that is the first of some.
+                    Some(side) if panel.columns == to.width => {
+                        let count = AT_ONCE.min((n - panel.first) / to.width);
+                        if (panel.first / to.width).is_multiple_of(AT_ONCE) {
+                            let rows = Rows { at: at(&b, 0, panel.first), step: b.row };
+                            let step = 4 * to.width * to.deep;
+                            side(job.ab, rows, Rows { at: panel.at, step: step as isize }, (k, count));
+                        }
+                    }
+                    _ => self.panel(job, shifted(b, 0, panel.first), k, panel),
                 }
             }
         }

@@ -17,9 +17,13 @@ mod kept;
 mod pairs;
 mod panels;
 mod plain;
+#[cfg(target_arch = "x86_64")]
+mod slabs;
 mod streams;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
+mod walk;
+mod widen;
 
 use ptoc_ir::loops::MemTy;
 

@@ -8,9 +8,11 @@
 //! Everything is counted in groups of k: four bytes of a row of a, four bytes of a column of b. That is one f32, or four
 //! i8. A panel has all columns of group 0, then of group 1, and so on.
 
-use super::blocks::{Block, Version};
+use super::super::LINE;
+use super::blocks::Version;
 use super::kept::{Kept, Room, Source};
 use super::plain::at;
+use super::walk::{Ahead, Columns, Stretch, Walk, fetch};
 use super::{Job, Matrix, cache};
 
 /// Groups of k that blocks take at once: a strip of a then takes a quarter of a first-level cache of 48 KiB.
@@ -38,7 +40,7 @@ pub(super) const STRIP: usize = STRETCH * 16 * 4;
 const KEPT: usize = 2 << 20;
 
 /// Bytes of room for panels.
-fn room_bytes() -> usize {
+pub(super) fn room_bytes() -> usize {
     if cache::second_level() < KEPT / 2 { KEPT.max(panel_bytes()) } else { panel_bytes() }
 }
 
@@ -77,6 +79,16 @@ pub(super) trait Way {
     /// # Safety
     /// The panel has room, and the elements are there.
     unsafe fn panel(&self, job: &Job, b: Matrix<*const u8>, k: usize, to: Panel);
+    /// Packs k steps of the panels of n columns, the first of which is b's.
+    ///
+    /// # Safety
+    /// As for [`Way::panel`].
+    unsafe fn panels(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
+        for panel in to.each(n) {
+            // SAFETY: the caller's promise.
+            unsafe { self.panel(job, shifted(b, 0, panel.first), k, panel) };
+        }
+    }
     /// Some rows of k steps of a as blocks read them: where they are, or in the strip.
     ///
     /// # Safety
@@ -84,25 +96,15 @@ pub(super) trait Way {
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8>;
 }
 
-/// Asks for some bytes, to be in the second-level cache soon.
-pub(super) fn fetch(at: *const u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..bytes).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a hint; no address is wrong.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_add(line).cast()) };
-    }
-}
-
 /// Panels of some columns.
 #[derive(Clone, Copy)]
-struct Panels {
-    at: *mut u8,
+pub(super) struct Panels {
+    pub(super) at: *mut u8,
     /// Columns of a panel, of a vector.
-    width: usize,
-    lanes: usize,
+    pub(super) width: usize,
+    pub(super) lanes: usize,
     /// Rows of words of a panel.
-    deep: usize,
+    pub(super) deep: usize,
 }
 
 /// A panel.
@@ -117,65 +119,20 @@ pub(super) struct Panel {
 
 impl Panels {
     /// The panels of n columns.
-    fn each(self, n: usize) -> impl Iterator<Item = Panel> {
-        (0..n).step_by(self.width).map(move |first| {
+    pub(super) fn each(self, n: usize) -> impl Iterator<Item = Panel> {
+        (0..n.div_ceil(self.width)).map(move |number| {
+            let first = number * self.width;
             let columns = self.width.min(n - first);
-            let padded = columns.next_multiple_of(self.lanes);
+            let padded = if columns == self.width { columns } else { columns.next_multiple_of(self.lanes) };
             Panel { at: self.at.wrapping_add(4 * first * self.deep), first, columns, padded }
         })
     }
 }
 
 /// Vectors of a block's columns, and its rows, for n columns.
-fn shape(version: &Version, n: usize) -> (usize, usize) {
+pub(super) fn shape(version: &Version, n: usize) -> (usize, usize) {
     let vectors = n.div_ceil(version.lanes).clamp(1, version.rows.len());
     (vectors, version.rows[vectors - 1])
-}
-
-/// A stretch of k.
-struct Stretch<'j> {
-    job: &'j Job,
-    version: &'static Version,
-    /// Is it the first?
-    first: bool,
-    groups: usize,
-}
-
-/// What a block reads of b.
-struct Columns {
-    at: *const u8,
-    row: isize,
-    /// A row to add; null for none.
-    plus: *const u8,
-    packed: bool,
-}
-
-impl Stretch<'_> {
-    /// One block: first row and rows, first column and columns; its part of a and of b.
-    unsafe fn block(&self, (i, rows): (usize, usize), (j, columns): (usize, usize), a: Matrix<*const u8>, b: &Columns) {
-        let job = self.job;
-        let lanes = self.version.lanes;
-        let vectors = columns.div_ceil(lanes);
-        let last = columns - (vectors - 1) * lanes;
-        let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * j as isize);
-        let (start, start_row) = if self.first { job.starts(i, j) } else { (d.cast_const(), job.d.row) };
-        let block = Block {
-            k: self.groups,
-            d,
-            d_row: job.d.row,
-            start,
-            start_row,
-            a: a.at,
-            a_row: a.row,
-            a_col: a.col,
-            b: b.at,
-            b_row: b.row,
-            plus: b.plus,
-            last,
-        };
-        // SAFETY: the block lies inside the matrices, and the machine has the version's instructions.
-        unsafe { self.version.code(rows, vectors, last, b.packed)(&block) }
-    }
 }
 
 /// Does a product whose operands can be read in place pack nothing, and if so, how many steps does it take at once?
@@ -208,11 +165,11 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usi
                 let ahead = shifted(job.b, from, j + 3 * width);
                 (0..part.groups).for_each(|p| fetch(at(&ahead, p, 0), 4 * width));
             }
-            let b = Columns { at: b.at, row: b.row, plus: std::ptr::null(), packed: false };
+            let b = Columns { at: b.at, row: b.row, plus: std::ptr::null() };
             for i in (0..job.m).step_by(rows) {
                 let (r, c) = (rows.min(job.m - i), width.min(job.n - j));
                 // SAFETY: the block lies inside the matrices.
-                unsafe { part.block((i, r), (j, c), shifted(job.a, i, from), &b) };
+                unsafe { part.code(r, c, false)(&part.block(i, (j, c), shifted(job.a, i, from), &b)) };
             }
         }
         from += stretch;
@@ -237,6 +194,8 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
     let (room, rows) = room(job, STRIP);
     // Strips of about equal height.
     let strips = job.m.div_ceil(most);
+    // Results that no near cache has are asked for a strip ahead: half a line is not stored without the other half.
+    let far = 4 * version.lanes < LINE && 4 * job.m * job.n > cache::second_level();
     let (height, higher) = (job.m / strips, job.m % strips);
     for first in (0..job.n).step_by(columns) {
         let n = columns.min(job.n - first);
@@ -253,32 +212,26 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
             unsafe {
                 let place = room.place(source, 4 * n.next_multiple_of(version.lanes) * deep);
                 let panels = Panels { at: place.at, width, lanes: version.lanes, deep };
-                for panel in panels.each(n).filter(|_| !place.packed) {
-                    way.panel(job, shifted(b, 0, panel.first), k, panel);
+                if !place.packed {
+                    way.panels(job, b, k, n, panels);
                 }
+                let size = job.ab.size() as usize;
+                // The next strip's rows, where they are contiguous.
+                let asks = n > width && job.a.col == size as isize;
+                let share = most.div_ceil(n.div_ceil(width));
+                let walk = Walk::new(&part, panels, (first, n));
+                let codes = [walk.code(height), walk.code((height + 1).min(most))];
                 let mut i = 0;
                 for number in 0..strips {
                     let r = height + usize::from(number < higher);
+                    let code = codes[usize::from(number < higher)];
                     let a = way.strip(job, shifted(job.a, i, from), r, k, rows);
-                    // While these rows are computed, the next ones are fetched, some of them for each block.
-                    let ahead = shifted(job.a, i + r, from);
-                    let mut fetched = 0;
-                    for panel in panels.each(n) {
-                        if number + 1 < strips && n > width && job.a.col == job.ab.size() as isize {
-                            let until = (panel.first + panel.columns) * r / n;
-                            (fetched..until).for_each(|r| fetch(at(&ahead, r, 0), k * job.ab.size() as usize));
-                            fetched = until;
-                        }
-                        if from > 0 && panel.first + panel.columns < n {
-                            let next = first + panel.first + panel.columns;
-                            let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * next as isize);
-                            (0..r as isize).for_each(|r| fetch(d.wrapping_offset(r * job.d.row), 4 * panel.columns));
-                        }
-                        let (at, row) = (panel.at.cast_const(), 4 * panel.padded);
-                        let plus = if W::MORE == 0 { std::ptr::null() } else { at.wrapping_add(groups * row) };
-                        let b = Columns { at, row: row as isize, plus, packed: true };
-                        part.block((i, r), (first + panel.first, panel.columns), a, &b);
-                    }
+                    let next = if asks && number + 1 < strips { r } else { 0 };
+                    let d = if far { r as isize * job.d.row } else { 4 * width as isize };
+                    let d_bytes = if far || (from > 0 && n > width) { 4 * width } else { 0 };
+                    let ahead =
+                        Ahead { a: shifted(job.a, i + r, from), rows: next, share, bytes: k * size, d, d_bytes };
+                    walk.strip((i, r), code, a, ahead);
                     i += r;
                 }
             }

@@ -1,42 +1,51 @@
-//! Few rows of a by a b that comes from memory, read once, where a vector is less than a line of a cache.
+//! Few rows of a by a b that comes from memory, read once: of f32 where a vector is less than a line of a cache, and of halves.
 //!
 //! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share one set of
 //! the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there, by a line of columns;
 //! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again.
+//!
+//! f16 and bf16 are widened first, some lines of each step: then they are neighbours, and no block waits for one that left.
 
+use super::super::LINE;
 use super::blocks::{Block, Version};
-use super::panels::{self, STRIP, even, shifted};
-use super::plain::at;
+use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
+use super::plain::{at, float};
+use super::widen::{Rows, Widen};
 use super::{Job, Matrix, cache};
+use ptoc_ir::loops::MemTy;
 
-/// Steps of k at once at most: so many rows of b are read side by side.
-const SIDE_BY_SIDE: usize = 16;
-/// And where lines of neighbouring rows are in one set of the first-level cache.
+/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache.
 const OF_A_SET: usize = 8;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
-/// Bytes of a line.
-const LINE: usize = 64;
 
-/// Are blocks of a line better than those of a vector?
-pub(super) fn suits(version: &Version) -> bool {
-    4 * version.lanes < LINE
+/// Columns of halves that are widened at once: four lines of a row.
+const OF_HALVES: usize = 4 * LINE / 2;
+
+/// Are blocks of a line better than those of a vector? Halves have to be widened in any case: once, if b rests and all of its panels
+/// can be kept.
+pub(super) fn suits(job: &Job, version: &Version) -> bool {
+    let kept = job.rests.1 && 4 * job.k * job.n <= panels::room_bytes();
+    if job.ab == MemTy::F32 { 4 * version.lanes < LINE } else { !kept }
 }
 
-/// Both operands are read in place, but for a few steps of a.
+/// b is read where it is, some steps of a are packed.
 ///
 /// # Safety
-/// As for the routine; columns of b, d and the start are contiguous, and blocks of the version, whose vectors are less than a
-/// line, read both as they are.
-pub(super) unsafe fn product(job: &Job, version: &'static Version) {
+/// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, and the product
+/// [`suits`].
+pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
     let width = LINE / 4;
     let rows = even(job.m, version.rows[width / version.lanes - 1], 1);
     // Sums leave room in the second-level cache for what passes by.
-    let most = (cache::second_level() / 2 / 4 / job.m).max(width);
-    let columns = even(job.n, most / width * width, width);
-    let stretch = if job.b.row.unsigned_abs().is_multiple_of(SETS) { OF_A_SET } else { SIDE_BY_SIDE };
+    let most = (cache::second_level() / 2 / 4 / job.m).max(OF_HALVES);
+    let columns = even(job.n, most / OF_HALVES * OF_HALVES, OF_HALVES);
+    let halves = job.ab != MemTy::F32;
+    let of_a_set = !halves && job.b.row.unsigned_abs().is_multiple_of(SETS);
+    let stretch = if of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
     let (room, strip) = panels::room(job, STRIP);
-    // SAFETY: panels have more room than half of the second-level cache, or than a line of columns for a few rows.
+    let widened = strip.wrapping_add(4 * SIDE_BY_SIDE * job.m);
+    // SAFETY: panels have more room than half of the second-level cache, or than a few columns for a few rows.
     let sums = unsafe { room.place(None, 4 * job.m * columns) }.at;
     for first in (0..job.n).step_by(columns) {
         let n = columns.min(job.n - first);
@@ -47,9 +56,18 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version) {
             let a = unsafe { side_by_side(job, from, k, strip) };
             for j in (0..n).step_by(width) {
                 let line = width.min(n - j);
-                let vectors = line.div_ceil(version.lanes);
+                let vectors = version.vectors(line);
                 let last = line - (vectors - 1) * version.lanes;
-                let b = shifted(job.b, from, first + j);
+                let mut b = shifted(job.b, from, first + j);
+                if halves {
+                    let to = Rows { at: widened, step: 4 * OF_HALVES as isize };
+                    if j.is_multiple_of(OF_HALVES) {
+                        // SAFETY: the strip has room for so many columns of each step.
+                        unsafe { widen(job.ab, Rows { at: b.at, step: b.row }, to, (k, OF_HALVES.min(n - j))) };
+                    }
+                    let at = to.at.wrapping_add(4 * (j % OF_HALVES)).cast_const();
+                    b = Matrix { at, row: to.step, col: 4 };
+                }
                 for i in (0..job.m).step_by(rows) {
                     let r = rows.min(job.m - i);
                     let kept = (sums.wrapping_add(4 * job.m * j + LINE * i), LINE as isize);
@@ -81,7 +99,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version) {
     }
 }
 
-/// Some steps of all rows of a, neighbours.
+/// Some steps of all rows of a, neighbours, as f32.
 ///
 /// # Safety
 /// They are there, and there is room for them.
@@ -91,12 +109,12 @@ unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8) -> Matrix<
         let to = to.wrapping_add(i * row);
         // SAFETY: the caller's promise.
         unsafe {
-            if job.a.col == 4 {
+            if job.a.col == 4 && job.ab == MemTy::F32 {
                 at(&job.a, i, from).copy_to_nonoverlapping(to, 4 * k);
                 continue;
             }
             for p in 0..k {
-                to.cast::<u32>().wrapping_add(p).write(at(&job.a, i, from + p).cast::<u32>().read_unaligned());
+                to.cast::<f32>().wrapping_add(p).write(float(job.ab, at(&job.a, i, from + p)));
             }
         }
     }

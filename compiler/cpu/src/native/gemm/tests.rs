@@ -84,7 +84,7 @@ fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, 
     for version in versions_of(ab) {
         room_of(&mut room);
         // What rests is packed by the first product and found by the second.
-        for rests in [(true, true); 2] {
+        for rests in [(true, true), (true, true), (false, false)] {
             let got = run(rests, &mut |job| {
                 version(job);
             });
@@ -148,6 +148,17 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
                 for v in blocks::versions() {
                     let widen = v.widen.expect("versions of floats widen");
                     way(Box::new(move |job| floats::product(job, v, widen)));
+                    // Whatever its size.
+                    #[cfg(target_arch = "x86_64")]
+                    if v.lanes == 8 && ab == MemTy::F32 {
+                        way(Box::new(move |job| {
+                            if job.a.col == 4 && job.n > v.lanes && job.k > 0 {
+                                slabs::product(job, &floats::Floats { version: v, widen });
+                            } else {
+                                plain::product(job);
+                            }
+                        }));
+                    }
                 }
             }
         }
@@ -214,6 +225,60 @@ fn packed_shapes() {
     }
 }
 
+/// Several blocks of rows, slabs of columns and stretches where both operands are packed.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn slabs_of_panels() {
+    let blocks = slabs::block_rows(6, 512) + 19;
+    let columns = panels::room_bytes() / 4 / 512 + 30;
+    for (shape, start) in [((blocks, 40, 512), 0), ((blocks, 17, 1023), 1), ((14, columns, 512), 3), ((29, 24, 300), 2)]
+    {
+        check(shape, MemTy::F32, [0, 0, 0, 0], start, 21);
+        check(shape, MemTy::F32, [0, 1, 0, 0], start, 22);
+    }
+}
+
+/// One launch whose products take both ways to pack: they find each other's panels.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn slabs_and_panels_share() {
+    let Some(version) = blocks::versions().into_iter().find(|v| v.lanes == 8) else { return };
+    let widen = version.widen.expect("versions of floats widen");
+    let (m, n, k) = (23, 90, 512);
+    let [a, b] = [(m, k, 3), (k, n, 4)].map(|(rows, columns, seed)| Held::new(MemTy::F32, rows, columns, 0, seed));
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    let run = |rests: bool, way: &dyn Fn(&Job)| {
+        let mut d = vec![0f32; m * n];
+        way(&Job {
+            m,
+            n,
+            k,
+            d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
+            start: Matrix { at: std::ptr::null(), row: 0, col: 0 },
+            a: a.matrix(),
+            b: b.matrix(),
+            ab: MemTy::F32,
+            d_ty: MemTy::F32,
+            start_ty: MemTy::F32,
+            exact: true,
+            rests: (rests, rests),
+            scratch,
+        });
+        d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+    };
+    let way = floats::Floats { version, widen };
+    // SAFETY: the buffers hold the matrices.
+    unsafe {
+        let want = run(false, &|job| plain::product(job));
+        for (number, rests) in [true, true, false, true].into_iter().enumerate() {
+            assert!(run(rests, &|job| slabs::product(job, &way)) == want, "slabs, {number}");
+            assert!(run(rests, &|job| panels::packed(job, &way)) == want, "panels, {number}");
+            assert!(run(rests, &|job| streams::product(job, version, widen)) == want, "streams, {number}");
+        }
+    }
+}
+
 /// Few rows, b too large to stay in the cache.
 #[test]
 fn narrow_shapes() {
@@ -222,6 +287,10 @@ fn narrow_shapes() {
         check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
         check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
         check((m, n, k), MemTy::F32, [1, 0, 0, 0], 2, 5);
+        for (n_of, ty) in [MemTy::F16, MemTy::BF16].into_iter().enumerate() {
+            check((m, n, k), ty, [n_of as u32, 0, 0, 0], n_of as u32, 6);
+            check((m, n, k), ty, [2, 0, 0, 0], 3 - n_of as u32, 7);
+        }
     }
     // More sums than stay in the second-level cache.
     let n = cache::second_level() / 2 / 4 / 19 + 30;

@@ -1,0 +1,141 @@
+//! Large products where registers are few: b is packed by slabs as large as the room for panels, which the third-level cache holds,
+//! and a by blocks of rows that the second-level one holds. All strips of a block pass by a panel, then by the next one.
+//!
+//! A block of sums as high as sixteen registers allow takes a step in six cycles, and reads 64 bytes of b and 24 of a for it. So
+//! the less a strip shares the first-level cache with others the better: packed, its elements lie behind one another, where rows
+//! that are a multiple of 4096 bytes apart would drive each other out.
+
+use super::super::{LINE, simd::columns_of};
+use super::blocks::Version;
+use super::floats::Floats;
+use super::kept::Source;
+use super::panels::{self, Panels, STRETCH, STRIP, Way, even, shape, shifted};
+use super::plain::at;
+use super::walk::{Columns, Stretch, fetch};
+use super::{Job, Matrix, cache};
+use ptoc_ir::loops::MemTy;
+use std::arch::x86_64::_mm256_storeu_ps;
+
+/// Fewer rows than so many times those of a block do not pay for a slab.
+const LEAST: usize = 2;
+
+/// Bytes of a block of a.
+fn block_bytes() -> usize {
+    cache::second_level() / 16 * 5
+}
+
+/// Rows of a block of a for so many steps, a multiple of a strip's.
+pub(super) fn block_rows(high: usize, k: usize) -> usize {
+    (block_bytes() / 4 / k.max(1) / high).max(1) * high
+}
+
+/// Steps of k at once.
+fn stretch(job: &Job) -> usize {
+    even(job.k, STRETCH, 1)
+}
+
+/// Are slabs better than panels that the second-level cache holds? Not if it holds them all.
+pub(super) fn suits(job: &Job, version: &Version) -> bool {
+    let (vectors, most) = shape(version, job.n);
+    4 * version.lanes < LINE
+        && vectors == 2
+        && job.ab == MemTy::F32
+        && job.a.col == 4
+        && job.m >= LEAST * block_rows(most, stretch(job))
+        && 4 * job.k * job.n > 2 * cache::second_level()
+}
+
+/// Both operands packed.
+///
+/// # Safety
+/// As for the routine; columns of d and the start are contiguous, and the product [`suits`].
+pub(super) unsafe fn product(job: &Job, way: &Floats) {
+    let version = way.version();
+    let (vectors, most) = shape(version, job.n);
+    let width = vectors * version.lanes;
+    let stretch = stretch(job);
+    let rows = block_rows(most, stretch);
+    // A strip's rows and a vector more than it has, which is written and not read.
+    let behind = (rows * stretch * 4 + LINE).next_multiple_of(LINE).max(STRIP);
+    let (room, block) = panels::room(job, behind);
+    let bytes = panels::room_bytes() + STRIP - behind;
+    let columns = even(job.n, (bytes / 4 / stretch / width).max(1) * width, width);
+    for first in (0..job.n).step_by(columns) {
+        let n = columns.min(job.n - first);
+        for from in (0..job.k).step_by(stretch) {
+            let k = stretch.min(job.k - from);
+            let b = shifted(job.b, from, first);
+            let source = Source::new(job, &b, (k, n), [1, 0, width as u16]);
+            let part = Stretch { job, version, first: from == 0, groups: k };
+            // SAFETY: the room has these panels, and behind them a block of a; blocks lie inside the matrices.
+            unsafe {
+                let place = room.place(source, 4 * n.next_multiple_of(version.lanes) * k);
+                let panels = Panels { at: place.at, width, lanes: version.lanes, deep: k };
+                if !place.packed {
+                    way.panels(job, b, k, n, panels);
+                }
+                for i in (0..job.m).step_by(rows) {
+                    let strips = Strips { first: i, rows: rows.min(job.m - i), most };
+                    strips.each().for_each(|(i, r)| {
+                        let to = block.wrapping_add(4 * k * (i - strips.first));
+                        strip(shifted(job.a, i, from), r, k, to.cast());
+                    });
+                    for panel in panels.each(n) {
+                        let j = first + panel.first;
+                        let b = Columns {
+                            at: panel.at.cast_const(),
+                            row: 4 * panel.padded as isize,
+                            plus: std::ptr::null(),
+                        };
+                        for (i, r) in strips.each() {
+                            let a = block.wrapping_add(4 * k * (i - strips.first)).cast_const();
+                            // Where the next strip's sums are, or will be.
+                            let next = job.d.at.wrapping_offset((i + r) as isize * job.d.row + 4 * j as isize);
+                            (0..r as isize).for_each(|r| fetch(next.wrapping_offset(r * job.d.row), 1));
+                            let a = Matrix { at: a, row: 4, col: 4 * r as isize };
+                            part.code(r, panel.columns, true)(&part.block(i, (j, panel.columns), a, &b));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The strips of a block: its first row and rows, and how many a strip has at most.
+#[derive(Clone, Copy)]
+struct Strips {
+    first: usize,
+    rows: usize,
+    most: usize,
+}
+
+impl Strips {
+    /// First row and rows of each, about equal.
+    fn each(self) -> impl Iterator<Item = (usize, usize)> {
+        let count = self.rows.div_ceil(self.most);
+        let (height, higher) = (self.rows / count, self.rows % count);
+        (0..count).map(move |n| (self.first + n * height + n.min(higher), height + usize::from(n < higher)))
+    }
+}
+
+/// Packs up to eight rows of k f32, column behind column.
+///
+/// # Safety
+/// They are there, there is room for them and for a vector more, and the machine has AVX.
+#[target_feature(enable = "avx")]
+unsafe fn strip(a: Matrix<*const u8>, rows: usize, k: usize, to: *mut f32) {
+    let whole = k / 8 * 8;
+    // SAFETY: the caller's promise. Lanes behind a column's rows are written over by the next column.
+    unsafe {
+        for p in (0..whole).step_by(8) {
+            let turned = columns_of(|r| at(&a, (r as usize).min(rows - 1), p).cast());
+            for (n, column) in turned.into_iter().enumerate() {
+                _mm256_storeu_ps(to.wrapping_add((p + n) * rows), column);
+            }
+        }
+        for p in whole..k {
+            (0..rows).for_each(|r| to.wrapping_add(p * rows + r).write(at(&a, r, p).cast::<f32>().read_unaligned()));
+        }
+    }
+}
