@@ -46,6 +46,24 @@ pub(super) trait Simd {
     /// # Safety
     /// See above.
     unsafe fn plus(a: Self::V, b: Self::V) -> Self::V;
+    /// Bytes of an element of b, as a block reads it.
+    const FACTOR: usize = 4;
+    /// A vector of b's elements.
+    ///
+    /// # Safety
+    /// They are there.
+    #[inline(always)]
+    unsafe fn factor(from: *const u8) -> Self::V {
+        unsafe { Self::load(from.cast()) }
+    }
+    /// The first `n` of them, which are those of the mask.
+    ///
+    /// # Safety
+    /// They are there; no other is touched.
+    #[inline(always)]
+    unsafe fn factor_some(from: *const u8, _n: usize, m: Self::M) -> Self::V {
+        unsafe { Self::load_some(from.cast(), m) }
+    }
     /// The first of `k` steps of a block of R rows by C vectors, if there is code of its own for them: how many it took.
     ///
     /// # Safety
@@ -70,6 +88,65 @@ pub(super) trait Halves: Simd {
     /// # Safety
     /// `from` has a whole vector of bf16.
     unsafe fn load_bf16(from: *const u16) -> Self::V;
+}
+
+/// Vectors of f32 by a b of f16 or bf16, which is widened as it is read.
+pub(super) struct Widening<S, const BF16: bool>(std::marker::PhantomData<S>);
+
+impl<S: Halves, const BF16: bool> Simd for Widening<S, BF16> {
+    type V = S::V;
+    type M = S::M;
+    const N: usize = S::N;
+    const FACTOR: usize = 2;
+
+    #[inline(always)]
+    unsafe fn factor(from: *const u8) -> S::V {
+        unsafe { if BF16 { S::load_bf16(from.cast()) } else { S::load_f16(from.cast()) } }
+    }
+    #[inline(always)]
+    unsafe fn factor_some(from: *const u8, n: usize, _: S::M) -> S::V {
+        let mut some = [0u16; 16];
+        unsafe {
+            from.copy_to_nonoverlapping(some.as_mut_ptr().cast(), 2 * n);
+            Self::factor(some.as_ptr().cast())
+        }
+    }
+    #[inline(always)]
+    unsafe fn zero() -> S::V {
+        unsafe { S::zero() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> S::V {
+        unsafe { S::splat(from) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> S::V {
+        unsafe { S::load(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: S::V) {
+        unsafe { S::store(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> S::M {
+        unsafe { S::mask(n) }
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, m: S::M) -> S::V {
+        unsafe { S::load_some(from, m) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, m: S::M, v: S::V) {
+        unsafe { S::store_some(to, m, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: S::V, b: S::V, c: S::V) -> S::V {
+        unsafe { S::fma(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn plus(a: S::V, b: S::V) -> S::V {
+        unsafe { S::plus(a, b) }
+    }
 }
 
 /// 512 bits.

@@ -2,11 +2,13 @@
 
 use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]
-use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni};
+use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni, Widening};
 use super::super::steps::Operands;
 use super::widen::{Side, Widen};
 #[cfg(target_arch = "x86_64")]
 use super::widen::{side_narrow, widen_narrow, widen_wide};
+
+use ptoc_ir::loops::MemTy;
 
 /// What one block computes. Distances are in bytes.
 #[derive(Clone, Copy)]
@@ -23,7 +25,7 @@ pub(super) struct Block {
     pub(super) a: *const u8,
     pub(super) a_row: isize,
     pub(super) a_col: isize,
-    /// k by columns, f32, columns contiguous; whole vectors may be read if it is packed.
+    /// k by columns, columns contiguous; whole vectors may be read if it is packed. f32, or what the version reads.
     pub(super) b: *const u8,
     pub(super) b_row: isize,
     /// A row that is added to every row of the result at the end; null for none.
@@ -102,8 +104,8 @@ unsafe fn step<S: Simd, const R: usize, const C: usize, const LAST: u8>(
     unsafe {
         let mut factors = [S::zero(); C];
         for (c, factor) in factors.iter_mut().enumerate() {
-            let from = b.cast::<f32>().wrapping_add(c * S::N);
-            *factor = if LAST == RAGGED && c + 1 == C { S::load_some(from, mask) } else { S::load(from) };
+            let from = b.wrapping_add(c * S::N * S::FACTOR);
+            *factor = if LAST == RAGGED && c + 1 == C { S::factor_some(from, x.last, mask) } else { S::factor(from) };
         }
         for (r, row) in sums.iter_mut().enumerate() {
             let one = S::splat(rows[r / GROUP].wrapping_offset((r % GROUP) as isize * x.a_row + ahead).cast());
@@ -248,6 +250,68 @@ version! { narrow, Avx2, "avx2,fma,f16c",
 version! { pairs, Pairs, "avx2,fma",
     1: 1 2 3 4 5 6 7 8 9 10;
     2: 1 2 3 4 5 6;
+}
+
+#[cfg(target_arch = "x86_64")]
+type NarrowF16 = Widening<Avx2, false>;
+#[cfg(target_arch = "x86_64")]
+type NarrowBf16 = Widening<Avx2, true>;
+#[cfg(target_arch = "x86_64")]
+type WideF16 = Widening<Avx512, false>;
+#[cfg(target_arch = "x86_64")]
+type WideBf16 = Widening<Avx512, true>;
+
+// Few rows are wide: more of a row of b at once.
+#[cfg(target_arch = "x86_64")]
+version! { narrow_f16, NarrowF16, "avx2,fma,f16c",
+    1: 1 2 3 4 5 6;
+    2: 1 2 3 4 5 6;
+    3: 1 2 3;
+    4: 1 2 3;
+}
+#[cfg(target_arch = "x86_64")]
+version! { narrow_bf16, NarrowBf16, "avx2,fma,f16c",
+    1: 1 2 3 4 5 6;
+    2: 1 2 3 4 5 6;
+    3: 1 2 3;
+    4: 1 2 3;
+}
+#[cfg(target_arch = "x86_64")]
+version! { wide_f16, WideF16, "avx512f",
+    1: 1 2 3 4 5 6;
+    2: 1 2 3 4 5 6;
+    3: 1 2 3;
+    4: 1 2 3;
+}
+#[cfg(target_arch = "x86_64")]
+version! { wide_bf16, WideBf16, "avx512f",
+    1: 1 2 3 4 5 6;
+    2: 1 2 3 4 5 6;
+    3: 1 2 3;
+    4: 1 2 3;
+}
+
+/// Blocks of f32 by a b of f16 or bf16, for vectors of so many lanes.
+pub(super) fn of_halves(lanes: usize, ty: MemTy) -> Option<&'static Version> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! halves {
+            ($lanes:literal, $code:ident) => {{
+                static HALVES: Version =
+                    Version { lanes: $lanes, rows: &[6, 6, 3, 3], widen: None, side: None, pick: $code::pick };
+                Some(&HALVES)
+            }};
+        }
+        match (lanes, ty) {
+            (8, MemTy::F16) => halves!(8, narrow_f16),
+            (8, MemTy::BF16) => halves!(8, narrow_bf16),
+            (16, MemTy::F16) => halves!(16, wide_f16),
+            (16, MemTy::BF16) => halves!(16, wide_bf16),
+            _ => None,
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
 }
 
 /// All that the machine has, the best first.

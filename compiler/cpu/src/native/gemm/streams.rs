@@ -4,10 +4,11 @@
 //! the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there, by a line of columns;
 //! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again.
 //!
-//! f16 and bf16 are widened first, some lines of each step: then they are neighbours, and no block waits for one that left.
+//! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines of each step
+//! are widened first.
 
 use super::super::LINE;
-use super::blocks::{Block, Version};
+use super::blocks::{self, Block, Version};
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
 use super::widen::{Rows, Widen};
@@ -19,32 +20,44 @@ const OF_A_SET: usize = 8;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
 
-/// Columns of halves that are widened at once: four lines of a row.
+/// Columns of halves that are widened for several blocks: four lines of a row.
 const OF_HALVES: usize = 4 * LINE / 2;
+/// So many rows leave room for blocks of four vectors, so that more of a row of b is read at once.
+const WIDE_ROWS: usize = 3;
 
-/// Are blocks of a line better than those of a vector? Halves have to be widened in any case: once, if b rests and all of its panels
-/// can be kept.
+/// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests and all of its
+/// panels can be kept.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let kept = job.rests.1 && 4 * job.k * job.n <= panels::room_bytes();
     if job.ab == MemTy::F32 { 4 * version.lanes < LINE } else { !kept }
 }
 
-/// b is read where it is, some steps of a are packed.
+/// b is read where it is, by blocks of the version; some steps of a are packed.
 ///
 /// # Safety
-/// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, and the product
-/// [`suits`].
+/// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, which is one of f32,
+/// and the product [`suits`].
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
-    let width = LINE / 4;
-    let rows = even(job.m, version.rows[width / version.lanes - 1], 1);
+    let halves = blocks::of_halves(version.lanes, job.ab);
+    let vectors = match halves {
+        Some(_) if job.m <= WIDE_ROWS => 4,
+        Some(_) => 2,
+        None => LINE / 4 / version.lanes,
+    };
+    let (version, widened) = match halves {
+        Some(halves) if job.m <= halves.rows[vectors - 1] => (halves, false),
+        _ => (version, job.ab != MemTy::F32),
+    };
+    let width = vectors * version.lanes;
+    let rows = even(job.m, version.rows[vectors - 1], 1);
     // Sums leave room in the second-level cache for what passes by.
-    let most = (cache::second_level() / 2 / 4 / job.m).max(OF_HALVES);
-    let columns = even(job.n, most / OF_HALVES * OF_HALVES, OF_HALVES);
-    let halves = job.ab != MemTy::F32;
-    let of_a_set = !halves && job.b.row.unsigned_abs().is_multiple_of(SETS);
+    let unit = width.max(OF_HALVES);
+    let most = (cache::second_level() / 2 / 4 / job.m).max(unit);
+    let columns = even(job.n, most / unit * unit, unit);
+    let of_a_set = job.b.row.unsigned_abs().is_multiple_of(SETS) && (halves.is_none() || job.m <= WIDE_ROWS);
     let stretch = if of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
     let (room, strip) = panels::room(job, STRIP);
-    let widened = strip.wrapping_add(4 * SIDE_BY_SIDE * job.m);
+    let lines = Rows { at: strip.wrapping_add(4 * SIDE_BY_SIDE * job.m), step: 4 * OF_HALVES as isize };
     // SAFETY: panels have more room than half of the second-level cache, or than a few columns for a few rows.
     let sums = unsafe { room.place(None, 4 * job.m * columns) }.at;
     for first in (0..job.n).step_by(columns) {
@@ -59,18 +72,17 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
                 let vectors = version.vectors(line);
                 let last = line - (vectors - 1) * version.lanes;
                 let mut b = shifted(job.b, from, first + j);
-                if halves {
-                    let to = Rows { at: widened, step: 4 * OF_HALVES as isize };
+                if widened {
                     if j.is_multiple_of(OF_HALVES) {
                         // SAFETY: the strip has room for so many columns of each step.
-                        unsafe { widen(job.ab, Rows { at: b.at, step: b.row }, to, (k, OF_HALVES.min(n - j))) };
+                        unsafe { widen(job.ab, Rows { at: b.at, step: b.row }, lines, (k, OF_HALVES.min(n - j))) };
                     }
-                    let at = to.at.wrapping_add(4 * (j % OF_HALVES)).cast_const();
-                    b = Matrix { at, row: to.step, col: 4 };
+                    let at = lines.at.wrapping_add(4 * (j % OF_HALVES)).cast_const();
+                    b = Matrix { at, row: lines.step, col: 4 };
                 }
                 for i in (0..job.m).step_by(rows) {
                     let r = rows.min(job.m - i);
-                    let kept = (sums.wrapping_add(4 * job.m * j + LINE * i), LINE as isize);
+                    let kept = (sums.wrapping_add(4 * (job.m * j + width * i)), 4 * width as isize);
                     let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * (first + j) as isize);
                     let (start, start_row) =
                         if begins { job.starts(i, first + j) } else { (kept.0.cast_const(), kept.1) };

@@ -283,7 +283,9 @@ fn slabs_and_panels_share() {
 #[test]
 fn narrow_shapes() {
     // In rows of 1024 columns, three of which are between them, as many bytes apart as a set of the cache is from itself.
-    for (m, n, k) in [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600), (7, 1021, 41), (2, 5, 7000)] {
+    for (m, n, k) in
+        [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600), (7, 1021, 41), (2, 5, 7000), (3, 413, 99)]
+    {
         check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
         check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
         check((m, n, k), MemTy::F32, [1, 0, 0, 0], 2, 5);
