@@ -295,8 +295,14 @@ fn narrow_shapes() {
         }
     }
     // More sums than stay in the second-level cache.
-    let n = cache::second_level() / 2 / 4 / 19 + 30;
-    check((19, n, 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
+    let n = |m: usize| cache::second_level() / 2 / 4 / m + 30;
+    check((19, n(19), 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
+    // Halves: every height of the blocks that read them, rows a multiple of 4096 bytes apart, and both of the above.
+    for (m, n, k) in [(4, 413, 99), (5, 700, 90), (6, 1021, 41), (2, 2045, 41), (6, 2045, 41), (6, n(6), 20)] {
+        for ty in [MemTy::F16, MemTy::BF16] {
+            check((m, n, k), ty, [0, 0, 0, 0], 1, 8);
+        }
+    }
 }
 
 #[test]
