@@ -266,29 +266,29 @@ type WideBf16 = Widening<Avx512, true>;
 version! { narrow_f16, NarrowF16, "avx2,fma,f16c",
     1: 1 2 3 4 5 6;
     2: 1 2 3 4 5 6;
-    3: 1 2 3;
-    4: 1 2 3;
+    3: 1 2;
+    4: 1 2;
 }
 #[cfg(target_arch = "x86_64")]
 version! { narrow_bf16, NarrowBf16, "avx2,fma,f16c",
     1: 1 2 3 4 5 6;
     2: 1 2 3 4 5 6;
-    3: 1 2 3;
-    4: 1 2 3;
+    3: 1 2;
+    4: 1 2;
 }
 #[cfg(target_arch = "x86_64")]
 version! { wide_f16, WideF16, "avx512f",
     1: 1 2 3 4 5 6;
     2: 1 2 3 4 5 6;
-    3: 1 2 3;
-    4: 1 2 3;
+    3: 1 2;
+    4: 1 2;
 }
 #[cfg(target_arch = "x86_64")]
 version! { wide_bf16, WideBf16, "avx512f",
     1: 1 2 3 4 5 6;
     2: 1 2 3 4 5 6;
-    3: 1 2 3;
-    4: 1 2 3;
+    3: 1 2;
+    4: 1 2;
 }
 
 /// Blocks of f32 by a b of f16 or bf16, for vectors of so many lanes.
@@ -298,7 +298,7 @@ pub(super) fn of_halves(lanes: usize, ty: MemTy) -> Option<&'static Version> {
         macro_rules! halves {
             ($lanes:literal, $code:ident) => {{
                 static HALVES: Version =
-                    Version { lanes: $lanes, rows: &[6, 6, 3, 3], widen: None, side: None, pick: $code::pick };
+                    Version { lanes: $lanes, rows: &[6, 6, 2, 2], widen: None, side: None, pick: $code::pick };
                 Some(&HALVES)
             }};
         }

@@ -23,7 +23,7 @@ const SETS: usize = 4096;
 /// Columns of halves that are widened for several blocks: four lines of a row.
 const OF_HALVES: usize = 4 * LINE / 2;
 /// So many rows leave room for blocks of four vectors, so that more of a row of b is read at once.
-const WIDE_ROWS: usize = 3;
+const WIDE_ROWS: usize = 2;
 
 /// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests and all of its
 /// panels can be kept.
