@@ -172,10 +172,11 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// Vectors of so many columns.
-    pub(super) fn vectors(&self, columns: usize) -> usize {
+    /// Vectors of so many columns, and lanes of the last one.
+    pub(super) fn vectors(&self, columns: usize) -> (usize, usize) {
         debug_assert!(self.lanes.is_power_of_two());
-        (columns + self.lanes - 1) >> self.lanes.trailing_zeros()
+        let vectors = (columns + self.lanes - 1) >> self.lanes.trailing_zeros();
+        (vectors, columns - (vectors - 1) * self.lanes)
     }
 
     /// The code for a block; `last`: lanes of its last vector, `packed`: is b?
@@ -261,34 +262,24 @@ type WideF16 = Widening<Avx512, false>;
 #[cfg(target_arch = "x86_64")]
 type WideBf16 = Widening<Avx512, true>;
 
-// Few rows are wide: more of a row of b at once.
+/// Blocks of few rows, which are wide: more of a row of b at once.
 #[cfg(target_arch = "x86_64")]
-version! { narrow_f16, NarrowF16, "avx2,fma,f16c",
-    1: 1 2 3 4 5 6;
-    2: 1 2 3 4 5 6;
-    3: 1 2;
-    4: 1 2;
+macro_rules! versions_of_halves {
+    ($($name:ident, $simd:ident, $features:literal;)*) => {
+        $(version! { $name, $simd, $features,
+            1: 1 2 3 4 5 6;
+            2: 1 2 3 4 5 6;
+            3: 1 2;
+            4: 1 2;
+        })*
+    };
 }
 #[cfg(target_arch = "x86_64")]
-version! { narrow_bf16, NarrowBf16, "avx2,fma,f16c",
-    1: 1 2 3 4 5 6;
-    2: 1 2 3 4 5 6;
-    3: 1 2;
-    4: 1 2;
-}
-#[cfg(target_arch = "x86_64")]
-version! { wide_f16, WideF16, "avx512f",
-    1: 1 2 3 4 5 6;
-    2: 1 2 3 4 5 6;
-    3: 1 2;
-    4: 1 2;
-}
-#[cfg(target_arch = "x86_64")]
-version! { wide_bf16, WideBf16, "avx512f",
-    1: 1 2 3 4 5 6;
-    2: 1 2 3 4 5 6;
-    3: 1 2;
-    4: 1 2;
+versions_of_halves! {
+    narrow_f16, NarrowF16, "avx2,fma,f16c";
+    narrow_bf16, NarrowBf16, "avx2,fma,f16c";
+    wide_f16, WideF16, "avx512f";
+    wide_bf16, WideBf16, "avx512f";
 }
 
 /// Blocks of f32 by a b of f16 or bf16, for vectors of so many lanes.

@@ -12,7 +12,7 @@ use super::super::LINE;
 use super::blocks::Version;
 use super::kept::{Kept, Room, Source};
 use super::plain::at;
-use super::walk::{Ahead, Columns, Stretch, Walk, fetch};
+use super::walk::{Ahead, Columns, Stretch, Strips, Walk, fetch};
 use super::{Job, Matrix, cache};
 
 /// Groups of k that blocks take at once: a strip of a then takes a quarter of a first-level cache of 48 KiB.
@@ -165,7 +165,7 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usi
                 let ahead = shifted(job.b, from, j + 3 * width);
                 (0..part.groups).for_each(|p| fetch(at(&ahead, p, 0), 4 * width));
             }
-            let b = Columns { at: b.at, row: b.row, plus: std::ptr::null() };
+            let b = Columns::new(b.at, b.row);
             for i in (0..job.m).step_by(rows) {
                 let (r, c) = (rows.min(job.m - i), width.min(job.n - j));
                 // SAFETY: the block lies inside the matrices.
@@ -192,11 +192,10 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
     let deep = groups + W::MORE;
     let columns = even(job.n, (panel_bytes() / 4 / deep / width).max(1) * width, width);
     let (room, rows) = room(job, STRIP);
-    // Strips of about equal height.
-    let strips = job.m.div_ceil(most);
+    let strips = Strips { first: 0, rows: job.m, most };
+    let height = strips.height();
     // Results that no near cache has are asked for a strip ahead: half a line is not stored without the other half.
     let far = 4 * version.lanes < LINE && 4 * job.m * job.n > cache::second_level();
-    let (height, higher) = (job.m / strips, job.m % strips);
     for first in (0..job.n).step_by(columns) {
         let n = columns.min(job.n - first);
         let mut from = 0;
@@ -221,18 +220,15 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
                 let share = most.div_ceil(n.div_ceil(width));
                 let walk = Walk::new(&part, panels, (first, n));
                 let codes = [walk.code(height), walk.code((height + 1).min(most))];
-                let mut i = 0;
-                for number in 0..strips {
-                    let r = height + usize::from(number < higher);
-                    let code = codes[usize::from(number < higher)];
+                for (i, r) in strips.each() {
+                    let code = codes[usize::from(r > height)];
                     let a = way.strip(job, shifted(job.a, i, from), r, k, rows);
-                    let next = if asks && number + 1 < strips { r } else { 0 };
+                    let next = if asks && i + r < job.m { r } else { 0 };
                     let d = if far { r as isize * job.d.row } else { 4 * width as isize };
                     let d_bytes = if far || (from > 0 && n > width) { 4 * width } else { 0 };
                     let ahead =
                         Ahead { a: shifted(job.a, i + r, from), rows: next, share, bytes: k * size, d, d_bytes };
                     walk.strip((i, r), code, a, ahead);
-                    i += r;
                 }
             }
             from += stretch;

@@ -11,7 +11,7 @@ use super::floats::Floats;
 use super::kept::Source;
 use super::panels::{self, Panels, STRETCH, STRIP, Way, even, shape, shifted};
 use super::plain::at;
-use super::walk::{Columns, Stretch, fetch};
+use super::walk::{Columns, Stretch, Strips, fetch};
 use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 use std::arch::x86_64::_mm256_storeu_ps;
@@ -65,7 +65,7 @@ pub(super) unsafe fn product(job: &Job, way: &Floats) {
         for from in (0..job.k).step_by(stretch) {
             let k = stretch.min(job.k - from);
             let b = shifted(job.b, from, first);
-            let source = Source::new(job, &b, (k, n), [1, 0, width as u16]);
+            let source = Source::new(job, &b, (k, n), [Floats::STEPS as u16, Floats::MORE as u16, width as u16]);
             let part = Stretch { job, version, first: from == 0, groups: k };
             // SAFETY: the room has these panels, and behind them a block of a; blocks lie inside the matrices.
             unsafe {
@@ -82,11 +82,7 @@ pub(super) unsafe fn product(job: &Job, way: &Floats) {
                     });
                     for panel in panels.each(n) {
                         let j = first + panel.first;
-                        let b = Columns {
-                            at: panel.at.cast_const(),
-                            row: 4 * panel.padded as isize,
-                            plus: std::ptr::null(),
-                        };
+                        let b = Columns::new(panel.at.cast_const(), 4 * panel.padded as isize);
                         for (i, r) in strips.each() {
                             let a = block.wrapping_add(4 * k * (i - strips.first)).cast_const();
                             // Where the next strip's sums are, or will be.
@@ -99,23 +95,6 @@ pub(super) unsafe fn product(job: &Job, way: &Floats) {
                 }
             }
         }
-    }
-}
-
-/// The strips of a block: its first row and rows, and how many a strip has at most.
-#[derive(Clone, Copy)]
-struct Strips {
-    first: usize,
-    rows: usize,
-    most: usize,
-}
-
-impl Strips {
-    /// First row and rows of each, about equal.
-    fn each(self) -> impl Iterator<Item = (usize, usize)> {
-        let count = self.rows.div_ceil(self.most);
-        let (height, higher) = (self.rows / count, self.rows % count);
-        (0..count).map(move |n| (self.first + n * height + n.min(higher), height + usize::from(n < higher)))
     }
 }
 

@@ -8,9 +8,10 @@
 //! are widened first.
 
 use super::super::LINE;
-use super::blocks::{self, Block, Version};
+use super::blocks::{self, Version};
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
+use super::walk::{Columns, Stretch};
 use super::widen::{Rows, Widen};
 use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
@@ -65,12 +66,11 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
         for from in (0..job.k.max(1)).step_by(stretch) {
             let k = stretch.min(job.k - from);
             let (begins, ends) = (from == 0, from + k == job.k);
+            let part = Stretch { job, version, first: begins, groups: k };
             // SAFETY: the strip has room for some steps of all rows.
             let a = unsafe { side_by_side(job, from, k, strip) };
             for j in (0..n).step_by(width) {
                 let line = width.min(n - j);
-                let vectors = version.vectors(line);
-                let last = line - (vectors - 1) * version.lanes;
                 let mut b = shifted(job.b, from, first + j);
                 if widened {
                     if j.is_multiple_of(OF_HALVES) {
@@ -83,28 +83,16 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
                 for i in (0..job.m).step_by(rows) {
                     let r = rows.min(job.m - i);
                     let kept = (sums.wrapping_add(4 * (job.m * j + width * i)), 4 * width as isize);
-                    let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * (first + j) as isize);
-                    let (start, start_row) =
-                        if begins { job.starts(i, first + j) } else { (kept.0.cast_const(), kept.1) };
-                    let (d, d_row) = if ends { (d, job.d.row) } else { kept };
-                    let a = shifted(a, i, 0);
-                    let block = Block {
-                        k,
-                        d,
-                        d_row,
-                        start,
-                        start_row,
-                        a: a.at,
-                        a_row: a.row,
-                        a_col: a.col,
-                        b: b.at,
-                        b_row: b.row,
-                        plus: std::ptr::null(),
-                        last,
-                    };
+                    let mut block = part.block(i, (first + j, line), shifted(a, i, 0), &Columns::new(b.at, b.row));
+                    if !begins {
+                        (block.start, block.start_row) = (kept.0.cast_const(), kept.1);
+                    }
+                    if !ends {
+                        (block.d, block.d_row) = kept;
+                    }
                     // SAFETY: the block lies inside the matrices and the sums, and the machine has the version's
                     // instructions.
-                    unsafe { version.code(r, vectors, last, false)(&block) };
+                    unsafe { part.code(r, line, false)(&block) };
                 }
             }
         }

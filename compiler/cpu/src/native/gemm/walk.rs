@@ -21,11 +21,43 @@ pub(super) struct Columns {
     pub(super) plus: *const u8,
 }
 
+impl Columns {
+    /// Nothing is added.
+    pub(super) fn new(at: *const u8, row: isize) -> Columns {
+        Columns { at, row, plus: std::ptr::null() }
+    }
+}
+
+/// Strips of about equal height: their first row and rows, and how many a strip has at most.
+#[derive(Clone, Copy)]
+pub(super) struct Strips {
+    pub(super) first: usize,
+    pub(super) rows: usize,
+    pub(super) most: usize,
+}
+
+impl Strips {
+    fn count(self) -> usize {
+        self.rows.div_ceil(self.most)
+    }
+
+    /// Rows of the lowest strips; others have one more.
+    pub(super) fn height(self) -> usize {
+        self.rows / self.count()
+    }
+
+    /// First row and rows of each; the higher ones come first.
+    pub(super) fn each(self) -> impl Iterator<Item = (usize, usize)> {
+        let (height, higher) = (self.height(), self.rows % self.count());
+        (0..self.count()).map(move |n| (self.first + n * height + n.min(higher), height + usize::from(n < higher)))
+    }
+}
+
 impl Stretch<'_> {
     /// The code for so many rows and columns.
     pub(super) fn code(&self, rows: usize, columns: usize, packed: bool) -> Code {
-        let vectors = self.version.vectors(columns);
-        self.version.code(rows, vectors, columns - (vectors - 1) * self.version.lanes, packed)
+        let (vectors, last) = self.version.vectors(columns);
+        self.version.code(rows, vectors, last, packed)
     }
 
     /// The block from row i and column j on, of so many columns; its part of a and of b.
@@ -45,7 +77,7 @@ impl Stretch<'_> {
             b: b.at,
             b_row: b.row,
             plus: b.plus,
-            last: columns - (self.version.vectors(columns) - 1) * self.version.lanes,
+            last: self.version.vectors(columns).1,
         }
     }
 }
