@@ -1,7 +1,8 @@
 """The work that is compared: ptoc's kernel, its arrays, and the same in other libraries.
 
-A peer is a function from the arrays to a function without arguments that does the work once and returns the result. What a
-library prepares once for many calls (compilation, packed weights) happens in the first of the two.
+A peer is a function from the arrays to three things: a function without arguments that returns the result, one that does the work
+once, and the arrays that the work reads, as numpy sees them. What a library prepares once for many calls (compilation, packed weights)
+happens in the first call.
 """
 
 from dataclasses import dataclass, field
@@ -80,7 +81,7 @@ def torch_call(function, *names, prepare=None):
             with torch.inference_mode():
                 return call() if call else function(torch, *given)
 
-        return lambda: from_torch(once())[...], once
+        return lambda: from_torch(once())[...], once, [arrays[n] for n in names]
 
     return make
 
@@ -99,7 +100,7 @@ def torch_compiled(function, *names):
             with torch.inference_mode():
                 return compiled(*given)
 
-        return lambda: from_torch(once()), once
+        return lambda: from_torch(once()), once, [arrays[n] for n in names]
 
     return make
 
@@ -114,7 +115,8 @@ def jax_call(function, *names):
         def once():
             return compiled(*given).block_until_ready()
 
-        return lambda: np.asarray(once()).astype(np.float32), once
+        # jax has copies of its own.
+        return lambda: np.asarray(once()).astype(np.float32), once, [np.asarray(g) for g in given]
 
     return make
 
@@ -126,7 +128,7 @@ def numpy_call(function, *names):
         def once():
             return function(np, *given)
 
-        return once, once
+        return once, once, given
 
     return make
 
@@ -151,7 +153,7 @@ def onnx_call(node, names, kinds, **attributes):
         def once():
             return session.run(None, feed)[0]
 
-        return once, once
+        return once, once, list(feed.values())
 
     return make
 
@@ -202,7 +204,7 @@ def halide_rows(make, *names):
             out.realize(to)
             return result
 
-        return once, once
+        return once, once, given
 
     return peer
 

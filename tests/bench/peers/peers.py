@@ -6,7 +6,8 @@
     .venv/bin/python tests/bench/peers/peers.py --out results
 
 Everything runs on one core (CPU=0 unless set). In each round every contender works once, in an order that is drawn anew each time;
-a time is processor time of the contender's process, the figure the median over the rounds. Results must agree. What is not
+right before, its inputs are read, since some contenders share arrays and others have copies of their own: so all find them in the
+caches as far as they fit. A time is processor time of the contender's process, the figure the median over the rounds. Results must agree. What is not
 installed has no row. Writes `peers.md`, `peers.json` and `peers.svg` into the folder.
 
 `--threads 2` adds a table of ptoc on two threads: the same kernels on one and on two, by the clock, in turns with fused multiply-adds
@@ -41,6 +42,8 @@ import numpy as np  # noqa: E402  (after the environment is set)
 
 import cases  # noqa: E402
 
+# Bytes that a cache fetches at once.
+LINE = 64
 HERE = Path(__file__).resolve().parent
 ROUNDS_SECONDS, LEAST, MOST = 3.0, 7, 101
 # A contender that takes longer than this for one run has as few rounds as a median needs.
@@ -75,6 +78,12 @@ def processor_time(once):
     return time.process_time() - start
 
 
+def read(arrays):
+    """Reads arrays, so that they are in the caches as far as they fit."""
+    for array in arrays:
+        array.reshape(-1).view(np.uint8)[::LINE].max()
+
+
 def difference(a, b):
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape:
@@ -89,7 +98,9 @@ def compare(case, ptoc, folder):
         inputs[name] = str(folder / name)
         array.tofile(inputs[name])
     loaded = ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, target=case.target, inputs=inputs)
-    contenders = {"ptoc": lambda: ptoc.ask(do="run", id="k", times=1)["seconds"][0]}
+    # Of each: what reads its inputs, and what does the work and says how long it took.
+    own = lambda: ptoc.ask(do="read", id="k", arrays=list(inputs))
+    contenders = {"ptoc": (own, lambda: ptoc.ask(do="run", id="k", times=1)["seconds"][0])}
     name, shape, dtype = case.output
 
     def stored():
@@ -103,29 +114,31 @@ def compare(case, ptoc, folder):
         run()
         if (off := difference(ours, stored())) > case.tolerance:
             raise SystemExit(f"{case.name}: {crate} differs by {off:.3g} of the largest value")
-        contenders[f"{crate} (crate)"] = run
+        contenders[f"{crate} (crate)"] = own, run
     missing = {}
     for peer, make in case.peers.items():
         try:
-            result, once = make(case.arrays)
+            result, once, reads = make(case.arrays)
             off = difference(ours, result())
         except Exception as why:  # a library may lack the type or the operation
             missing[peer] = f"{type(why).__name__}: {str(why).splitlines()[0][:120]}" if str(why) else type(why).__name__
             continue
         if off > case.tolerance:
             raise SystemExit(f"{case.name}: {peer} differs by {off:.3g} of the largest value")
-        contenders[peer] = lambda once=once: processor_time(once)
+        contenders[peer] = lambda reads=reads: read(reads), lambda once=once: processor_time(once)
 
-    first = {n: run() for n, run in contenders.items()}
+    first = {n: run() for n, (_, run) in contenders.items()}
     least = LEAST_SLOW if max(first.values()) > SLOW else LEAST
     rounds = max(least, min(MOST, int(ROUNDS_SECONDS / max(sum(first.values()), 1e-6))))
     times = {n: [] for n in contenders}
     order, shuffled = list(contenders), random.Random(1)
     for _ in range(rounds):
-        # Whoever comes behind one that read the same arrays finds them in the caches: that is nobody's for good.
+        # What the one before has left in the caches is nobody's for good.
         shuffled.shuffle(order)
         for n in order:
-            times[n].append(contenders[n]())
+            inputs_read, run = contenders[n]
+            inputs_read()
+            times[n].append(run())
     seconds = {n: statistics.median(t) for n, t in times.items()}
     return {"case": case.name, "rounds": rounds, "seconds": seconds, "missing": missing, "compile_ms": loaded["compile_ms"]}
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `load`: `id`, `file`, `kernel`, `dims`, `defs`, `inputs` (name to file of raw bytes) | `compile_ms`, `arrays` (name to bytes) |
 //! | `run`: `id`, `times` | `seconds`: processor time of each launch, one thread |
+//! | `read`: `id`, `arrays` | reads them, so that they are in the caches as far as they fit |
 //! | `store`: `id`, `array`, `path` | |
 //! | `product`: `id`, `with` (a crate), `times`; of a loaded f32 product A B = C | `seconds` |
 //! | `scaling`: `id`, `threads`, `rounds` | `one`, `many`: seconds of each launch by the clock, in turns; `peak_one`, `peak_many`: operations a second |
@@ -14,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,9 @@ use ptoc_exec::machine::{Operation, copy_bandwidth, peak};
 use serde_json::{Value, json};
 
 use crate::kernels::{Case, Ready, TARGET, ready};
+
+/// Bytes that a cache fetches at once.
+const LINE: usize = 64;
 
 /// Answers requests until the input ends.
 pub fn serve(dir: &str) {
@@ -72,6 +77,13 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
             let kernel = kernels.get_mut(id).ok_or_else(|| format!("`{id}` is not loaded"))?;
             match what {
                 "run" => Ok(json!({ "seconds": measured(times(), || kernel.run(1)) })),
+                "read" => {
+                    for name in request["arrays"].as_array().into_iter().flatten() {
+                        let bytes = kernel.array(name.as_str().ok_or("an array is a name")?)?;
+                        black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
+                    }
+                    Ok(json!({}))
+                }
                 "scaling" => {
                     let threads = request["threads"].as_u64().ok_or("`threads` is missing")? as usize;
                     Ok(scaling(kernel, threads, request["rounds"].as_u64().unwrap_or(1)))

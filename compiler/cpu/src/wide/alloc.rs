@@ -78,7 +78,7 @@ pub(crate) struct Allocated {
 /// Vector registers that a section keeps for values that it fetches.
 const SPARE: usize = 4;
 /// The same with AVX2, which has half as many.
-const SPARE_AVX2: usize = 2;
+pub(super) const SPARE_AVX2: usize = 2;
 /// What any section needs: three operands of a multiply-add that live on, and its result.
 const LEAST: usize = 4;
 
@@ -99,7 +99,8 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
     let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
-    let needed = (pressure(program, step, &local) + spare).max(LEAST);
+    let woven = program.turn.as_ref().filter(|turn| turn.woven > 1).map_or(&[][..], |turn| &turn.body);
+    let needed = (pressure(program, step).max(pressure(program, woven)) + spare).max(LEAST);
     let mut room = usize::from(last).saturating_sub(needed);
     let mut next = last;
     let turn = program.turn.as_ref().filter(|turn| turn.sums.len() <= room);
@@ -141,7 +142,7 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         }
     }
     let first_slot = slots;
-    let mut walk = |section: &[Ins], is_row: bool| {
+    let mut walk = |section: &[Ins], is_row: bool, woven: usize| {
         let mut walk = Walk {
             isa: program.isa,
             program,
@@ -155,22 +156,25 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
             first_slot,
             out: Vec::with_capacity(section.len()),
             is_row,
+            woven,
         };
         section.iter().enumerate().for_each(|(at, ins)| walk.instruction(at, ins));
         slots = walk.slots.max(slots);
         walk.out
     };
-    out.row = walk(&program.row, true);
-    out.turn = turn.map(|turn| walk(&turn.body, false));
-    out.main = walk(&program.main, false);
-    out.tail = walk(&program.tail, false);
+    out.row = walk(&program.row, true, 1);
+    out.turn = turn.map(|turn| walk(&turn.body, false, turn.woven));
+    out.main = walk(&program.main, false, 1);
+    out.tail = walk(&program.tail, false, 1);
     out.slots = slots;
     out
 }
 
-/// The most values of a section that live at once.
-fn pressure(program: &Program, section: &[Ins], local: &[bool]) -> usize {
-    let mut live = vec![false; local.len()];
+/// The most vectors of a section that live at once, of those that it defines.
+pub(super) fn pressure(program: &Program, section: &[Ins]) -> usize {
+    let mut local = vec![false; program.regs.len()];
+    section.iter().flat_map(|ins| ins.dst).for_each(|dst| local[dst.0 as usize] = true);
+    let mut live = vec![false; program.regs.len()];
     let (mut now, mut most) = (0usize, 0);
     for ins in section.iter().rev() {
         if let Some(dst) = ins.dst.filter(|dst| live[dst.0 as usize]) {
@@ -220,6 +224,8 @@ struct Walk<'a> {
     first_slot: u32,
     out: Vec<Step>,
     is_row: bool,
+    /// How many steps are woven: this many instructions are one for the other's copies.
+    woven: usize,
 }
 
 impl Walk<'_> {
@@ -238,17 +244,11 @@ impl Walk<'_> {
     /// A register that none of `kept` is in; its value leaves.
     fn take(&mut self, class: Class, kept: &[VReg]) -> u8 {
         let file = class as usize;
-        let range = self.registers(class);
-        if let Some(n) = range.clone().find(|&n| self.holds[file][n].is_none()) {
+        if let Some(n) = self.registers(class).find(|&n| self.holds[file][n].is_none()) {
             return n as u8;
         }
-        let farthest = range
-            .filter(|&n| self.holds[file][n].is_some_and(|reg| !kept.contains(&reg)))
-            .max_by_key(|&n| {
-                let reg = self.holds[file][n].unwrap_or(VReg(0));
-                // Of two equal ones rather one that need not be stored.
-                (self.next_use(reg).unwrap_or(usize::MAX), self.homes[reg.0 as usize].is_some())
-            })
+        let farthest = self
+            .farthest(class, kept)
             .unwrap_or_else(|| unreachable!("no instruction keeps as many registers as a section has"));
         if let Some(reg) = self.holds[file][farthest].take() {
             self.place[reg.0 as usize] = None;
@@ -260,6 +260,32 @@ impl Walk<'_> {
             }
         }
         farthest as u8
+    }
+
+    /// Of the registers that are taken, but not by `kept`, the one whose value is needed last.
+    fn farthest(&self, class: Class, kept: &[VReg]) -> Option<usize> {
+        let held = |n: usize| self.holds[class as usize][n].filter(|reg| !kept.contains(reg));
+        self.registers(class)
+            .filter_map(|n| Some((n, held(n)?)))
+            .max_by_key(|&(_, reg)| {
+                // Of two equal ones rather one that need not be stored.
+                (self.next_use(reg).unwrap_or(usize::MAX), self.homes[reg.0 as usize].is_some())
+            })
+            .map(|(n, _)| n)
+    }
+
+    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a
+    /// register is free, or holds what is needed later and need not be stored.
+    fn serves_others(&self, reg: VReg, kept: &[VReg]) -> bool {
+        let [.., later, now] = self.uses[reg.0 as usize][..] else { return false };
+        if later - now >= self.woven {
+            return false;
+        }
+        let vectors = &self.holds[Class::Vector as usize];
+        self.registers(Class::Vector).any(|n| vectors[n].is_none())
+            || self.farthest(Class::Vector, kept).and_then(|n| vectors[n]).is_some_and(|held| {
+                self.homes[held.0 as usize].is_some() && self.next_use(held).is_none_or(|next| next > later)
+            })
     }
 
     fn put(&mut self, reg: VReg, class: Class, at: u8) {
@@ -287,8 +313,8 @@ impl Walk<'_> {
     }
 
     /// May an operand be read from memory?
-    fn memory(&self, op: VOp, reg: VReg) -> Option<Home> {
-        if self.found(reg).is_some() {
+    fn memory(&self, op: VOp, reg: VReg, kept: &[VReg]) -> Option<Home> {
+        if self.found(reg).is_some() || self.serves_others(reg, kept) {
             return None;
         }
         let home = self.homes[reg.0 as usize]?;
@@ -313,7 +339,7 @@ impl Walk<'_> {
         let mut args = Vec::with_capacity(ins.args.len());
         for (n, &reg) in ins.args.iter().enumerate() {
             let last = n + 1 == ins.args.len() && !ins.args[..n].contains(&reg);
-            let memory = op.filter(|_| last && ins.place.is_none()).and_then(|op| self.memory(op, reg));
+            let memory = op.filter(|_| last && ins.place.is_none()).and_then(|op| self.memory(op, reg, &kept));
             args.push(match memory {
                 Some(home) => Operand::Memory(home),
                 None => Operand::Reg(self.fetch(reg, &kept)),
@@ -379,7 +405,7 @@ impl Walk<'_> {
         let (mut from_memory, mut home) = (None, None);
         for reg in [c, b, a] {
             let once = kept.iter().filter(|r| **r == reg).count() == 1;
-            if let Some(found) = self.memory(VOp::Fma, reg).filter(|_| once) {
+            if let Some(found) = self.memory(VOp::Fma, reg, kept).filter(|_| once) {
                 (from_memory, home) = (Some(reg), Some(found));
                 break;
             }

@@ -13,7 +13,7 @@ use super::program::{Home, Program};
 use crate::native::LINE;
 use crate::nest::{FIRST_INPUT, Nest, Step};
 use iced_x86::{Code, Instruction, Register};
-use ptoc_ir::loops::{LTy, PARTIALS};
+use ptoc_ir::loops::LTy;
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;
@@ -226,7 +226,7 @@ impl Emitter<'_> {
         self.section(&code.row, lanes);
         let (tail, done) = (self.asm.label(), self.asm.label());
         self.turns(nest, code, lanes);
-        let turns = if code.turn.is_some() { PARTIALS as i64 } else { i64::MAX };
+        let turns = self.program.turn.as_ref().filter(|_| code.turn.is_some()).map_or(i64::MAX, |turn| turn.lanes);
         if nest.count.is_none_or(|n| n % turns >= lanes) {
             if nest.count.is_none() {
                 self.asm.rr(Code::Cmp_r64_rm64, INDEX, END);
@@ -253,10 +253,10 @@ impl Emitter<'_> {
         self.asm.bind(done);
     }
 
-    /// Steps with the partials in registers, as long as there are lanes for all of them.
+    /// Several steps at once, as long as there are lanes for all of them.
     fn turns(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
         let (Some(steps), Some(turn)) = (&code.turn, &self.program.turn) else { return };
-        let all = PARTIALS as i32;
+        let all = turn.lanes as i32;
         let few = self.asm.label();
         if nest.count.is_none() {
             self.asm.ri(Code::Cmp_rm64_imm32, END, all);

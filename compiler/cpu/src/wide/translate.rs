@@ -7,7 +7,7 @@ use super::ops::VOp;
 use super::program::{Action, Gap, Home, Ins, Mask, Program, VReg};
 use super::turn::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
-use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, PARTIALS, Reg, SharedInfo, Stride};
+use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
 use rustc_hash::FxHashMap;
 
 /// An i64 register that is an affine function of the lane, with known numbers.
@@ -65,9 +65,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
         *(if tail { &mut t.l.p.tail } else { &mut t.l.p.main }) = section;
     }
     t.l.p.sweep();
-    if count.is_none_or(|n| n >= PARTIALS as i64) {
-        t.l.p.turn = turn(&mut t.l.p);
-    }
+    t.l.p.turn = turn(&mut t.l.p).filter(|turn| count.is_none_or(|n| n >= turn.lanes));
     Some(t.l.p)
 }
 

@@ -1,9 +1,17 @@
-//! Partials of reductions in registers.
+//! Several steps as one body.
 //!
-//! A step joins its lanes with the partials of these lanes in memory, and the next steps with others, so that the same
-//! ones come up again after a turn of 64 lanes: each value waits for a store and a load. A turn is one body, the steps
-//! one after the other, whose partials are in registers from its first lane to the last whole turn of the row.
+//! **Partials of reductions in registers.** A step joins its lanes with the partials of these lanes in memory, and the
+//! next steps with others, so that the same ones come up again after 64 lanes: each value waits for a store and a load.
+//! The steps of 64 lanes, one after the other, keep the partials in registers from their first lane to the last whole
+//! turn of the row.
+//!
+//! **Woven steps.** A long step is a chain, each instruction waiting for the one before. Zen 3 has 64 places for
+//! instructions that wait, which two exponentials fill; so it rarely finds work for its four pipes. The same instruction
+//! for several steps, then the next one for all of them, leaves fewer waiting, and a constant that is fetched serves
+//! them all. Lanes are independent, so any order of steps is right.
 
+use super::Isa;
+use super::alloc::{SPARE_AVX2, pressure};
 use super::ops::VOp;
 use super::program::{Action, Ins, Mask, Place, Program, VReg};
 use ptoc_ir::loops::PARTIALS;
@@ -11,6 +19,12 @@ use rustc_hash::FxHashMap;
 
 /// Instructions up to which a step is worth repeating.
 const LONGEST: usize = 48;
+
+/// Instructions that are a chain worth weaving: from these on, up to those.
+const WOVEN: std::ops::RangeInclusive<usize> = 16..=160;
+
+/// How many steps are woven, as registers permit.
+const WIDTHS: [usize; 2] = [4, 2];
 
 /// A vector of partials in a register.
 #[derive(Clone, Copy, Debug)]
@@ -21,51 +35,104 @@ pub(crate) struct Sum {
     pub(crate) disp: i32,
 }
 
-/// The steps of [`PARTIALS`] lanes. Partials are read and written once a step; they are the only registers that are defined again.
+/// Several steps. Partials in registers are read and written once a step; they are the only registers that are defined
+/// again.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
+    pub(crate) lanes: i64,
+    /// How many steps are woven; 1 if each stands behind the one before.
+    pub(crate) woven: usize,
     pub(crate) sums: Vec<Sum>,
     pub(crate) body: Vec<Ins>,
 }
 
-/// A turn of a program's steps; `None` if no partials are joined, or the steps are not alike but for their places.
+/// A turn of a program's steps; `None` if no more than a step is gained, or the steps are not alike but for their places.
 pub(crate) fn turn(program: &mut Program) -> Option<Turn> {
-    let step = program.main.clone();
-    if step.len() > LONGEST || !step.iter().all(repeats) {
+    if !program.main.iter().all(repeats) {
         return None;
     }
-    let joins = joins(&step)?;
-    let (lanes, bytes) = (program.isa.lanes() as i32, program.isa.bytes());
-    let mut out = Turn { sums: Vec::new(), body: Vec::new() };
-    for n in 0..PARTIALS as i32 / lanes {
+    woven(program).or_else(|| summed(program))
+}
+
+/// Is an instruction the same some lanes further on, but for its place?
+fn repeats(ins: &Ins) -> bool {
+    matches!(ins.action, Action::Vector(_)) && !matches!(ins.place, Some(Place::Area { .. }))
+}
+
+/// Is an instruction's place one of a row of partials?
+fn partials(ins: &Ins) -> Option<u32> {
+    if let Some(Place::Partials { pointer }) = ins.place { Some(pointer) } else { None }
+}
+
+/// Woven steps, with their partials in memory. With AVX-512 nobody has measured whether that is faster.
+fn woven(program: &mut Program) -> Option<Turn> {
+    if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
+        return None;
+    }
+    let joins = program.main.iter().any(|ins| partials(ins).is_some());
+    let lanes = program.isa.lanes();
+    let known = program.regs.len();
+    WIDTHS.into_iter().find_map(|woven| {
+        program.regs.truncate(known);
+        // As many steps as there are different places of partials.
+        let steps = if joins { PARTIALS / lanes as usize } else { woven };
+        let mut body = Vec::new();
+        for first in (0..steps).step_by(woven) {
+            let copies = (first..first + woven)
+                .map(|n| step(program, n as i32, FxHashMap::default()))
+                .collect::<Option<Vec<_>>>()?;
+            for n in 0..program.main.len() {
+                body.extend(copies.iter().map(|copy| copy[n].clone()));
+            }
+        }
+        let fits = pressure(program, &body) + SPARE_AVX2 <= usize::from(program.isa.registers());
+        fits.then(|| Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body })
+    })
+}
+
+/// Steps one after the other, with their partials in registers; `None` if they join none.
+fn summed(program: &mut Program) -> Option<Turn> {
+    if program.main.len() > LONGEST {
+        return None;
+    }
+    let joins = joins(&program.main)?;
+    let bytes = program.isa.bytes();
+    let mut out = Turn { lanes: PARTIALS as i64, woven: 1, sums: Vec::new(), body: Vec::new() };
+    for n in 0..PARTIALS as i32 / program.isa.lanes() as i32 {
         let mut regs: FxHashMap<VReg, VReg> = FxHashMap::default();
         for join in &joins {
             let reg = program.reg(program.class(join.old));
             regs.extend([(join.old, reg), (join.new, reg)]);
             out.sums.push(Sum { reg, pointer: join.pointer, disp: n * bytes });
         }
-        for ins in step.iter().filter(|ins| !matches!(ins.place, Some(Place::Partials { .. }))) {
-            let mut ins = ins.clone();
-            if let Some(dst) = ins.dst {
-                ins.dst = Some(*regs.entry(dst).or_insert_with(|| program.reg(program.class(dst))));
-            }
-            let known = |reg: &mut VReg| *reg = regs.get(reg).copied().unwrap_or(*reg);
-            ins.args.iter_mut().for_each(known);
-            if let Mask::Reg(reg) = &mut ins.mask {
-                known(reg);
-            }
-            if let Some(Place::Pointer { scale, disp, .. }) = &mut ins.place {
-                *disp = disp.checked_add(n * lanes * i32::from(*scale))?;
-            }
-            out.body.push(ins);
-        }
+        let step = step(program, n, regs)?;
+        out.body.extend(step.into_iter().zip(&program.main).filter(|(_, i)| partials(i).is_none()).map(|(ins, _)| ins));
     }
     Some(out)
 }
 
-/// Is an instruction the same some lanes further on, but for its place?
-fn repeats(ins: &Ins) -> bool {
-    matches!(ins.action, Action::Vector(_)) && !matches!(ins.place, Some(Place::Area { .. }))
+/// The n-th step of a turn: its own registers, but for those given, and its own places.
+fn step(program: &mut Program, n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
+    let (lanes, bytes) = (program.isa.lanes() as i32, program.isa.bytes());
+    let mut out = program.main.clone();
+    for ins in &mut out {
+        if let Some(dst) = &mut ins.dst {
+            *dst = *regs.entry(*dst).or_insert_with(|| program.reg(program.class(*dst)));
+        }
+        let known = |reg: &mut VReg| *reg = regs.get(reg).copied().unwrap_or(*reg);
+        ins.args.iter_mut().for_each(known);
+        if let Mask::Reg(reg) = &mut ins.mask {
+            known(reg);
+        }
+        match &mut ins.place {
+            Some(Place::Pointer { scale, disp, .. }) => *disp = disp.checked_add(n * lanes * i32::from(*scale))?,
+            Some(Place::Partials { pointer }) => {
+                ins.place = Some(Place::Pointer { pointer: *pointer, scale: 0, disp: n * bytes });
+            }
+            _ => {}
+        }
+    }
+    Some(out)
 }
 
 /// A step's partials, as they are read and as they are written.
@@ -78,7 +145,6 @@ struct Join {
 /// The joins of a step, if there are any and the partials they write are computed by the instruction before, which is
 /// the last to read those there were: so both may be in one register.
 fn joins(step: &[Ins]) -> Option<Vec<Join>> {
-    let partials = |ins: &Ins| if let Some(Place::Partials { pointer }) = ins.place { Some(pointer) } else { None };
     let mut joins: Vec<Join> = Vec::new();
     for (at, ins) in step.iter().enumerate() {
         let (Some(pointer), None) = (partials(ins), ins.dst) else { continue };

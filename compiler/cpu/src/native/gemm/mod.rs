@@ -14,6 +14,7 @@ mod cache;
 mod dots;
 mod floats;
 mod kept;
+mod lines;
 mod pairs;
 mod panels;
 mod plain;

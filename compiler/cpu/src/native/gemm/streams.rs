@@ -9,6 +9,7 @@
 
 use super::super::LINE;
 use super::blocks::{self, Version};
+use super::lines::{self, Lines};
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
 use super::walk::{Columns, Stretch};
@@ -17,7 +18,7 @@ use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 
 /// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache.
-const OF_A_SET: usize = 8;
+const OF_A_SET: usize = lines::STEPS;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
 
@@ -56,9 +57,10 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     let most = (cache::second_level() / 2 / 4 / job.m).max(unit);
     let columns = even(job.n, most / unit * unit, unit);
     let of_a_set = job.b.row.unsigned_abs().is_multiple_of(SETS) && (halves.is_none() || job.m <= WIDE_ROWS);
-    let stretch = if of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
+    let by_lines = (widened || job.ab == MemTy::F32) && lines::exist(version.lanes);
+    let stretch = if (by_lines && !widened) || of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
     let (room, strip) = panels::room(job, STRIP);
-    let lines = Rows { at: strip.wrapping_add(4 * SIDE_BY_SIDE * job.m), step: 4 * OF_HALVES as isize };
+    let wide = Rows { at: strip.wrapping_add(4 * SIDE_BY_SIDE * job.m), step: 4 * OF_HALVES as isize };
     // SAFETY: panels have more room than half of the second-level cache, or than a few columns for a few rows.
     let sums = unsafe { room.place(None, 4 * job.m * columns) }.at;
     for first in (0..job.n).step_by(columns) {
@@ -69,30 +71,44 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
             let part = Stretch { job, version, first: begins, groups: k };
             // SAFETY: the strip has room for some steps of all rows.
             let a = unsafe { side_by_side(job, from, k, strip) };
-            for j in (0..n).step_by(width) {
-                let line = width.min(n - j);
-                let mut b = shifted(job.b, from, first + j);
+            for at in (0..n).step_by(if widened { OF_HALVES } else { n }) {
+                let mut b = shifted(job.b, from, first + at);
+                let n = if widened { OF_HALVES.min(n - at) } else { n };
+                let sums = sums.wrapping_add(4 * job.m * at);
                 if widened {
-                    if j.is_multiple_of(OF_HALVES) {
-                        // SAFETY: the strip has room for so many columns of each step.
-                        unsafe { widen(job.ab, Rows { at: b.at, step: b.row }, lines, (k, OF_HALVES.min(n - j))) };
-                    }
-                    let at = lines.at.wrapping_add(4 * (j % OF_HALVES)).cast_const();
-                    b = Matrix { at, row: lines.step, col: 4 };
+                    // SAFETY: the strip has room for so many columns of each step.
+                    unsafe { widen(job.ab, Rows { at: b.at, step: b.row }, wide, (k, n)) };
+                    b = Matrix { at: wide.at.cast_const(), row: wide.step, col: 4 };
                 }
-                for i in (0..job.m).step_by(rows) {
-                    let r = rows.min(job.m - i);
-                    let kept = (sums.wrapping_add(4 * (job.m * j + width * i)), 4 * width as isize);
-                    let mut block = part.block(i, (first + j, line), shifted(a, i, 0), &Columns::new(b.at, b.row));
-                    if !begins {
-                        (block.start, block.start_row) = (kept.0.cast_const(), kept.1);
+                let mut done = 0;
+                if by_lines && k.is_multiple_of(lines::STEPS) && !begins && !ends {
+                    let count = n / lines::COLUMNS;
+                    for p in (0..k).step_by(lines::STEPS) {
+                        let (a, b) = (shifted(a, 0, p), shifted(b, p, 0));
+                        let lines = Lines { rows: job.m, count, a: a.at, a_row: a.row, b: b.at, b_row: b.row, sums };
+                        // SAFETY: these columns are inside b, and their sums lie as blocks of a line have them.
+                        unsafe { lines::add(&lines) };
                     }
-                    if !ends {
-                        (block.d, block.d_row) = kept;
+                    done = count * lines::COLUMNS;
+                }
+                for j in (done..n).step_by(width) {
+                    let line = width.min(n - j);
+                    let b = shifted(b, 0, j);
+                    for i in (0..job.m).step_by(rows) {
+                        let r = rows.min(job.m - i);
+                        let kept = (sums.wrapping_add(4 * (job.m * j + width * i)), 4 * width as isize);
+                        let columns = (first + at + j, line);
+                        let mut block = part.block(i, columns, shifted(a, i, 0), &Columns::new(b.at, b.row));
+                        if !begins {
+                            (block.start, block.start_row) = (kept.0.cast_const(), kept.1);
+                        }
+                        if !ends {
+                            (block.d, block.d_row) = kept;
+                        }
+                        // SAFETY: the block lies inside the matrices and the sums, and the machine has the version's
+                        // instructions.
+                        unsafe { part.code(r, line, false)(&block) };
                     }
-                    // SAFETY: the block lies inside the matrices and the sums, and the machine has the version's
-                    // instructions.
-                    unsafe { part.code(r, line, false)(&block) };
                 }
             }
         }

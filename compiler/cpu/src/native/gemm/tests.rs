@@ -283,9 +283,16 @@ fn slabs_and_panels_share() {
 #[test]
 fn narrow_shapes() {
     // In rows of 1024 columns, three of which are between them, as many bytes apart as a set of the cache is from itself.
-    for (m, n, k) in
-        [(1, 700, 90), (8, 300, 200), (13, 130, 300), (19, 64, 600), (7, 1021, 41), (2, 5, 7000), (3, 413, 99)]
-    {
+    for (m, n, k) in [
+        (1, 700, 90),
+        (8, 300, 200),
+        (13, 130, 300),
+        (19, 64, 600),
+        (7, 1021, 41),
+        (2, 5, 7000),
+        (3, 413, 99),
+        (6, 515, 59),
+    ] {
         check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
         check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
         check((m, n, k), MemTy::F32, [1, 0, 0, 0], 2, 5);
@@ -297,6 +304,7 @@ fn narrow_shapes() {
     // More sums than stay in the second-level cache.
     let n = |m: usize| cache::second_level() / 2 / 4 / m + 30;
     check((19, n(19), 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
+    check((10, n(10), 50), MemTy::BF16, [0, 0, 0, 0], 0, 9);
     // Halves: every height of the blocks that read them, rows a multiple of 4096 bytes apart, and both of the above.
     for (m, n, k) in [(4, 413, 99), (5, 700, 90), (6, 1021, 41), (2, 2045, 41), (6, 2045, 41), (6, n(6), 20)] {
         for ty in [MemTy::F16, MemTy::BF16] {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::wide::program::Place;
+use crate::wide::turn::turn;
 use std::collections::HashMap;
 
 /// What registers and slots hold.
@@ -72,6 +73,9 @@ fn check(program: &Program) {
     for _ in 0..2 {
         m.follow(&program.row, &allocated.row);
         for _ in 0..2 {
+            if let (Some(turn), Some(steps)) = (&program.turn, &allocated.turn) {
+                m.follow(&turn.body, steps);
+            }
             m.follow(&program.main, &allocated.main);
         }
         m.follow(&program.tail, &allocated.tail);
@@ -141,6 +145,7 @@ fn random_programs() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % n
     };
+    let mut woven = 0;
     for _ in 0..400 {
         for isa in [Isa::Avx2, Isa::Avx512] {
             let mut p = Program::new(isa);
@@ -151,8 +156,13 @@ fn random_programs() {
             for most in [next(12), 1 + next(40), next(20)] {
                 let mut s = Section { program: &mut p, out: Vec::new() };
                 let mut here = known.clone();
+                // Half of the programs are chains: what was computed is read soon, or never.
+                let chain = next(2) == 0;
                 for _ in 0..most {
-                    let pick = |next: &mut dyn FnMut(usize) -> usize| here[next(here.len())];
+                    let pick = |next: &mut dyn FnMut(usize) -> usize| match chain && next(4) > 0 {
+                        true => here[here.len() - 1 - next(2.min(here.len()))],
+                        false => here[next(if chain { known.len() } else { here.len() })],
+                    };
                     let [x, y, z] = [0; 3].map(|_| pick(&mut next));
                     let blend = if isa == Isa::Avx2 { VOp::Blend } else { VOp::Fma };
                     let v = match next(5) {
@@ -164,7 +174,10 @@ fn random_programs() {
                     here.push(v);
                 }
                 // Whatever was computed is read at the end, so that it lives until then.
-                for v in here.iter().skip(known.len()).filter(|_| next(3) > 0) {
+                for v in here.iter().skip(known.len()).filter(|_| next(3) > 0 && !chain) {
+                    s.out.push(ins(VOp::Store, None, &[*v], HERE));
+                }
+                if chain && let Some(v) = here.last() {
                     s.out.push(ins(VOp::Store, None, &[*v], HERE));
                 }
                 let out = s.out;
@@ -177,7 +190,10 @@ fn random_programs() {
             p.main = sections.pop().unwrap_or_default();
             p.row = sections.pop().unwrap_or_default();
             p.sweep();
+            p.turn = turn(&mut p);
+            woven += usize::from(p.turn.is_some());
             check(&p);
         }
     }
+    assert!(woven > 20, "{woven} programs with woven steps");
 }
