@@ -3,8 +3,8 @@
 //! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A stage, as
 //! [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines twice.
 
+use super::Rows;
 use super::simd::{columns, turn};
-use super::sixteens::Lines;
 use std::arch::x86_64::*;
 
 /// Rows of a square.
@@ -22,7 +22,7 @@ const MOST: usize = 48;
 /// # Safety
 /// Both are in memory, and apart; the machine has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn within(src: Lines<*const u8>, cols: usize, rows: usize, dst: Lines<*mut u8>) {
+pub(super) unsafe fn within(src: Rows<*const u8>, cols: usize, rows: usize, dst: Rows<*mut u8>) {
     debug_assert!(rows.is_multiple_of(SIDE) && cols.is_multiple_of(SIDE));
     for first in (0..cols).step_by(PAIR) {
         for r in (0..rows).step_by(SIDE) {
@@ -42,7 +42,7 @@ pub(super) unsafe fn within(src: Lines<*const u8>, cols: usize, rows: usize, dst
 /// # Safety
 /// Both are in memory, and apart, the destination at addresses of whole lines; the machine has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn pass(src: Lines<*const u8>, cols: usize, rows: usize, dst: Lines<*mut u8>, ahead: isize) {
+pub(super) unsafe fn pass(src: Rows<*const u8>, cols: usize, rows: usize, dst: Rows<*mut u8>, ahead: isize) {
     debug_assert!(rows.is_multiple_of(SIDE) && cols.is_multiple_of(PAIR));
     // Rows of the destination are written whole, unless lines of the source are on more pages than the machine has at hand.
     let strip = if cols <= MOST { cols.max(PAIR) } else { PAIR };
@@ -58,7 +58,7 @@ pub(super) unsafe fn pass(src: Lines<*const u8>, cols: usize, rows: usize, dst: 
                 }
                 let to = dst.at.wrapping_offset(r as isize * dst.step).wrapping_add(4 * c);
                 // SAFETY: the squares are inside.
-                unsafe { pair(Lines { at, ..src }, Lines { at: to, ..dst }) };
+                unsafe { pair(Rows { at, ..src }, Rows { at: to, ..dst }) };
             }
         }
     }
@@ -68,7 +68,7 @@ pub(super) unsafe fn pass(src: Lines<*const u8>, cols: usize, rows: usize, dst: 
 /// As [`pass`], for sixteen lines of eight words.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn pair(src: Lines<*const u8>, dst: Lines<*mut u8>) {
+unsafe fn pair(src: Rows<*const u8>, dst: Rows<*mut u8>) {
     // SAFETY: the caller's promise.
     unsafe {
         let low = columns(src.at.cast(), src.step);
@@ -106,8 +106,8 @@ mod tests {
                         want[start + r * to + c] = src[c * from + r];
                     }
                 }
-                let lines = Lines { at: src.as_ptr().cast::<u8>(), step: 4 * from as isize };
-                let turned = Lines { at: dst[start..].as_mut_ptr().cast::<u8>(), step: 4 * to as isize };
+                let lines = Rows { at: src.as_ptr().cast::<u8>(), step: 4 * from as isize };
+                let turned = Rows { at: dst[start..].as_mut_ptr().cast::<u8>(), step: 4 * to as isize };
                 // SAFETY: both vectors hold all elements; the machine has AVX2.
                 unsafe {
                     if past { pass(lines, cols, rows, turned, 1 << 40) } else { within(lines, cols, rows, turned) }

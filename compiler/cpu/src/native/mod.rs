@@ -28,6 +28,13 @@ pub(crate) use gemm::{Units, scratch, second_level, types};
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy, Module};
 
+/// Rows of elements: the first one, and bytes from row to row.
+#[derive(Clone, Copy)]
+struct Rows<P> {
+    at: P,
+    step: isize,
+}
+
 /// Bytes of a cache's line.
 pub(crate) const LINE: usize = 64;
 

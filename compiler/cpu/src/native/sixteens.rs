@@ -3,19 +3,12 @@
 //! What goes past the caches is turned into a stage first, a buffer in the first-level cache, and written from there row by row:
 //! lines that are neighbours in memory leave one after the other, and take half the time of lines that are far apart.
 
-use super::LINE;
+use super::{LINE, Rows};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 /// Rows and columns of a square.
 pub(super) const SIDE: usize = 16;
-
-/// Where a square is: its lines of sixteen words, in bytes from one to the next.
-#[derive(Clone, Copy)]
-pub(super) struct Lines<P> {
-    pub(super) at: P,
-    pub(super) step: isize,
-}
 
 /// Two words of each half of a quarter, of two vectors: the lower ones, the upper ones.
 #[inline(always)]
@@ -66,7 +59,7 @@ fn turned(lines: [__m512; SIDE]) -> [__m512; SIDE] {
 /// # Safety
 /// Both are in memory, and apart; the machine has AVX-512.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn turn(src: Lines<*const u8>, count: usize, words: usize, dst: Lines<*mut u8>) {
+pub(super) unsafe fn turn(src: Rows<*const u8>, count: usize, words: usize, dst: Rows<*mut u8>) {
     let some = |n: usize| ((1u32 << n) - 1) as __mmask16;
     // SAFETY: the caller's promise; masked lanes are not touched.
     unsafe {
@@ -125,10 +118,10 @@ impl Stage {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn pass(
         &mut self,
-        src: Lines<*const u8>,
+        src: Rows<*const u8>,
         cols: usize,
         rows: usize,
-        dst: Lines<*mut u8>,
+        dst: Rows<*mut u8>,
         ahead: isize,
     ) {
         debug_assert!(rows <= STAGE && cols <= STAGE);
@@ -144,9 +137,9 @@ impl Stage {
                     let line = next.wrapping_offset(n * src.step).cast();
                     if near { _mm_prefetch::<_MM_HINT_T0>(line) } else { _mm_prefetch::<_MM_HINT_T1>(line) }
                 }
-                let to = Lines { at: stage.wrapping_add(r * width + 4 * c), step: width as isize };
+                let to = Rows { at: stage.wrapping_add(r * width + 4 * c), step: width as isize };
                 // SAFETY: the square is inside, and the stage holds all.
-                unsafe { turn(Lines { at, ..src }, count, words, to) };
+                unsafe { turn(Rows { at, ..src }, count, words, to) };
             }
         }
         // Rows that follow each other are one.

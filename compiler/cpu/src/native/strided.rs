@@ -1,7 +1,7 @@
 //! Elements that are moved between two strided matrices; transposes go through blocks of cache lines.
 
 #[cfg(target_arch = "x86_64")]
-use super::sixteens::Lines;
+use super::Rows;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
@@ -194,8 +194,8 @@ impl<const S: usize> Move<S> {
         for c in (0..self.cols).step_by(SIDE) {
             for r in (0..self.rows).step_by(SIDE) {
                 let rest = |n: isize| n.min(SIDE as isize) as usize;
-                let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
-                let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
+                let src = Rows { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
+                let dst = Rows { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
                 // SAFETY: the square is inside.
                 unsafe { turn(src, rest(self.cols - c), rest(self.rows - r), dst) };
             }
@@ -241,7 +241,7 @@ impl<const S: usize> Move<S> {
 
     /// As [`Self::in_parts`], for parts that go past the caches: with how many bytes behind each the next one is read.
     #[cfg(target_arch = "x86_64")]
-    fn past_in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, isize)) {
+    fn past_in_parts(self, mut pass: impl FnMut(Rows<*const u8>, usize, usize, Rows<*mut u8>, isize)) {
         let after = self.next_src();
         self.in_parts(|src, cols, rows, dst, at| {
             pass(src, cols, rows, dst, self.ahead(at, super::sixteens::STAGE as isize, after))
@@ -254,14 +254,14 @@ impl<const S: usize> Move<S> {
     /// Parts of so many words that those of a row and of a column both stay in the caches, along the rows of the source, which the
     /// machine reads ahead: source, columns, rows, destination, first row and column of each.
     #[cfg(target_arch = "x86_64")]
-    fn in_parts(self, mut pass: impl FnMut(Lines<*const u8>, usize, usize, Lines<*mut u8>, (isize, isize))) {
+    fn in_parts(self, mut pass: impl FnMut(Rows<*const u8>, usize, usize, Rows<*mut u8>, (isize, isize))) {
         use super::sixteens::STAGE;
         let (Steps { dst_row, src_col, .. }, most) = (self.steps, STAGE as isize);
         for c in (0..self.cols).step_by(STAGE) {
             for r in (0..self.rows).step_by(STAGE) {
                 let (cols, rows) = ((self.cols - c).min(most) as usize, (self.rows - r).min(most) as usize);
-                let src = Lines { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
-                let dst = Lines { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
+                let src = Rows { at: self.src.wrapping_offset(c * src_col + 4 * r), step: src_col };
+                let dst = Rows { at: self.dst.wrapping_offset(r * dst_row + 4 * c), step: dst_row };
                 pass(src, cols, rows, dst, (r, c));
             }
         }

@@ -1,9 +1,10 @@
 //! Products of floats. f16 and bf16 are widened while they are packed.
 
+use super::super::Rows;
 #[cfg(target_arch = "x86_64")]
 use super::super::{
     simd::turn,
-    sixteens::{self, Lines, SIDE},
+    sixteens::{self, SIDE},
 };
 use super::blocks::Version;
 use super::panels::{self, Panel, Panels, ROWS, Way, shifted};
@@ -11,7 +12,7 @@ use super::plain::{at, float};
 #[cfg(target_arch = "x86_64")]
 use super::slabs;
 use super::walk::fetch;
-use super::widen::{Rows, Widen};
+use super::widen::Widen;
 use super::{Job, Matrix, streams};
 use ptoc_ir::loops::MemTy;
 
@@ -183,10 +184,10 @@ impl Floats {
             let (wide_columns, wide_steps) = if wide { (whole / SIDE * SIDE, steps / SIDE * SIDE) } else { (0, 0) };
             for c in (0..wide_columns).step_by(SIDE) {
                 for p in (0..wide_steps).step_by(SIDE) {
-                    let from = Lines { at: at(b, p, c), step: b.col };
+                    let from = Rows { at: at(b, p, c), step: b.col };
                     let to = panel.wrapping_add(p * padded + c).cast();
                     // SAFETY: sixteen columns of sixteen steps are there, and the version has AVX-512.
-                    unsafe { sixteens::turn(from, SIDE, SIDE, Lines { at: to, step: 4 * padded as isize }) };
+                    unsafe { sixteens::turn(from, SIDE, SIDE, Rows { at: to, step: 4 * padded as isize }) };
                 }
             }
             for c in (0..whole).step_by(8) {

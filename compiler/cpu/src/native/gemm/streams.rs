@@ -7,13 +7,13 @@
 //! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines of each step
 //! are widened first.
 
-use super::super::LINE;
+use super::super::{LINE, Rows};
 use super::blocks::{self, Version};
 use super::lines::{self, Lines};
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
 use super::walk::{Columns, Stretch};
-use super::widen::{Rows, Widen};
+use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 

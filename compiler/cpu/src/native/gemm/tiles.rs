@@ -4,8 +4,8 @@
 //! pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums lie in the
 //! second-level cache too. Behind the matrices' ends tiles are zero.
 
-use super::super::sixteens::{self, Lines};
 use super::super::strided::fence;
+use super::super::{Rows, sixteens};
 use super::amx::{self, Block, Way};
 use super::dots;
 use super::kept::Source;
@@ -380,7 +380,7 @@ unsafe fn copy_line(from: *const u8, to: *mut u8) {
 /// As for [`pack`].
 #[target_feature(enable = "avx512f")]
 unsafe fn turn(from: *const u8, step: isize, to: *mut u8) {
-    let (lines, words) = (Lines { at: from, step }, Lines { at: to, step: LINE as isize });
+    let (lines, words) = (Rows { at: from, step }, Rows { at: to, step: LINE as isize });
     // SAFETY: the caller's promise.
     unsafe { sixteens::turn(lines, SIDE, SIDE, words) }
 }

@@ -1,17 +1,10 @@
 //! Elements on their way to panels and strips: f16 and bf16 are widened, f32 copied.
 
-use super::super::simd::Halves;
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512};
+use super::super::{Rows, simd::Halves};
 use super::plain::float;
 use ptoc_ir::loops::MemTy;
-
-/// Rows of elements: the first one, and bytes from row to row.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<P> {
-    pub(super) at: P,
-    pub(super) step: isize,
-}
 
 /// A vector of f32 from elements of a type.
 ///
