@@ -1,8 +1,8 @@
 """The work that is compared: ptoc's kernel, its arrays, and the same in other libraries.
 
 A peer is a function from the arrays to three things: a function without arguments that returns the result, one that does the work
-once, and the arrays that the work reads, as numpy sees them. What a library prepares once for many calls (compilation, packed weights)
-happens in the first call.
+once, and the arrays that it was given, as numpy sees them. What a library prepares once for many calls (compilation, packed weights)
+happens in the first call; what it packed then is its own.
 """
 
 from dataclasses import dataclass, field

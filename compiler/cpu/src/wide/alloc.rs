@@ -65,7 +65,7 @@ pub(crate) struct Allocated {
     /// Before the first row.
     pub(crate) once: Vec<Step>,
     pub(crate) row: Vec<Step>,
-    /// None also if too few registers are left for the partials.
+    /// None also if it has partials in registers, and too few are left for them.
     pub(crate) turn: Option<Vec<Step>>,
     /// The registers of the partials, in their order.
     pub(crate) sums: Vec<u8>,
@@ -224,7 +224,7 @@ struct Walk<'a> {
     first_slot: u32,
     out: Vec<Step>,
     is_row: bool,
-    /// How many steps are woven: this many instructions are one for the other's copies.
+    /// How many steps are woven: so many neighbours are the same instruction, each of another step.
     woven: usize,
 }
 
@@ -262,30 +262,31 @@ impl Walk<'_> {
         farthest as u8
     }
 
-    /// Of the registers that are taken, but not by `kept`, the one whose value is needed last.
+    /// Of the registers that are taken, but not by `kept`, the one whose value is needed last. In woven steps what need not
+    /// be stored goes first: it was fetched to serve several, and each of them can read it in memory.
     fn farthest(&self, class: Class, kept: &[VReg]) -> Option<usize> {
         let held = |n: usize| self.holds[class as usize][n].filter(|reg| !kept.contains(reg));
-        self.registers(class)
-            .filter_map(|n| Some((n, held(n)?)))
-            .max_by_key(|&(_, reg)| {
-                // Of two equal ones rather one that need not be stored.
-                (self.next_use(reg).unwrap_or(usize::MAX), self.homes[reg.0 as usize].is_some())
-            })
-            .map(|(n, _)| n)
+        let last = self.registers(class).filter_map(|n| Some((n, held(n)?))).max_by_key(|&(_, reg)| {
+            let homed = self.homes[reg.0 as usize].is_some();
+            // Of two equal ones rather one that need not be stored.
+            (homed && self.woven > 1, self.next_use(reg).unwrap_or(usize::MAX), homed)
+        });
+        last.map(|(n, _)| n)
     }
 
-    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a
-    /// register is free, or holds what is needed later and need not be stored.
+    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a register is
+    /// free, or holds what is needed later and need not be stored.
     fn serves_others(&self, reg: VReg, kept: &[VReg]) -> bool {
         let [.., later, now] = self.uses[reg.0 as usize][..] else { return false };
         if later - now >= self.woven {
             return false;
         }
-        let vectors = &self.holds[Class::Vector as usize];
-        self.registers(Class::Vector).any(|n| vectors[n].is_none())
-            || self.farthest(Class::Vector, kept).and_then(|n| vectors[n]).is_some_and(|held| {
-                self.homes[held.0 as usize].is_some() && self.next_use(held).is_none_or(|next| next > later)
+        self.registers(Class::Vector).any(|n| {
+            self.holds[Class::Vector as usize][n].is_none_or(|held| {
+                let later = self.next_use(held).is_none_or(|next| next > later);
+                later && self.homes[held.0 as usize].is_some() && !kept.contains(&held)
             })
+        })
     }
 
     fn put(&mut self, reg: VReg, class: Class, at: u8) {

@@ -166,7 +166,7 @@ pub(crate) struct Program {
     pub(crate) seeks: u32,
     /// What all lanes share, once a row.
     pub(crate) row: Vec<Ins>,
-    /// Steps with partials in registers, while there are as many lanes.
+    /// Several steps at once, while there are as many lanes.
     pub(crate) turn: Option<Turn>,
     /// A whole step.
     pub(crate) main: Vec<Ins>,

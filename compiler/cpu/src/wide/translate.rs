@@ -65,7 +65,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
         *(if tail { &mut t.l.p.tail } else { &mut t.l.p.main }) = section;
     }
     t.l.p.sweep();
-    t.l.p.turn = turn(&mut t.l.p).filter(|turn| count.is_none_or(|n| n >= turn.lanes));
+    t.l.p.turn = turn(&mut t.l.p, count);
     Some(t.l.p)
 }
 

@@ -24,7 +24,7 @@ const LONGEST: usize = 48;
 const WOVEN: std::ops::RangeInclusive<usize> = 16..=160;
 
 /// How many steps are woven, as registers permit.
-const WIDTHS: [usize; 2] = [4, 2];
+const WIDTHS: [usize; 3] = [4, 3, 2];
 
 /// A vector of partials in a register.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +46,14 @@ pub(crate) struct Turn {
     pub(crate) body: Vec<Ins>,
 }
 
-/// A turn of a program's steps; `None` if no more than a step is gained, or the steps are not alike but for their places.
-pub(crate) fn turn(program: &mut Program) -> Option<Turn> {
+/// A turn of a program's steps for rows of `count` lanes, if that is known; `None` if no more than a step is gained, or the steps are
+/// not alike but for their places.
+pub(crate) fn turn(program: &mut Program, count: Option<i64>) -> Option<Turn> {
     if !program.main.iter().all(repeats) {
         return None;
     }
-    woven(program).or_else(|| summed(program))
+    let most = count.unwrap_or(i64::MAX);
+    woven(program, most).or_else(|| summed(program).filter(|turn| turn.lanes <= most))
 }
 
 /// Is an instruction the same some lanes further on, but for its place?
@@ -64,8 +66,9 @@ fn partials(ins: &Ins) -> Option<u32> {
     if let Some(Place::Partials { pointer }) = ins.place { Some(pointer) } else { None }
 }
 
-/// Woven steps, with their partials in memory. With AVX-512 nobody has measured whether that is faster.
-fn woven(program: &mut Program) -> Option<Turn> {
+/// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers and the steps
+/// not woven. With AVX-512 nobody has measured whether it is.
+fn woven(program: &mut Program, most: i64) -> Option<Turn> {
     if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
         return None;
     }
@@ -76,6 +79,9 @@ fn woven(program: &mut Program) -> Option<Turn> {
         program.regs.truncate(known);
         // As many steps as there are different places of partials.
         let steps = if joins { PARTIALS / lanes as usize } else { woven };
+        if !steps.is_multiple_of(woven) || steps as i64 * lanes > most {
+            return None;
+        }
         let mut body = Vec::new();
         for first in (0..steps).step_by(woven) {
             let copies = (first..first + woven)
@@ -86,7 +92,7 @@ fn woven(program: &mut Program) -> Option<Turn> {
             }
         }
         let fits = pressure(program, &body) + SPARE_AVX2 <= usize::from(program.isa.registers());
-        fits.then(|| Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body })
+        fits.then_some(Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body })
     })
 }
 

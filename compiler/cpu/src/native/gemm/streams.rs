@@ -2,7 +2,8 @@
 //!
 //! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share one set of
 //! the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there, by a line of columns;
-//! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again.
+//! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again. With AVX2 [`lines`]
+//! has code for so many steps, which is better than more of them where rows are other distances apart, too.
 //!
 //! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines of each step
 //! are widened first.
@@ -17,7 +18,7 @@ use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 
-/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache.
+/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`lines`] takes them.
 const OF_A_SET: usize = lines::STEPS;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
@@ -85,9 +86,9 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
                     let count = n / lines::COLUMNS;
                     for p in (0..k).step_by(lines::STEPS) {
                         let (a, b) = (shifted(a, 0, p), shifted(b, p, 0));
-                        let lines = Lines { rows: job.m, count, a: a.at, a_row: a.row, b: b.at, b_row: b.row, sums };
+                        let whole = Lines { rows: job.m, count, a: a.at, a_row: a.row, b: b.at, b_row: b.row, sums };
                         // SAFETY: these columns are inside b, and their sums lie as blocks of a line have them.
-                        unsafe { lines::add(&lines) };
+                        unsafe { lines::add(&whole) };
                     }
                     done = count * lines::COLUMNS;
                 }

@@ -301,6 +301,10 @@ fn narrow_shapes() {
             check((m, n, k), ty, [2, 0, 0, 0], 3 - n_of as u32, 7);
         }
     }
+    // Blocks of every height, with and without a rest.
+    for m in 1..20 {
+        check((m, 15 + m, 17 + m), MemTy::F32, [0, 0, 0, 0], m as u32 % 4, 10);
+    }
     // More sums than stay in the second-level cache.
     let n = |m: usize| cache::second_level() / 2 / 4 / m + 30;
     check((19, n(19), 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
