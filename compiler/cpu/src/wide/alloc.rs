@@ -89,9 +89,10 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
     let last = program.isa.registers();
     // The most used of what comes from outside the step, while registers last.
     let mut uses = vec![0usize; program.regs.len()];
-    step.iter().flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
+    let woven = program.turn.as_ref().filter(|turn| turn.woven > 1).map_or(&[][..], |turn| &turn.body);
+    step.iter().chain(woven).flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
     let mut local = vec![false; program.regs.len()];
-    for ins in program.main.iter().chain(&program.tail) {
+    for ins in program.main.iter().chain(&program.tail).chain(woven) {
         ins.dst.iter().for_each(|dst| local[dst.0 as usize] = true);
     }
     let mut outside: Vec<usize> = (0..program.regs.len())
@@ -99,7 +100,6 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
     let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
-    let woven = program.turn.as_ref().filter(|turn| turn.woven > 1).map_or(&[][..], |turn| &turn.body);
     let needed = (pressure(program, step).max(pressure(program, woven)) + spare).max(LEAST);
     let mut room = usize::from(last).saturating_sub(needed);
     let mut next = last;

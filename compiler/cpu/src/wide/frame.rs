@@ -53,7 +53,8 @@ const ACTIVE: i64 = 0;
 const INDEX: i64 = 1;
 const SCRATCH: i64 = 2;
 const ROWS: i64 = 3;
-const FIRST_STEP: i64 = 4;
+const LEFT: i64 = 4;
+const FIRST_STEP: i64 = 5;
 
 /// Areas of 128 bytes, the tail's mask, and a saved register.
 const AREA: i64 = 128;
@@ -119,6 +120,11 @@ impl Frame {
     /// Rows still to do.
     pub(crate) fn rows(&self) -> MemoryOperand {
         self.extra(ROWS)
+    }
+
+    /// Steps of a turn still to do one by one.
+    pub(crate) fn left(&self) -> MemoryOperand {
+        self.extra(LEFT)
     }
 
     /// What moves a pointer from row to row, if it is not known.

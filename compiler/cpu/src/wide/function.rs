@@ -33,7 +33,7 @@ pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Code64, String>
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, program, allocated.slots);
-    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0 };
+    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0, leaves: Vec::new() };
     e.function(nest, &allocated);
     e.constants();
     let (bytes, code) = e.asm.finish()?;
@@ -266,19 +266,45 @@ impl Emitter<'_> {
             let from = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.load(VOp::Load, register, from);
         }
-        let head = self.asm.label();
+        let (head, next) = (self.asm.label(), self.asm.label());
         self.asm.bind(head);
         self.section(steps, lanes);
         self.asm.ri(Code::Add_rm64_imm32, INDEX, all);
+        self.asm.bind(next);
         let [a, ..] = SCRATCH;
         self.asm.rm(Code::Lea_r64_m, a, at(INDEX, i64::from(all)));
         self.asm.rr(Code::Cmp_r64_rm64, a, END);
         self.asm.branch(Code::Jle_rel32_64, head);
+        self.one_by_one(code, turn.lanes, lanes, next, few);
         for (sum, &register) in turn.sums.iter().zip(&code.sums) {
             let to = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.store(VOp::Store, to, register);
         }
         self.asm.bind(few);
+    }
+
+    /// What a turn's guards lead to: the steps that it has left, one by one. Those before have stored what they compute, this one's and
+    /// the others nothing.
+    fn one_by_one(&mut self, code: &Allocated, turn: i64, lanes: i64, next: Label, done: Label) {
+        let leaves = std::mem::take(&mut self.leaves);
+        if leaves.is_empty() {
+            return;
+        }
+        self.asm.branch(Code::Jmp_rel32_64, done);
+        let head = self.asm.label();
+        let left = self.frame.left();
+        for (leave, from) in leaves {
+            self.asm.bind(leave);
+            self.asm.ri(Code::Add_rm64_imm32, INDEX, from as i32);
+            self.asm.mi(Code::Mov_rm64_imm32, left, ((turn - from) / lanes) as i32);
+            self.asm.branch(Code::Jmp_rel32_64, head);
+        }
+        self.asm.bind(head);
+        self.section(&code.main, lanes);
+        self.asm.ri(Code::Add_rm64_imm32, INDEX, lanes as i32);
+        self.asm.mi(Code::Sub_rm64_imm32, left, 1);
+        self.asm.branch(Code::Jne_rel32_64, head);
+        self.asm.branch(Code::Jmp_rel32_64, next);
     }
 
     fn next_row(&mut self, nest: &Nest) {

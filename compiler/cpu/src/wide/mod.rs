@@ -17,6 +17,7 @@ mod lanewise;
 mod lower;
 mod memory;
 mod ops;
+mod powers;
 mod program;
 mod translate;
 mod turn;

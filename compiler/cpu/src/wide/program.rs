@@ -124,6 +124,10 @@ pub(crate) enum Action {
         what: Scalar,
         wide: bool,
     },
+    /// In a turn: unless all digits of its operand are 0, the steps from lane `from` of the turn on are done one by one instead.
+    Guard {
+        from: i64,
+    },
 }
 
 /// An instruction.
@@ -259,6 +263,7 @@ impl fmt::Display for Ins {
             Action::Seek { to, base, word, disp } => {
                 write!(f, "pointer{to} = pointer{base} + memory, pointer{word} + {disp}")?;
             }
+            Action::Guard { from } => write!(f, "step by step from lane {from} on if any bit of")?,
             Action::Scalar { what, wide } => {
                 let bits = if wide { 64 } else { 32 };
                 match what {

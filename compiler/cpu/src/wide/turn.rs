@@ -13,6 +13,7 @@
 use super::Isa;
 use super::alloc::{SPARE_AVX2, pressure};
 use super::ops::VOp;
+use super::powers;
 use super::program::{Action, Ins, Mask, Place, Program, VReg};
 use ptoc_ir::loops::PARTIALS;
 use rustc_hash::FxHashMap;
@@ -74,6 +75,8 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
     }
     let joins = program.main.iter().any(|ins| partials(ins).is_some());
     let lanes = program.isa.lanes();
+    let short = powers::short(program);
+    let main = short.as_ref().map_or_else(|| program.main.clone(), |short| short.step.clone());
     let known = program.regs.len();
     WIDTHS.into_iter().find_map(|woven| {
         program.regs.truncate(known);
@@ -85,10 +88,13 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
         let mut body = Vec::new();
         for first in (0..steps).step_by(woven) {
             let copies = (first..first + woven)
-                .map(|n| step(program, n as i32, FxHashMap::default()))
+                .map(|n| step(program, &main, n as i32, FxHashMap::default()))
                 .collect::<Option<Vec<_>>>()?;
-            for n in 0..program.main.len() {
+            for n in 0..main.len() {
                 body.extend(copies.iter().map(|copy| copy[n].clone()));
+                if let Some(short) = short.as_ref().filter(|short| short.last == n) {
+                    body.extend(short.guard(program, &copies, first as i64 * lanes));
+                }
             }
         }
         let fits = pressure(program, &body) + SPARE_AVX2 <= usize::from(program.isa.registers());
@@ -111,16 +117,19 @@ fn summed(program: &mut Program) -> Option<Turn> {
             regs.extend([(join.old, reg), (join.new, reg)]);
             out.sums.push(Sum { reg, pointer: join.pointer, disp: n * bytes });
         }
-        let step = step(program, n, regs)?;
-        out.body.extend(step.into_iter().zip(&program.main).filter(|(_, i)| partials(i).is_none()).map(|(ins, _)| ins));
+        let main = std::mem::take(&mut program.main);
+        let step = step(program, &main, n, regs);
+        program.main = main;
+        out.body
+            .extend(step?.into_iter().zip(&program.main).filter(|(_, i)| partials(i).is_none()).map(|(ins, _)| ins));
     }
     Some(out)
 }
 
-/// The n-th step of a turn: its own registers, but for those given, and its own places.
-fn step(program: &mut Program, n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
+/// The n-th of such steps in a turn: its own registers, but for those given, and its own places.
+fn step(program: &mut Program, main: &[Ins], n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
     let (lanes, bytes) = (program.isa.lanes() as i32, program.isa.bytes());
-    let mut out = program.main.clone();
+    let mut out = main.to_vec();
     for ins in &mut out {
         if let Some(dst) = &mut ins.dst {
             *dst = *regs.entry(*dst).or_insert_with(|| program.reg(program.class(*dst)));

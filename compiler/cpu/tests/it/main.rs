@@ -9,3 +9,4 @@ mod past;
 mod products;
 mod property;
 mod scalars;
+mod steps;

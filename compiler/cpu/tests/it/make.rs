@@ -2,12 +2,12 @@
 
 use cranelift_entity::PrimaryMap;
 use ptoc_cpu::{CompiledKernel, Options, Vectors, compile};
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{FileId, Span};
 use ptoc_exec::{Launch, LaunchError, TensorArg};
 use ptoc_ir::loops::eval::{Memory, Stop, run};
 use ptoc_ir::loops::{
     Addr, Base, BinOp, Cast, CheckRow, Entry, Func, LTy, MemTy, Module, Op, Reg, RegData, Region, SpaceData, SpaceId,
-    Stmt, Stride,
+    Stmt, Stride, text, verify,
 };
 
 /// A function in the making.
@@ -208,4 +208,55 @@ impl Aligned {
 /// Cases of a property: the usual number, or `PROPTEST_CASES`.
 pub fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Elements of a type: small numbers of both signs, zeros, infinities, integers of all sizes.
+pub(crate) fn data(ty: MemTy, bytes: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut out = Vec::new();
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        let number = match state % 61 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f32::INFINITY,
+            3 => 1e-7,
+            n => n as f32 / 8.0 - 3.3,
+        };
+        match ty {
+            MemTy::F32 => out.extend(number.to_le_bytes()),
+            MemTy::F16 => out.extend(half::f16::from_f32(number).to_le_bytes()),
+            MemTy::BF16 => out.extend(half::bf16::from_f32(number).to_le_bytes()),
+            MemTy::Bool => out.push((state >> 8) as u8 & 1),
+            _ => out.extend(&u64::from(state).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[..ty.size() as usize]),
+        }
+    }
+    out.truncate(bytes);
+    out
+}
+
+/// A kernel of one block with two parameters, and this body.
+pub(crate) fn module(body: &str, tensors: usize) -> Module {
+    let names: String = (0..tensors).map(|n| format!("tensor \"T{n}\"\n")).collect();
+    let source = format!(
+        "kernel \"nest\"\n{names}arena 0\nlaunch \"l\" (r0: i64, r1: i64) {{\n}}\nblock \"b\" (r0: i64, r1: i64) {{\n  \
+         labels 8\n{body}}}\n"
+    );
+    let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    verify(&module).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+    module
+}
+
+/// A nest that joins its lanes with partials: rows of 64 of them, 256 bytes apart.
+pub(crate) fn joining(joins: &str, body: &str, count: Option<i64>) -> Module {
+    let known = count.map_or(String::new(), |n| format!("r20: i64 = const {n}\n"));
+    let count = if known.is_empty() { "r1" } else { "r20" };
+    let text = format!(
+        "{known}r2: i64 = const 0\nr3: i64 = const 1000\nr4: i64 = const 256\nr5: i64 = const 2048\n\
+         for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  r9: i64 = add r8, r5\n  \
+         lanes r11: i64 in {count} {{\n{body}{joins}  }}\n}}\n"
+    );
+    module(&text, 3)
 }

@@ -1,49 +1,11 @@
 //! Loop nests that become functions or routines, and reductions, against the evaluator.
 
-use crate::make::{Build, agree, agree_but, cases, compiled, strided, tensor};
+use crate::make::{Build, agree, agree_but, cases, compiled, data, joining, module, strided, tensor};
 use proptest::prelude::*;
-use ptoc_cpu::{Options, Vectors, compile};
+use ptoc_cpu::Vectors;
 use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{Base, BinOp, Gather, LTy, MemTy, Module, Op, Reduce, Reg, UnOp, text, verify};
 use ptoc_isa::Oob;
-
-/// Elements of a type: small numbers of both signs, zeros, infinities, integers of all sizes.
-fn data(ty: MemTy, bytes: usize, seed: u32) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
-    let mut out = Vec::new();
-    while out.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        let number = match state % 61 {
-            0 => 0.0,
-            1 => -0.0,
-            2 => f32::INFINITY,
-            3 => 1e-7,
-            n => n as f32 / 8.0 - 3.3,
-        };
-        match ty {
-            MemTy::F32 => out.extend(number.to_le_bytes()),
-            MemTy::F16 => out.extend(half::f16::from_f32(number).to_le_bytes()),
-            MemTy::BF16 => out.extend(half::bf16::from_f32(number).to_le_bytes()),
-            MemTy::Bool => out.push((state >> 8) as u8 & 1),
-            _ => out.extend(&u64::from(state).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[..ty.size() as usize]),
-        }
-    }
-    out.truncate(bytes);
-    out
-}
-
-fn module(body: &str, tensors: usize) -> Module {
-    let names: String = (0..tensors).map(|n| format!("tensor \"T{n}\"\n")).collect();
-    let source = format!(
-        "kernel \"nest\"\n{names}arena 0\nlaunch \"l\" (r0: i64, r1: i64) {{\n}}\nblock \"b\" (r0: i64, r1: i64) {{\n  \
-         labels 8\n{body}}}\n"
-    );
-    let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
-    verify(&module).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
-    module
-}
 
 #[test]
 fn rows_of_moves_and_conversions() {
@@ -160,18 +122,6 @@ fn dense_rows_that_feed_each_other_keep_their_order() {
     }
 }
 
-/// A nest that joins its lanes with partials: rows of 64 of them, 256 bytes apart.
-fn joining(joins: &str, body: &str, count: Option<i64>) -> Module {
-    let known = count.map_or(String::new(), |n| format!("r20: i64 = const {n}\n"));
-    let count = if known.is_empty() { "r1" } else { "r20" };
-    let text = format!(
-        "{known}r2: i64 = const 0\nr3: i64 = const 1000\nr4: i64 = const 256\nr5: i64 = const 2048\n\
-         for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  r9: i64 = add r8, r5\n  \
-         lanes r11: i64 in {count} {{\n{body}{joins}  }}\n}}\n"
-    );
-    module(&text, 3)
-}
-
 #[test]
 fn partials_of_rows_are_those_of_steps() {
     let load = "r12: f32 = load f32 t0[r7, stride 4]\n";
@@ -201,71 +151,6 @@ fn partials_of_rows_are_those_of_steps() {
                     .unwrap_or_else(|e| panic!("{joins} {count} {known:?}: {e}\n{body}"));
             }
         }
-    }
-}
-
-/// A step of so many operations on `live` values at once that are read to the end.
-fn long(load: &str, store: &str, live: usize, ops: usize) -> String {
-    let mut body =
-        format!("r12: f32 = load {load}\nr13: f32 = const 0.75\nr14: f32 = const 1.5\nr15: f32 = const -0.25\n");
-    let mut values: Vec<usize> = vec![12];
-    for n in 0..ops {
-        let (x, y, dst) = (values[values.len() - 1], values[0], 30 + n);
-        body += &match n % 5 {
-            0 => format!("r{dst}: f32 = fma r{x}, r13, r{y}\n"),
-            1 => format!("r{dst}: f32 = max r{x}, r15\n"),
-            2 => format!("r{dst}: f32 = fma r{y}, r{x}, r14\n"),
-            3 => format!("r{dst}: f32 = mul r{x}, r13\n"),
-            _ => format!("r{dst}: f32 = sub r{x}, r14\n"),
-        };
-        values.push(dst);
-        if values.len() > live {
-            values.remove(0);
-        }
-    }
-    let last = values.into_iter().reduce(|x, y| {
-        body += &format!("r{}: f32 = add r{x}, r{y}\n", 100 + y);
-        100 + y
-    });
-    body + &format!("r16: f32 = mul r{}, r13\nstore {store}, r16\n", last.unwrap_or(12))
-}
-
-/// Steps of every length and pressure, in rows of every length: those that are woven by four, three and two with AVX2, and
-/// those that are not.
-#[test]
-fn long_steps_are_those_of_lanes() {
-    let words = ("f32 t0[r7, stride 4]", "f32 t1[r7, stride 4]");
-    let halves = ("f16 t0[r7, stride 2]", "bf16 t1[r7, stride 2]");
-    let own = ("f32 t1[r7, stride 4]", "f32 t1[r7, stride 4]");
-    let joins = ["", "join add f32 t2[r8], r16\n", "join max f32 t2[r8], r16\njoin add f32 t2[r9], r12\n"];
-    let mut lanes = std::collections::BTreeSet::new();
-    for ((load, store), joins) in [words, halves, own].into_iter().flat_map(|w| joins.map(|j| (w, j))) {
-        for (live, ops) in [(1, 12), (1, 20), (2, 15), (3, 20), (4, 25), (5, 18), (9, 30)] {
-            let body = long(load, store, live, ops);
-            for count in [7, 8, 15, 16, 23, 24, 31, 33, 63, 64, 65, 97, 131] {
-                for known in [None, Some(count)].into_iter().filter(|n| n.is_none_or(|n| n <= 16)) {
-                    let module = joining(joins, &body, known);
-                    let ty = if load == halves.0 { MemTy::F16 } else { MemTy::F32 };
-                    let tensors = [data(ty, 4096, 7), data(MemTy::F32, 8192, 9), data(MemTy::F32, 4096, 8)];
-                    agree(&module, &[3, count], &tensors)
-                        .unwrap_or_else(|e| panic!("{joins} {count} {known:?}: {e}\n{body}"));
-                }
-            }
-            if Vectors::Bits256.available() {
-                let options = Options { text: true, vectors: Vectors::Bits256, ..Options::default() };
-                let kernel = compile(&joining(joins, &body, None), &options).expect("it compiles");
-                let text = &kernel.text().expect("it was asked for").clif;
-                let turn = text.split(" turn\n").nth(1).map_or("", |t| t.split(" step\n").next().unwrap_or(""));
-                lanes.insert((
-                    joins.is_empty(),
-                    turn.lines().filter(|l| l.contains("load.") || l.contains("= load")).count(),
-                ));
-            }
-        }
-    }
-    // What is loaded once a step says how many there are.
-    for steps in [4, 3, 2, 0] {
-        assert!(!Vectors::Bits256.available() || lanes.contains(&(true, steps)), "{steps} steps: {lanes:?}");
     }
 }
 

@@ -9,6 +9,13 @@ use crate::CmpOp;
 /// more, 254, is twice the bias of exponents: so half of these digits is the exponent of a power of two.
 const ROUNDS: f32 = 12_582_912.0 + 254.0;
 
+/// What [`exp_of`] multiplies with and adds, in its order, for those who have to know an exponential from its operations: log2 e and
+/// what rounds; both parts of -ln 2; the coefficients of 1 + r (1 + r q(r)) from the highest power down.
+pub const EXPONENTIAL: [f32; 11] = {
+    let [q4, q3, q2, q1, q0] = EXP;
+    [std::f32::consts::LOG2_E, ROUNDS, -LN2[0], -LN2[1], q4, q3, q2, q1, q0, 1.0, 1.0]
+};
+
 /// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r (1 + r q(r))). A result below 2^-126
 /// is rounded once more, where it becomes subnormal.
 pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {

@@ -14,6 +14,7 @@ mod program;
 mod sigmoid;
 mod trig;
 
+pub use exp_log::EXPONENTIAL;
 pub use program::{Id, MathOp, Program, Ty, scale};
 
 use crate::UnOp;

@@ -1,0 +1,205 @@
+//! Exponentials in fewer operations, where all lanes permit (AVX2).
+//!
+//! e^x is 2^n p(r) with p between 0.7 and 1.42. In general x is kept between bounds first, and 2^n are two factors
+//! (`Lower::scaled`), since n may be below the least exponent. With n from -125 to 127 the bounds change nothing and n may be
+//! added to the exponent of p: the same bits by 16 operations in place of 22, and two and a bit that look at n. Whether all n are
+//! so is known early, before anything is stored; if some are not, the steps are done over in full.
+
+use super::ops::VOp;
+use super::program::{Action, Home, Ins, Mask, Program, VReg};
+use ptoc_isa::math::EXPONENTIAL;
+use rustc_hash::FxHashMap;
+
+/// The numbers n for which 2^n p is a normal number, and p need not be looked at.
+const LEAST: i32 = -125;
+const MOST: i32 = 127;
+
+/// Added to a number it leaves the nearest integer in the last digits; ties go to the same sides as with [`EXPONENTIAL`]'s, as
+/// both are even. These digits are n, and nothing above them reaches the exponent.
+const ROUNDS: f32 = 12_582_912.0;
+
+/// A step whose exponentials are short.
+pub(crate) struct Short {
+    pub(crate) step: Vec<Ins>,
+    /// Instructions with n of each exponential, moved so that the least is the least number of all; and the last of them.
+    numbers: Vec<usize>,
+    pub(crate) last: usize,
+}
+
+impl Short {
+    /// What stands behind the last number of some copies of the step: leaves the turn unless all are right for it. The steps before
+    /// have so many lanes of the turn.
+    pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], from: i64) -> Vec<Ins> {
+        let most = program.homed(Home::Const((i32::MIN + (MOST - LEAST)) as u32));
+        let mut out = Vec::new();
+        let mut compute = |op: VOp, args: [VReg; 2]| {
+            let dst = program.reg(program.class(most));
+            out.push(vector(op, dst, &args, None));
+            dst
+        };
+        let numbers = copies.iter().flat_map(|copy| self.numbers.iter().filter_map(|&n| copy[n].dst));
+        let beyond = numbers.reduce(|a, b| compute(VOp::MaxI, [a, b])).map(|n| compute(VOp::CmpGtI, [n, most]));
+        let (args, action) = (Vec::from_iter(beyond), Action::Guard { from });
+        out.push(Ins { action, dst: None, args, place: None, imm: None, mask: Mask::All });
+        out
+    }
+}
+
+/// The program's step with short exponentials, if it has any.
+pub(crate) fn short(program: &mut Program) -> Option<Short> {
+    let found = Step::new(program).exponentials();
+    let mut step = program.main.clone();
+    let mut numbers = Vec::with_capacity(found.len());
+    for e in found {
+        let rounds = program.homed(Home::Const(ROUNDS.to_bits()));
+        let moves =
+            program.homed(Home::Const((i32::MIN as u32).wrapping_sub(ROUNDS.to_bits()).wrapping_add(-LEAST as u32)));
+        let [power, number] = [(); 2].map(|()| program.reg(program.class(e.moved)));
+        let at = |step: &[Ins], reg: VReg| step.iter().position(|ins| ins.dst == Some(reg));
+        let (upper, n, last) = (at(&step, e.upper)?, at(&step, e.n)?, at(&step, e.result)?);
+        step[upper].args[2] = e.x;
+        step[n].args[1] = rounds;
+        step[last] = vector(VOp::AddI, e.result, &[e.p, power], None);
+        step.insert(last, vector(VOp::ShlIBy, power, &[e.moved], Some(23)));
+        let first = at(&step, e.moved)?;
+        step[first].args[0] = e.x;
+        step[first].args[2] = rounds;
+        step.insert(first + 1, vector(VOp::AddI, number, &[e.moved, moves], None));
+        numbers.push(number);
+    }
+    unread(&mut step, &numbers);
+    let at = |number: &VReg| step.iter().position(|ins| ins.dst == Some(*number));
+    let numbers: Vec<usize> = numbers.iter().filter_map(at).collect();
+    let last = *numbers.iter().max()?;
+    // What is done over must have stored nothing.
+    let stores = step[..last].iter().any(|ins| ins.dst.is_none() && ins.action != Action::Vector(VOp::Fetch));
+    (!stores).then_some(Short { step, numbers, last })
+}
+
+fn vector(op: VOp, dst: VReg, args: &[VReg], imm: Option<u8>) -> Ins {
+    Ins { action: Action::Vector(op), dst: Some(dst), args: args.to_vec(), place: None, imm, mask: Mask::All }
+}
+
+/// Removes what neither another instruction nor the guard reads.
+fn unread(step: &mut Vec<Ins>, guarded: &[VReg]) {
+    let mut read = guarded.to_vec();
+    let mut kept = Vec::with_capacity(step.len());
+    while let Some(ins) = step.pop() {
+        if ins.dst.is_none_or(|dst| read.contains(&dst)) {
+            read.extend(ins.reads());
+            kept.push(ins);
+        }
+    }
+    kept.reverse();
+    *step = kept;
+}
+
+/// An exponential of a step.
+struct Exponential {
+    /// The argument before it was kept between bounds.
+    x: VReg,
+    /// n in the last digits, and n.
+    moved: VReg,
+    n: VReg,
+    /// x without the upper part of n ln 2.
+    upper: VReg,
+    p: VReg,
+    result: VReg,
+}
+
+/// A step to look things up in.
+struct Step<'p> {
+    program: &'p Program,
+    defs: FxHashMap<VReg, usize>,
+}
+
+impl<'p> Step<'p> {
+    fn new(program: &'p Program) -> Step<'p> {
+        let defs = program.main.iter().enumerate().filter_map(|(at, ins)| Some((ins.dst?, at))).collect();
+        Step { program, defs }
+    }
+
+    /// In their order.
+    fn exponentials(&self) -> Vec<Exponential> {
+        (0..self.program.main.len()).filter_map(|at| self.exponential(at)).collect()
+    }
+
+    /// The instruction that computes a register, if it is this operation on that many registers.
+    fn def<const N: usize>(&self, op: VOp, reg: VReg) -> Option<[VReg; N]> {
+        let ins = &self.program.main[*self.defs.get(&reg)?];
+        let plain = ins.action == Action::Vector(op) && ins.place.is_none() && ins.mask == Mask::All;
+        ins.args[..].try_into().ok().filter(|_| plain)
+    }
+
+    /// `reg` as a shift of another by so many digits.
+    fn shift(&self, op: VOp, reg: VReg, by: u8) -> Option<VReg> {
+        let [of] = self.def(op, reg)?;
+        (self.program.main[self.defs[&reg]].imm == Some(by)).then_some(of)
+    }
+
+    fn constant(&self, reg: VReg) -> Option<f32> {
+        match self.program.regs[reg.0 as usize].home {
+            Some(Home::Const(bits)) => Some(f32::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    fn is(&self, reg: VReg, constant: f32) -> bool {
+        self.constant(reg).is_some_and(|c| c.to_bits() == constant.to_bits())
+    }
+
+    /// The exponential whose last product is at this place.
+    fn exponential(&self, last: usize) -> Option<Exponential> {
+        let result = self.program.main[last].dst?;
+        let [log2e, rounds, ln2 @ .., _, _, _, _, _, _, _] = EXPONENTIAL;
+        let coefficients = &EXPONENTIAL[4..];
+        // p 2^h 2^(n - h), as `Lower::scaled` has it.
+        let [product, power] = self.def(VOp::MulF, result)?;
+        let [p, first] = self.def(VOp::MulF, product)?;
+        let [moved, half] = self.def(VOp::SubI, self.shift(VOp::ShlIBy, power, 23)?)?;
+        let halves = self.shift(VOp::ShlIBy, first, 23)? == half && self.shift(VOp::ShrIBy, half, 1)? == moved;
+        // p by its coefficients, from the lowest up.
+        let (mut rest, mut r) = (p, None);
+        for (n, &c) in coefficients.iter().enumerate().skip(1).rev() {
+            let [q, by, add] = self.def(VOp::Fma, rest)?;
+            // The highest stands where the others have what was computed so far.
+            let end = n > 1 || self.is(q, coefficients[0]);
+            if !end || !self.is(add, c) || *r.get_or_insert(by) != by {
+                return None;
+            }
+            rest = q;
+        }
+        // r = x - n ln 2 in two parts, n as rounded.
+        let r = r?;
+        let [n, low, upper] = self.def(VOp::Fma, r)?;
+        let [n_too, high, x] = self.def(VOp::Fma, upper)?;
+        let [by, c] = self.def(VOp::SubF, n)?;
+        let [x_too, by_log, c_too] = self.def(VOp::Fma, moved)?;
+        let constants = self.is(by_log, log2e)
+            && self.is(c, rounds)
+            && self.is(c_too, rounds)
+            && self.is(high, ln2[0])
+            && self.is(low, ln2[1]);
+        // n in other digits is for these alone.
+        let reads = self.program.main.iter().flat_map(Ins::reads).filter(|reg| *reg == moved).count();
+        let known = halves && constants && by == moved && n_too == n && x_too == x && reads == 3;
+        known.then(|| Exponential { x: self.free(x), moved, n, upper, p, result })
+    }
+
+    /// What a register is without bounds that lie where exponents are beyond [`LEAST`] and [`MOST`].
+    fn free(&self, x: VReg) -> VReg {
+        let exponent = |reg: VReg| self.constant(reg).map(|c| c * std::f32::consts::LOG2_E);
+        let mut x = x;
+        if let Some([bound, inner]) = self.def(VOp::MaxF, x)
+            && exponent(bound).is_some_and(|n| n < (LEAST - 1) as f32)
+        {
+            x = inner;
+        }
+        if let Some([bound, inner]) = self.def(VOp::MinF, x)
+            && exponent(bound).is_some_and(|n| n > (MOST + 1) as f32)
+        {
+            x = inner;
+        }
+        x
+    }
+}
