@@ -67,6 +67,8 @@ pub(crate) struct Allocated {
     pub(crate) row: Vec<Step>,
     /// None also if it has partials in registers, and too few are left for them.
     pub(crate) turn: Option<Vec<Step>>,
+    /// Of the turn, behind its guards.
+    pub(crate) whole: Vec<Vec<Step>>,
     /// The registers of the partials, in their order.
     pub(crate) sums: Vec<u8>,
     pub(crate) main: Vec<Step>,
@@ -87,12 +89,13 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
     let mut homes: Vec<Option<Home>> = program.regs.iter().map(|r| r.home).collect();
     let step = if program.main.is_empty() { &program.tail } else { &program.main };
     let last = program.isa.registers();
-    // The most used of what comes from outside the step, while registers last.
+    // The most used of what comes from outside the step and the turn, while registers last.
     let mut uses = vec![0usize; program.regs.len()];
     let woven = program.turn.as_ref().filter(|turn| turn.woven > 1).map_or(&[][..], |turn| &turn.body);
     step.iter().chain(woven).flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
     let mut local = vec![false; program.regs.len()];
-    for ins in program.main.iter().chain(&program.tail).chain(woven) {
+    let whole = || program.turn.iter().flat_map(|turn| &turn.whole);
+    for ins in program.main.iter().chain(&program.tail).chain(woven).chain(whole().flatten()) {
         ins.dst.iter().for_each(|dst| local[dst.0 as usize] = true);
     }
     let mut outside: Vec<usize> = (0..program.regs.len())
@@ -100,7 +103,9 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
     let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
-    let needed = (pressure(program, step).max(pressure(program, woven)) + spare).max(LEAST);
+    let sections = [step.as_slice(), woven].into_iter().chain(whole().map(Vec::as_slice));
+    let live = sections.map(|section| pressure(program, section)).max().unwrap_or(0);
+    let needed = (live + spare).max(LEAST);
     let mut room = usize::from(last).saturating_sub(needed);
     let mut next = last;
     let turn = program.turn.as_ref().filter(|turn| turn.sums.len() <= room);
@@ -164,6 +169,11 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
     };
     out.row = walk(&program.row, true, 1);
     out.turn = turn.map(|turn| walk(&turn.body, false, turn.woven));
+    out.whole = turn
+        .iter()
+        .flat_map(|turn| turn.whole.iter().map(|group| (group, turn.woven)))
+        .map(|(group, woven)| walk(group, false, woven))
+        .collect();
     out.main = walk(&program.main, false, 1);
     out.tail = walk(&program.tail, false, 1);
     out.slots = slots;

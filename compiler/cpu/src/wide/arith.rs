@@ -15,7 +15,7 @@ const UP: u8 = 10;
 const TO_ZERO: u8 = 11;
 
 /// Twice the bias of an f32's exponent.
-const BIASES: u32 = 254;
+pub(super) const BIASES: u32 = 254;
 
 impl Lower {
     pub(crate) fn unary_float(&mut self, op: UnOp, a: VReg) -> VReg {

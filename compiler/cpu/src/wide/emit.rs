@@ -31,8 +31,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) pool: Vec<(Home, Label)>,
     /// Pointers whose vectors are written past the caches, by bits.
     pub(crate) past: u64,
-    /// Where guards of the turn at hand lead to, with the lanes of it that are done then.
-    pub(crate) leaves: Vec<(Label, i64)>,
+    /// Where guards of the turn at hand lead to: groups of its whole steps.
+    pub(crate) leaves: Vec<(usize, Label)>,
 }
 
 /// A machine register.
@@ -209,7 +209,7 @@ impl Emitter<'_> {
             Action::Copy(copy) => return self.copy(copy, lanes),
             Action::Seek { to, base, word, disp } => return self.seek(to, base, word, disp),
             Action::Scalar { what, wide } => return self.scalar(what, wide, lanes),
-            Action::Guard { from } => return self.guard(from, args),
+            Action::Guard { group } => return self.guard(group, args),
         };
         let info = op.info();
         let mut all = Vec::with_capacity(4);
@@ -238,11 +238,13 @@ impl Emitter<'_> {
         self.raw(code.code(self.isa), &all, ins.imm, mask, zero);
     }
 
-    fn guard(&mut self, from: i64, args: &[Operand]) {
+    fn guard(&mut self, group: usize, args: &[Operand]) {
         let leave = self.asm.label();
-        self.leaves.push((leave, from));
-        let args: Vec<Arg> = args.iter().cycle().take(2).map(|arg| self.operand(*arg, Width::Full)).collect();
-        self.raw(Code::VEX_Vptest_ymm_ymmm256, &args, None, None, false);
+        self.leaves.push((group, leave));
+        for arg in args {
+            let arg = self.operand(*arg, Width::Full);
+            self.raw(Code::VEX_Vptest_ymm_ymmm256, &[arg, arg], None, None, false);
+        }
         self.asm.branch(Code::Jne_rel32_64, leave);
     }
 

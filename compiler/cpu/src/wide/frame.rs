@@ -53,8 +53,7 @@ const ACTIVE: i64 = 0;
 const INDEX: i64 = 1;
 const SCRATCH: i64 = 2;
 const ROWS: i64 = 3;
-const LEFT: i64 = 4;
-const FIRST_STEP: i64 = 5;
+const FIRST_STEP: i64 = 4;
 
 /// Areas of 128 bytes, the tail's mask, and a saved register.
 const AREA: i64 = 128;
@@ -120,11 +119,6 @@ impl Frame {
     /// Rows still to do.
     pub(crate) fn rows(&self) -> MemoryOperand {
         self.extra(ROWS)
-    }
-
-    /// Steps of a turn still to do one by one.
-    pub(crate) fn left(&self) -> MemoryOperand {
-        self.extra(LEFT)
     }
 
     /// What moves a pointer from row to row, if it is not known.

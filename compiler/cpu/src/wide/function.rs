@@ -266,16 +266,16 @@ impl Emitter<'_> {
             let from = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.load(VOp::Load, register, from);
         }
-        let (head, next) = (self.asm.label(), self.asm.label());
+        let (head, done) = (self.asm.label(), self.asm.label());
         self.asm.bind(head);
         self.section(steps, lanes);
+        self.asm.bind(done);
         self.asm.ri(Code::Add_rm64_imm32, INDEX, all);
-        self.asm.bind(next);
         let [a, ..] = SCRATCH;
         self.asm.rm(Code::Lea_r64_m, a, at(INDEX, i64::from(all)));
         self.asm.rr(Code::Cmp_r64_rm64, a, END);
         self.asm.branch(Code::Jle_rel32_64, head);
-        self.one_by_one(code, turn.lanes, lanes, next, few);
+        self.whole(code, lanes, done, few);
         for (sum, &register) in turn.sums.iter().zip(&code.sums) {
             let to = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.store(VOp::Store, to, register);
@@ -283,28 +283,18 @@ impl Emitter<'_> {
         self.asm.bind(few);
     }
 
-    /// What a turn's guards lead to: the steps that it has left, one by one. Those before have stored what they compute, this one's and
-    /// the others nothing.
-    fn one_by_one(&mut self, code: &Allocated, turn: i64, lanes: i64, next: Label, done: Label) {
+    /// What a turn's guards lead to: its whole steps from a group on. What is before has stored its results, the guard's group nothing.
+    fn whole(&mut self, code: &Allocated, lanes: i64, done: Label, few: Label) {
         let leaves = std::mem::take(&mut self.leaves);
         if leaves.is_empty() {
             return;
         }
-        self.asm.branch(Code::Jmp_rel32_64, done);
-        let head = self.asm.label();
-        let left = self.frame.left();
-        for (leave, from) in leaves {
-            self.asm.bind(leave);
-            self.asm.ri(Code::Add_rm64_imm32, INDEX, from as i32);
-            self.asm.mi(Code::Mov_rm64_imm32, left, ((turn - from) / lanes) as i32);
-            self.asm.branch(Code::Jmp_rel32_64, head);
+        self.asm.branch(Code::Jmp_rel32_64, few);
+        for (n, group) in code.whole.iter().enumerate() {
+            leaves.iter().filter(|leave| leave.0 == n).for_each(|leave| self.asm.bind(leave.1));
+            self.section(group, lanes);
         }
-        self.asm.bind(head);
-        self.section(&code.main, lanes);
-        self.asm.ri(Code::Add_rm64_imm32, INDEX, lanes as i32);
-        self.asm.mi(Code::Sub_rm64_imm32, left, 1);
-        self.asm.branch(Code::Jne_rel32_64, head);
-        self.asm.branch(Code::Jmp_rel32_64, next);
+        self.asm.branch(Code::Jmp_rel32_64, done);
     }
 
     fn next_row(&mut self, nest: &Nest) {

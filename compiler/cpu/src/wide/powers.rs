@@ -1,35 +1,44 @@
 //! Exponentials in fewer operations, where all lanes permit (AVX2).
 //!
-//! e^x is 2^n p(r) with p between 0.7 and 1.42. In general x is kept between bounds first, and 2^n are two factors
-//! (`Lower::scaled`), since n may be below the least exponent. With n from -125 to 127 the bounds change nothing and n may be
-//! added to the exponent of p: the same bits by 16 operations in place of 22, and two and a bit that look at n. Whether all n are
-//! so is known early, before anything is stored; if some are not, the steps are done over in full.
+//! e^x is 2^n p(r) with p between 0.7 and 1.42. In general x is first kept between bounds, and p is multiplied by two powers of
+//! two ([`Lower::scaled`](super::lower::Lower)), since 2^n may be no normal number. With n from -125 to 127 the bounds change nothing and n
+//! may be added to the exponent of p: the same bits by 12 operations in place of 18. A guard looks at n early, before anything
+//! of its group of steps is stored; if a lane has another n, the group and those behind it in the turn are done in full.
+//! A step that stores something before the last n is known has the full form only.
 
+use super::arith::BIASES;
 use super::ops::VOp;
 use super::program::{Action, Home, Ins, Mask, Program, VReg};
 use ptoc_isa::math::EXPONENTIAL;
 use rustc_hash::FxHashMap;
 
-/// The numbers n for which 2^n p is a normal number, and p need not be looked at.
+/// The numbers n for which 2^n p is a normal number whatever p is.
 const LEAST: i32 = -125;
 const MOST: i32 = 127;
 
-/// Added to a number it leaves the nearest integer in the last digits; ties go to the same sides as with [`EXPONENTIAL`]'s, as
-/// both are even. These digits are n, and nothing above them reaches the exponent.
-const ROUNDS: f32 = 12_582_912.0;
+/// In place of the number that rounds in [`EXPONENTIAL`], which has 254 more: these last digits are n itself. Both are even, so that ties go
+/// to the same sides. Shifted to the exponent's place, n is all that is left of the sum.
+const ROUNDS: f32 = EXPONENTIAL[1] - BIASES as f32;
+
+/// The lowest number whose power is not 0 is above this one.
+const ZERO: f32 = -104.0;
+
+/// Of `CmpF`: NaN is not equal either.
+const NOT_EQUAL: u8 = 4;
 
 /// A step whose exponentials are short.
 pub(crate) struct Short {
     pub(crate) step: Vec<Ins>,
-    /// Instructions with n of each exponential, moved so that the least is the least number of all; and the last of them.
+    /// Instructions with n of each exponential, less [`LEAST`] and plus `i32::MIN`: the lowest that is right is the lowest there is. And
+    /// the last of them.
     numbers: Vec<usize>,
     pub(crate) last: usize,
 }
 
 impl Short {
-    /// What stands behind the last number of some copies of the step: leaves the turn unless all are right for it. The steps before
-    /// have so many lanes of the turn.
-    pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], from: i64) -> Vec<Ins> {
+    /// What stands behind the last number of some copies of the step: leaves the turn for the group of this number, unless all are right
+    /// for it.
+    pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], group: usize) -> Vec<Ins> {
         let most = program.homed(Home::Const((i32::MIN + (MOST - LEAST)) as u32));
         let mut out = Vec::new();
         let mut compute = |op: VOp, args: [VReg; 2]| {
@@ -39,15 +48,35 @@ impl Short {
         };
         let numbers = copies.iter().flat_map(|copy| self.numbers.iter().filter_map(|&n| copy[n].dst));
         let beyond = numbers.reduce(|a, b| compute(VOp::MaxI, [a, b])).map(|n| compute(VOp::CmpGtI, [n, most]));
-        let (args, action) = (Vec::from_iter(beyond), Action::Guard { from });
+        let (args, action) = (Vec::from_iter(beyond), Action::Guard { group });
         out.push(Ins { action, dst: None, args, place: None, imm: None, mask: Mask::All });
         out
     }
 }
 
-/// The program's step with short exponentials, if it has any.
+/// A program's step with short exponentials, if it has any and nothing is stored too early. Its own step gets what elements need that
+/// the short one is not for.
 pub(crate) fn short(program: &mut Program) -> Option<Short> {
     let found = Step::new(program).exponentials();
+    let short = shortened(program, &found);
+    let mut step = std::mem::take(&mut program.main);
+    found.iter().for_each(|e| zero(program, &mut step, e));
+    program.main = step;
+    short
+}
+
+/// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product finds by an
+/// underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for them.
+fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
+    let Some((kept, least)) = e.least else { return };
+    let Some(first) = step.iter().position(|ins| ins.dst == Some(e.product)) else { return };
+    let [above, p] = [(); 2].map(|()| program.reg(program.class(e.p)));
+    step[first].args[0] = p;
+    step.insert(first, vector(VOp::And, p, &[e.p, above], None));
+    step.insert(first, vector(VOp::CmpF, above, &[kept, least], Some(NOT_EQUAL)));
+}
+
+fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
     let mut step = program.main.clone();
     let mut numbers = Vec::with_capacity(found.len());
     for e in found {
@@ -104,7 +133,11 @@ struct Exponential {
     /// x without the upper part of n ln 2.
     upper: VReg,
     p: VReg,
+    /// p by the first factor.
+    product: VReg,
     result: VReg,
+    /// The argument between its bounds and the lower one, if the power of that is 0.
+    least: Option<(VReg, VReg)>,
 }
 
 /// A step to look things up in.
@@ -183,7 +216,9 @@ impl<'p> Step<'p> {
         // n in other digits is for these alone.
         let reads = self.program.main.iter().flat_map(Ins::reads).filter(|reg| *reg == moved).count();
         let known = halves && constants && by == moved && n_too == n && x_too == x && reads == 3;
-        known.then(|| Exponential { x: self.free(x), moved, n, upper, p, result })
+        let least = self.def(VOp::MaxF, x).map(|[bound, _]| (x, bound));
+        let least = least.filter(|(_, bound)| self.constant(*bound).is_some_and(|c| c <= ZERO));
+        known.then(|| Exponential { x: self.free(x), moved, n, upper, p, product, result, least })
     }
 
     /// What a register is without bounds that lie where exponents are beyond [`LEAST`] and [`MOST`].

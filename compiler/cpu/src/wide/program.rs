@@ -124,9 +124,9 @@ pub(crate) enum Action {
         what: Scalar,
         wide: bool,
     },
-    /// In a turn: unless all digits of its operand are 0, the steps from lane `from` of the turn on are done one by one instead.
+    /// In a turn: unless all bits of its operand are 0, the turn goes on with this group of its whole steps.
     Guard {
-        from: i64,
+        group: usize,
     },
 }
 
@@ -263,7 +263,7 @@ impl fmt::Display for Ins {
             Action::Seek { to, base, word, disp } => {
                 write!(f, "pointer{to} = pointer{base} + memory, pointer{word} + {disp}")?;
             }
-            Action::Guard { from } => write!(f, "step by step from lane {from} on if any bit of")?,
+            Action::Guard { group } => write!(f, "go on with whole {group} if any bit of")?,
             Action::Scalar { what, wide } => {
                 let bits = if wide { 64 } else { 32 };
                 match what {
@@ -305,7 +305,10 @@ impl fmt::Display for Program {
         for sum in self.turn.iter().flat_map(|t| &t.sums) {
             writeln!(f, "  {:?} = partials [pointer{} + {}]", sum.reg, sum.pointer, sum.disp)?;
         }
-        for (name, section) in [("row", &*self.row), ("turn", turn), ("step", &self.main), ("tail", &self.tail)] {
+        let whole = self.turn.iter().flat_map(|t| t.whole.iter().enumerate());
+        let whole = whole.map(|(n, group)| (format!("whole {n}"), &**group));
+        let sections = [("row".to_owned(), &*self.row), ("turn".to_owned(), turn)].into_iter().chain(whole);
+        for (name, section) in sections.chain([("step".to_owned(), &*self.main), ("tail".to_owned(), &*self.tail)]) {
             if !section.is_empty() {
                 writeln!(f, " {name}")?;
             }

@@ -8,7 +8,8 @@
 //! **Woven steps.** A long step is a chain, each instruction waiting for the one before. Zen 3 has 64 places for
 //! instructions that wait, which two exponentials fill; so it rarely finds work for its four pipes. The same instruction
 //! for several steps, then the next one for all of them, leaves fewer waiting, and a constant that is fetched serves
-//! them all. Lanes are independent, so any order of steps is right.
+//! them all. Lanes are independent, so any order of steps is right. Exponentials are short there ([`powers`]), behind guards that lead to
+//! the same steps in full.
 
 use super::Isa;
 use super::alloc::{SPARE_AVX2, pressure};
@@ -45,6 +46,8 @@ pub(crate) struct Turn {
     pub(crate) woven: usize,
     pub(crate) sums: Vec<Sum>,
     pub(crate) body: Vec<Ins>,
+    /// Where the body has guards: the same steps in full, as groups of woven ones, for a turn to go on with behind a guard.
+    pub(crate) whole: Vec<Vec<Ins>>,
 }
 
 /// A turn of a program's steps for rows of `count` lanes, if that is known; `None` if no more than a step is gained, or the steps are
@@ -76,7 +79,7 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
     let joins = program.main.iter().any(|ins| partials(ins).is_some());
     let lanes = program.isa.lanes();
     let short = powers::short(program);
-    let main = short.as_ref().map_or_else(|| program.main.clone(), |short| short.step.clone());
+    let main = program.main.clone();
     let known = program.regs.len();
     WIDTHS.into_iter().find_map(|woven| {
         program.regs.truncate(known);
@@ -85,21 +88,37 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
         if !steps.is_multiple_of(woven) || steps as i64 * lanes > most {
             return None;
         }
-        let mut body = Vec::new();
+        let (mut body, mut whole) = (Vec::new(), Vec::new());
         for first in (0..steps).step_by(woven) {
-            let copies = (first..first + woven)
-                .map(|n| step(program, &main, n as i32, FxHashMap::default()))
-                .collect::<Option<Vec<_>>>()?;
-            for n in 0..main.len() {
-                body.extend(copies.iter().map(|copy| copy[n].clone()));
-                if let Some(short) = short.as_ref().filter(|short| short.last == n) {
-                    body.extend(short.guard(program, &copies, first as i64 * lanes));
+            let copies = |program: &mut Program, step: &[Ins]| -> Option<Vec<Vec<Ins>>> {
+                (first..first + woven).map(|n| copy(program, step, n as i32, FxHashMap::default())).collect()
+            };
+            match &short {
+                Some(short) => {
+                    let copies = [copies(program, &short.step)?, copies(program, &main)?];
+                    let guard = short.guard(program, &copies[0], whole.len());
+                    body.extend(weave(&copies[0], short.last, guard));
+                    whole.push(weave(&copies[1], 0, Vec::new()));
                 }
+                None => body.extend(weave(&copies(program, &main)?, 0, Vec::new())),
             }
         }
-        let fits = pressure(program, &body) + SPARE_AVX2 <= usize::from(program.isa.registers());
-        fits.then_some(Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body })
+        let most = whole.iter().map(|group| pressure(program, group)).max().unwrap_or(0).max(pressure(program, &body));
+        let fits = most + SPARE_AVX2 <= usize::from(program.isa.registers());
+        fits.then_some(Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body, whole })
     })
+}
+
+/// Copies of a step by turns, and some more instructions behind the n-th of all.
+fn weave(copies: &[Vec<Ins>], n: usize, mut more: Vec<Ins>) -> Vec<Ins> {
+    let mut out = Vec::new();
+    for at in 0..copies.first().map_or(0, Vec::len) {
+        out.extend(copies.iter().map(|copy| copy[at].clone()));
+        if at == n {
+            out.append(&mut more);
+        }
+    }
+    out
 }
 
 /// Steps one after the other, with their partials in registers; `None` if they join none.
@@ -109,7 +128,7 @@ fn summed(program: &mut Program) -> Option<Turn> {
     }
     let joins = joins(&program.main)?;
     let bytes = program.isa.bytes();
-    let mut out = Turn { lanes: PARTIALS as i64, woven: 1, sums: Vec::new(), body: Vec::new() };
+    let mut out = Turn { lanes: PARTIALS as i64, woven: 1, sums: Vec::new(), body: Vec::new(), whole: Vec::new() };
     for n in 0..PARTIALS as i32 / program.isa.lanes() as i32 {
         let mut regs: FxHashMap<VReg, VReg> = FxHashMap::default();
         for join in &joins {
@@ -118,7 +137,7 @@ fn summed(program: &mut Program) -> Option<Turn> {
             out.sums.push(Sum { reg, pointer: join.pointer, disp: n * bytes });
         }
         let main = std::mem::take(&mut program.main);
-        let step = step(program, &main, n, regs);
+        let step = copy(program, &main, n, regs);
         program.main = main;
         out.body
             .extend(step?.into_iter().zip(&program.main).filter(|(_, i)| partials(i).is_none()).map(|(ins, _)| ins));
@@ -127,9 +146,9 @@ fn summed(program: &mut Program) -> Option<Turn> {
 }
 
 /// The n-th of such steps in a turn: its own registers, but for those given, and its own places.
-fn step(program: &mut Program, main: &[Ins], n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
+fn copy(program: &mut Program, step: &[Ins], n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
     let (lanes, bytes) = (program.isa.lanes() as i32, program.isa.bytes());
-    let mut out = main.to_vec();
+    let mut out = step.to_vec();
     for ins in &mut out {
         if let Some(dst) = &mut ins.dst {
             *dst = *regs.entry(*dst).or_insert_with(|| program.reg(program.class(*dst)));

@@ -76,9 +76,12 @@ fn check(program: &Program) {
         m.follow(&program.row, &allocated.row);
         for _ in 0..2 {
             if let (Some(turn), Some(steps)) = (woven, &allocated.turn) {
-                m.follow(&turn.body, steps);
                 // There is room for all values that live at once, and what serves several steps displaces none of them.
-                assert!(!steps.iter().any(|step| matches!(step, Step::Spill { .. })), "{program}");
+                let groups = turn.whole.iter().zip(&allocated.whole);
+                for (section, steps) in groups.map(|(g, s)| (g.as_slice(), s)).chain([(&turn.body[..], steps)]) {
+                    m.follow(section, steps);
+                    assert!(!steps.iter().any(|step| matches!(step, Step::Spill { .. })), "{program}");
+                }
             }
             m.follow(&program.main, &allocated.main);
         }
