@@ -100,12 +100,20 @@ fn exponential(to: usize, x: usize, bounds: [f32; 2]) -> String {
     out
 }
 
+/// A row of f16 in the bytes of one of f32.
+fn half_row(row: &[f32]) -> Vec<u8> {
+    let mut out: Vec<u8> = row.iter().flat_map(|&x| half::f16::from_f32(x).to_le_bytes()).collect();
+    out.resize(4 * row.len(), 0);
+    out
+}
+
 /// Exponentials whose turns end early, at every lane, and on both sides of where they do.
 #[test]
 fn exponentials_near_and_beyond_their_bounds() {
     const WHOLE: [f32; 2] = [89.0, -104.0];
     let load = "r12: f32 = load f32 t0[r7, stride 4]\n";
     let own = "r12: f32 = load f32 t1[r7, stride 4]\n";
+    let half = "r12: f32 = load f16 t0[r7, stride 2]\n";
     let store = "store f32 t1[r7, stride 4], r16\n";
     let one = exponential(40, 12, WHOLE) + "r16: f32 = fma r40, r40, r12\n";
     let two =
@@ -125,6 +133,7 @@ fn exponentials_near_and_beyond_their_bounds() {
         (load, &near, join, true),
         (load, &after, "", true),
         (load, &early, "", false),
+        (half, &one, "", true),
     ];
     let e = |n: f32| n * std::f32::consts::LN_2;
     let numbers = [
@@ -156,7 +165,10 @@ fn exponentials_near_and_beyond_their_bounds() {
         -12_582_912.0,
     ];
     for (load, body, joins, guarded) in cases {
-        let module = joining(joins, &format!("{load}{body}{store}"), None);
+        let halves = load == half;
+        let store = if halves { "r17: f32 = round_bf16 r16\nstore bf16 t1[r7, stride 2], r17\n" } else { store };
+        let text = format!("{load}{body}{store}");
+        let module = joining(joins, &text, None);
         let turn = turn(&module);
         assert_eq!(turn.contains("go on with whole"), guarded && Vectors::Bits256.available(), "{body}\n{turn}");
         for (n, number) in numbers.into_iter().enumerate() {
@@ -165,10 +177,15 @@ fn exponentials_near_and_beyond_their_bounds() {
             let mut rows: Vec<f32> = (0..3).flat_map(row).collect();
             // One row has one of them, and the next is as it is.
             rows[250 + at] = number;
-            let bytes: Vec<u8> = rows.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let bytes: Vec<u8> = match halves {
+                true => rows.chunks(250).flat_map(half_row).collect(),
+                false => rows.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            };
             let tensors = [bytes.clone(), bytes, data(MemTy::F32, 4096, 8)];
-            agree(&module, &[3, count], &tensors)
-                .unwrap_or_else(|e| panic!("{number} at {at} of {count}, {joins}: {e}\n{body}"));
+            for (known, module) in [(false, &module), (true, &joining(joins, &text, Some(count)))] {
+                agree(module, &[3, count], &tensors)
+                    .unwrap_or_else(|e| panic!("{number} at {at} of {count}, known: {known}, {joins}: {e}\n{text}"));
+            }
         }
     }
 }
