@@ -8,7 +8,7 @@
 
 use super::arith::BIASES;
 use super::ops::VOp;
-use super::program::{Action, Home, Ins, Mask, Program, VReg};
+use super::program::{Action, Home, Ins, Mask, Program, VReg, sweep};
 use ptoc_isa::math::EXPONENTIAL;
 use rustc_hash::FxHashMap;
 
@@ -20,8 +20,10 @@ const MOST: i32 = 127;
 /// to the same sides. Shifted to the exponent's place, n is all that is left of the sum.
 const ROUNDS: f32 = EXPONENTIAL[1] - BIASES as f32;
 
-/// The lowest number whose power is not 0 is above this one.
+/// The power of this number is 0, and of all below. A lower bound that has an n of its own, from -151 on, says which lanes are 0.
 const ZERO: f32 = -104.0;
+const LOWER: f32 = -105.0;
+const ZERO_N: f32 = -151.0;
 
 /// Of `CmpF`: NaN is not equal either.
 const NOT_EQUAL: u8 = 4;
@@ -68,12 +70,14 @@ pub(crate) fn short(program: &mut Program) -> Option<Short> {
 /// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product finds by an
 /// underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for them.
 fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
-    let Some((kept, least)) = e.least else { return };
+    let Some(bounded) = e.bounded.and_then(|reg| step.iter().position(|ins| ins.dst == Some(reg))) else { return };
     let Some(first) = step.iter().position(|ins| ins.dst == Some(e.product)) else { return };
+    let zero_n = program.homed(Home::Const((EXPONENTIAL[1] + ZERO_N).to_bits()));
     let [above, p] = [(); 2].map(|()| program.reg(program.class(e.p)));
+    step[bounded].args[0] = program.homed(Home::Const(LOWER.to_bits()));
     step[first].args[0] = p;
     step.insert(first, vector(VOp::And, p, &[e.p, above], None));
-    step.insert(first, vector(VOp::CmpF, above, &[kept, least], Some(NOT_EQUAL)));
+    step.insert(first, vector(VOp::CmpF, above, &[e.moved, zero_n], Some(NOT_EQUAL)));
 }
 
 fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
@@ -96,7 +100,9 @@ fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
         step.insert(first + 1, vector(VOp::AddI, number, &[e.moved, moves], None));
         numbers.push(number);
     }
-    unread(&mut step, &numbers);
+    let mut read = vec![false; program.regs.len()];
+    numbers.iter().for_each(|number| read[number.0 as usize] = true);
+    sweep(&mut step, &mut read);
     let at = |number: &VReg| step.iter().position(|ins| ins.dst == Some(*number));
     let numbers: Vec<usize> = numbers.iter().filter_map(at).collect();
     let last = *numbers.iter().max()?;
@@ -107,20 +113,6 @@ fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
 
 fn vector(op: VOp, dst: VReg, args: &[VReg], imm: Option<u8>) -> Ins {
     Ins { action: Action::Vector(op), dst: Some(dst), args: args.to_vec(), place: None, imm, mask: Mask::All }
-}
-
-/// Removes what neither another instruction nor the guard reads.
-fn unread(step: &mut Vec<Ins>, guarded: &[VReg]) {
-    let mut read = guarded.to_vec();
-    let mut kept = Vec::with_capacity(step.len());
-    while let Some(ins) = step.pop() {
-        if ins.dst.is_none_or(|dst| read.contains(&dst)) {
-            read.extend(ins.reads());
-            kept.push(ins);
-        }
-    }
-    kept.reverse();
-    *step = kept;
 }
 
 /// An exponential of a step.
@@ -136,8 +128,8 @@ struct Exponential {
     /// p by the first factor.
     product: VReg,
     result: VReg,
-    /// The argument between its bounds and the lower one, if the power of that is 0.
-    least: Option<(VReg, VReg)>,
+    /// The argument between its bounds, the power of the lower one being 0, if nothing else reads it.
+    bounded: Option<VReg>,
 }
 
 /// A step to look things up in.
@@ -214,11 +206,11 @@ impl<'p> Step<'p> {
             && self.is(high, ln2[0])
             && self.is(low, ln2[1]);
         // n in other digits is for these alone.
-        let reads = self.program.main.iter().flat_map(Ins::reads).filter(|reg| *reg == moved).count();
-        let known = halves && constants && by == moved && n_too == n && x_too == x && reads == 3;
-        let least = self.def(VOp::MaxF, x).map(|[bound, _]| (x, bound));
-        let least = least.filter(|(_, bound)| self.constant(*bound).is_some_and(|c| c <= ZERO));
-        known.then(|| Exponential { x: self.free(x), moved, n, upper, p, product, result, least })
+        let reads = |of: VReg| self.program.main.iter().flat_map(Ins::reads).filter(|reg| *reg == of).count();
+        let known = halves && constants && by == moved && n_too == n && x_too == x && reads(moved) == 3;
+        let zero = self.def(VOp::MaxF, x).and_then(|[bound, _]| self.constant(bound)).is_some_and(|c| c <= ZERO);
+        let bounded = (zero && reads(x) == 2).then_some(x);
+        known.then(|| Exponential { x: self.free(x), moved, n, upper, p, product, result, bounded })
     }
 
     /// What a register is without bounds that lie where exponents are beyond [`LEAST`] and [`MOST`].

@@ -224,18 +224,23 @@ impl Program {
     pub(crate) fn sweep(&mut self) {
         let mut read = vec![false; self.regs.len()];
         for section in [&mut self.tail, &mut self.main, &mut self.row] {
-            let mut kept = Vec::with_capacity(section.len());
-            while let Some(ins) = section.pop() {
-                let needed = ins.dst.is_none_or(|dst| read[dst.0 as usize]);
-                if needed {
-                    ins.reads().for_each(|reg| read[reg.0 as usize] = true);
-                    kept.push(ins);
-                }
-            }
-            kept.reverse();
-            *section = kept;
+            sweep(section, &mut read);
         }
     }
+}
+
+/// Removes what of a section nobody reads: neither what follows in it nor what has `read` set, where the section's own reads are noted.
+pub(crate) fn sweep(section: &mut Vec<Ins>, read: &mut [bool]) {
+    let mut kept = Vec::with_capacity(section.len());
+    while let Some(ins) = section.pop() {
+        let needed = ins.dst.is_none_or(|dst| read[dst.0 as usize]);
+        if needed {
+            ins.reads().for_each(|reg| read[reg.0 as usize] = true);
+            kept.push(ins);
+        }
+    }
+    kept.reverse();
+    *section = kept;
 }
 
 impl fmt::Display for Ins {
