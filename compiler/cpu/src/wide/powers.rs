@@ -70,14 +70,15 @@ pub(crate) fn short(program: &mut Program) -> Option<Short> {
 /// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product finds by an
 /// underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for them.
 fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
-    let Some(bounded) = e.bounded.and_then(|reg| step.iter().position(|ins| ins.dst == Some(reg))) else { return };
-    let Some(first) = step.iter().position(|ins| ins.dst == Some(e.product)) else { return };
+    let at = |reg: VReg| step.iter().position(|ins| ins.dst == Some(reg));
+    let (Some(bounded), Some(behind), Some(product)) = (e.bounded.and_then(at), at(e.p), at(e.product)) else { return };
     let zero_n = program.homed(Home::Const((EXPONENTIAL[1] + ZERO_N).to_bits()));
     let [above, p] = [(); 2].map(|()| program.reg(program.class(e.p)));
     step[bounded].args[0] = program.homed(Home::Const(LOWER.to_bits()));
-    step[first].args[0] = p;
-    step.insert(first, vector(VOp::And, p, &[e.p, above], None));
-    step.insert(first, vector(VOp::CmpF, above, &[e.moved, zero_n], Some(NOT_EQUAL)));
+    step[product].args[0] = p;
+    // While nothing but p and n is in registers.
+    let keep = [(VOp::CmpF, above, [e.moved, zero_n], Some(NOT_EQUAL)), (VOp::And, p, [e.p, above], None)];
+    step.splice(behind + 1..behind + 1, keep.map(|(op, dst, args, imm)| vector(op, dst, &args, imm)));
 }
 
 fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
