@@ -96,11 +96,13 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
             match &short {
                 Some(short) => {
                     let copies = [copies(program, &short.step)?, copies(program, &main)?];
-                    let guard = short.guard(program, &copies[0], whole.len());
-                    body.extend(weave(&copies[0], short.last, guard));
-                    whole.push(weave(&copies[1], 0, Vec::new()));
+                    let mut group = weave(&copies[0]);
+                    let behind = (short.last + 1) * woven;
+                    group.splice(behind..behind, short.guard(program, &copies[0], whole.len()));
+                    body.append(&mut group);
+                    whole.push(weave(&copies[1]));
                 }
-                None => body.extend(weave(&copies(program, &main)?, 0, Vec::new())),
+                None => body.append(&mut weave(&copies(program, &main)?)),
             }
         }
         let most = whole.iter().map(|group| pressure(program, group)).max().unwrap_or(0).max(pressure(program, &body));
@@ -109,16 +111,10 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
     })
 }
 
-/// Copies of a step by turns, and some more instructions behind the n-th of all.
-fn weave(copies: &[Vec<Ins>], n: usize, mut more: Vec<Ins>) -> Vec<Ins> {
-    let mut out = Vec::new();
-    for at in 0..copies.first().map_or(0, Vec::len) {
-        out.extend(copies.iter().map(|copy| copy[at].clone()));
-        if at == n {
-            out.append(&mut more);
-        }
-    }
-    out
+/// Copies of a step by turns: the first instruction of all of them, then the second.
+fn weave(copies: &[Vec<Ins>]) -> Vec<Ins> {
+    let step = copies.first().map_or(0, Vec::len);
+    (0..step).flat_map(|at| copies.iter().map(move |copy| copy[at].clone())).collect()
 }
 
 /// Steps one after the other, with their partials in registers; `None` if they join none.

@@ -19,16 +19,14 @@ pub const EXPONENTIAL: [f32; 11] = {
 /// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r (1 + r q(r))). A result below 2^-126
 /// is rounded once more, where it becomes subnormal.
 pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
-    let (log2e, rounds) = (b.c(std::f32::consts::LOG2_E), b.c(ROUNDS));
+    let [log2e, rounds, hi, lo, coefficients @ ..] = EXPONENTIAL;
+    let (log2e, rounds) = (b.c(log2e), b.c(rounds));
     let moved = b.fma(x, log2e, rounds);
     let n = b.sub(moved, rounds);
-    let (hi, lo) = (b.c(-LN2[0]), b.c(-LN2[1]));
+    let (hi, lo) = (b.c(hi), b.c(lo));
     let r = b.fma(n, hi, x);
     let r = b.fma(n, lo, r);
-    let q = b.horner(r, &EXP);
-    let one = b.c(1.0);
-    let p = b.fma(q, r, one);
-    let p = b.fma(p, r, one);
+    let p = b.horner(r, &coefficients);
     b.scale(p, n)
 }
 
