@@ -14,7 +14,6 @@ mod layout_codes;
 mod modules;
 mod names;
 mod pto_tile;
-mod ranges;
 mod scopes;
 mod value;
 mod window;

@@ -2,10 +2,12 @@
 
 pub mod cells;
 pub mod cost;
+pub mod facts;
 pub mod formula;
 pub mod interp;
 pub mod loops;
 pub mod oracle;
+pub mod ranges;
 pub mod scalar;
 pub mod sync;
 pub mod tile;

@@ -69,13 +69,19 @@ pub struct Tensor {
     data: Vec<Line>,
 }
 
-/// Elements of `shape`, or `None` if the bytes of the non-zero extents leave the range of `isize`.
+/// The bytes of a tensor, empty extents counted as 1, are below 2 to this power: no machine addresses more, and the compiler
+/// relies on it where it proves that products of extents do not overflow.
+pub const MAX_BYTES_BITS: u32 = 48;
+
+/// Elements of `shape`, or `None` if the bytes of the non-zero extents reach 2^[`MAX_BYTES_BITS`].
 ///
 /// Zero extents are left out of the product, so that strides of an accepted shape never overflow either.
 pub(crate) fn element_count(dtype: DType, shape: &[usize]) -> Option<usize> {
     let extents = shape.iter().copied().filter(|&extent| extent != 0);
     let product = extents.into_iter().try_fold(dtype.size(), usize::checked_mul)?;
-    isize::try_from(product).ok()?;
+    if product >> MAX_BYTES_BITS != 0 {
+        return None;
+    }
     Some(if shape.contains(&0) { 0 } else { product / dtype.size() })
 }
 

@@ -118,7 +118,7 @@ impl Elab<'_> {
         let parts = self.exactly(args, 2, "t[row, column]", span)?;
         let valid = self.valid_of(&t, target.span)?;
         let (i, j) = (self.expr(parts[0])?, self.expr(parts[1])?);
-        let (i, j) = (self.index_of(&i, parts[0].span)?, self.index_of(&j, parts[1].span)?);
+        let (i, j) = self.tile_element(valid, (&i, parts[0].span), (&j, parts[1].span))?;
         let v = self.expr(value)?;
         let x = self.scalar_of(&v, Ty::D(t.ty.dtype), value.span)?;
         let r = self.tile_ref(&t, valid);

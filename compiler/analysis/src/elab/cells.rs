@@ -213,9 +213,12 @@ impl Elab<'_> {
         }
     }
 
-    /// `a op b`; of constants a constant.
+    /// `a op b`; of constants a constant, which stays beyond every bound where it would overflow.
     fn folded(&mut self, op: BinOp, a: Value, b: Value, span: Span) -> Value {
         match (self.const_index(a), self.const_index(b)) {
+            (Some(x), Some(y)) if op == BinOp::Add => self.idx(x.saturating_add(y)),
+            (Some(x), Some(y)) if op == BinOp::Sub => self.idx(x.saturating_sub(y)),
+            (Some(x), Some(y)) if op == BinOp::Mul => self.idx(x.saturating_mul(y)),
             (Some(x), Some(y)) => {
                 let bits = ptoc_ir::scalar::binary(op, Ty::Index, x as u64, y as u64).unwrap_or(0);
                 self.idx(bits as i64)

@@ -78,12 +78,12 @@ impl Elab<'_> {
         };
         let before = self.valid.clone();
         let (then, a) = self.region(|s| {
-            s.learn(cond, true);
+            s.facts.learn(cond, true);
             s.block(&i.then)
         });
         let after_then = std::mem::replace(&mut self.valid, before.clone());
         let (els, b) = self.region(|s| {
-            s.learn(cond, false);
+            s.facts.learn(cond, false);
             s.else_stmt(i, span)
         });
         self.merge_valid(after_then, &before, span);
@@ -112,7 +112,9 @@ impl Elab<'_> {
             self.bin(BinOp::Min, by, rest, span)
         };
         let end = self.bin(BinOp::Add, start, len, span);
-        // 0 <= i < count, so the block begins inside the domain and is not empty.
+        // 0 <= i < count, so the block begins inside the domain and is not empty, and nothing here wraps.
+        self.facts.assume_exact(start);
+        self.facts.assume_exact(end);
         self.facts.ge_const(start, 0);
         if self.const_index(start).is_none() {
             self.facts.le(start, t.n, -1);
@@ -123,7 +125,7 @@ impl Elab<'_> {
             self.facts.le(end, t.n, 0);
             self.facts.le(start, end, -1);
         }
-        self.note_block((end, t.n), (i, t.count));
+        self.facts.block((end, t.n), (i, t.count));
         let zero = self.idx(0);
         let first = self.compare(CmpOp::Eq, i, zero, span);
         Val::Block(

@@ -57,7 +57,9 @@ impl Elab<'_> {
         let known = self.b.kernel().values.len();
         let v = self.b.binary(op, a, b, span);
         self.note_const(v);
-        self.note_binary(v, op, a, b);
+        if self.ty(v) == Ty::BOOL && matches!(op, BinOp::And | BinOp::Or) {
+            self.facts.combined(v, op == BinOp::And, a, b);
+        }
         // (n - 1) + 1 is n itself, which it does not define.
         let new = v.as_u32() as usize >= known;
         if new && self.ty(v) == Ty::Index && self.const_index(v).is_none() {
@@ -70,14 +72,18 @@ impl Elab<'_> {
     pub fn un(&mut self, op: UnOp, a: Value, span: Span) -> Value {
         let v = self.b.unary(op, a, span);
         self.note_const(v);
-        self.note_unary(v, op, a);
+        if op == UnOp::Not && self.ty(v) == Ty::BOOL {
+            self.facts.negated(v, a);
+        }
         v
     }
 
     /// `a op b` as a truth value.
     pub fn compare(&mut self, op: CmpOp, a: Value, b: Value, span: Span) -> Value {
         let v = self.b.compare(op, a, b, span);
-        self.note_compare(v, op, a, b);
+        if self.ty(a) == Ty::Index {
+            self.facts.compared(v, op, a, b);
+        }
         v
     }
 
@@ -99,8 +105,16 @@ impl Elab<'_> {
         if let Some(origin) = self.size_origins.get(&a).cloned() {
             self.size_origin(v, || origin);
         }
-        if ty == Ty::Index && matches!(self.ty(a), Ty::D(DType::U8 | DType::U16 | DType::U32 | DType::Bool)) {
-            self.facts.ge_const(v, 0);
+        if ty == Ty::Index
+            && let Ty::D(d) = self.ty(a)
+            && d.size() < 8
+        {
+            if matches!(d, DType::U8 | DType::U16 | DType::U32 | DType::Bool) {
+                self.facts.ge_const(v, 0);
+            }
+            if !d.is_float() {
+                self.facts.width(v, 8 * d.size() as u32);
+            }
         }
         v
     }
@@ -133,6 +147,7 @@ impl Elab<'_> {
             }
             return self.report(d);
         }
+        self.exact_condition(cond, span)?;
         let check = self.b.check_data(data);
         self.emit(Op::Check { cond, check, args }, span);
         Ok(())

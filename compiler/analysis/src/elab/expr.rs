@@ -276,7 +276,7 @@ impl Elab<'_> {
         }
         let left = self.bool_of(&x, a.span)?;
         let (region, right) = self.region(|s| {
-            s.learn(left, and);
+            s.facts.learn(left, and);
             let y = s.expr(b)?;
             if y.as_mask().is_some() {
                 let op = if and { BinaryOp::And } else { BinaryOp::Or };
@@ -298,7 +298,7 @@ impl Elab<'_> {
         let (then, els) = if and { (inner, Region::new()) } else { (Region::new(), inner) };
         self.emit(Op::If(Box::new(If { cond: left, then, els })), span);
         let v = self.b.get(var, span);
-        self.note_logic(v, and, left, right);
+        self.facts.combined(v, and, left, right);
         Ok(Val::Scalar(v))
     }
 
@@ -458,12 +458,12 @@ impl Elab<'_> {
     fn if_scalar(&mut self, cond: ptoc_ir::tile::Value, i: &IfStmt, span: Span) -> R<Val> {
         let before = self.valid.clone();
         let (mut then, a) = self.region(|s| {
-            s.learn(cond, true);
+            s.facts.learn(cond, true);
             s.block_value(&i.then, None)
         });
         let after_then = std::mem::replace(&mut self.valid, before.clone());
         let (mut els, b) = self.region(|s| {
-            s.learn(cond, false);
+            s.facts.learn(cond, false);
             s.else_value(i, None, span)
         });
         self.merge_valid(after_then, &before, span);
@@ -501,7 +501,7 @@ impl Elab<'_> {
         if then.is_empty() && els.is_empty() {
             let v = self.b.select(cond, x, y, span);
             if ty == Ty::Index {
-                self.select_facts(v, x, y);
+                self.facts.selected(v, x, y);
             }
             return Ok(Val::Scalar(v));
         }
@@ -510,20 +510,6 @@ impl Elab<'_> {
         els.push(self.noted(Op::Set { var, value: y }, span));
         self.emit(Op::If(Box::new(If { cond, then, els })), span);
         Ok(Val::Scalar(self.b.get(var, span)))
-    }
-
-    fn select_facts(&mut self, v: ptoc_ir::tile::Value, x: ptoc_ir::tile::Value, y: ptoc_ir::tile::Value) {
-        if let (Some(a), Some(b)) = (self.facts.min_of(x), self.facts.min_of(y)) {
-            self.facts.ge_const(v, a.min(b));
-        }
-        if let (Some(a), Some(b)) = (self.facts.max_of(x), self.facts.max_of(y)) {
-            self.facts.le_const(v, a.max(b));
-        }
-        if self.facts.le_certain(x, y, 0) {
-            self.facts.le(v, y, 0);
-        } else if self.facts.le_certain(y, x, 0) {
-            self.facts.le(v, x, 0);
-        }
     }
 
     /// A block for the value of its tail.

@@ -111,6 +111,7 @@ impl Elab<'_> {
                 Val::Range(lo, hi) => {
                     let at = self.bin(BinOp::Add, lo, i, name.span);
                     if at != i {
+                        self.facts.assume_exact(at);
                         self.facts.le(lo, at, 0);
                     }
                     if self.const_index(at).is_none() {

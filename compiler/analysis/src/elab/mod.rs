@@ -8,7 +8,6 @@ mod asserts;
 mod assign;
 mod calls;
 mod cells;
-mod conditions;
 mod consts;
 mod control;
 mod convert;
@@ -16,7 +15,6 @@ mod copies;
 mod emit;
 mod env;
 mod expr;
-mod facts;
 mod inst;
 mod ints;
 mod kernel;
@@ -27,6 +25,7 @@ mod masks;
 mod mma;
 mod names;
 mod oracle;
+mod overflow;
 mod params;
 mod pins;
 mod place;
@@ -53,11 +52,10 @@ pub use tensors::ArgLayout;
 
 use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
-use conditions::Tests;
 use env::Env;
 pub(crate) use env::{Binding, Entered};
-use facts::Facts;
 use ptoc_diagnostics::{Code, Diagnostic, Span};
+use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
 use ptoc_syntax::ast::{Expr, ItemKind, Name};
@@ -112,7 +110,6 @@ pub(crate) struct Elab<'a> {
     pub deferred: Vec<Diagnostic>,
     pub env: Env,
     pub facts: Facts,
-    pub tests: Tests,
     /// Valid shapes of tiles, by storage.
     pub valid: FxHashMap<Tile, Valid>,
     /// Reads of valid shapes since the innermost loop began: for the back-edge check.

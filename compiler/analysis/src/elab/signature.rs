@@ -163,8 +163,7 @@ impl<'a> Elab<'a> {
             diags: Vec::new(),
             deferred: Vec::new(),
             env,
-            facts: super::facts::Facts::default(),
-            tests: super::conditions::Tests::default(),
+            facts: ptoc_ir::facts::Facts::default(),
             valid: FxHashMap::default(),
             valid_reads: Vec::new(),
             module: id.module,
@@ -239,7 +238,7 @@ impl<'a> Elab<'a> {
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
         let (mut kernel, trail) = b.finish_with_trail();
-        crate::ranges::settle(&mut kernel);
+        ptoc_ir::ranges::settle(&mut kernel);
         let debug = DebugInfo::new(self.env.take_entered(), trail);
         Ok(Instance { kernel, tensors, scalars, statics, fixed, ensures, conditions, debug })
     }
@@ -315,6 +314,7 @@ impl<'a> Elab<'a> {
             }
         };
         self.facts.ge_const(v, 0);
+        self.facts.dimension(v);
         self.env.define(n.clone(), Binding::Let(Val::Scalar(v)), e.span);
     }
 
@@ -438,6 +438,7 @@ impl<'a> Elab<'a> {
             Some((_, length, _)) => vec![*length],
             None => extents.iter().map(|e| e.0).collect(),
         };
+        self.facts.tensor(extents.iter().map(|e| e.0).collect());
         let id = self.b.tensor(TensorData {
             name: p.name.name.clone(),
             dtype,

@@ -268,15 +268,20 @@ impl Elab<'_> {
             }
             (Val::Hole, _) => self.not_yet(parts[1].span, "a single column of a tile as a window"),
             (r, c) => {
-                let i = self.index_of(&r, parts[0].span)?;
-                let j = self.index_of(&c, parts[1].span)?;
-                self.check_index(i, valid.0, "the tile's rows", parts[0].span)?;
-                self.check_index(j, valid.1, "the tile's columns", parts[1].span)?;
+                let (i, j) = self.tile_element(valid, (&r, parts[0].span), (&c, parts[1].span))?;
                 self.outside_prologue(span)?;
                 let r = self.tile_ref(t, valid);
                 Ok(Val::Scalar(self.b.tile_get(r, i, j, span)))
             }
         }
+    }
+
+    /// Row and column of an element, inside the valid shape: proved or checked.
+    pub(super) fn tile_element(&mut self, valid: Shape, row: (&Val, Span), col: (&Val, Span)) -> R<(Value, Value)> {
+        let (i, j) = (self.index_of(row.0, row.1)?, self.index_of(col.0, col.1)?);
+        self.check_index(i, valid.0, "the tile's rows", row.1)?;
+        self.check_index(j, valid.1, "the tile's columns", col.1)?;
+        Ok((i, j))
     }
 
     /// `arr[b]`

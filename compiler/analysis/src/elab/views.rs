@@ -12,6 +12,7 @@ use ptoc_syntax::ast::{Arg, Expr};
 impl Elab<'_> {
     /// `index` must lie in `0..extent`.
     pub fn check_index(&mut self, index: Value, extent: Value, what: &str, span: Span) -> R<()> {
+        self.exact(index, span)?;
         let zero = self.idx(0);
         if self.facts.min_of(index).is_none_or(|m| m < 0) {
             let message = format!("index {{1}} of {what} is negative");

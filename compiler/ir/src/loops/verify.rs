@@ -2,7 +2,8 @@
 //!
 //! Types of every operation; registers defined once, before use, visible only in their region; straight-line lanes
 //! with uniform offsets; labels; references into the module's tables. What it cannot see is whether addresses stay
-//! inside their memory: that is the lowering's obligation.
+//! inside their memory: tile IR says that. The lowering takes a kernel only after `ptoc_passes::bounds` has proved each
+//! access or put a check in front of it, and keeps the check before the access.
 
 use super::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op,

@@ -8,8 +8,8 @@
 
 mod range;
 
+use crate::tile::{CheckId, For, If, Kernel, Label, Op, Region, Stmt, Ty, Value, Var, While};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::tile::{CheckId, For, If, Kernel, Label, Op, Region, Stmt, Ty, Value, Var, While};
 use ptoc_isa::{BinOp, UnOp};
 use range::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,12 +21,12 @@ const DEPTH: u32 = 6;
 /// Rounds of a loop before moving bounds are widened.
 const ROUNDS: u32 = 3;
 
-/// Takes out the checks that ranges of variables prove.
-pub(crate) fn settle(kernel: &mut Kernel) {
+/// Takes out the checks that ranges of variables prove; gives their number.
+pub fn settle(kernel: &mut Kernel) -> usize {
     let proved = {
-        let Some(mut ranges) = Ranges::new(kernel) else { return };
+        let Some(mut ranges) = Ranges::new(kernel) else { return 0 };
         if ranges.region(&kernel.prologue).is_none() || ranges.region(&kernel.body).is_none() {
-            return;
+            return 0;
         }
         let Ranges { held, failed, .. } = ranges;
         held.into_iter().filter(|c| !failed.contains(c)).collect::<FxHashSet<CheckId>>()
@@ -34,6 +34,7 @@ pub(crate) fn settle(kernel: &mut Kernel) {
     if !proved.is_empty() {
         without(&mut kernel.body, &proved);
     }
+    proved.len()
 }
 
 fn without(region: &mut Region, proved: &FxHashSet<CheckId>) {
@@ -228,8 +229,26 @@ impl<'k> Ranges<'k> {
             Op::Compare { op, a, b, .. } if self.is_index(a) => {
                 Range::compare(op, get(a), get(b)).map_or(Range::BIT, |r| Range::of(i64::from(r)))
             }
-            Op::Select { a, b, .. } if self.is_index(a) => get(a).join(get(b)),
+            Op::Select { cond, a, b, .. } if self.is_index(a) => {
+                self.where_it_holds(cond, true, a, depth).join(self.where_it_holds(cond, false, b, depth))
+            }
             _ => Range::ALL,
+        }
+    }
+
+    /// What `v` may be where a comparison of it holds, or does not: `slot + 1 == n ? 0 : slot + 1` stays below `n`.
+    fn where_it_holds(&self, cond: Value, holds: bool, v: Value, depth: u32) -> Range {
+        let range = self.range_at(v, depth);
+        match self.defs[cond] {
+            Some(&Op::Compare { op, a, b, .. }) if self.is_index(a) => {
+                let op = if holds { op } else { op.opposite() };
+                match (v == a, v == b) {
+                    (true, _) => range.limited(op, self.range_at(b, depth)),
+                    (_, true) => range.limited(op.mirrored(), self.range_at(a, depth)),
+                    _ => range,
+                }
+            }
+            _ => range,
         }
     }
 

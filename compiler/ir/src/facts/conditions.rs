@@ -1,8 +1,8 @@
 //! What a condition says where it holds: a truth value is followed to the comparisons that it was made of.
 
-use super::Elab;
-use ptoc_ir::tile::{Ty, Value};
-use ptoc_isa::{BinOp, CmpOp, UnOp};
+use super::Facts;
+use crate::tile::Value;
+use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
 
 /// Nested conditions that are followed.
@@ -19,43 +19,47 @@ enum Test {
 
 /// Truth values of the kernel so far.
 #[derive(Default)]
-pub(crate) struct Tests {
+pub(super) struct Tests {
     made: FxHashMap<Value, Test>,
     /// The number of a block and how many there are, by the block's end and the domain's: the last block ends with it.
     blocks: FxHashMap<(Value, Value), (Value, Value)>,
 }
 
-impl Elab<'_> {
-    pub fn note_compare(&mut self, v: Value, op: CmpOp, a: Value, b: Value) {
-        if self.ty(a) == Ty::Index {
-            self.tests.made.entry(v).or_insert(Test::Compare(op, a, b));
-        }
+impl Facts {
+    /// `v` is `a op b`, of `index` values.
+    pub fn compared(&mut self, v: Value, op: CmpOp, a: Value, b: Value) {
+        self.tests.made.entry(v).or_insert(Test::Compare(op, a, b));
     }
 
-    pub fn note_unary(&mut self, v: Value, op: UnOp, a: Value) {
-        if op == UnOp::Not && self.ty(v) == Ty::BOOL {
-            self.tests.made.entry(v).or_insert(Test::Not(a));
-        }
+    /// `v` is `!a`.
+    pub fn negated(&mut self, v: Value, a: Value) {
+        self.tests.made.entry(v).or_insert(Test::Not(a));
     }
 
-    pub fn note_binary(&mut self, v: Value, op: BinOp, a: Value, b: Value) {
-        if self.ty(v) == Ty::BOOL {
-            match op {
-                BinOp::And => self.note_logic(v, true, a, b),
-                BinOp::Or => self.note_logic(v, false, a, b),
-                _ => {}
-            }
-        }
-    }
-
-    /// `a && b`, or `a || b`.
-    pub fn note_logic(&mut self, v: Value, and: bool, a: Value, b: Value) {
+    /// `v` is `a && b`, or `a || b`.
+    pub fn combined(&mut self, v: Value, and: bool, a: Value, b: Value) {
         self.tests.made.entry(v).or_insert(if and { Test::Both(a, b) } else { Test::Either(a, b) });
     }
 
     /// Block number `index` of `count` ends at `end`; all of them at `domain`.
-    pub fn note_block(&mut self, (end, domain): (Value, Value), (index, count): (Value, Value)) {
+    pub fn block(&mut self, (end, domain): (Value, Value), (index, count): (Value, Value)) {
         self.tests.blocks.insert((end, domain), (index, count));
+    }
+
+    /// The comparisons of `index` values that a truth value was made of.
+    pub fn comparisons(&self, cond: Value) -> Vec<(Value, Value)> {
+        let (mut open, mut out, mut left) = (vec![cond], Vec::new(), 4 * DEPTH);
+        while let Some(v) = open.pop() {
+            let Some(rest) = left.checked_sub(1) else { break };
+            left = rest;
+            match self.tests.made.get(&v).copied() {
+                Some(Test::Not(a)) => open.push(a),
+                Some(Test::Both(a, b) | Test::Either(a, b)) => open.extend([a, b]),
+                Some(Test::Compare(_, a, b)) => out.push((a, b)),
+                None => {}
+            }
+        }
+        out
     }
 
     /// The condition is `holds` until the region ends.
@@ -90,36 +94,36 @@ impl Elab<'_> {
                 self.learn_le(a, b, 0);
                 self.learn_le(b, a, 0);
             }
-            CmpOp::Ne if self.facts.le_certain(a, b, 0) => self.learn_le(a, b, -1),
-            CmpOp::Ne if self.facts.le_certain(b, a, 0) => self.learn_le(b, a, -1),
+            CmpOp::Ne if self.le_certain(a, b, 0) => self.learn_le(a, b, -1),
+            CmpOp::Ne if self.le_certain(b, a, 0) => self.learn_le(b, a, -1),
             CmpOp::Ne => {}
         }
         let block = self.tests.blocks.get(&(a, b)).or_else(|| self.tests.blocks.get(&(b, a)));
         match (op, block.copied()) {
-            (CmpOp::Eq, Some((index, count))) => self.facts.le(count, index, 1),
-            (CmpOp::Ne | CmpOp::Lt | CmpOp::Gt, Some((index, count))) => self.facts.le(index, count, -2),
+            (CmpOp::Eq, Some((index, count))) => self.le(count, index, 1),
+            (CmpOp::Ne | CmpOp::Lt | CmpOp::Gt, Some((index, count))) => self.le(index, count, -2),
             _ => {}
         }
     }
 
     /// `a <= b + c`, also of what the two were computed from.
     fn learn_le(&mut self, a: Value, b: Value, c: i64) {
-        self.facts.le(a, b, c);
+        self.le(a, b, c);
         let ((x, k), (y, l)) = (self.without_constant(a), self.without_constant(b));
         // x + k <= y + l + c
         if let Some(c) = c.checked_add(l).and_then(|c| c.checked_sub(k))
             && (x, y) != (a, b)
         {
-            self.facts.le(x, y, c);
+            self.le(x, y, c);
         }
     }
 
     /// A value as another one and a constant.
     fn without_constant(&self, v: Value) -> (Value, i64) {
-        match self.facts.definition(v) {
-            Some((BinOp::Add, x, k)) if self.const_index(k).is_some() => (x, self.const_index(k).unwrap_or(0)),
-            Some((BinOp::Add, k, x)) if self.const_index(k).is_some() => (x, self.const_index(k).unwrap_or(0)),
-            Some((BinOp::Sub, x, k)) => match self.const_index(k).and_then(i64::checked_neg) {
+        let number = |v: Value| self.consts.get(&v).copied();
+        match self.definition(v).filter(|_| self.may_wrap(v).is_none()) {
+            Some((BinOp::Add, x, k) | (BinOp::Add, k, x)) if number(k).is_some() => (x, number(k).unwrap_or(0)),
+            Some((BinOp::Sub, x, k)) => match number(k).and_then(i64::checked_neg) {
                 Some(k) => (x, k),
                 None => (v, 0),
             },

@@ -1,9 +1,16 @@
 //! What is known about `index` values, enough to prove most bounds: constants, upper bounds by other values, and how a
 //! value was computed. What is not proved here is checked at run time, so this may be weak but never wrong.
+//!
+//! Arithmetic on `index` wraps at 64 bits, and bounds are statements about integers. So a definition takes part in a
+//! proof of order only if it is *exact*: [`overflow`] proves that it does not wrap, or a run-time check said so.
 
-use ptoc_ir::tile::Value;
+mod conditions;
+mod overflow;
+
+use crate::tile::Value;
+use conditions::Tests;
 use ptoc_isa::BinOp;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::Cell;
 
 /// Depth of a proof.
@@ -12,8 +19,9 @@ const DEPTH: u32 = 10;
 /// Steps of a proof: enough for what kernels need, and a bound on what a hostile one can cost.
 const FUEL: u32 = 4_000;
 
+/// What is known at one place of a kernel.
 #[derive(Default)]
-pub(crate) struct Facts {
+pub struct Facts {
     consts: FxHashMap<Value, i64>,
     /// `v <= u + c`
     upper: FxHashMap<Value, Vec<(Value, i64)>>,
@@ -23,8 +31,15 @@ pub(crate) struct Facts {
     at_least: FxHashMap<Value, i64>,
     /// `v <= c`
     at_most: FxHashMap<Value, i64>,
-    /// Sums and differences.
+    /// How values were computed, modulo 2^64.
     defs: FxHashMap<Value, (BinOp, Value, Value)>,
+    /// Definitions that do not wrap.
+    exact: FxHashSet<Value>,
+    /// `|v| < 2^bits`
+    widths: FxHashMap<Value, u32>,
+    /// Extents of each tensor: the launch bounds their product ([`ptoc_tensor::MAX_BYTES_BITS`]).
+    shapes: Vec<Vec<Value>>,
+    tests: Tests,
     /// How to take back what was learned since a region began: a fact holds where it was learned, and a region (a loop
     /// that may not run, a branch) is no place to learn something about the rest.
     log: Vec<Undo>,
@@ -35,6 +50,8 @@ enum Undo {
     Pair(Value, Value),
     AtLeast(Value, Option<i64>),
     AtMost(Value, Option<i64>),
+    Exact(Value),
+    Width(Value, Option<u32>),
 }
 
 impl Facts {
@@ -65,6 +82,12 @@ impl Facts {
                 }
                 Some(Undo::AtLeast(v, old)) => restore(&mut self.at_least, v, old),
                 Some(Undo::AtMost(v, old)) => restore(&mut self.at_most, v, old),
+                Some(Undo::Exact(v)) => {
+                    self.exact.remove(&v);
+                }
+                Some(Undo::Width(v, old)) => {
+                    restore(&mut self.widths, v, old);
+                }
                 None => return,
             }
         }
@@ -84,12 +107,21 @@ impl Facts {
         self.at_most.insert(v, old.map_or(c, |o| o.min(c)));
     }
 
-    /// `v = a op b`
+    /// `v = a op b`, modulo 2^64
     pub fn defined(&mut self, v: Value, op: BinOp, a: Value, b: Value) {
-        self.defs.entry(v).or_insert((op, a, b));
+        if self.defs.contains_key(&v) {
+            return;
+        }
+        self.defs.insert(v, (op, a, b));
+        // Until the region ends: the value may be the same one in a region around, where less is known.
+        self.fuel.set(FUEL);
+        if self.exact_at(v, DEPTH) {
+            self.assume_exact(v);
+            self.note_width(v);
+        }
     }
 
-    /// How `v` was computed.
+    /// How `v` was computed, modulo 2^64.
     pub fn definition(&self, v: Value) -> Option<(BinOp, Value, Value)> {
         self.defs.get(&v).copied()
     }
@@ -112,7 +144,8 @@ impl Facts {
         for (u, c) in self.lower.get(&v).into_iter().flatten() {
             offer(self.min_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
         }
-        if let Some((op, a, b)) = self.defs.get(&v) {
+        if let Some((op, a, b)) = self.exact_def(v, depth) {
+            let (a, b) = (&a, &b);
             let (x, y) = (self.min_at(*a, depth - 1), self.min_at(*b, depth - 1));
             match op {
                 BinOp::Add => offer(x.zip(y).and_then(|(x, y)| x.checked_add(y))),
@@ -159,7 +192,8 @@ impl Facts {
         for (u, c) in self.upper.get(&v).into_iter().flatten() {
             offer(self.max_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
         }
-        if let Some((op, a, b)) = self.defs.get(&v) {
+        if let Some((op, a, b)) = self.exact_def(v, depth) {
+            let (a, b) = (&a, &b);
             let (x, y) = (self.max_at(*a, depth - 1), self.max_at(*b, depth - 1));
             match op {
                 BinOp::Add => offer(x.zip(y).and_then(|(x, y)| x.checked_add(y))),
@@ -184,6 +218,38 @@ impl Facts {
             }
         }
         best
+    }
+
+    /// What `v` is at most: a number, or another value and a number.
+    pub fn above(&self, v: Value) -> impl Iterator<Item = (Option<Value>, i64)> + '_ {
+        let number = self.at_most.get(&v).map(|c| (None, *c));
+        number.into_iter().chain(self.upper.get(&v).into_iter().flatten().map(|(u, c)| (Some(*u), *c)))
+    }
+
+    /// What `v` is at least.
+    pub fn below(&self, v: Value) -> impl Iterator<Item = (Option<Value>, i64)> + '_ {
+        let number = self.at_least.get(&v).map(|c| (None, *c));
+        number.into_iter().chain(self.lower.get(&v).into_iter().flatten().map(|(u, c)| (Some(*u), *c)))
+    }
+
+    /// The constant that `v` is.
+    pub fn number(&self, v: Value) -> Option<i64> {
+        self.consts.get(&v).copied()
+    }
+
+    /// `v` is one of two values.
+    pub fn selected(&mut self, v: Value, x: Value, y: Value) {
+        if let (Some(a), Some(b)) = (self.min_of(x), self.min_of(y)) {
+            self.ge_const(v, a.min(b));
+        }
+        if let (Some(a), Some(b)) = (self.max_of(x), self.max_of(y)) {
+            self.le_const(v, a.max(b));
+        }
+        if self.le_certain(x, y, 0) {
+            self.le(v, y, 0);
+        } else if self.le_certain(y, x, 0) {
+            self.le(v, x, 0);
+        }
     }
 
     /// Is `v` a multiple of `n`, a power of two, whatever its operands are?
@@ -238,7 +304,8 @@ impl Facts {
         {
             return true;
         }
-        if let Some((op, x, y)) = self.defs.get(&a) {
+        if let Some((op, x, y)) = self.exact_def(a, depth) {
+            let (x, y) = (&x, &y);
             let shifted = match op {
                 BinOp::Add => {
                     self.consts.get(y).is_some_and(|k| c.checked_sub(*k).is_some_and(|r| self.le_at(*x, b, r, d)))
@@ -267,7 +334,8 @@ impl Facts {
                 return true;
             }
         }
-        if let Some((op, x, y)) = self.defs.get(&b) {
+        if let Some((op, x, y)) = self.exact_def(b, depth) {
+            let (x, y) = (&x, &y);
             let shifted = match op {
                 BinOp::Add => {
                     self.consts.get(y).is_some_and(|k| c.checked_add(*k).is_some_and(|r| self.le_at(a, *x, r, d)))
@@ -300,7 +368,7 @@ impl Facts {
     }
 }
 
-fn restore(map: &mut FxHashMap<Value, i64>, v: Value, old: Option<i64>) {
+fn restore<T>(map: &mut FxHashMap<Value, T>, v: Value, old: Option<T>) {
     match old {
         Some(c) => map.insert(v, c),
         None => map.remove(&v),
