@@ -168,6 +168,32 @@ impl Built {
         first
     }
 
+    /// Runs the machine code of every width with each array between pages that nobody may touch.
+    pub fn execute_guarded(
+        &self,
+        dims: &[(&str, i64)],
+        tensors: &[Tensor],
+        threads: usize,
+    ) -> Result<Vec<Tensor>, Stop> {
+        let run = |code| {
+            let mut pages: Vec<Guarded> = tensors.iter().map(Guarded::new).collect();
+            let args: Vec<_> = pages.iter_mut().map(|p| ptoc_exec::TensorArg::new(p.bytes())).collect();
+            self.launch(code, dims, &args, threads)?;
+            let after = tensors.iter().zip(&mut pages);
+            Ok(after.map(|(t, p)| Tensor::from_bytes(t.dtype(), t.shape(), p.bytes()).expect("as long")).collect())
+        };
+        let mut runs = self.code.iter().map(run);
+        let first: Result<Vec<Tensor>, Stop> = runs.next().expect("every machine has a width");
+        for other in runs {
+            let same = match (&first, &other) {
+                (Ok(one), Ok(two)) => one.iter().zip(two).all(|(a, b)| difference(a, b).is_none()),
+                (one, two) => one.as_ref().err() == two.as_ref().err(),
+            };
+            assert!(same, "widths differ: {:?} and {:?}", first.as_ref().err(), other.as_ref().err());
+        }
+        first
+    }
+
     fn execute_one(
         &self,
         code: &ptoc_cpu::CompiledKernel,
@@ -175,20 +201,31 @@ impl Built {
         tensors: &[Tensor],
         threads: usize,
     ) -> Result<Vec<Tensor>, Stop> {
+        let mut after = tensors.to_vec();
+        let args: Vec<ptoc_exec::TensorArg> =
+            after.iter_mut().map(|t| ptoc_exec::TensorArg::new(t.bytes_mut())).collect();
+        self.launch(code, dims, &args, threads)?;
+        Ok(after)
+    }
+
+    fn launch(
+        &self,
+        code: &ptoc_cpu::CompiledKernel,
+        dims: &[(&str, i64)],
+        args: &[ptoc_exec::TensorArg],
+        threads: usize,
+    ) -> Result<(), Stop> {
         let dims = self.dims(dims);
         let none: Vec<Option<u64>> = self.placed.kernel.scalars.iter().map(|_| None).collect();
         let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
         let values = interp::prologue(&self.placed.kernel, &dims, &none).map_err(stop)?;
         let scalars = self.placed.kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize] as i64);
         let params: Vec<i64> = dims.iter().copied().chain(scalars).collect();
-        let mut after = tensors.to_vec();
-        let args: Vec<ptoc_exec::TensorArg> =
-            after.iter_mut().map(|t| ptoc_exec::TensorArg::new(t.bytes_mut())).collect();
-        let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
-        // SAFETY: `args` point into `after`, which lives as long; their shapes are those of the arguments for these
+        let launch = ptoc_exec::Launch { params: &params, tensors: args, threads, print: None };
+        // SAFETY: `args` point to arrays that live as long; their shapes are those of the arguments for these
         // dimensions, and no two are the same.
         match unsafe { code.launch(launch) } {
-            Ok(()) => Ok(after),
+            Ok(()) => Ok(()),
             Err(e) => Err(match ptoc_cpu::diagnose(e) {
                 Ok(d) => (d.code.as_str().to_owned(), d.message),
                 Err(failure) => {
@@ -198,6 +235,35 @@ impl Built {
                 }
             }),
         }
+    }
+}
+
+/// An array at the end of its pages, between pages without access.
+struct Guarded {
+    pages: region::Allocation,
+    start: usize,
+    len: usize,
+}
+
+impl Guarded {
+    fn new(tensor: &Tensor) -> Guarded {
+        let (page, len) = (region::page::size(), tensor.bytes().len());
+        let inner = region::page::ceil(len as *const u8) as usize;
+        let mut pages = region::alloc(inner + 2 * page, region::Protection::READ_WRITE).expect("memory");
+        let base = pages.as_mut_ptr::<u8>();
+        for guard in [base, base.wrapping_add(page + inner)] {
+            // SAFETY: these pages are ours, and nothing lies on them.
+            unsafe { region::protect(guard, page, region::Protection::NONE) }.expect("a page");
+        }
+        let mut out = Guarded { pages, start: page + inner - len, len };
+        out.bytes().copy_from_slice(tensor.bytes());
+        out
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let at = self.pages.as_mut_ptr::<u8>().wrapping_add(self.start);
+        // SAFETY: the bytes between the guards are readable, writable and initialised (pages start as zeros).
+        unsafe { std::slice::from_raw_parts_mut(at, self.len) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests across crates.
 
+mod accesses;
 mod activations;
 mod arrays;
 mod bounds;

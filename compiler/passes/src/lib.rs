@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod addresses;
+pub mod bounds;
 pub mod bytes;
 pub mod capacity;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod pipeline;
 pub mod placed;
 pub mod placement;
 pub mod plan_check;
+mod poly;
 mod progressions;
 mod reach;
 mod ring_order;

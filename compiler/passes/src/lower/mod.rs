@@ -33,7 +33,6 @@ mod ops;
 mod overlap;
 mod partial;
 mod pattern;
-mod poly;
 mod products;
 mod prologue;
 mod reduce;
@@ -43,7 +42,9 @@ mod spread;
 mod terms;
 
 use crate::access::Access;
+use crate::bounds;
 use crate::placement::Placement;
+use crate::poly;
 use code::Code;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
@@ -57,8 +58,13 @@ use rustc_hash::FxHashMap;
 /// the kernel's table, which is why it is taken by mutable reference.
 pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
-    let forwarded = forward::forwarded(kernel, placement, &products::find(kernel));
-    let shorter = forwarded.as_ref().unwrap_or(kernel);
+    let (bounded, _) = bounds::settled(kernel, target);
+    if let Some(b) = &bounded {
+        kernel.checks.clone_from(&b.checks);
+    }
+    let bounded = bounded.as_ref().unwrap_or(kernel);
+    let forwarded = forward::forwarded(bounded, placement, &products::find(bounded));
+    let shorter = forwarded.as_ref().unwrap_or(bounded);
     let rows = rows::by_rows(shorter);
     let whole = rows.as_ref().map_or(shorter, |r| &r.kernel);
     let table = from_table::from_table(whole, placement);

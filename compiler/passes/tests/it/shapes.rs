@@ -23,8 +23,10 @@ fn block(k: K) -> String {
 fn tensors(f: impl FnOnce(&mut K, [Value; 3]) -> (Vec<Value>, Vec<Value>, Vec<Value>)) -> String {
     let mut k = K::new("copy");
     let dims = ["A", "B", "C"].map(|n| k.dim(n));
-    let x = k.tensor("x", DType::F32, TensorDir::In, &dims);
-    let y = k.tensor("y", DType::F32, TensorDir::Out, &dims);
+    // As many elements as any of the copies moves.
+    let shape = [dims[0], dims[1], dims[2], k.c(64)];
+    let x = k.tensor("x", DType::F32, TensorDir::In, &shape);
+    let y = k.tensor("y", DType::F32, TensorDir::Out, &shape);
     let (extents, dst, src) = f(&mut k, dims);
     k.b.begin_body();
     let zero = k.c(0);

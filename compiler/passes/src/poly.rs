@@ -9,10 +9,10 @@ const DEPTH: u32 = 24;
 const TERMS: usize = 16;
 
 /// Which statement defines a value. (The indices of loops and of the grid, dimensions and arguments have none.)
-pub(super) struct Definitions<'k>(FxHashMap<Value, &'k Op>);
+pub(crate) struct Definitions<'k>(FxHashMap<Value, &'k Op>);
 
 impl<'k> Definitions<'k> {
-    pub(super) fn new(kernel: &'k Kernel) -> Definitions<'k> {
+    pub(crate) fn new(kernel: &'k Kernel) -> Definitions<'k> {
         let mut out = Definitions(FxHashMap::default());
         out.region(&kernel.prologue);
         out.region(&kernel.body);
@@ -28,17 +28,17 @@ impl<'k> Definitions<'k> {
         }
     }
 
-    pub(super) fn of(&self, v: Value) -> Option<&'k Op> {
+    pub(crate) fn of(&self, v: Value) -> Option<&'k Op> {
         self.0.get(&v).copied()
     }
 
     /// The number, if it is a constant.
-    pub(super) fn number(&self, v: Value) -> Option<i64> {
+    pub(crate) fn number(&self, v: Value) -> Option<i64> {
         self.poly(v)?.number()
     }
 
     /// The two sides of `v = a op b`.
-    pub(super) fn binary(&self, v: Value, op: BinOp) -> Option<(Value, Value)> {
+    pub(crate) fn binary(&self, v: Value, op: BinOp) -> Option<(Value, Value)> {
         match self.of(v)? {
             Op::Binary { op: o, a, b, .. } if *o == op => Some((*a, *b)),
             _ => None,
@@ -46,7 +46,7 @@ impl<'k> Definitions<'k> {
     }
 
     /// How a value is computed; `None` when that is too much to follow.
-    pub(super) fn poly(&self, v: Value) -> Option<Poly> {
+    pub(crate) fn poly(&self, v: Value) -> Option<Poly> {
         self.poly_at(v, 0)
     }
 
@@ -67,18 +67,18 @@ impl<'k> Definitions<'k> {
 
 /// A sum of products: sorted factors with a coefficient that is not 0, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Poly(Vec<(Vec<Value>, i64)>);
+pub(crate) struct Poly(Vec<(Vec<Value>, i64)>);
 
 impl Poly {
-    pub(super) fn constant(n: i64) -> Poly {
+    pub(crate) fn constant(n: i64) -> Poly {
         Poly(if n == 0 { Vec::new() } else { vec![(Vec::new(), n)] })
     }
 
-    pub(super) fn symbol(v: Value) -> Poly {
+    pub(crate) fn symbol(v: Value) -> Poly {
         Poly(vec![(vec![v], 1)])
     }
 
-    pub(super) fn number(&self) -> Option<i64> {
+    pub(crate) fn number(&self) -> Option<i64> {
         match &self.0[..] {
             [] => Some(0),
             [(factors, n)] if factors.is_empty() => Some(*n),
@@ -87,7 +87,7 @@ impl Poly {
     }
 
     /// The value, if it is one alone.
-    pub(super) fn symbol_alone(&self) -> Option<Value> {
+    pub(crate) fn symbol_alone(&self) -> Option<Value> {
         match &self.0[..] {
             [(factors, 1)] => {
                 if let [v] = factors[..] {
@@ -101,7 +101,7 @@ impl Poly {
     }
 
     /// `self + n * other`
-    pub(super) fn plus(&self, other: &Poly, n: i64) -> Option<Poly> {
+    pub(crate) fn plus(&self, other: &Poly, n: i64) -> Option<Poly> {
         let mut terms = self.0.clone();
         for (factors, m) in &other.0 {
             terms.push((factors.clone(), m.checked_mul(n)?));
@@ -109,7 +109,7 @@ impl Poly {
         Poly::of_terms(terms)
     }
 
-    pub(super) fn times(&self, other: &Poly) -> Option<Poly> {
+    pub(crate) fn times(&self, other: &Poly) -> Option<Poly> {
         let mut terms = Vec::new();
         for (a, n) in &self.0 {
             for (b, m) in &other.0 {
@@ -135,7 +135,7 @@ impl Poly {
     }
 
     /// What it grows by with each step of `x`, if it is linear in `x`.
-    pub(super) fn step(&self, x: Value) -> Option<Poly> {
+    pub(crate) fn step(&self, x: Value) -> Option<Poly> {
         let mut terms = Vec::new();
         for (factors, n) in self.0.iter().filter(|t| t.0.contains(&x)) {
             let mut rest = factors.clone();
@@ -148,7 +148,32 @@ impl Poly {
         Poly::of_terms(terms)
     }
 
-    pub(super) fn symbols(&self) -> impl Iterator<Item = Value> + '_ {
+    /// `self = a * x + b`, if it is linear in `x`: `a` and `b`.
+    pub(crate) fn split(&self, x: Value) -> Option<(Poly, Poly)> {
+        let rest = self.0.iter().filter(|t| !t.0.contains(&x)).cloned().collect();
+        Some((self.step(x)?, Poly(rest)))
+    }
+
+    /// The quotient by a monomial, if it divides each term.
+    pub(crate) fn divided(&self, by: &Poly) -> Option<Poly> {
+        let [(factors, n)] = &by.0[..] else { return None };
+        let mut terms = Vec::new();
+        for (own, m) in &self.0 {
+            let mut rest = own.clone();
+            for f in factors {
+                rest.remove(rest.iter().position(|x| x == f)?);
+            }
+            terms.push((rest, (m % n == 0).then(|| m / n)?));
+        }
+        Poly::of_terms(terms)
+    }
+
+    /// The terms: factors with their coefficient.
+    pub(crate) fn terms(&self) -> &[(Vec<Value>, i64)] {
+        &self.0
+    }
+
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = Value> + '_ {
         self.0.iter().flat_map(|t| t.0.iter().copied())
     }
 }
