@@ -1,17 +1,23 @@
 //! Files: sources, imported modules, arrays, and outputs that appear whole or not at all.
 
+mod arrays;
+mod outputs;
+mod place;
+mod temporary;
+
+pub use arrays::{ArrayFile, read_array, stream};
+pub use outputs::Outputs;
+
 use crate::trees::Trees;
 use ptoc_analysis::{Loader, Tree};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
 use ptoc_syntax::ast::Name;
-use ptoc_tensor::npy::{self, NpyError};
-use ptoc_tensor::{DType, Tensor};
+use ptoc_tensor::{DType, memory};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// The reason in the operating system's words, without the number.
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -19,11 +25,14 @@ pub(crate) fn reason(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::IsADirectory => "it is a directory".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-        }
+        io::ErrorKind::OutOfMemory => "it is larger than the memory that is free".into(),
+        _ => words(&error.to_string()),
     }
+}
+
+/// The operating system's words without the number of the error.
+fn words(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_lowercase()
 }
 
 /// What can be done about a path that cannot be read.
@@ -41,6 +50,9 @@ fn read_help(path: &Path, error: &io::Error, extension: &str) -> String {
     if error.kind() == io::ErrorKind::IsADirectory {
         return format!("name a `{extension}` file in it");
     }
+    if error.kind() == io::ErrorKind::OutOfMemory {
+        return format!("give a smaller `{extension}` file");
+    }
     "check that the file exists and that you may read it".into()
 }
 
@@ -55,12 +67,39 @@ fn similar_file(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(near))
 }
 
+/// The most that is read of a text or a stream that is no regular file: its length is not known before its end, and a device
+/// may have none.
+const MOST_PIPED: u64 = 256 << 20;
+
 /// The bytes of a file. `what` is what the file is to be, `extension` how such files end.
 pub fn read_bytes(path: &Path, what: &str, extension: &str) -> Result<Vec<u8>, Diagnostic> {
-    fs::read(path).map_err(|e| {
-        Diagnostic::global(codes::CANNOT_READ, format!("cannot read {what} `{}`: {}", path.display(), reason(&e)))
-            .with_help(read_help(path, &e, extension))
-    })
+    let refuse =
+        |why: &str| Diagnostic::global(codes::CANNOT_READ, format!("cannot read {what} `{}`: {why}", path.display()));
+    let mut bytes = Vec::new();
+    let mut read = || -> io::Result<Option<u64>> {
+        let mut file = File::open(path)?;
+        let known = file.metadata()?;
+        if !known.is_file() {
+            let read = file.take(MOST_PIPED + 1).read_to_end(&mut bytes)?;
+            return Ok((read as u64 > MOST_PIPED).then_some(MOST_PIPED));
+        }
+        if !usize::try_from(known.len()).is_ok_and(memory::holds) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        file.read_to_end(&mut bytes)?;
+        Ok(None)
+    };
+    match read() {
+        Ok(None) => Ok(bytes),
+        Ok(Some(most)) => {
+            let why = format!(
+                "it does not end within {} MiB, which is the most that is read of a pipe or a device",
+                most >> 20
+            );
+            Err(refuse(&why).with_help(format!("save it as a `{extension}` file, if it ends at all")))
+        }
+        Err(e) => Err(refuse(&reason(&e)).with_help(read_help(path, &e, extension))),
+    }
 }
 
 /// The text of a source file.
@@ -122,33 +161,6 @@ pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> 
     Ok(())
 }
 
-/// Reads an array, of which elements of one type are wanted.
-pub fn read_array(path: &Path, wanted: Option<DType>) -> Result<Tensor, Diagnostic> {
-    let bytes = read_bytes(path, "array", ".npy")?;
-    npy::read(&bytes, None).map_err(|mut e| {
-        // Who saves it anew should save what is taken.
-        if let (NpyError::UnsupportedType { remedy, .. }, Some(wanted)) = (&mut e, wanted) {
-            *remedy = remedy.replace("np.float32", &format!("np.{}", numpy_name(wanted)));
-        }
-        let d = Diagnostic::global(code(e.code()), format!("array `{}`: {e}", path.display()));
-        match &e {
-            NpyError::NotNpy { .. } => d.with_help("write the array with `numpy.save`"),
-            // The message says what to save instead.
-            NpyError::UnsupportedType { .. } => d,
-            NpyError::TruncatedHeader { .. } | NpyError::TruncatedData { .. } => {
-                d.with_help("the file was cut off, or its header is wrong: write it again")
-            }
-            NpyError::TrailingData { .. } => {
-                d.with_help("save each array to a file of its own; a file that is open for appending takes several")
-            }
-            NpyError::Version { .. } | NpyError::BadHeader { .. } => {
-                d.with_help("write the file again: NumPy's `save` makes such headers as are read here")
-            }
-            NpyError::TooLarge { .. } | NpyError::Tensor(_) => d.with_help("give a smaller array"),
-        }
-    })
-}
-
 /// NumPy's name for elements of a type, or for their bits.
 pub fn numpy_name(dtype: DType) -> &'static str {
     match dtype {
@@ -187,13 +199,16 @@ pub struct FileLoader<'s> {
     directories: HashMap<FileId, PathBuf>,
     /// What was read, by its place on disk or in the library.
     loaded: HashMap<PathBuf, (FileId, String)>,
+    /// The files that were read, in that order: those that no output may overwrite.
+    paths: Vec<PathBuf>,
     open: &'s OpenTexts,
 }
 
 impl<'s> FileLoader<'s> {
     /// A loader for what `root`, at `path`, imports.
     pub fn new(sources: &'s mut SourceMap, root: FileId, path: &Path, open: &'s OpenTexts) -> FileLoader<'s> {
-        let mut loader = FileLoader { sources, directories: HashMap::new(), loaded: HashMap::new(), open };
+        let mut loader =
+            FileLoader { sources, directories: HashMap::new(), loaded: HashMap::new(), paths: Vec::new(), open };
         loader.remember(root, path);
         let text = loader.sources.text(root).to_owned();
         loader.loaded.insert(identity(path), (root, text));
@@ -202,6 +217,12 @@ impl<'s> FileLoader<'s> {
 
     fn remember(&mut self, file: FileId, path: &Path) {
         self.directories.insert(file, path.parent().unwrap_or(Path::new("")).to_owned());
+        self.paths.push(path.to_owned());
+    }
+
+    /// The root and the files that it imports, directly or not.
+    pub fn into_paths(self) -> Vec<PathBuf> {
+        self.paths
     }
 }
 
@@ -248,117 +269,4 @@ impl Loader for FileLoader<'_> {
             None => Arc::new(Tree::new(file, text)),
         }
     }
-}
-
-/// A file that will be written: its place is taken when it is planned, its contents appear when all are complete.
-#[derive(Debug)]
-struct Planned {
-    /// As the user wrote it.
-    shown: PathBuf,
-    kind: Destination,
-}
-
-#[derive(Debug)]
-enum Destination {
-    /// Written beside the destination, then moved there.
-    Replace { to: PathBuf, temporary: NamedTempFile },
-    /// A device or a pipe: written as it is.
-    Direct(File),
-}
-
-/// Outputs that appear together.
-#[derive(Debug, Default)]
-pub struct Outputs {
-    planned: Vec<Planned>,
-}
-
-impl Outputs {
-    /// No outputs.
-    pub fn new() -> Outputs {
-        Outputs::default()
-    }
-
-    /// Takes the place for a file and says whether it can be written; returns its number.
-    pub fn plan(&mut self, path: &Path) -> Result<usize, Diagnostic> {
-        let refuse = |why: String, help: String| {
-            Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write `{}`: {why}", path.display())).with_help(help)
-        };
-        let known = fs::metadata(path).ok();
-        if known.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(refuse("it is a directory".into(), "name a file in it".into()));
-        }
-        let known_file = known.as_ref().is_some_and(fs::Metadata::is_file);
-        let kind = if known.is_some() && !known_file {
-            let file = File::options().write(true).open(path);
-            Destination::Direct(file.map_err(|e| refuse(reason(&e), "choose another file".into()))?)
-        } else {
-            // Through a link to the file itself, so that the link stays.
-            let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            let directory = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if to.file_name().is_none() {
-                return Err(refuse("it names no file".into(), "name a file".into()));
-            }
-            let other = self.planned.iter().find(|p| matches!(&p.kind, Destination::Replace { to: t, .. } if *t == to));
-            if let Some(other) = other {
-                let why = format!("it is written twice (as `{}`)", other.shown.display());
-                return Err(refuse(why, "give each output a file of its own".into()));
-            }
-            // An existing file that may not be written is not replaced either, though its directory would allow it.
-            if known_file {
-                let opened = File::options().write(true).open(&to);
-                opened.map_err(|e| refuse(reason(&e), "choose another file, or make it writable".into()))?;
-            }
-            let temporary = temporary(directory).map_err(|e| match directory.is_dir() {
-                false => {
-                    let why = format!("there is no directory `{}`", directory.display());
-                    refuse(why, format!("make it first: `mkdir -p {}`", directory.display()))
-                }
-                true => refuse(
-                    format!("in directory `{}`: {}", directory.display(), reason(&e)),
-                    "choose a directory that you may write to".into(),
-                ),
-            })?;
-            Destination::Replace { to, temporary }
-        };
-        self.planned.push(Planned { shown: path.to_owned(), kind });
-        Ok(self.planned.len() - 1)
-    }
-
-    /// Writes the contents of file number `n`; it does not appear yet.
-    pub fn write(&mut self, n: usize, bytes: &[u8]) -> Result<(), Diagnostic> {
-        let planned = &mut self.planned[n];
-        let file: &mut dyn Write = match &mut planned.kind {
-            Destination::Replace { temporary, .. } => temporary,
-            Destination::Direct(file) => file,
-        };
-        file.write_all(bytes).and_then(|()| file.flush()).map_err(|e| failed(&planned.shown, &e))
-    }
-
-    /// Moves all files to their places.
-    pub fn commit(self) -> Result<(), Diagnostic> {
-        for planned in self.planned {
-            if let Destination::Replace { to, temporary } = planned.kind {
-                temporary.persist(&to).map_err(|e| failed(&planned.shown, &e.error))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn failed(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write `{}`: {}", path.display(), reason(error)))
-        .with_help("nothing appears under this name; make room or choose another directory")
-}
-
-/// A temporary file with the permissions that a new file gets.
-fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".ptoc-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Less what the umask takes away.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(directory)
 }

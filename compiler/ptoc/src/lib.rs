@@ -38,15 +38,14 @@ const STACKS: [usize; 3] = [256 << 20, 64 << 20, 16 << 20];
 
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(e) => return usage(&e, io),
+    let cli = Cli::try_parse_from(args).and_then(|cli| cli.check().map(|()| cli));
+    let status = match cli {
+        Ok(cli) => {
+            io.set_color(cli.color);
+            on_large_stack(&cli.command, io)
+        }
+        Err(e) => usage(&e, io),
     };
-    if let Err(e) = cli.check() {
-        return usage(&e, io);
-    }
-    io.set_color(cli.color);
-    let status = on_large_stack(&cli.command, io);
     io.flush();
     match io.failed.take() {
         Some(e) => {
@@ -106,6 +105,5 @@ fn usage(e: &clap::Error, io: &mut Io<'_>) -> u8 {
         return WRONG_CALL;
     }
     io.print(&e.render().to_string());
-    io.flush();
     DONE
 }

@@ -38,6 +38,8 @@ pub struct Session {
     pub vectors: ptoc_cpu::Vectors,
     /// Machine code has the interpreter's bits in products of f16 and bf16 too.
     pub exact: bool,
+    /// The source files that were read, which no output may replace.
+    pub read: Vec<PathBuf>,
     /// What an editor has open.
     pub open: OpenTexts,
     /// What elaborations have found out about names.
@@ -93,6 +95,7 @@ impl Session {
             command: None,
             names: Vec::new(),
             open: OpenTexts::default(),
+            read: Vec::new(),
         })
     }
 
@@ -152,6 +155,7 @@ impl Session {
         let file = self.sources.add(path.display().to_string(), text.clone());
         let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
         let modules = Modules::load(file, &text, &mut loader, found);
+        self.read.extend(loader.into_paths());
         self.clock.phase("parse", begin);
         Unit { path: path.to_owned(), file, modules }
     }

@@ -6,6 +6,8 @@ mod debug;
 mod dram;
 mod exact;
 mod explain;
+#[cfg(unix)]
+mod files;
 mod format;
 mod layout;
 mod lsp;

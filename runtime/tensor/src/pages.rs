@@ -1,6 +1,8 @@
 //! Memory for elements: whole cache lines, large arrays in large pages.
 
+use crate::memory;
 use bytemuck::{Pod, Zeroable};
+use std::io::{self, Read};
 
 /// A cache's line. Arrays begin at one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
@@ -14,6 +16,7 @@ const LARGE: usize = 4 << 20;
 
 /// Zeros; `None` if there is not so much memory.
 pub(crate) fn zeroed(lines: usize) -> Option<Vec<Line>> {
+    memory::holds(lines.checked_mul(size_of::<Line>())?).then_some(())?;
     #[cfg(target_os = "linux")]
     if lines >= LARGE / size_of::<Line>() {
         let mut data = in_large_pages(lines)?;
@@ -21,6 +24,55 @@ pub(crate) fn zeroed(lines: usize) -> Option<Vec<Line>> {
         return Some(data);
     }
     bytemuck::try_zeroed_vec(lines).ok()
+}
+
+/// Bytes from a source until there are `bytes` of them or it ends, and how many came; `None` if there is not so much memory.
+/// A source that ends early leaves fewer lines.
+/// Memory is touched as bytes arrive: a pipe that claims much and brings little costs little.
+pub(crate) fn filled_from(bytes: usize, source: &mut impl Read) -> io::Result<Option<(Vec<Line>, usize)>> {
+    /// Lines that are zeroed before they are filled: they stay in the cache in between.
+    const AT_ONCE: usize = (1 << 20) / size_of::<Line>();
+    let lines = bytes.div_ceil(size_of::<Line>());
+    let Some(mut data) = room(lines) else { return Ok(None) };
+    let mut found = 0;
+    while data.len() < lines {
+        let begin = data.len();
+        data.resize((begin + AT_ONCE).min(lines), Line::zeroed());
+        let place: &mut [u8] = bytemuck::cast_slice_mut(&mut data[begin..]);
+        let wanted = place.len().min(bytes - found);
+        let came = read_full(source, &mut place[..wanted])?;
+        found += came;
+        if came < wanted {
+            break;
+        }
+    }
+    Ok(Some((data, found)))
+}
+
+/// Fills `place` as far as the source goes, and returns how far.
+fn read_full(source: &mut impl Read, place: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < place.len() {
+        match source.read(&mut place[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+/// Room for lines, of which nothing is touched.
+fn room(lines: usize) -> Option<Vec<Line>> {
+    memory::holds(lines.checked_mul(size_of::<Line>())?).then_some(())?;
+    #[cfg(target_os = "linux")]
+    if lines >= LARGE / size_of::<Line>() {
+        return in_large_pages(lines);
+    }
+    let mut data = Vec::new();
+    data.try_reserve_exact(lines).ok()?;
+    Some(data)
 }
 
 /// The same lines once more.

@@ -1,9 +1,11 @@
 //! The tensor: a dtype, a shape, and C-order little-endian elements in aligned storage.
 
+use crate::npy::NpyError;
 use crate::pages::{self, Line};
 use crate::{DType, Element, scalar};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::io::Read;
 
 /// Why a tensor cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,6 +150,24 @@ impl Tensor {
         let mut tensor = Tensor::zeros(dtype, shape)?;
         tensor.bytes_mut().copy_from_slice(bytes);
         Ok(tensor)
+    }
+
+    /// The elements as they come from a source of bytes. One that ends early gives no tensor but how many bytes came.
+    pub(crate) fn filled_from(
+        dtype: DType,
+        shape: &[usize],
+        source: &mut impl Read,
+    ) -> Result<Result<Tensor, usize>, NpyError> {
+        let Some(len) = element_count(dtype, shape) else {
+            return Err(TensorError::TooLarge { dtype, shape: shape.to_vec() }.into());
+        };
+        let bytes = len * dtype.size();
+        let (data, found) = pages::filled_from(bytes, source)?.ok_or_else(|| TensorError::OutOfMemory {
+            dtype,
+            shape: shape.to_vec(),
+            bytes,
+        })?;
+        Ok(if found < bytes { Err(found) } else { Ok(Tensor { dtype, shape: shape.to_vec(), len, data }) })
     }
 
     /// The element type.

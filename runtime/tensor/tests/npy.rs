@@ -181,6 +181,61 @@ fn malformed_files() {
     insta::assert_snapshot!(report);
 }
 
+/// A source that counts what is taken from it, and has no end.
+#[derive(Debug)]
+struct Endless<'a> {
+    bytes: &'a [u8],
+    taken: &'a std::cell::Cell<usize>,
+}
+
+impl std::io::Read for Endless<'_> {
+    fn read(&mut self, place: &mut [u8]) -> std::io::Result<usize> {
+        // Pipes give less than was asked for.
+        let n = place.len().min(7);
+        for (at, byte) in place[..n].iter_mut().enumerate() {
+            *byte = self.bytes.get(self.taken.get() + at).copied().unwrap_or(0);
+        }
+        self.taken.set(self.taken.get() + n);
+        Ok(n)
+    }
+}
+
+#[test]
+fn no_more_is_read_than_the_header_says() {
+    for name in ["f4", "f4_fortran", "i2_big", "bool"] {
+        let file = fixture(name);
+        let taken = std::cell::Cell::new(0);
+        let reader = npy::Reader::new(Endless { bytes: &file, taken: &taken }, None, None).unwrap();
+        let data = reader.dtype().size() * reader.shape().iter().product::<usize>();
+        assert_eq!(taken.get(), file.len() - data, "{name}: the header, and nothing else");
+        let error = reader.read().unwrap_err();
+        assert_eq!(error.code(), "E0707");
+        assert_eq!(taken.get(), file.len() + 1, "{name}: one byte more, which should not be there");
+    }
+    // Where the length is known, it is held against the claim before anything is read.
+    let claims = file("{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824, 1024)}", &[0; 8]);
+    let taken = std::cell::Cell::new(0);
+    let endless = Endless { bytes: &claims, taken: &taken };
+    assert_eq!(npy::Reader::new(endless, Some(claims.len() as u64), None).unwrap_err().code(), "E0706");
+    assert_eq!(taken.get(), claims.len() - 8);
+}
+
+#[test]
+fn headers_have_bounds() {
+    let read = |header: &str, data: usize| match npy::read(&file(header, &vec![0; data]), None) {
+        Ok(tensor) => tensor.signature(),
+        Err(error) => format!("{}: {error}", error.code()),
+    };
+    let shape =
+        |shape: &str, data| read(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"), data);
+    // Python reads no such numbers, and only zeros may have zeros before them.
+    insta::assert_snapshot!(shape("(017, 70)", 4760), @"E0704: the header is malformed: the extent `017` in `shape` begins with 0");
+    insta::assert_snapshot!(shape("(00, 70)", 0), @"f32[0, 70]");
+    let mut long = b"\x93NUMPY\x02\x00\x01\x00\x10\x00".to_vec();
+    long.resize(12 + (1 << 20) + 1, b' ');
+    insta::assert_snapshot!(npy::read(&long, None).unwrap_err(), @"the header is malformed: it claims to be 1048577 bytes long, and at most 1048576 are read");
+}
+
 #[test]
 fn every_prefix_of_a_file_is_an_error() {
     for name in ["f4", "v2", "bad_structured", "bf16_as_v2"] {

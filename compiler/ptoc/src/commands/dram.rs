@@ -119,6 +119,7 @@ fn simulate(args: &DramArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(),
     let Some(config) = inputs.config(name)? else { return Ok(()) };
     let Some(model) = inputs.energy(&config) else { return Ok(()) };
     let Some(requests) = inputs.requests(&config, args.map.as_deref(), path)? else { return Ok(()) };
+    inputs.keep(&mut outputs)?;
     let controller = controller(args);
     let threads = match args.threads {
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),

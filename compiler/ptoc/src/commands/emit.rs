@@ -52,7 +52,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         match place {
             None => io.print(&text),
             Some(n) if report.counts.errors == 0 => {
-                let bytes = bytes_of(args, text, stream);
+                let bytes = outputs.keep_sources(&session.read).and_then(|()| bytes_of(args, text, stream));
                 if let Err(d) = bytes.and_then(|bytes| outputs.write(n, &bytes)).and_then(|()| outputs.commit()) {
                     session.diagnostics.push(d);
                     report.flush(&mut session, io);
@@ -191,6 +191,7 @@ fn source_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed>
         Ok(text) => text,
         Err(d) => return session.fail(d),
     };
+    session.read.push(args.file.clone());
     let file = session.sources.add(args.file.display().to_string(), text.clone());
     let mut parsed = ptoc_syntax::parse(file, &text);
     session.diagnostics.extend(std::mem::take(&mut parsed.diagnostics));

@@ -7,8 +7,8 @@ use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, pim,
-    read_arrays, verify, wrong_backend,
+    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, for_argument,
+    open_arrays, open_expected, pim, verify, wrong_backend,
 };
 use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
@@ -20,6 +20,7 @@ use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
 pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
@@ -91,7 +92,14 @@ struct Files {
     arrays: Vec<(usize, String)>,
     trace: Option<usize>,
     html: Option<usize>,
-    expected: Vec<(String, Tensor)>,
+}
+
+/// What an output is compared with.
+struct Expected {
+    /// The number of the argument.
+    argument: usize,
+    want: Tensor,
+    path: PathBuf,
 }
 
 impl Runner<'_, '_> {
@@ -104,12 +112,19 @@ impl Runner<'_, '_> {
         };
         self.session.check_definitions(&[entry], &unit);
         // Both are checked before either stops: the mistakes are independent.
-        let arrays = read_arrays(self.session, &entry, "--in", &args.input);
+        let mut arrays = open_arrays(self.session, &entry, "--in", &args.input);
         let files = self.files(&entry);
+        let expected = open_expected(
+            self.session,
+            &entry,
+            "--expect",
+            arrays.as_mut().unwrap_or(&mut Arrays::new()),
+            &args.expect,
+        );
         self.stop_on_errors()?;
-        let (mut arrays, mut files) = (arrays?, files?);
+        let (mut arrays, mut files, expected) = (arrays?, files?, expected?);
         let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some())?;
-        self.check_expected(&plan, &files)?;
+        self.check_expected(&plan, &expected)?;
         if args.verify && plan.specification.ensures.is_empty() {
             let word = entry.word();
             let message = format!("--verify: {word} `{}` has no `ensures`", plan.name);
@@ -122,6 +137,7 @@ impl Runner<'_, '_> {
         let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
         let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
         drop::<Arrays>(arrays);
+        let expected = self.read_expected(&plan, expected)?;
         plan.check_inputs(self.session, &tensors)?;
         // What the compiler has to say comes before what the kernel prints.
         if self.report.flush(self.session, self.io).errors > 0 {
@@ -155,7 +171,7 @@ impl Runner<'_, '_> {
                 Err(failed) => comparison = Err(failed),
             }
         }
-        let compared = self.compare(&plan, &files, &tensors);
+        let compared = self.compare(&plan, &expected, &tensors);
         verified.extend(compared.0);
         comparison = comparison.and(compared.1);
         self.write(&plan, &mut files, &tensors, &outcome)?;
@@ -222,14 +238,12 @@ impl Runner<'_, '_> {
         milliseconds(compile.map(|p| p.length).sum())
     }
 
-    /// Takes the places of all outputs and reads what is expected.
+    /// Takes the places of all outputs. None of them is one of the call's own files, but for an argument that is updated in place.
     fn files(&mut self, entry: &Entry<'_>) -> Result<Files, Failed> {
         let args = self.args;
         let names = check_outputs(self.session, entry, "--out", &args.output);
-        let expect_names = check_outputs(self.session, entry, "--expect", &args.expect);
-        let mut files =
-            Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, html: None, expected: Vec::new() };
-        let mut failed = names.is_err() || expect_names.is_err();
+        let mut files = Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, html: None };
+        let mut failed = names.is_err();
         for (name, path) in &args.output {
             match files.outputs.plan(path) {
                 Ok(n) => files.arrays.push((n, name.clone())),
@@ -249,22 +263,29 @@ impl Runner<'_, '_> {
                 }
             }
         }
-        for (name, path) in &args.expect {
-            match files::read_array(path, None) {
-                Ok(tensor) => files.expected.push((name.clone(), tensor)),
-                Err(d) => {
-                    self.session.diagnostics.push(d);
-                    failed = true;
-                }
+        let in_place = |files: &Files, name: &str, path: &Path| {
+            files.arrays.iter().any(|(n, of)| of == name && files.outputs.writes(*n, path))
+        };
+        let mut kept = files.outputs.keep_sources(&self.session.read);
+        for (name, path) in &args.input {
+            if !in_place(&files, name, path) {
+                kept = kept.and(files.outputs.keep(path, format!("the array of `{name}`")));
             }
+        }
+        for (name, path) in &args.expect {
+            kept = kept.and(files.outputs.keep(path, format!("the array that `{name}` is compared with")));
+        }
+        if let Err(d) = kept {
+            self.session.diagnostics.push(d);
+            failed = true;
         }
         if failed { Err(Failed) } else { Ok(files) }
     }
 
     /// Dtype and shape of expected arrays, before anything runs.
-    fn check_expected(&mut self, plan: &Plan, files: &Files) -> Result<(), Failed> {
+    fn check_expected(&mut self, plan: &Plan, expected: &Arrays) -> Result<(), Failed> {
         let mut failed = false;
-        for (name, want) in &files.expected {
+        for (name, want) in expected {
             let Some(a) = plan.arguments.iter().find(|a| a.name == *name) else { continue };
             let same_dtype = want.dtype() == a.dtype || a.dtype.has_bits_of(want.dtype());
             if same_dtype && want.shape() == a.shape {
@@ -279,11 +300,25 @@ impl Runner<'_, '_> {
         if failed { Err(Failed) } else { Ok(()) }
     }
 
-    fn compare(&mut self, plan: &Plan, files: &Files, tensors: &[Tensor]) -> (Vec<Verified>, Result<(), Failed>) {
+    /// The elements of expected arrays.
+    fn read_expected(&mut self, plan: &Plan, expected: Arrays) -> Result<Vec<Expected>, Failed> {
+        let mut read = Vec::new();
+        for (name, array) in expected {
+            let Some(argument) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
+            let path = array.path().to_owned();
+            match array.into_tensor() {
+                Ok(want) => read.push(Expected { argument, want, path }),
+                Err(d) => return self.session.fail(for_argument(d, Some(plan.arguments[argument].span))),
+            }
+        }
+        Ok(read)
+    }
+
+    fn compare(&mut self, plan: &Plan, all: &[Expected], tensors: &[Tensor]) -> (Vec<Verified>, Result<(), Failed>) {
         let (mut held, mut result) = (Vec::new(), Ok(()));
-        for ((name, want), (_, path)) in files.expected.iter().zip(&self.args.expect) {
-            let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
-            let a = &plan.arguments[at];
+        for Expected { argument: at, want, path } in all {
+            let (at, a) = (*at, &plan.arguments[*at]);
+            let name = a.name.to_string();
             let cast = a
                 .dtype
                 .has_bits_of(want.dtype())

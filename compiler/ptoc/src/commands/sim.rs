@@ -5,7 +5,7 @@ pub(crate) mod report;
 
 use super::dram::input::{Inputs, is_array};
 use crate::args::SimArgs;
-use crate::files::{Outputs, numpy_name, read_array, read_bytes};
+use crate::files::{ArrayFile, Outputs, numpy_name, read_bytes};
 use crate::io::{Io, list, plural};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, suggest};
@@ -18,6 +18,7 @@ use ptoc_pim_stream::text::{HEADER, Parsed};
 use ptoc_pim_stream::{Fault, FaultKind, Geometry, Site, Stream, Unordered, Unwritten};
 use ptoc_tensor::{DType, Tensor, npy};
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// A stream and, if it was read as text, where its parts stand.
 struct Source {
@@ -83,6 +84,14 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
     }
     let trace = args.trace.as_deref().map(|path| outputs.plan(path)).transpose()?;
     let page = args.html.as_deref().map(|path| outputs.plan(path)).transpose()?;
+    outputs.keep(&args.stream, "the stream of this call")?;
+    inputs.keep(&mut outputs)?;
+    for (name, path) in &args.input {
+        let in_place = |(at, (to, _)): (usize, &(String, PathBuf))| to == name && outputs.writes(arrays[at].1, path);
+        if !args.output.iter().enumerate().any(in_place) {
+            outputs.keep(path, format!("the array of `{name}`"))?;
+        }
+    }
     let given = given(args, &source)?;
     let options = Options { trace: trace.is_some(), history: page.is_some() };
     let outcome =
@@ -180,12 +189,7 @@ fn config(args: &SimArgs, source: &Source, inputs: &mut Inputs) -> Result<Option
 }
 
 /// The number of the array that a flag names.
-fn array(
-    stream: &Stream,
-    flag: &str,
-    before: &[(String, std::path::PathBuf)],
-    name: &str,
-) -> Result<usize, Diagnostic> {
+fn array(stream: &Stream, flag: &str, before: &[(String, PathBuf)], name: &str) -> Result<usize, Diagnostic> {
     let wanted = |t: &TensorDecl| match flag {
         "--in" => matches!(t.role, Role::In | Role::InOut),
         _ => matches!(t.role, Role::Out | Role::InOut),
@@ -220,7 +224,7 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
     for (n, (name, path)) in args.input.iter().enumerate() {
         let number = array(stream, "--in", &args.input[..n], name)?;
         let decl = &stream.tensors[number];
-        let tensor = read_array(path, (decl.dtype != DType::BF16).then_some(decl.dtype))?;
+        let tensor = ArrayFile::open(path, (decl.dtype != DType::BF16).then_some(decl.dtype))?;
         let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
         if tensor.dtype() != decl.dtype || tensor.shape() != shape {
             let message = format!(
@@ -241,7 +245,7 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
                 )),
             });
         }
-        out[number] = Some(tensor);
+        out[number] = Some(tensor.into_tensor()?);
     }
     let taken =
         stream.tensors.iter().zip(&out).filter(|(t, a)| matches!(t.role, Role::In | Role::InOut) && a.is_none());

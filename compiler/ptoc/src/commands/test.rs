@@ -5,9 +5,9 @@ mod trap;
 use super::check::{Checked, check_entry};
 use crate::args::TestArgs;
 use crate::defs::Definition;
-use crate::files;
+use crate::files::{self, ArrayFile};
 use crate::io::{Io, plural};
-use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, check_outputs, read_arrays, verify};
+use crate::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify};
 use crate::session::{Failed, Session};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes};
@@ -228,21 +228,14 @@ fn run_line(
         Err(d) => return Err(d.message.into()),
     };
     session.check_definitions(&[entry], unit);
-    let inputs = read_arrays(session, &entry, "", &inputs_of(unit, &run.inputs));
+    let mut none = Arrays::new();
+    let mut inputs = open_arrays(session, &entry, "", &inputs_of(unit, &run.inputs));
     let expected_files = inputs_of(unit, &run.expects);
-    let expected_names = check_outputs(session, &entry, "", &expected_files);
-    let mut expected: Vec<(String, Tensor)> = Vec::new();
-    for (name, path) in &expected_files {
-        match files::read_array(path, None) {
-            Ok(tensor) => expected.push((name.clone(), tensor)),
-            Err(d) => {
-                session.diagnostics.push(d);
-            }
-        }
-    }
-    if session.diagnostics.has_errors() || expected_names.is_err() {
+    let given = inputs.as_mut().unwrap_or(&mut none);
+    let expected = open_expected(session, &entry, "", given, &expected_files);
+    let (false, Ok(expected)) = (session.diagnostics.has_errors(), expected) else {
         return Err(errors(session, "does not compile"));
-    }
+    };
     let Ok(mut arrays) = inputs else { return Err(errors(session, "inputs cannot be read")) };
     session.watched = run.backends.iter().all(|(name, _)| *name == BackendName::Interp);
     let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
@@ -251,6 +244,8 @@ fn run_line(
     let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
     let (rtol, atol) = (run.settings.rtol.map_or(0.0, |x| x.0), run.settings.atol.map_or(0.0, |x| x.0));
     let before = plan.tensors(session, &mut arrays, seed).map_err(|Failed| errors(session, "no inputs"))?;
+    let read = |(name, array): (String, ArrayFile)| Ok((name, array.into_tensor().map_err(|d| d.message)?));
+    let expected: Vec<(String, Tensor)> = expected.into_iter().map(read).collect::<Result<_, String>>()?;
     plan.check_inputs(session, &before).map_err(|Failed| errors(session, "inputs do not satisfy `where`"))?;
     let mut first: Option<(Backend, Vec<Tensor>)> = None;
     for &(name, _) in &run.backends {

@@ -1,25 +1,16 @@
 //! The arrays of a call: which arguments they are for, and reading them.
 
-use crate::files;
+use crate::files::{self, ArrayFile};
 use crate::io::list;
 use crate::session::{Entry, Failed, Session, type_span};
 use indexmap::IndexMap;
-use ptoc_diagnostics::{Diagnostic, codes, suggest};
+use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_syntax::ast::{Dir, Name};
-use ptoc_tensor::{DType, Tensor};
-use std::path::PathBuf;
+use ptoc_tensor::DType;
+use std::path::{Path, PathBuf};
 
-/// An array and the file that it came from.
-#[derive(Clone, Debug)]
-pub struct Array {
-    /// The elements.
-    pub tensor: Tensor,
-    /// The file.
-    pub path: PathBuf,
-}
-
-/// Arrays by argument.
-pub type Arrays = IndexMap<String, Array>;
+/// Arrays by argument, of which as a rule only the headers were read.
+pub type Arrays = IndexMap<String, ArrayFile>;
 
 /// How an array is used, for messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,34 +109,84 @@ pub fn check_outputs(
     if check_all(session, entry, flag, names, Use::Write) { Ok(()) } else { Err(Failed) }
 }
 
-/// Reads the arrays of inputs.
-pub fn read_arrays(
+/// Opens the arrays of inputs and reads their headers.
+pub fn open_arrays(
     session: &mut Session,
     entry: &Entry<'_>,
     flag: &str,
     files: &[(String, PathBuf)],
 ) -> Result<Arrays, Failed> {
-    let mut failed = !check_all(session, entry, flag, files, Use::Read);
+    let named = check_all(session, entry, flag, files, Use::Read);
+    let opened = open_all(session, entry, &mut Arrays::new(), files);
+    if named { opened } else { Err(Failed) }
+}
+
+/// Opens the arrays that outputs are compared with, after those of the inputs.
+pub fn open_expected(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    flag: &str,
+    inputs: &mut Arrays,
+    files: &[(String, PathBuf)],
+) -> Result<Arrays, Failed> {
+    let named = check_outputs(session, entry, flag, files);
+    let opened = open_all(session, entry, inputs, files);
+    named.and(opened)
+}
+
+fn open_all(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    before: &mut Arrays,
+    files: &[(String, PathBuf)],
+) -> Result<Arrays, Failed> {
     let begin = session.clock.now();
-    let mut arrays = Arrays::new();
+    let (mut arrays, mut failed) = (Arrays::new(), false);
     for (name, path) in files {
-        let param = entry.tensors().find(|p| p.name.name == *name);
-        let declared = param.map_or("", |p| session.sources.slice(type_span(p)));
+        let param = |name: &str| entry.tensors().find(|p| p.name.name == *name);
+        let declared = param(name).map_or("", |p| session.sources.slice(type_span(p)));
         let wanted = declared.split('[').next().and_then(|dtype| DType::from_name(dtype.trim()));
-        match files::read_array(path, wanted) {
-            Ok(tensor) => {
-                arrays.insert(name.clone(), Array { tensor, path: path.clone() });
-            }
-            Err(mut d) => {
-                if d.span.is_none() {
-                    d.span = param.map(|p| p.span);
-                    d.label = "for this argument".into();
-                }
-                session.diagnostics.push(d);
+        match open_after([&mut *before, &mut arrays], name, path, wanted) {
+            Ok(array) => drop(arrays.insert(name.clone(), array)),
+            Err((of, d)) => {
+                session.diagnostics.push(for_argument(*d, param(&of).map(|p| p.span)));
                 failed = true;
             }
         }
     }
     session.clock.phase("read arrays", begin);
     if failed { Err(Failed) } else { Ok(arrays) }
+}
+
+/// A diagnostic about an array, with the argument that the array is for.
+pub fn for_argument(mut d: Diagnostic, span: Option<Span>) -> Diagnostic {
+    if d.span.is_none() && span.is_some() {
+        d.span = span;
+        d.label = "for this argument".into();
+    }
+    d
+}
+
+/// An error with the name of the array that it is about.
+type Refused = (String, Box<Diagnostic>);
+
+/// Opens an array after others.
+fn open_after(before: [&mut Arrays; 2], name: &str, path: &Path, wanted: Option<DType>) -> Result<ArrayFile, Refused> {
+    if let Some(stream) = files::stream(path) {
+        let mut opened = before.iter().flat_map(|arrays| arrays.iter());
+        if let Some((other, _)) = opened.find(|(_, array)| array.stream() == Some(stream)) {
+            let message = format!("cannot read array `{}`: it is the pipe that `{other}` is read from", path.display());
+            let d = Diagnostic::global(codes::CANNOT_READ, message);
+            return Err((name.to_owned(), d.with_help("give each array a pipe or a file of its own").into()));
+        }
+        // Who writes one pipe after another would wait forever for the first to be emptied.
+        for arrays in before {
+            let drain = |(name, array): (String, ArrayFile)| match array.drain() {
+                Ok(array) => Ok((name, array)),
+                Err(d) => Err((name, Box::new(d))),
+            };
+            *arrays = std::mem::take(arrays).into_iter().map(drain).collect::<Result<Arrays, Refused>>()?;
+        }
+    }
+    ArrayFile::open(path, wanted).map_err(|d| (name.to_owned(), Box::new(d)))
 }

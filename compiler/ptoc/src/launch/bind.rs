@@ -1,7 +1,8 @@
 //! Dimensions from the shapes of arrays and from `-D`, with every disagreement shown from both sides.
 
-use super::arrays::{Array, Arrays};
+use super::arrays::Arrays;
 use crate::defs;
+use crate::files::ArrayFile;
 use crate::io::{list, plural};
 use crate::session::{self, Entry, Failed, Session, Unit};
 use indexmap::IndexMap;
@@ -30,10 +31,10 @@ pub fn bind_dimensions(
     let mut bound: IndexMap<Name, Bound> = IndexMap::new();
     for (param, array) in given(entry, arrays) {
         let extents = entry.axes(param, unit).unwrap_or_default();
-        if extents.len() != array.tensor.shape().len() {
+        if extents.len() != array.shape().len() {
             continue;
         }
-        for (i, (extent, &size)) in extents.iter().zip(array.tensor.shape()).enumerate() {
+        for (i, (extent, &size)) in extents.iter().zip(array.shape()).enumerate() {
             let ExprKind::Name(name) = &*extent.kind else { continue };
             if !entry.is_dimension(name, unit) {
                 continue;
@@ -62,13 +63,13 @@ pub fn bind_dimensions(
 }
 
 /// The arguments that have arrays.
-fn given<'e>(entry: &'e Entry<'e>, arrays: &'e Arrays) -> impl Iterator<Item = (&'e Param, &'e Array)> {
+fn given<'e>(entry: &'e Entry<'e>, arrays: &'e Arrays) -> impl Iterator<Item = (&'e Param, &'e ArrayFile)> {
     entry.tensors().filter_map(|p| Some((p, arrays.get(p.name.name.as_str())?)))
 }
 
 /// `f16[8, 64] from a.npy`
-pub(super) fn describe(array: &Array) -> String {
-    format!("{} from `{}`", array.tensor.signature(), array.path.display())
+pub(super) fn describe(array: &ArrayFile) -> String {
+    format!("{} from `{}`", array.signature(), array.path().display())
 }
 
 fn ordinal(i: usize) -> String {
@@ -99,7 +100,7 @@ fn check_ranks(session: &mut Session, unit: &Unit, entry: &Entry<'_>, arrays: &A
     let mut failed = false;
     for (param, array) in given(entry, arrays) {
         let Some(want) = entry.axes(param, unit).map(|e| e.len()) else { continue };
-        let have = array.tensor.shape().len();
+        let have = array.shape().len();
         if want == have {
             continue;
         }
@@ -112,7 +113,7 @@ fn check_ranks(session: &mut Session, unit: &Unit, entry: &Entry<'_>, arrays: &A
         )
         .with_label(format!("declared `{declared}`"))
         .with_note(format!("the array is {}", describe(array)));
-        let ones = array.tensor.shape().iter().filter(|&&n| n == 1).count();
+        let ones = array.shape().iter().filter(|&&n| n == 1).count();
         d = match want < have && have - ones <= want {
             true => d.with_help(format!("drop the extents of 1: `x.reshape(..)` to {}", plural(want, "dimension"))),
             false => d.with_help(format!("reshape the array to {}", plural(want, "dimension"))),

@@ -15,7 +15,7 @@ mod witness;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
 
-pub use arrays::{Array, Arrays, check_given, check_outputs, read_arrays};
+pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, open_expected};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
 pub use pipes::{Schedule, Timed};

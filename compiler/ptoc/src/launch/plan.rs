@@ -1,9 +1,9 @@
 //! A kernel or program with all that is known before it runs: shapes, scalars, loop IR.
 
-use super::arrays::{Array, Arrays};
+use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::random::Bounds;
-use crate::files::numpy_name;
+use crate::files::{ArrayFile, numpy_name};
 use crate::io::list;
 use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
 use indexmap::IndexMap;
@@ -263,12 +263,15 @@ impl Plan {
         let begin = session.clock.now();
         let mut tensors = Vec::new();
         for (i, a) in self.arguments.iter().enumerate() {
-            let tensor = match arrays.swap_remove(a.name.as_str()) {
+            let given = match arrays.swap_remove(a.name.as_str()).map(ArrayFile::into_tensor) {
+                Some(Err(d)) => return session.fail(for_argument(d, Some(a.span))),
+                Some(Ok(tensor)) => Some(tensor),
+                None => None,
+            };
+            let tensor = match given {
                 // The bits of a bf16 array come as u16.
-                Some(array) if array.tensor.dtype() != a.dtype => {
-                    Tensor::from_bytes(a.dtype, &a.shape, array.tensor.bytes())
-                }
-                Some(array) => Ok(array.tensor),
+                Some(bits) if bits.dtype() != a.dtype => Tensor::from_bytes(a.dtype, &a.shape, bits.bytes()),
+                Some(tensor) => Ok(tensor),
                 None if a.is_input() => self.bounds.random(a, seed).and_then(|t| self.repeated(i, t)),
                 None => Tensor::zeros(a.dtype, &a.shape),
             };
@@ -425,7 +428,7 @@ fn given_scalars(
     )
 }
 
-fn array_of<'a>(arrays: &'a Arrays, name: &Name) -> Option<&'a Array> {
+fn array_of<'a>(arrays: &'a Arrays, name: &Name) -> Option<&'a ArrayFile> {
     arrays.get(name.as_str())
 }
 
@@ -438,7 +441,7 @@ fn check_dtypes(
     let mut failed = false;
     for t in tensors {
         let Some(array) = array_of(arrays, &t.name) else { continue };
-        let have = array.tensor.dtype();
+        let have = array.dtype();
         if have == t.dtype || t.dtype.has_bits_of(have) {
             continue;
         }
@@ -458,7 +461,7 @@ fn check_dtypes(
             want if want.is_f8() => d.with_help(format!("save the bits of {want} as uint8, or as `V1`")),
             want => d.with_help(format!(
                 "convert it: `np.save(\"{}\", x.astype(np.{}))`",
-                array.path.display(),
+                array.path().display(),
                 numpy_name(want)
             )),
         };
@@ -476,7 +479,7 @@ fn check_shapes(
     let mut failed = false;
     for a in arguments {
         let Some(array) = array_of(arrays, &a.name) else { continue };
-        if array.tensor.shape() == a.shape {
+        if array.shape() == a.shape {
             continue;
         }
         failed = true;
@@ -486,7 +489,7 @@ fn check_shapes(
         let d = Diagnostic::error(
             codes::ARRAY_SHAPE,
             place,
-            format!("`{}` has the shape {:?}, its array {:?}", a.name, a.shape, array.tensor.shape()),
+            format!("`{}` has the shape {:?}, its array {:?}", a.name, a.shape, array.shape()),
         )
         .with_label(format!("declared `{declared}`, here {}{:?}", a.dtype, a.shape))
         .with_note(format!("the array is {}", describe(array)))

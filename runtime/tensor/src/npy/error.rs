@@ -62,14 +62,20 @@ pub enum NpyError {
         signature: String,
     },
     /// There are more data bytes than the shape takes.
-    #[error("{extra} bytes follow the {needed} bytes of {signature}")]
+    #[error("{} bytes follow the {needed} bytes of {signature}", .extra.map_or("more".to_owned(), |n| n.to_string()))]
     TrailingData {
         /// Bytes that the shape takes.
         needed: usize,
-        /// Bytes beyond those.
-        extra: usize,
+        /// Bytes beyond those; of a pipe it is only known that there are some.
+        extra: Option<usize>,
         /// Dtype and shape.
         signature: String,
+    },
+    /// The operating system could not read on.
+    #[error("{reason}")]
+    Io {
+        /// The system's words.
+        reason: String,
     },
     /// The tensor cannot be allocated.
     #[error(transparent)]
@@ -88,7 +94,14 @@ impl NpyError {
             NpyError::TruncatedData { .. } => "E0706",
             NpyError::TrailingData { .. } => "E0707",
             NpyError::TooLarge { .. } => "E0708",
+            NpyError::Io { .. } => "E0740",
             NpyError::Tensor(error) => error.code(),
         }
+    }
+}
+
+impl From<std::io::Error> for NpyError {
+    fn from(error: std::io::Error) -> NpyError {
+        NpyError::Io { reason: error.to_string() }
     }
 }

@@ -1,29 +1,34 @@
 //! The header: version, length, and a Python dictionary with the keys `descr`, `fortran_order` and `shape`.
 
 use super::{MAGIC, NpyError};
+use std::io::Read;
+
+/// The longest header that is read, in bytes. An extent takes some characters, so tensors of tens of thousands of dimensions
+/// have room; a length field that claims more is damaged, and nothing of that size is read or allocated to find out.
+const LONGEST: u64 = 1 << 20;
 
 /// The header's three values, and where the data start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header<'a> {
+pub(super) struct Header {
     /// The element type: the text of a string literal, or the source text of a structured type.
-    pub descr: Descr<'a>,
+    pub descr: Descr,
     /// Is the first index the fastest?
     pub fortran_order: bool,
     /// The extents.
     pub shape: Vec<usize>,
     /// The extents as spelled.
-    pub shape_text: &'a str,
+    pub shape_text: String,
     /// Offset of the first data byte.
-    pub data: usize,
+    pub data: u64,
 }
 
 /// The element type as the header gives it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Descr<'a> {
+pub(super) enum Descr {
     /// `'<f4'`, without the quotes.
-    Plain(&'a str),
+    Plain(String),
     /// `[('a', '<f4'), ...]`.
-    Structured(&'a str),
+    Structured(String),
 }
 
 fn bad(reason: impl Into<String>) -> NpyError {
@@ -46,25 +51,44 @@ pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", shown(text))
 }
 
-/// Reads everything before the data.
-pub(super) fn parse(file: &[u8]) -> Result<Header<'_>, NpyError> {
-    if !file.starts_with(MAGIC) {
-        return Err(NpyError::NotNpy { found: beginning(file) });
+/// Reads everything before the data, and no byte more. `length` is that of the whole file, where it is known.
+pub(super) fn read(source: &mut impl Read, length: Option<u64>) -> Result<Header, NpyError> {
+    let mut head = Vec::new();
+    more(source, &mut head, 8)?;
+    if !head.starts_with(MAGIC) {
+        return Err(NpyError::NotNpy { found: beginning(&head) });
     }
-    let truncated = |needed: u64| NpyError::TruncatedHeader { needed, found: file.len() as u64 };
-    let (&major, &minor) = file.get(6).zip(file.get(7)).ok_or(truncated(10))?;
+    let truncated = |needed: u64, read: &[u8]| {
+        let found = length.unwrap_or(read.len() as u64);
+        NpyError::TruncatedHeader { needed, found }
+    };
+    let (&major, &minor) = head.get(6).zip(head.get(7)).ok_or_else(|| truncated(10, &head))?;
     let prefix = match (major, minor) {
         (1, 0) => 10,
         (2 | 3, 0) => 12,
         _ => return Err(NpyError::Version { major, minor }),
     };
-    let length_bytes = file.get(8..prefix).ok_or(truncated(prefix as u64))?;
-    let length = length_bytes.iter().rev().fold(0u64, |length, &byte| length << 8 | u64::from(byte));
-    let data = prefix as u64 + length;
-    let text = usize::try_from(data).ok().and_then(|end| file.get(prefix..end)).ok_or(truncated(data))?;
+    more(source, &mut head, prefix)?;
+    let length_bytes = head.get(8..prefix).ok_or_else(|| truncated(prefix as u64, &head))?;
+    let text_length = length_bytes.iter().rev().fold(0u64, |length, &byte| length << 8 | u64::from(byte));
+    let data = prefix as u64 + text_length;
+    if length.is_some_and(|length| length < data) {
+        return Err(truncated(data, &head));
+    }
+    if text_length > LONGEST {
+        return Err(bad(format!("it claims to be {text_length} bytes long, and at most {LONGEST} are read")));
+    }
+    more(source, &mut head, data as usize)?;
+    let text = head.get(prefix..data as usize).ok_or_else(|| truncated(data, &head))?;
     // Versions 1 and 2 are Latin-1, 3 is UTF-8; what we accept is ASCII, except in field names, which we only quote.
     let text = std::str::from_utf8(text).map_err(|e| bad(format!("byte {} is not text", prefix + e.valid_up_to())))?;
-    dictionary(text, data as usize)
+    dictionary(text, data)
+}
+
+/// Reads on until `head` has `length` bytes or the source ends.
+fn more(source: &mut impl Read, head: &mut Vec<u8>, length: usize) -> Result<(), NpyError> {
+    source.by_ref().take((length - head.len()) as u64).read_to_end(head)?;
+    Ok(())
 }
 
 /// What a file that is not `.npy` starts with.
@@ -76,7 +100,7 @@ fn beginning(file: &[u8]) -> String {
     }
 }
 
-fn dictionary(text: &str, data: usize) -> Result<Header<'_>, NpyError> {
+fn dictionary(text: &str, data: u64) -> Result<Header, NpyError> {
     let body = text
         .trim()
         .strip_prefix('{')
@@ -106,7 +130,7 @@ fn dictionary(text: &str, data: usize) -> Result<Header<'_>, NpyError> {
         descr: parse_descr(descr.ok_or_else(|| missing("descr"))?)?,
         fortran_order: parse_bool(fortran_order.ok_or_else(|| missing("fortran_order"))?)?,
         shape: parse_shape(shape_text)?,
-        shape_text,
+        shape_text: shape_text.to_owned(),
         data,
     })
 }
@@ -142,10 +166,10 @@ fn value(text: &str) -> Result<(&str, &str), NpyError> {
     }
 }
 
-fn parse_descr(text: &str) -> Result<Descr<'_>, NpyError> {
+fn parse_descr(text: &str) -> Result<Descr, NpyError> {
     match string(text) {
-        Some((inner, "")) => Ok(Descr::Plain(inner)),
-        None if text.starts_with('[') => Ok(Descr::Structured(text)),
+        Some((inner, "")) => Ok(Descr::Plain(inner.to_owned())),
+        None if text.starts_with('[') => Ok(Descr::Structured(text.to_owned())),
         _ => Err(bad(format!("`descr` is {}, neither a string nor a list", quoted(text)))),
     }
 }
@@ -181,6 +205,10 @@ fn parse_extent(extent: &str, shape: &str) -> Result<usize, NpyError> {
     }
     if negative.is_some() {
         return Err(bad(format!("the extent {} in `shape` is negative", quoted(extent))));
+    }
+    // Python reads no `017`, and who wrote it meant 15 perhaps.
+    if digits.len() > 1 && digits.starts_with('0') && digits.bytes().any(|b| b != b'0') {
+        return Err(bad(format!("the extent {} in `shape` begins with 0", quoted(extent))));
     }
     let too_large = |_| NpyError::TooLarge { shape: quoted(shape), itemsize: 1 };
     digits.parse().map_err(too_large)

@@ -1,9 +1,10 @@
 //! Reading: bytes to a tensor, C-order and little-endian whatever the file's order.
 
 use super::NpyError;
-use super::header::{Descr, Header, parse, quoted, shown};
+use super::header::{self, Descr, Header, quoted, shown};
 use crate::tensor::element_count;
 use crate::{DType, Tensor};
+use std::io::Read;
 
 /// Reads a `.npy` file of any version, byte order and memory order.
 ///
@@ -11,44 +12,103 @@ use crate::{DType, Tensor};
 /// (`V1` is f8e4m3 if none is, `f1` always f8e5m2). Otherwise `expected` changes nothing, and it is for the caller to hold the
 /// tensor's dtype against it.
 pub fn read(file: &[u8], expected: Option<DType>) -> Result<Tensor, NpyError> {
-    let header = parse(file)?;
-    let (dtype, swap) = element_type(&header.descr, expected)?;
-    let data = &file[header.data..];
-    let size = dtype.size();
-    // Before any allocation: the data must be there.
-    let count = element_count(dtype, &header.shape)
-        .ok_or_else(|| NpyError::TooLarge { shape: quoted(header.shape_text), itemsize: size })?;
-    let needed = count * size;
-    let signature = || format!("{dtype}{:?}", header.shape);
-    if data.len() < needed {
-        return Err(NpyError::TruncatedData { needed, found: data.len(), signature: signature() });
-    }
-    if data.len() > needed {
-        return Err(NpyError::TrailingData { needed, extra: data.len() - needed, signature: signature() });
-    }
-    let mut tensor = Tensor::zeros(dtype, &header.shape)?;
-    fill(&mut tensor, data, &header);
-    if swap {
-        tensor.bytes_mut().chunks_exact_mut(size).for_each(<[u8]>::reverse);
-    }
-    if dtype == DType::Bool {
-        // NumPy takes every non-zero byte as true; ours are 0 or 1.
-        tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-    }
-    Ok(tensor)
+    Reader::new(file, Some(file.len() as u64), expected)?.read()
 }
 
-/// Copies the elements into C order.
-fn fill(tensor: &mut Tensor, data: &[u8], header: &Header<'_>) {
-    let (shape, size) = (&header.shape, tensor.dtype().size());
-    if !header.fortran_order || shape.len() < 2 || data.is_empty() {
-        tensor.bytes_mut().copy_from_slice(data);
-        return;
+/// A file of which the header was read: dtype and shape are known, and no element was read or allocated. So a caller
+/// can refuse what does not fit before it costs anything.
+#[derive(Debug)]
+pub struct Reader<R> {
+    source: R,
+    dtype: DType,
+    /// The bytes of an element are to be reversed.
+    swap: bool,
+    fortran_order: bool,
+    shape: Vec<usize>,
+    /// Data bytes that the shape takes.
+    needed: usize,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header. `length` is that of the whole file; pipes and devices have none. `expected` is as for [`read`].
+    ///
+    /// A file whose length is not what the header claims is an error here already.
+    pub fn new(mut source: R, length: Option<u64>, expected: Option<DType>) -> Result<Reader<R>, NpyError> {
+        let header = header::read(&mut source, length)?;
+        let (dtype, swap) = element_type(&header.descr, expected)?;
+        let size = dtype.size();
+        let count = element_count(dtype, &header.shape)
+            .ok_or_else(|| NpyError::TooLarge { shape: quoted(&header.shape_text), itemsize: size })?;
+        let Header { fortran_order, shape, data, .. } = header;
+        let reader = Reader { source, dtype, swap, fortran_order, shape, needed: count * size };
+        if let Some(length) = length {
+            let found = usize::try_from(length.saturating_sub(data)).unwrap_or(usize::MAX);
+            if found < reader.needed {
+                return Err(reader.truncated(found));
+            }
+            if found > reader.needed {
+                return Err(reader.trailing(Some(found - reader.needed)));
+            }
+        }
+        Ok(reader)
     }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents, slowest first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Reads the elements: as many bytes as the shape takes, and then the end of the file, which must be there.
+    pub fn read(mut self) -> Result<Tensor, NpyError> {
+        let permuted = self.fortran_order && self.shape.len() > 1 && self.needed > 0;
+        let filled = match permuted {
+            false => Tensor::filled_from(self.dtype, &self.shape, &mut self.source)?,
+            true => Tensor::filled_from(DType::U8, &[self.needed], &mut self.source)?,
+        };
+        let mut tensor = filled.map_err(|found| self.truncated(found))?;
+        let mut beyond = Vec::new();
+        if self.source.by_ref().take(1).read_to_end(&mut beyond)? > 0 {
+            return Err(self.trailing(None));
+        }
+        if permuted {
+            let bytes = std::mem::replace(&mut tensor, Tensor::zeros(self.dtype, &self.shape)?);
+            permute(&mut tensor, bytes.bytes());
+        }
+        if self.swap {
+            tensor.bytes_mut().chunks_exact_mut(self.dtype.size()).for_each(<[u8]>::reverse);
+        }
+        if self.dtype == DType::Bool {
+            // NumPy takes every non-zero byte as true; ours are 0 or 1.
+            tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        Ok(tensor)
+    }
+
+    fn truncated(&self, found: usize) -> NpyError {
+        NpyError::TruncatedData { needed: self.needed, found, signature: self.signature() }
+    }
+
+    fn trailing(&self, extra: Option<usize>) -> NpyError {
+        NpyError::TrailingData { needed: self.needed, extra, signature: self.signature() }
+    }
+
+    fn signature(&self) -> String {
+        format!("{}{:?}", self.dtype, self.shape)
+    }
+}
+
+/// Copies elements in Fortran order into C order.
+fn permute(tensor: &mut Tensor, data: &[u8]) {
+    let (shape, size) = (tensor.shape().to_vec(), tensor.dtype().size());
     // Walks the destination in order and keeps the source offset up to date, like an odometer.
     let mut strides = Vec::with_capacity(shape.len());
     let mut stride = size;
-    for &extent in shape {
+    for &extent in &shape {
         strides.push(stride);
         stride *= extent;
     }
@@ -68,8 +128,8 @@ fn fill(tensor: &mut Tensor, data: &[u8], header: &Header<'_>) {
 }
 
 /// The dtype, and whether the bytes of an element must be reversed.
-fn element_type(descr: &Descr<'_>, expected: Option<DType>) -> Result<(DType, bool), NpyError> {
-    let text = match *descr {
+fn element_type(descr: &Descr, expected: Option<DType>) -> Result<(DType, bool), NpyError> {
+    let text = match descr {
         Descr::Plain(text) => text,
         Descr::Structured(text) => {
             let remedy = "one field, as in `x['name']`,".to_string();
@@ -80,7 +140,7 @@ fn element_type(descr: &Descr<'_>, expected: Option<DType>) -> Result<(DType, bo
     // `<f4`: byte order, kind, bytes an element (characters for U; a unit may follow for dates).
     let (order, rest) = match text.chars().next() {
         Some(order @ ('<' | '>' | '=' | '|')) => (order, &text[1..]),
-        _ => ('=', text),
+        _ => ('=', text.as_str()),
     };
     let kind = rest.chars().next().ok_or_else(unknown)?;
     let size = &rest[kind.len_utf8()..];

@@ -8,7 +8,7 @@ mod tune;
 use super::{Report, show};
 use crate::args::BenchArgs;
 use crate::io::Io;
-use crate::launch::{Arrays, Backend, CompiledPlan, Plan, read_arrays};
+use crate::launch::{Arrays, Backend, CompiledPlan, Plan, open_arrays};
 use crate::session::{Failed, Session, Unit};
 use crate::{DONE, ERRORS};
 use limits::Limits;
@@ -103,7 +103,7 @@ fn load(args: &BenchArgs, session: &mut Session) -> Result<(Unit, Arrays), Faile
         Err(d) => return session.fail(*d),
     };
     session.check_definitions(&[entry], &unit);
-    let arrays = read_arrays(session, &entry, "--in", &args.input);
+    let arrays = open_arrays(session, &entry, "--in", &args.input);
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }

@@ -44,6 +44,7 @@ pub(super) fn check_trace(
             None => return Ok(()),
         },
     };
+    inputs.keep(&mut outputs)?;
     let options = Options { strict: args.strict, refresh: args.refresh != DramRefresh::Off, ..Options::default() };
     let mut rules: Vec<(Rule, usize)> = Vec::new();
     let mut broken = 0;

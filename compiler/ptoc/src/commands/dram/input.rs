@@ -1,7 +1,7 @@
 //! The inputs of `ptoc dram`, and their mistakes as diagnostics with a place.
 
 use super::{shown, warning, with_presets};
-use crate::files::{read_bytes, reason};
+use crate::files::{Outputs, read_bytes, reason};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
 use ptoc_pim_sim::dram::mapping::Mapping;
 use ptoc_pim_sim::dram::presets::PRESETS;
@@ -9,7 +9,7 @@ use ptoc_pim_sim::dram::trace::parse_requests;
 use ptoc_pim_sim::dram::{Config, Request};
 use ptoc_pim_sim::energy::Model;
 use ptoc_pim_sim::located::InputError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Texts that were read, and what was found in them.
 #[derive(Default)]
@@ -18,12 +18,15 @@ pub(in crate::commands) struct Inputs {
     pub found: Diagnostics,
     /// The file of the configuration; a preset has none that the user could see.
     config: Option<FileId>,
+    /// The files that were read, and as what.
+    read: Vec<(PathBuf, String)>,
 }
 
 impl Inputs {
     /// A text file.
     pub fn text(&mut self, path: &Path, what: &str, extension: &str) -> Result<FileId, Diagnostic> {
         let bytes = read_bytes(path, what, extension)?;
+        self.read.push((path.to_owned(), format!("the {what} of this call")));
         if bytes.len() > SourceMap::MAX_LEN {
             let message = format!("{what} `{}` has {} bytes; at most 4 GiB are read", path.display(), bytes.len());
             return Err(Diagnostic::global(codes::CANNOT_READ, message));
@@ -43,6 +46,11 @@ impl Inputs {
             Diagnostic::global(codes::NOT_UTF8, message).with_help(help)
         })?;
         Ok(self.sources.add(shown(path), text))
+    }
+
+    /// Sees to it that no output replaces what was read.
+    pub fn keep(&self, outputs: &mut Outputs) -> Result<(), Diagnostic> {
+        self.read.iter().try_for_each(|(path, what)| outputs.keep(path, what))
     }
 
     /// The configuration: the preset of that name, or else the file. `None` if it was refused.

@@ -69,7 +69,8 @@ pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
         }
         return report.status();
     }
-    let written = files.into_iter().try_for_each(|(n, text)| outputs.write(n, text.as_bytes()));
+    let kept = outputs.keep_sources(&session.read);
+    let written = kept.and_then(|()| files.into_iter().try_for_each(|(n, text)| outputs.write(n, text.as_bytes())));
     match written.and_then(|()| outputs.commit()) {
         Ok(()) => {
             for path in args.html.iter().chain(&args.svg) {
@@ -100,7 +101,8 @@ fn print_source(args: &MemArgs, session: &mut Session, report: &mut Report, io: 
         io.print(&text);
         return report.status();
     };
-    match outputs.write(n, text.as_bytes()).and_then(|()| outputs.commit()) {
+    let kept = outputs.keep_sources(&session.read);
+    match kept.and_then(|()| outputs.write(n, text.as_bytes())).and_then(|()| outputs.commit()) {
         Ok(()) => io.print(&format!("written to {}\n", path.display())),
         Err(d) => {
             session.diagnostics.push(d);

@@ -1,7 +1,7 @@
 //! `// trap:` lines: a kernel that must stop on the interpreter, and why.
 
 use super::{Failure, Session, count, errors, inputs_of};
-use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, read_arrays};
+use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
 use crate::session::{Failed, Unit};
 use ptoc_diagnostics::{Code, Diagnostics};
 use ptoc_ir::interp::Order;
@@ -14,7 +14,7 @@ const ORDERS: [Order; 2] = [Order::Program, Order::Late];
 pub(super) fn trap_line(session: &mut Session, unit: &Unit, trap: &Trap) -> Result<(), Failure> {
     let entry = unit.entry(Some(&trap.kernel.name), "run").map_err(|d| d.message)?;
     session.check_definitions(&[entry], unit);
-    let arrays = read_arrays(session, &entry, "", &inputs_of(unit, &trap.inputs));
+    let arrays = open_arrays(session, &entry, "", &inputs_of(unit, &trap.inputs));
     if session.diagnostics.has_errors() {
         return Err(errors(session, "does not compile"));
     }
