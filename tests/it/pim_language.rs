@@ -3,12 +3,13 @@
 
 use crate::engine::command;
 use ptoc::defs::Definition;
-use ptoc::launch::{Array, Arrays, Backend, CompiledPlan, Plan, RunOptions};
+use ptoc::launch::{Backend, CompiledPlan, Plan, RunOptions};
 use ptoc::session::{Session, Unit};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::{Coord, Kernel};
 use ptoc_tensor::{DType, Tensor};
+use ptoc_tests::programs::{Given, arrays_of};
 use std::path::{Path, PathBuf};
 
 fn language_path(name: &str) -> PathBuf {
@@ -43,7 +44,7 @@ struct Compiled {
     plan: Plan,
 }
 
-fn compile(text: &str, kernel: &str, target: &str, defs: &[(&str, String)], arrays: &Arrays) -> Compiled {
+fn compile(text: &str, kernel: &str, target: &str, defs: &[(&str, String)], arrays: &Given) -> Compiled {
     let mut session = session(target, defs);
     let unit = session.load_text(Path::new("tests/language/kernel.tile"), text.to_owned());
     planned(session, &unit, kernel, arrays)
@@ -52,7 +53,7 @@ fn compile(text: &str, kernel: &str, target: &str, defs: &[(&str, String)], arra
 fn compile_at(path: &Path, kernel: &str, target: &str, defs: &[(&str, String)]) -> Compiled {
     let mut session = session(target, defs);
     let unit = session.load(path).expect("it can be read");
-    planned(session, &unit, kernel, &Arrays::new())
+    planned(session, &unit, kernel, &Given::new())
 }
 
 fn session(target: &str, defs: &[(&str, String)]) -> Session {
@@ -61,9 +62,9 @@ fn session(target: &str, defs: &[(&str, String)]) -> Session {
     Session::new(target, &definitions).expect("built in")
 }
 
-fn planned(mut session: Session, unit: &Unit, kernel: &str, arrays: &Arrays) -> Compiled {
+fn planned(mut session: Session, unit: &Unit, kernel: &str, arrays: &Given) -> Compiled {
     let entry = unit.entry(Some(kernel), "run").expect("it is there");
-    let plan = Plan::new(&mut session, unit, &entry, arrays, true);
+    let plan = Plan::new(&mut session, unit, &entry, &arrays_of(arrays), true);
     let said: Vec<String> = session.diagnostics.iter().map(|d| d.message.clone()).collect();
     Compiled { session, plan: plan.unwrap_or_else(|_| panic!("{said:?}")) }
 }
@@ -74,8 +75,8 @@ impl Compiled {
     }
 
     /// The last argument's contents after the run.
-    fn run(&mut self, arrays: &Arrays) -> Tensor {
-        let mut arrays = arrays.clone();
+    fn run(&mut self, arrays: &Given) -> Tensor {
+        let mut arrays = arrays_of(arrays);
         let mut tensors = self.plan.tensors(&mut self.session, &mut arrays, 1).expect("arrays");
         let compiled = CompiledPlan::new(&mut self.session, &self.plan, Backend::Interp).expect("it compiles");
         let done = compiled.run(&mut self.session, &mut tensors, &RunOptions::default(), &mut |_| {}, None);
@@ -109,12 +110,12 @@ impl Source {
         }
     }
 
-    fn array(&mut self, shape: &[usize], (low, high): (f32, f32), wild: u64) -> Array {
+    fn array(&mut self, shape: &[usize], (low, high): (f32, f32), wild: u64) -> Tensor {
         let mut tensor = Tensor::zeros(DType::F16, shape).expect("small");
         for i in 0..tensor.len() {
             tensor.set_bits(i, self.half(low, high, wild));
         }
-        Array { tensor, path: "random".into() }
+        tensor
     }
 }
 
@@ -162,7 +163,7 @@ fn tsample_is_its_loops() {
                     let mut random = Source(seed * 7919 + u64::from(fold));
                     // The first round has no wild numbers, so that sums are numbers.
                     let wild = if seed == 1 { u64::MAX } else { 40 };
-                    let mut arrays = Arrays::new();
+                    let mut arrays = Given::new();
                     arrays.insert("feat".into(), random.array(&[b, h, w, c], (-2.0, 2.0), wild.saturating_mul(8)));
                     arrays.insert("geo".into(), random.array(&[b, q, 4], (-2.0, 6.0), wild));
                     arrays.insert("attn".into(), random.array(&[b, q, s], (-1.0, 1.0), wild));
@@ -185,7 +186,7 @@ fn tsample_is_its_loops() {
 /// Placements are in the kernel, and survive its text.
 #[test]
 fn placements_are_kept() {
-    let none = Arrays::new();
+    let none = Given::new();
     let dims = |list: &[(&'static str, i64)]| list.iter().map(|(n, v)| (*n, v.to_string())).collect::<Vec<_>>();
     let geo = dims(&[("B", 2), ("H", 8), ("W", 8), ("C", 128), ("Q", 9), ("S", 16)]);
     let compiled = compile(&language("geo_sample.tile"), "geo_sample", "geopim", &geo, &none);
@@ -236,10 +237,10 @@ fn absent_arguments() {
     let array = |x: f32| {
         let mut t = Tensor::zeros(DType::F32, &[8]).expect("small");
         (0..8).for_each(|i| t.set_bits(i, u64::from((x + i as f32).to_bits())));
-        Array { tensor: t, path: "given".into() }
+        t
     };
     let result = |kernel: &str, given: &[(&str, f32)]| {
-        let arrays: Arrays = given.iter().map(|(n, x)| ((*n).to_owned(), array(*x))).collect();
+        let arrays: Given = given.iter().map(|(n, x)| ((*n).to_owned(), array(*x))).collect();
         let y = compile(text, kernel, "a2a3", &[], &arrays).run(&arrays);
         f32::from_bits(y.get_bits(3) as u32)
     };

@@ -1,7 +1,8 @@
 //! The programs of the repository, in process: every `// run:` line made ready, and every kernel on every target.
 
 use ptoc::defs::Definition;
-use ptoc::launch::{Plan, read_arrays};
+use ptoc::files::ArrayFile;
+use ptoc::launch::{Arrays, Plan, open_arrays};
 use ptoc::session::{Origin, Session, Waiting};
 use ptoc_analysis::TensorSource;
 use ptoc_ir::interp::{Launch, Options, TensorArg};
@@ -11,7 +12,16 @@ use ptoc_passes::PlacedKernel;
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::Settings;
 use ptoc_tensor::Tensor;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Arrays of a test, by argument.
+pub type Given = BTreeMap<String, Tensor>;
+
+/// The arrays as a launch takes them.
+pub fn arrays_of(given: &Given) -> Arrays {
+    given.iter().map(|(name, tensor)| (name.clone(), ArrayFile::of(tensor.clone(), "given"))).collect()
+}
 
 /// The `.tile` files of `examples` and `tests/language`, sorted.
 pub fn files() -> Vec<PathBuf> {
@@ -66,7 +76,7 @@ pub fn runs_of(path: &Path, text: &str) -> Vec<Prepared> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let inputs: Vec<_> =
             run.inputs.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect();
-        let Ok(mut arrays) = read_arrays(&mut session, &entry, "", &inputs) else { continue };
+        let Ok(mut arrays) = open_arrays(&mut session, &entry, "", &inputs) else { continue };
         let Ok(plan) = Plan::new(&mut session, &unit, &entry, &arrays, true) else { continue };
         let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
         let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { continue };

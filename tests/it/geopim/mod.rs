@@ -5,9 +5,10 @@ mod rows;
 mod settings;
 
 use ptoc::defs::Definition;
-use ptoc::launch::{Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions};
+use ptoc::launch::{Backend, CompiledPlan, Outcome, Plan, RunOptions};
 use ptoc::session::Session;
 use ptoc_tensor::Tensor;
+use ptoc_tests::programs::{Given, arrays_of};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -28,16 +29,17 @@ struct Ran {
 }
 
 /// Runs a kernel of a file on target geopim, with random numbers for what is not given.
-fn run(file: &str, kernel: &str, definitions: &[(String, String)], arrays: &Arrays, seed: u64) -> Ran {
+fn run(file: &str, kernel: &str, definitions: &[(String, String)], given: &Given, seed: u64) -> Ran {
     let list: Vec<Definition> =
         definitions.iter().map(|(n, v)| Definition { name: n.clone(), value: v.clone() }).collect();
     let mut session = Session::new("geopim", &list).expect("built in");
     let unit = session.load(&program(file)).expect("it can be read");
     let entry = unit.entry(Some(kernel), "run").expect("it is there");
-    let plan = Plan::new(&mut session, &unit, &entry, arrays, true);
+    let mut arrays = arrays_of(given);
+    let plan = Plan::new(&mut session, &unit, &entry, &arrays, true);
     let said = |session: &Session| session.diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>();
     let plan = plan.unwrap_or_else(|_| panic!("{file} {kernel} {definitions:?}: {:?}", said(&session)));
-    let mut tensors = plan.tensors(&mut session, &mut arrays.clone(), seed).expect("arrays");
+    let mut tensors = plan.tensors(&mut session, &mut arrays, seed).expect("arrays");
     let compiled = CompiledPlan::new(&mut session, &plan, Backend::Pim);
     let compiled = compiled.unwrap_or_else(|_| panic!("{file} {kernel} {definitions:?}: {:?}", said(&session)));
     let outcome = compiled.run(&mut session, &mut tensors, &RunOptions::default(), &mut |_| {}, None);

@@ -23,10 +23,10 @@
 //! coordinate rounds by u of its result.
 
 use super::{Ran, program, run};
-use ptoc::launch::{Array, Arrays};
 use ptoc_diagnostics::FileId;
 use ptoc_syntax::directive::{Backend, Directive};
 use ptoc_tensor::{DType, Tensor, scalar};
+use ptoc_tests::programs::Given;
 
 /// Unit roundoff of f16, and half its smallest number.
 const U: f64 = 1.0 / 2048.0;
@@ -281,7 +281,7 @@ fn every_line_is_near_the_exact_sums() {
                 definitions.iter().find(|(n, _)| n == name).map_or(default, |(_, v)| v == "true")
             };
             let seed = line.settings.seed.expect("a seed").0;
-            let ran = run(file, &kernel, &definitions, &Arrays::new(), seed);
+            let ran = run(file, &kernel, &definitions, &Given::new(), seed);
             let zero = flag("ZERO", kernel == "transplat");
             compare(
                 &ran,
@@ -299,9 +299,9 @@ fn every_line_is_near_the_exact_sums() {
 }
 
 /// Random numbers of f16 in a range.
-fn numbers(name: &str, shape: &[usize], seed: u64, (low, high): (i128, i128)) -> Array {
+fn numbers(name: &str, shape: &[usize], seed: u64, (low, high): (i128, i128)) -> Tensor {
     let tensor = ptoc_tensor::random_in(DType::F16, shape, seed, name, Some((low, high))).expect("small");
-    Array { tensor, path: "random".into() }
+    tensor
 }
 
 /// Mission table, rows 73 to 75: places in the map, on its edges and beyond them, steps of all sizes; both borders, both ways to add,
@@ -317,18 +317,18 @@ fn places_around_the_map() {
             [(true, true, true), (true, false, false), (false, true, false), (false, false, true), (true, true, false)]
         {
             let seed = n as u64 + 1;
-            let mut arrays = Arrays::new();
+            let mut arrays = Given::new();
             let mut geo = numbers("geo", &[items, queries, 4], seed, (-1, 1));
             for i in 0..items * queries * 4 {
-                let (x, end) = (geo.tensor.get_f64(i), [w, h][i % 2] as f64);
+                let (x, end) = (geo.get_f64(i), [w, h][i % 2] as f64);
                 // A place from -2 to one pixel behind the end, or a step.
                 let x = if i % 4 < 2 { (x + 1.0) * 0.5 * (end + 3.0) - 2.0 } else { x * 4.0 / samples as f64 };
-                geo.tensor.set_bits(i, scalar::bits_from_f64(DType::F16, x));
+                geo.set_bits(i, scalar::bits_from_f64(DType::F16, x));
             }
             // Edges: the first pixel, the last one, one beyond, and a step of nothing.
             let edges = [0.0, 0.0, 0.0, 0.0, w as f64 - 1.0, h as f64 - 1.0, 0.0, 0.0, w as f64, h as f64, 0.0, 0.0];
             for (i, x) in edges.into_iter().enumerate().take(4 * (queries - 1)) {
-                geo.tensor.set_bits(i, scalar::bits_from_f64(DType::F16, x));
+                geo.set_bits(i, scalar::bits_from_f64(DType::F16, x));
             }
             arrays.insert("geo".into(), geo);
             arrays.insert("feat".into(), numbers("feat", &[items, h, w, channels], seed, (-3, 4)));

@@ -19,13 +19,13 @@
 
 use super::{program, run};
 use crate::engine::{Outcome, command};
-use ptoc::launch::{Array, Arrays};
 use ptoc_pim_sim::dram::Command as Dram;
 use ptoc_pim_sim::machine::geopim::UnitTime;
 use ptoc_pim_sim::machine::{self, Options, device};
 use ptoc_pim_stream::driver::Kind;
 use ptoc_pim_stream::stream::{Action, Stream};
 use ptoc_tensor::{DType, Tensor, random, random_in, scalar};
+use ptoc_tests::programs::Given;
 use std::path::PathBuf;
 
 /// `ptoc WORDS`, with `-D` before each definition.
@@ -91,15 +91,15 @@ fn channels_come_last() {
     let definitions: Vec<(String, String)> = [("B", 2), ("H", 4), ("W", 6), ("C", 128), ("Q", 5), ("S", 7)]
         .map(|(n, v)| (n.to_owned(), v.to_string()))
         .into();
-    let first = run("geo_sample.tile", "sample", &definitions, &Arrays::new(), 3);
+    let first = run("geo_sample.tile", "sample", &definitions, &Given::new(), 3);
     let fmap = &first.tensors["fmap"];
     let mut feat = Tensor::zeros(DType::F16, &[2, 4, 6, 128]).expect("small");
     for i in 0..feat.len() {
         let (pixel, c) = (i / 128, i % 128);
         feat.set_bits(i, fmap.get_bits((pixel / 24 * 128 + c) * 24 + pixel % 24));
     }
-    let array = |tensor: &Tensor| Array { tensor: tensor.clone(), path: "given".into() };
-    let mut arrays: Arrays = ["geo", "attn"].map(|n| (n.to_owned(), array(&first.tensors[n]))).into_iter().collect();
+    let array = |tensor: &Tensor| tensor.clone();
+    let mut arrays: Given = ["geo", "attn"].map(|n| (n.to_owned(), array(&first.tensors[n]))).into_iter().collect();
     arrays.insert("feat".into(), array(&feat));
     let last = run("geo_sample.tile", "geo_sample", &definitions, &arrays, 3);
     assert_eq!(first.tensors["y"].bytes(), last.tensors["y"].bytes());
@@ -141,12 +141,11 @@ fn near_samples_find_their_rows_open() {
     let in_patches: Vec<[f64; 2]> =
         by_region.iter().map(|p| p.map(|x| x - x.floor() + (x / 2.0).floor() * 2.0)).collect();
     let share = |places: &[[f64; 2]], fold: bool| {
-        let mut arrays = Arrays::new();
-        let array = |tensor: Tensor| Array { tensor, path: "given".into() };
+        let mut arrays = Given::new();
         // Not up to the next pixel, which f16 may round to.
         let offsets: Vec<f64> = places.iter().flatten().map(|x| (x * 64.0).floor() / 64.0).collect();
-        arrays.insert("offs".into(), array(Tensor::from_f64s(DType::F16, &[1, 32, 32, 2], &offsets).expect("small")));
-        arrays.insert("geo".into(), array(Tensor::zeros(DType::F16, &[1, 32, 4]).expect("small")));
+        arrays.insert("offs".into(), Tensor::from_f64s(DType::F16, &[1, 32, 32, 2], &offsets).expect("small"));
+        arrays.insert("geo".into(), Tensor::zeros(DType::F16, &[1, 32, 4]).expect("small"));
         let definitions: Vec<(String, String)> =
             [("H", "16".to_owned()), ("W", "16".into()), ("FOLD", fold.to_string())]
                 .map(|(n, v)| (n.to_owned(), v))
@@ -292,7 +291,7 @@ fn workloads_say_what_they_cost() {
         // Places lie in the map, so that the units read nearly four pixels for every sample.
         let definitions: Vec<(String, String)> =
             sizes.split(' ').filter_map(|d| d.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-        let ran = run("sampling.tile", name, &definitions, &Arrays::new(), 1);
+        let ran = run("sampling.tile", name, &definitions, &Given::new(), 1);
         let units = sampled(&ran.outcome);
         let (samples, reads) = units.iter().fold((0, 0), |(s, r), u| (s + u.work[1], r + u.map[0]));
         let shape = ran.tensors["y"].shape();

@@ -2,11 +2,11 @@
 
 use super::rows::{file, on_geopim, ptoc, sampled};
 use super::{Ran, program, run};
-use ptoc::launch::Arrays;
 use ptoc_isa::{Allowed, Target};
 use ptoc_pim_sim::dram::Command as Dram;
 use ptoc_pim_stream::Stream;
 use ptoc_pim_stream::stream::{LoopOrder, Refresh};
+use ptoc_tests::programs::Given;
 
 /// Sizes of a small TransPlat.
 const SMALL: &str = "B=1 H=8 W=8 C=32 Q=18 S=16";
@@ -15,7 +15,7 @@ fn transplat(definitions: &str) -> Ran {
     let all = format!("{SMALL} {definitions}");
     let pairs: Vec<(String, String)> =
         all.split_whitespace().filter_map(|d| d.split_once('=')).map(|(n, v)| (n.into(), v.into())).collect();
-    run("sampling.tile", "transplat", &pairs, &Arrays::new(), 1)
+    run("sampling.tile", "transplat", &pairs, &Given::new(), 1)
 }
 
 fn ticks(ran: &Ran) -> u64 {
@@ -75,7 +75,7 @@ fn a_scratchpad_has_one_port() {
             let bytes = bytes.to_string();
             let sizes = [("B", "1"), ("H", "8"), ("W", "8"), ("Q", "24"), ("S", "32"), ("unit.scratchpad", &bytes)];
             let sizes: Vec<(String, String)> = sizes.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
-            let ran = run("sampling.tile", "pixelsplat", &sizes, &Arrays::new(), 1);
+            let ran = run("sampling.tile", "pixelsplat", &sizes, &Given::new(), 1);
             let shared: u64 = sampled(&ran.outcome).iter().map(|u| u.shared).sum();
             let row = spec.lines().find(|l| l.starts_with(&format!("| {name} |"))).expect("a row of the table");
             let said: Vec<u64> = row.split('|').filter_map(|c| c.trim().replace(',', "").parse().ok()).collect();

@@ -68,6 +68,11 @@ impl ArrayFile {
         Ok(ArrayFile { path: path.to_owned(), wanted, stream: stream_of(&known), contents })
     }
 
+    /// An array that is there, called as if it came from a file.
+    pub fn of(tensor: Tensor, path: impl Into<PathBuf>) -> ArrayFile {
+        ArrayFile { path: path.into(), wanted: None, stream: None, contents: Contents::Read(tensor) }
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
