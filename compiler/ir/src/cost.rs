@@ -108,10 +108,19 @@ impl BlockCost {
     }
 }
 
-/// The lane that is at work longest.
-pub fn busiest(lanes: &Lanes) -> Option<(Option<RoleId>, Pipe, u64)> {
-    let most = lanes.iter().max_by_key(|(lane, cycles)| (**cycles, std::cmp::Reverse(**lane)));
-    most.map(|(&(role, pipe), &cycles)| (role, pipe, cycles))
+/// Cycles for which each unit of the core is at work, which all roles share.
+pub fn units(lanes: &Lanes) -> BTreeMap<Pipe, u64> {
+    let mut units = BTreeMap::new();
+    for (&(_, pipe), &cycles) in lanes {
+        let sum: &mut u64 = units.entry(pipe).or_default();
+        *sum = sum.saturating_add(cycles);
+    }
+    units
+}
+
+/// The unit that is at work longest: no block takes less.
+pub fn busiest(lanes: &Lanes) -> Option<(Pipe, u64)> {
+    units(lanes).into_iter().max_by_key(|&(pipe, cycles)| (cycles, std::cmp::Reverse(pipe)))
 }
 
 fn constants(region: &Region, known: &mut FxHashMap<Value, i64>) {

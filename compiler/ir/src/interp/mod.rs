@@ -39,7 +39,7 @@ mod trap;
 
 pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
 pub use observe::{End, Observer, State, Storage, Unread};
-pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing};
+pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing, UnitUse};
 pub use trap::Trap;
 
 use crate::tile::{Kernel, verify};

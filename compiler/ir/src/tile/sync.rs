@@ -11,8 +11,8 @@
 //!   all bytes that were announced have come. [`SyncOp::WaitPhase`] holds `to` back while the barrier is in the phase of that parity.
 //! * **`barrier`** ([`SyncOp::Barrier`]) lets nothing later start on a pipe (or on any) before all that it (or every pipe) did
 //!   is done.
-//! * A **role** ([`super::Scope::role`]) is an issuer of its own with pipes of its own: roles run at the same time and share the
-//!   memories. Statements outside of roles are issued by the kernel itself.
+//! * A **role** ([`super::Scope::role`]) is an issuer of its own with queues of its own to the pipes: roles run at the same time and share the
+//!   memories and the units. Statements outside of roles are issued by the kernel itself.
 
 use super::Value;
 use cranelift_entity::entity_impl;

@@ -266,6 +266,7 @@ numbers are ours.\n\n\
 * An instruction takes the startup of its pipe, and the bytes of its largest operand (products, on M) over the pipe's rate.\n\
 * A pipe takes what is queued on it in order: when it is free, the issuer has come to it, and what it waits for is there. One that needs\n  `barrier(..)` takes the next while the startup of the one before runs.\n\
 * The issuer takes its cycles for every instruction; synchronisation costs it nothing. What S does holds it up.\n\
+* A core has one unit of each kind, which the roles of a kernel share: it takes what has been ready longest (pipes.md).\n\
 * Blocks go to the core that is free first. There are no bank conflicts or caches, and cores do not share bandwidth.\n\n";
 
 #[cfg(test)]

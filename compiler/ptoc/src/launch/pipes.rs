@@ -63,15 +63,15 @@ impl Timed {
         row(&mut out, "longest block", t.longest);
         let cores = if t.cores == 1 { "core" } else { "cores" };
         row(&mut out, &format!("{} {cores}", t.cores), t.makespan);
-        for lane in &t.lanes {
-            let _ = writeln!(
-                out,
-                "  {:<14} {} cycles busy, {:.1} %, {} instructions",
-                self.lane(lane.role, lane.pipe),
-                lane.busy,
-                self.share(lane.busy),
-                lane.count
-            );
+        let mut busy = |name: &str, busy: u64, count: u64| {
+            let share = self.share(busy);
+            let _ = writeln!(out, "  {name:<14} {busy} cycles busy, {share:.1} %, {count} instructions");
+        };
+        for unit in t.units() {
+            busy(unit.unit.name(), unit.busy, unit.count);
+            for lane in t.lanes.iter().filter(|l| l.pipe == unit.unit && !self.roles.is_empty()) {
+                busy(&format!("  of {}", self.role(lane.role).unwrap_or("the kernel")), lane.busy, lane.count);
+            }
         }
         for stall in t.stalls.iter().take(MOST_STALLS) {
             let _ = writeln!(
@@ -96,12 +96,19 @@ impl Timed {
                        "share": self.share(l.busy) / 100.0, "instructions": l.count})
             })
             .collect();
+        let units: Vec<Value> = (t.units().iter())
+            .map(|u| {
+                json!({"unit": u.unit.name(), "busy_cycles": u.busy, "share": self.share(u.busy) / 100.0,
+                       "instructions": u.count})
+            })
+            .collect();
         let stalls: Vec<Value> = (t.stalls.iter())
             .map(|s| {
                 let on = match s.cause {
                     Cause::Event(pipe) => pipe.name(),
                     Cause::Barrier => "barrier",
                     Cause::Issue => "issue",
+                    Cause::Unit => "unit",
                 };
                 json!({"pipe": s.pipe.name(), "role": self.role(s.role), "waits_for": on,
                        "line": line(sources, s.span), "cycles": s.cycles, "share": self.share(s.cycles) / 100.0})
@@ -109,29 +116,33 @@ impl Timed {
             .collect();
         json!({"kernel": self.kernel, "model": true, "clock_mhz": t.clock, "cores": t.cores, "blocks": t.blocks,
                "block_cycles": t.longest, "block_us": self.micros(t.longest), "total_cycles": t.makespan,
-               "total_us": self.micros(t.makespan), "pipes": pipes, "stalls": stalls})
+               "total_us": self.micros(t.makespan), "units": units, "pipes": pipes, "stalls": stalls})
     }
 
     fn role(&self, role: u32) -> Option<&str> {
         role.checked_sub(1).and_then(|n| self.roles.get(n as usize)).map(String::as_str)
     }
 
-    /// The first block as events of a Chrome trace, a lane for each pipe; `process` is free in the trace.
+    /// The first block as events of a Chrome trace, a lane for each unit, which shows who had it when; `process` is free in the
+    /// trace.
     pub fn trace(&self, sources: &SourceMap, process: usize) -> Vec<Value> {
         let name = format!("first block of {} (model)", self.kernel);
         let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": process, "args": {"name": name}})];
-        let mut lanes: Vec<(u32, ptoc_isa::Pipe)> = self.timing.slices.iter().map(|s| (s.role, s.pipe)).collect();
+        let mut lanes: Vec<ptoc_isa::Pipe> = self.timing.slices.iter().map(|s| s.pipe).collect();
         lanes.sort_unstable();
         lanes.dedup();
-        for (at, &(role, pipe)) in lanes.iter().enumerate() {
-            let name = self.lane(role, pipe);
+        for (at, unit) in lanes.iter().enumerate() {
+            let name = unit.name();
             events
                 .push(json!({"name": "thread_name", "ph": "M", "pid": process, "tid": at + 1, "args": {"name": name}}));
         }
         let slice = |s: &Slice| {
-            let lane = lanes.iter().position(|&l| l == (s.role, s.pipe)).map_or(0, |at| at + 1);
-            json!({"name": s.name, "cat": "model", "ph": "X", "pid": process, "tid": lane, "ts": self.micros(s.begin),
-                   "dur": self.micros(s.end - s.begin), "args": {"line": line(sources, s.span), "cycle": s.begin}})
+            let lane = lanes.iter().position(|&l| l == s.pipe).map_or(0, |at| at + 1);
+            let role = self.role(s.role);
+            let name = role.map_or(s.name.to_owned(), |role| format!("{} of {role}", s.name));
+            json!({"name": name, "cat": role.unwrap_or("model"), "ph": "X", "pid": process, "tid": lane,
+                   "ts": self.micros(s.begin), "dur": self.micros(s.free - s.begin),
+                   "args": {"line": line(sources, s.span), "cycle": s.begin, "done": s.end, "role": role}})
         };
         events.extend(self.timing.slices.iter().map(slice));
         events
@@ -146,6 +157,7 @@ fn cause(cause: Cause) -> String {
         Cause::Event(pipe) => format!("waits for {pipe}"),
         Cause::Barrier => "waits at a barrier".into(),
         Cause::Issue => "waits for the issuer".into(),
+        Cause::Unit => "waits for its unit, which another role has,".into(),
     }
 }
 

@@ -264,7 +264,7 @@ impl<'k> Machine<'k, '_> {
         r.clocks.barrier_of_all(r.role);
         let last: Vec<Stamp> = r.clocks.last(r.role).collect();
         if let Some(timeline) = &mut r.timeline {
-            timeline.barrier_of_all(&last, span);
+            timeline.barrier_of_all(r.role, span);
         }
         let _ = op;
         self.force(r, &last)

@@ -32,7 +32,7 @@ use report::Stuck;
 use schedule::Schedule;
 use std::rc::Rc;
 use time::Timeline;
-pub use time::{Cause, Lane, Slice, Stall, Timing};
+pub use time::{Cause, Lane, Slice, Stall, Timing, UnitUse};
 use touches::Object;
 
 /// In which order what was queued is executed.

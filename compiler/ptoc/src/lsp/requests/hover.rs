@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
-use ptoc_ir::cost::{BlockCost, Lanes};
+use ptoc_ir::cost::{BlockCost, Lanes, units};
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
@@ -192,9 +192,14 @@ fn costs(context: Context<'_>, cost: &BlockCost, out: &mut String) {
         "\nbusy pipes of a whole block, by the model of time of {target} (not measured):\n\n| | cycles |\n|---|---|"
     );
     let mut rows = |what: &str, lanes: &Lanes| {
-        for ((role, pipe), cycles) in lanes {
-            let role = role.map_or(String::new(), |r| format!(" of role {}", r.as_u32() + 1));
-            let _ = writeln!(out, "| {pipe}{role}{what} | {cycles} |");
+        for (unit, cycles) in units(lanes) {
+            let _ = writeln!(out, "| {unit}{what} | {cycles} |");
+            // Who gives it to do, where there are several.
+            let roles = lanes.iter().filter(|((role, pipe), _)| *pipe == unit && role.is_some());
+            for ((role, _), cycles) in roles {
+                let role = role.map_or(0, |r| r.as_u32() + 1);
+                let _ = writeln!(out, "| {unit} of role {role}{what} | {cycles} |");
+            }
         }
     };
     rows("", &cost.once);

@@ -100,7 +100,7 @@ fn summary(map: &MemoryMap) -> String {
 /// `V 512 cycles a block, MTE2 310 cycles a turn of its loop`: the pipes that are at work longest. Of several loops whose turns only the launch
 /// knows the one is named that costs most.
 fn cycles(cost: &BlockCost) -> String {
-    let share = |lanes: &Lanes| busiest(lanes).map(|(_, pipe, cycles)| (cycles, format!("{pipe} {cycles} cycles")));
+    let share = |lanes: &Lanes| busiest(lanes).map(|(pipe, cycles)| (cycles, format!("{pipe} {cycles} cycles")));
     let once = share(&cost.once).map(|(_, text)| format!("{text} a block"));
     let turns = cost.turns.iter().filter_map(|(_, lanes)| share(lanes)).max();
     let turns = turns.map(|(_, text)| format!("{text} a turn of its loop"));

@@ -17,6 +17,7 @@ mod orders;
 mod phases;
 mod property;
 mod races;
+mod roles_time;
 mod times;
 
 use super::{Order, Pipes, Timing};
