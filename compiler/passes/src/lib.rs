@@ -28,6 +28,7 @@ mod progressions;
 mod reach;
 mod ring_order;
 pub mod scalars;
+mod stages;
 pub mod sync;
 
 pub use map::MemoryMap;

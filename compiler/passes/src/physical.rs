@@ -4,12 +4,13 @@
 //! be ordered, checked and run out of order. Neither `check` nor machine code needs this.
 //!
 //! A tile of `count` elements with `stages = n` becomes one of `count * n` elements, copy by copy, at the addresses that the
-//! planner reserved for them. Iteration number `i` of the pipeline in whose body it is declared (the innermost one) uses
+//! planner reserved for them (n is at most the target's flags from one pipe to another: [`crate::stages`]). Iteration number `i` of the pipeline in whose body it is declared (the innermost one) uses
 //! copy `i % n`: element `e` becomes `i % n * count + e`. Loops inside the pipeline stay within one copy.
 
 use crate::memories;
 use crate::placement::{Placement, pitch};
 use crate::scalars::Scalars;
+use crate::stages;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Access, AddrKind, Kernel, Op, Operand, PrintPart, Region, Stmt, Tile, TileData, TileRef, Value};
@@ -26,7 +27,7 @@ pub fn physical(kernel: &Kernel, placement: &Placement, target: &Target) -> Kern
             let first = placement.offsets[tile].clone();
             let live = placement.intervals[tile].is_some();
             // What nothing touches has an address and no bytes, hence no copies either.
-            let n = if live { data.stages } else { 1 };
+            let n = if live { stages::used(data.stages, target) } else { 1 };
             let step = pitch(data, memories::align(target, data.ty.loc)) * u64::from(data.count);
             let all = (0..u64::from(n)).flat_map(|c| first.iter().map(move |at| at + c * step));
             data.addr = AddrKind::Fixed(all.collect());

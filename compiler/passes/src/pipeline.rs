@@ -6,7 +6,7 @@ use crate::map::{MemoryMap, plan_without_limit};
 use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order};
+use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
 use ptoc_diagnostics::{Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
@@ -151,6 +151,7 @@ fn place_with(
                 }
             }
             diagnostics.extend(remarks);
+            diagnostics.extend(stages::check(&kernel, target));
             Ok((PlacedKernel { kernel, placement }, diagnostics))
         }
         Ok(_) => Err(diagnostics),

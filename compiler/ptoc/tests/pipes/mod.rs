@@ -104,6 +104,25 @@ fn pipelines() {
     assert!(cycles.chunks(3).all(|n| n[0] == n[1] && n[0] == n[2]), "{cycles:?}");
 }
 
+/// More stages than there are flags use as many copies as there are flags, take no longer than those, and are told.
+#[test]
+fn stages_beyond_the_flags() {
+    let s = sandbox();
+    let text = "kernel scale(x: in f32[R, C], y: out f32[R, C], s: f32) {
+        grid (i in tiles(R, 16));
+        pipeline(stages = N) for j in tiles(C, 32) { TSTORE(y.tile(i, j), s * Vec(x.tile(i, j))); }
+    }";
+    let mut cycles = Vec::new();
+    for n in [2, 8, 9, 12] {
+        s.file("pipeline.tile", text.replace('N', &n.to_string()));
+        let told = s.run("check pipeline.tile");
+        assert_eq!(told.contains("warning[W0263]"), n > 8, "{told}");
+        let run = json(&s, &format!("run pipeline.tile --json --backend interp --stats {CALL}"));
+        cycles.push(run["stats"]["pipes"][0]["block_cycles"].as_u64().unwrap());
+    }
+    assert!(cycles[1] <= cycles[0] && cycles[2] == cycles[1] && cycles[3] == cycles[1], "{cycles:?}");
+}
+
 #[test]
 fn stats_as_text() {
     let s = sandbox();
