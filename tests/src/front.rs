@@ -2,7 +2,7 @@
 
 use ptoc::repair::Source;
 use ptoc_analysis::{Bindings, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
-use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, render};
+use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 use ptoc_syntax::ast::{ItemKind, Name};
@@ -135,7 +135,7 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
     let mut compiled = 0;
     let mut pipeline = |ir: Kernel, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
         let source = Source { sources: &sources, modules: &modules, kernel, bindings };
-        match ptoc_passes::pipeline::pipeline_of(ir, target, &source) {
+        match ptoc_passes::pipeline::pipeline_of(ir, target, &source, &Budget::default()) {
             Ok(prepared) => {
                 all.extend(prepared.warnings);
                 compiled += 1;

@@ -31,8 +31,9 @@ pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, it
 pub use names::check as check_names;
 
 use indexmap::IndexMap;
-use ptoc_diagnostics::{Diagnostic, Span};
+use ptoc_diagnostics::{Budget, Diagnostic, Span};
 use ptoc_syntax::ast::{Expr, ExprKind, Name};
+use std::rc::Rc;
 
 /// What the caller fixes: `-D` definitions, and dimensions known from the arguments.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +50,8 @@ pub struct Bindings {
     pub(crate) statics: IndexMap<Name, value::Val>,
     /// Where it gives them.
     pub(crate) places: IndexMap<Name, Span>,
+    /// Steps of compile-time evaluation that several elaborations have together.
+    pub steps: Option<Rc<Budget>>,
 }
 
 impl Bindings {

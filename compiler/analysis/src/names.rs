@@ -9,8 +9,12 @@ use crate::scopes::{self, Part};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::LazyCell;
+use std::fmt::Write as _;
+
+/// Unknown names of a file for which similar ones are sought. A report shows the first hundred errors.
+const SUGGESTED: usize = 2 * ptoc_diagnostics::DEFAULT_LIMIT;
 
 /// Checks the names of all modules.
 pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
@@ -18,8 +22,13 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
         let mut walk = Walk {
             module,
             scopes: Vec::new(),
-            gone: Vec::new(),
-            reported: Vec::new(),
+            places: FxHashMap::default(),
+            firm: FxHashMap::default(),
+            gone: FxHashMap::default(),
+            reported: FxHashMap::default(),
+            broken: broken(module, out),
+            unread: module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)),
+            suggested: 0,
             out,
             open: false,
             called: false,
@@ -41,10 +50,14 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
 fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
     let items = || module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_)));
     // What the walk does not come by (options, attributes) may name it, too.
-    let text = LazyCell::new(|| format!("{:?}", items().collect::<Vec<_>>()));
+    let words = LazyCell::new(|| {
+        let mut words = Words::default();
+        items().for_each(|i| write!(words, "{i:?}").expect("words are collected without fail"));
+        words.all
+    });
+    let given: FxHashSet<&Name> = module.given.iter().collect();
     for (name, item) in &module.imports {
-        let given = module.given.contains(&name.name) || used.contains(item);
-        if !given && !text.contains(&format!("{:?}", name.name)) {
+        if !given.contains(&name.name) && !used.contains(item) && !words.contains(name.name.as_str()) {
             out.push(
                 Diagnostic::warning(
                     codes::UNUSED_NAME,
@@ -55,6 +68,54 @@ fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagn
             );
         }
     }
+}
+
+/// What stands between quotation marks in a text that is written here.
+#[derive(Default)]
+struct Words {
+    all: FxHashSet<String>,
+    open: Option<String>,
+    escaped: bool,
+}
+
+impl std::fmt::Write for Words {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for c in text.chars() {
+            let escaped = std::mem::take(&mut self.escaped);
+            self.escaped = c == '\\' && !escaped;
+            match (&mut self.open, c) {
+                (Some(word), c) if escaped => word.push(c),
+                (None, '"') => self.open = Some(String::new()),
+                (Some(_), '"') => self.all.extend(self.open.take()),
+                (Some(word), c) => word.push(c),
+                (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names whose import failed, each with the number of what was said of the item that its module does not have.
+fn broken(module: &Module, found: &[Diagnostic]) -> FxHashMap<Name, Option<usize>> {
+    if module.broken.is_empty() {
+        return FxHashMap::default();
+    }
+    let mut told: FxHashMap<Span, usize> = FxHashMap::default();
+    for (n, d) in found.iter().enumerate().filter(|(_, d)| d.code == codes::UNKNOWN_ITEM) {
+        if let Some(span) = d.span {
+            told.entry(span).or_insert(n);
+        }
+    }
+    let mut out: FxHashMap<Name, Option<usize>> = module.broken.iter().map(|n| (n.clone(), None)).collect();
+    for item in &module.ast.items {
+        if let ItemKind::Use(u) = &item.kind
+            && let Some(last) = u.last()
+            && let (Some(first), Some(n)) = (out.get_mut(&last.name), told.get(&last.span))
+        {
+            *first = Some(first.map_or(*n, |first| first.min(*n)));
+        }
+    }
+    out
 }
 
 struct Local {
@@ -70,6 +131,10 @@ struct Local {
 struct Walk<'a> {
     module: &'a Module,
     scopes: Vec<Vec<Local>>,
+    /// Where in `scopes` each name is: number of the scope, number in it; the innermost definition last.
+    places: FxHashMap<Name, Vec<(usize, usize)>>,
+    /// Those of them that may not be defined a second time in their scope.
+    firm: FxHashMap<Name, Vec<(usize, usize)>>,
     out: &'a mut Vec<Diagnostic>,
     /// Unknown names bind themselves (parameter types, index variables of `ensures`).
     open: bool,
@@ -78,11 +143,17 @@ struct Walk<'a> {
     /// The name that comes is called, or takes static arguments: functions and types may be meant.
     called: bool,
     /// Locals of the item whose block has ended.
-    gone: Vec<(Name, Span)>,
+    gone: FxHashMap<Name, Span>,
     /// Items that were named.
     used: FxHashSet<ItemId>,
     /// Unknown names of the item, each reported once, with the number of its report if there is one.
-    reported: Vec<(Name, Option<usize>)>,
+    reported: FxHashMap<Name, Option<usize>>,
+    /// See [`broken`].
+    broken: FxHashMap<Name, Option<usize>>,
+    /// The parser could not read an item of the file.
+    unread: bool,
+    /// Unknown names for which similar ones were sought.
+    suggested: usize,
 }
 
 impl Walk<'_> {
@@ -236,20 +307,47 @@ impl Walk<'_> {
 
     fn define_as(&mut self, name: &Ident, warn: bool, value: Option<Span>) {
         self.reserved(name);
-        let scope = self.scopes.last_mut().expect("a scope is open");
-        if let Some(first) = scope.iter().find(|l| l.name == name.name && !l.warn) {
+        let last = self.scopes.len().checked_sub(1).expect("a scope is open");
+        if let Some(&(_, at)) = self.firm.get(&name.name).and_then(|all| all.last()).filter(|(scope, _)| *scope == last)
+        {
+            let first = &self.scopes[last][at];
             let d = Diagnostic::error(codes::DUPLICATE_NAME, name.span, format!("`{}` is defined twice", name.name))
                 .with_label("second definition")
                 .with_secondary(first.span, "first definition");
             self.out.push(d);
             return;
         }
-        scope.push(Local { name: name.name.clone(), span: name.span, used: false, warn, value });
+        self.add(last, Local { name: name.name.clone(), span: name.span, used: false, warn, value });
+    }
+
+    /// Adds a name to a scope that has none inside with the same name.
+    fn add(&mut self, scope: usize, local: Local) {
+        let place = (scope, self.scopes[scope].len());
+        if !local.warn {
+            self.firm.entry(local.name.clone()).or_default().push(place);
+        }
+        self.places.entry(local.name.clone()).or_default().push(place);
+        self.scopes[scope].push(local);
+    }
+
+    /// Is it a local name?
+    fn local(&self, name: &str) -> bool {
+        self.places.contains_key(name)
     }
 
     fn pop(&mut self) {
         for l in self.scopes.pop().unwrap_or_default() {
-            self.gone.push((l.name.clone(), l.span));
+            for places in [&mut self.places, &mut self.firm] {
+                if let Some(all) = places.get_mut(&l.name) {
+                    while all.last().is_some_and(|(scope, _)| *scope >= self.scopes.len()) {
+                        all.pop();
+                    }
+                    if all.is_empty() {
+                        places.remove(&l.name);
+                    }
+                }
+            }
+            self.gone.insert(l.name.clone(), l.span);
             if l.warn && !l.used && !l.name.starts_with('_') {
                 let d = Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
                     .with_label("defined, and never read")
@@ -260,18 +358,16 @@ impl Walk<'_> {
     }
 
     fn known(&mut self, name: &str) -> bool {
-        for scope in self.scopes.iter_mut().rev() {
-            if let Some(l) = scope.iter_mut().rev().find(|l| l.name == name) {
-                l.used = true;
-                return true;
-            }
+        if let Some(&(scope, at)) = self.places.get(name).and_then(|all| all.last()) {
+            self.scopes[scope][at].used = true;
+            return true;
         }
         if let Some(item) = self.module.scope.get(name) {
             self.used.insert(*item);
             return true;
         }
-        self.reported.iter().any(|(n, _)| n == name)
-            || self.module.broken.iter().any(|n| n == name)
+        self.reported.contains_key(name)
+            || self.broken.contains_key(name)
             || builtins::word(name).is_some()
             || builtins::function(name).is_some()
             || isa::lookup(name).is_some()
@@ -284,39 +380,20 @@ impl Walk<'_> {
         }
         if self.open {
             let ident = Ident { name: name.clone(), span };
-            self.scopes.first_mut().expect("the item's scope").push(Local {
-                name: ident.name,
-                span,
-                used: true,
-                warn: false,
-                value: None,
-            });
+            self.add(0, Local { name: ident.name, span, used: true, warn: false, value: None });
             return;
         }
         let before = self.out.len();
         self.unknown(name, span);
-        self.reported.push((name.clone(), (self.out.len() > before).then_some(before)));
+        self.reported.insert(name.clone(), (self.out.len() > before).then_some(before));
     }
 
     /// A name that was reported where it first stood, or where it is imported: what mends it there mends it here, too.
     fn again(&mut self, name: &Name, span: Span) {
-        if self.scopes.iter().flatten().any(|l| l.name == *name) {
+        if self.local(name) {
             return;
         }
-        let imported = |d: &Diagnostic| {
-            let uses = self
-                .module
-                .ast
-                .items
-                .iter()
-                .filter_map(|i| if let ItemKind::Use(u) = &i.kind { u.last() } else { None });
-            d.code == codes::UNKNOWN_ITEM && uses.filter(|u| u.name == *name).any(|u| d.span == Some(u.span))
-        };
-        let told = match self.reported.iter().find(|(n, _)| n == name) {
-            Some((_, told)) => *told,
-            None if self.module.broken.contains(name) => self.out.iter().position(imported),
-            None => None,
-        };
+        let told = self.reported.get(name).or_else(|| self.broken.get(name)).copied().flatten();
         let Some(d) = told.and_then(|at| self.out.get_mut(at)) else { return };
         for fix in &mut d.fixes {
             if let Some(first) = fix.edits.first().filter(|e| Some(e.span) == d.span)
@@ -339,7 +416,7 @@ impl Walk<'_> {
             return;
         }
         let called = std::mem::take(&mut self.called);
-        if self.module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)) {
+        if self.unread {
             // What could not be read may define it, and that was reported.
             return;
         }
@@ -347,8 +424,13 @@ impl Walk<'_> {
             self.out.push(d);
             return;
         }
-        let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(|l| l.name.as_str()).collect();
-        candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
+        self.suggested += 1;
+        let own = self.suggested <= SUGGESTED;
+        let mut candidates: Vec<&str> = Vec::new();
+        if own {
+            candidates.extend(self.scopes.iter().flatten().map(|l| l.name.as_str()));
+            candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
+        }
         candidates.extend(builtins::WORD_NAMES);
         if called || upper {
             candidates.extend(builtins::FUNCTION_NAMES);
@@ -368,7 +450,7 @@ impl Walk<'_> {
             false => (codes::UNKNOWN_NAME, "unknown name", "nothing of this name is in scope"),
         };
         let mut d = Diagnostic::error(code, span, format!("{what} `{name}`")).with_label(label);
-        let gone = self.gone.iter().rev().find(|(n, _)| n == name).map(|g| g.1);
+        let gone = self.gone.get(name).copied();
         // A mode of an instruction is one word in one spelling.
         let modes = self.instruction.map_or(&[][..], |id| id.get().modes);
         let mode = modes.iter().flat_map(|m| m.words).find(|w| w.eq_ignore_ascii_case(name)).copied();
@@ -384,7 +466,7 @@ impl Walk<'_> {
                 self.known(&b);
                 d.with_fix(format!("did you mean `{b}`?"), span, b)
             }
-            _ => match self.in_scope() {
+            _ => match own.then(|| self.in_scope()).flatten() {
                 Some(list) => d.with_note(format!("in scope here: {list}")),
                 None => d,
             },
@@ -408,8 +490,7 @@ impl Walk<'_> {
 
     /// Is it a name that the file defines?
     fn own(&self, callee: &Expr) -> bool {
-        let local = |n: &Name| self.scopes.iter().flatten().any(|l| l.name == *n);
-        matches!(&*callee.kind, ExprKind::Name(n) if self.module.scope.contains_key(n) || local(n))
+        matches!(&*callee.kind, ExprKind::Name(n) if self.module.scope.contains_key(n) || self.local(n))
     }
 
     /// `pto.tadd(..)`, as PTO's assembler writes it.
@@ -425,13 +506,17 @@ impl Walk<'_> {
 
     /// The names that a value may have here, if they are few.
     fn in_scope(&self) -> Option<String> {
+        const FEW: usize = 16;
         let mut names: Vec<&str> = Vec::new();
         for l in self.scopes.iter().flatten() {
+            if names.len() > FEW {
+                break;
+            }
             if !names.contains(&l.name.as_str()) {
                 names.push(&l.name);
             }
         }
-        (1..=16).contains(&names.len()).then(|| names.join(", "))
+        (1..=FEW).contains(&names.len()).then(|| names.join(", "))
     }
 
     fn opt(&mut self, e: &Option<Expr>) {
@@ -507,7 +592,7 @@ impl Walk<'_> {
                 self.expr(base);
                 self.called = false;
                 // Pipes are known by their position; what an unknown name would take is not.
-                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.iter().any(|(m, _)| m == n));
+                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.contains_key(n));
                 if unknown || self.not_yet(base) || self.sync_function(base).is_some() {
                     return;
                 }
@@ -560,7 +645,7 @@ impl Walk<'_> {
                 }
                 // Words of PTO's in a call of PTO's function go with it.
                 if let ExprKind::Name(n) = &*base.kind
-                    && self.reported.iter().any(|(m, _)| m == n)
+                    && self.reported.contains_key(n)
                     && isa::otherwise(n).is_some()
                 {
                     let theirs = |a: &&Arg| matches!(&*a.value.kind, ExprKind::Name(n) if isa::is_spelled(n));

@@ -3,6 +3,7 @@
 //! Every code is one Markdown page in `codes/`; `build.rs` turns the pages into [`codes`] constants, so a code
 //! cannot exist without its page. Nothing here knows the language.
 
+mod budget;
 mod code;
 mod collector;
 mod diagnostic;
@@ -12,6 +13,7 @@ mod source_map;
 mod span;
 mod suggest;
 
+pub use budget::{Account, Analysis, Budget, Spent};
 pub use code::{Code, CodeInfo, codes};
 pub use collector::{DEFAULT_LIMIT, Diagnostics};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Severity};

@@ -3,25 +3,36 @@
 /// The candidate closest to `name`, if it is close: at most one edit in three characters (transpositions count as
 /// one), or the same but for letter case and underscores. Equally close ones: the first.
 ///
-/// `name` itself is no suggestion: a caller that offers it knows a reason why it does not do.
+/// `name` itself is no suggestion: a caller that offers it knows a reason why it does not do. Names of more than 256 characters
+/// are compared as wholes: nobody mistypes them.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |text: &str| text.chars().filter(|&c| c != '_').flat_map(char::to_lowercase).collect::<String>();
     let length = name.chars().count();
     let folded = plain(name);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates.into_iter().filter(|&candidate| candidate != name && !candidate.is_empty()) {
-        let distance = match plain(candidate) == folded && !folded.is_empty() {
+        let other = candidate.chars().count();
+        // One- and two-letter names differ from everything by little; only letter case counts for them.
+        let allowed = if length < 3 { 0 } else { length.max(other).div_ceil(3).min(4) };
+        let distance = match folded.as_ref().is_some_and(|folded| plain(candidate).as_ref() == Some(folded)) {
             true => 0,
+            // Each character more is an edit.
+            false if length.abs_diff(other) > allowed || length.max(other) > LONGEST => continue,
             false => strsim::damerau_levenshtein(name, candidate),
         };
-        let longest = length.max(candidate.chars().count());
-        // One- and two-letter names differ from everything by little; only letter case counts for them.
-        let allowed = if length < 3 { 0 } else { longest.div_ceil(3).min(4) };
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)
+}
+
+/// Characters of the longest names whose edits are counted: that takes as many steps as both lengths multiplied.
+const LONGEST: usize = 256;
+
+/// Small letters and no underscores; `None` of nothing else.
+fn plain(text: &str) -> Option<String> {
+    let plain: String = text.chars().filter(|&c| c != '_').flat_map(char::to_lowercase).collect();
+    (!plain.is_empty()).then_some(plain)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
 use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
-use ptoc_diagnostics::{Diagnostic, Severity, codes};
+use ptoc_diagnostics::{Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, SyncMode};
@@ -28,12 +28,18 @@ pub struct Prepared {
 
 /// All passes: initialisation, placement, the independent check of the plan, lowering.
 pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
-    pipeline_of(kernel, target, &Nobody)
+    pipeline_of(kernel, target, &Nobody, &Budget::default())
 }
 
-/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them.
-pub fn pipeline_of(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Refuse)?, target)
+/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them. What the analyses do
+/// not decide with the steps of `budget` is one warning.
+pub fn pipeline_of(
+    kernel: Kernel,
+    target: &Target,
+    author: &dyn Author,
+    budget: &Budget,
+) -> Result<Prepared, Vec<Diagnostic>> {
+    lowered(place_with(kernel, target, author, Hazards::Refuse, budget)?, target)
 }
 
 /// What is said of the first hazard of a launch that goes on.
@@ -41,8 +47,13 @@ const TOLD: &str = "an error, but the interpreter runs the kernel so that you ca
                     refuse it";
 
 /// As [`pipeline_of`], for a launch on the interpreter: hazards are only told, since a run is how one looks at them.
-pub fn pipeline_to_run(kernel: Kernel, target: &Target, author: &dyn Author) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Tell)?, target)
+pub fn pipeline_to_run(
+    kernel: Kernel,
+    target: &Target,
+    author: &dyn Author,
+    budget: &Budget,
+) -> Result<Prepared, Vec<Diagnostic>> {
+    lowered(place_with(kernel, target, author, Hazards::Tell, budget)?, target)
 }
 
 fn lowered(
@@ -62,7 +73,7 @@ fn lowered(
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
 pub fn place(kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    place_of(kernel, target, &Nobody)
+    place_of(kernel, target, &Nobody, &Budget::default())
 }
 
 /// As [`place`], with someone who knows the source.
@@ -70,8 +81,9 @@ pub fn place_of(
     kernel: Kernel,
     target: &Target,
     author: &dyn Author,
+    budget: &Budget,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    place_with(kernel, target, author, Hazards::Refuse)
+    place_with(kernel, target, author, Hazards::Refuse, budget)
 }
 
 /// What becomes of hazards.
@@ -88,11 +100,12 @@ fn place_with(
     target: &Target,
     author: &dyn Author,
     hazards: Hazards,
+    budget: &Budget,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     let target = &*seen_by(&kernel, target);
-    let mut too_large = pass("sizes", || check_sizes(&kernel, target, author));
+    let mut too_large = pass("sizes", || check_sizes(&kernel, target, author, budget));
     if let Some(first) = too_large.first_mut() {
-        first.fixes.splice(0..0, smaller(&kernel, target, author));
+        first.fixes.splice(0..0, smaller(&kernel, target, author, budget));
     }
     // The verifier refuses monstrous tiles too; the author hears of them in terms of memories.
     if too_large.is_empty() {
@@ -103,7 +116,7 @@ fn place_with(
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() {
-        let found = pass("bytes", || bytes::check(&kernel, target, &mut diagnostics, author));
+        let found = pass("bytes", || bytes::check(&kernel, target, &mut diagnostics, author, budget));
         let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(goes_first);
         diagnostics.extend(now);
         remarks = later;
@@ -129,8 +142,9 @@ fn place_with(
             verified(&kernel, "placement")?;
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
-                let mut found =
-                    pass("hazards", || hazards::check_of(&physical(&kernel, &placement, target), target, author));
+                let mut found = pass("hazards", || {
+                    hazards::check_of(&physical(&kernel, &placement, target), target, author, budget)
+                });
                 if hazards == Hazards::Tell {
                     if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
                         first.notes.push(TOLD.to_owned());
@@ -152,12 +166,13 @@ fn place_with(
             }
             diagnostics.extend(remarks);
             diagnostics.extend(stages::check(&kernel, target));
+            diagnostics.extend(budget.warning(&kernel.name, kernel.span));
             Ok((PlacedKernel { kernel, placement }, diagnostics))
         }
         Ok(_) => Err(diagnostics),
         Err(overflows) => {
             let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
-            diagnostics.extend(pass("repairs", || reports(&kernel, &live, target, told, author)));
+            diagnostics.extend(pass("repairs", || reports(&kernel, &live, target, told, author, budget)));
             Err(diagnostics)
         }
     }
@@ -165,9 +180,14 @@ fn place_with(
 
 /// The memories of a kernel. If its tiles do not fit, they are placed as if there were room, and the diagnostics come
 /// along. Without a map there is an error.
-pub fn map(kernel: Kernel, target: &Target, author: &dyn Author) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+pub fn map(
+    kernel: Kernel,
+    target: &Target,
+    author: &dyn Author,
+    budget: &Budget,
+) -> (Option<MemoryMap>, Vec<Diagnostic>) {
     let target = &*seen_by(&kernel, target);
-    match place_of(kernel.clone(), target, author) {
+    match place_of(kernel.clone(), target, author, budget) {
         Ok((placed, warnings)) => (Some(MemoryMap::new(&placed.kernel, &placed.placement, target)), warnings),
         Err(errors) => {
             // What the verifier refuses has no sizes to speak of.

@@ -19,7 +19,7 @@ use ptoc_isa::{ShapeRule, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is wrong with a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// A tile has no address although something touches it, or fewer addresses than elements.
     Unplaced(Tile),
@@ -97,6 +97,8 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
     let mut ranges: FxHashMap<Tile, Vec<Range>> = FxHashMap::default();
     let mut touched = Set::default();
     note_touched(kernel, &kernel.body, &mut touched);
+    let dynamic = kernel.tiles.values().filter(|t| t.addr == AddrKind::Dynamic);
+    let bound: FxHashSet<ptoc_isa::Loc> = dynamic.map(|t| t.ty.loc).collect();
     for (tile, data) in &kernel.tiles {
         // A tile that is only declared has an address and no bytes.
         if data.addr == AddrKind::Dynamic || (data.addr == AddrKind::Auto && !touched.contains(&tile)) {
@@ -122,8 +124,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
             }
         }
         // Who binds a tile while the kernel runs is told to stay below the limit, if there is one.
-        let bound = |t: &Tile| kernel.tiles[*t].addr == AddrKind::Dynamic && kernel.tiles[*t].ty.loc == data.ty.loc;
-        if data.addr == AddrKind::Auto && kernel.tiles.keys().any(|t| bound(&t)) {
+        if data.addr == AddrKind::Auto && bound.contains(&data.ty.loc) {
             let limit = placement.memory(data.ty.loc).and_then(|m| m.dynamic_limit).unwrap_or(u64::MAX);
             if bytes.iter().any(|&(start, _)| start < limit) {
                 faults.push(Fault::WithinReach(tile, limit));
@@ -131,18 +132,22 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         }
         ranges.insert(tile, bytes);
     }
-    let mut flow = Flow { kernel, ranges, faults, wanted: FxHashMap::default(), exits: Vec::new(), left: Vec::new() };
+    let mut flow = Flow {
+        kernel,
+        ranges,
+        faults,
+        wanted: FxHashMap::default(),
+        exits: Vec::new(),
+        left: FxHashMap::default(),
+        again: FxHashMap::default(),
+        walked: FxHashMap::default(),
+    };
     flow.backward(&kernel.body, Set::default());
     flow.faults.extend(pipelined_overlaps(kernel, &flow.ranges));
     let mut written = Set::default();
     flow.forward(&kernel.body, &mut written);
-    let mut seen = Vec::new();
-    flow.faults.retain(|f| {
-        !seen.contains(f) && {
-            seen.push(f.clone());
-            true
-        }
-    });
+    let mut seen = FxHashSet::default();
+    flow.faults.retain(|f| seen.insert(f.clone()));
     flow.faults
 }
 
@@ -219,11 +224,17 @@ struct Flow<'k> {
     kernel: &'k Kernel,
     ranges: FxHashMap<Tile, Vec<Range>>,
     faults: Vec<Fault>,
-    /// What may be read after each statement, by its address in the (immutable) program.
+    /// What may be read after each statement and has bytes of a tile that it writes, by the address of the statement in the
+    /// (immutable) program.
     wanted: FxHashMap<*const Stmt, Set>,
     exits: Vec<Exit>,
     /// What may have been written where a jump leaves for a label.
-    left: Vec<(ptoc_ir::tile::Label, Set)>,
+    left: FxHashMap<ptoc_ir::tile::Label, Set>,
+    /// What the end of each loop was found to want. Where a loop is looked at once more, for a loop around it, it wants no less.
+    again: FxHashMap<ptoc_ir::tile::Label, Set>,
+    /// For each loop what may have been written before its body, when that was walked last, and after it: the same again needs no
+    /// other walk.
+    walked: FxHashMap<*const Stmt, (Set, Set)>,
 }
 
 impl Flow<'_> {
@@ -231,10 +242,25 @@ impl Flow<'_> {
     fn backward(&mut self, region: &[Stmt], after: Set) -> Set {
         let mut live = after;
         for stmt in region.iter().rev() {
-            self.wanted.entry(std::ptr::from_ref(stmt)).or_default().extend(live.iter().copied());
+            self.note_wanted(stmt, &live);
             live = self.before(stmt, live);
         }
         live
+    }
+
+    fn note_wanted(&mut self, stmt: &Stmt, live: &Set) {
+        let Flow { kernel, ranges, wanted, .. } = self;
+        for (access, target) in tile_accesses(kernel, stmt) {
+            if access == Access::Write {
+                let own = ranges.get(&target.tile);
+                let meets = |t: &Tile| kernel.tiles[*t].ty.loc == kernel.tiles[target.tile].ty.loc;
+                let victims = live.iter().copied().filter(|t| meets(t) && overlap(own, ranges.get(t)));
+                let mut victims = victims.peekable();
+                if victims.peek().is_some() {
+                    wanted.entry(std::ptr::from_ref(stmt)).or_default().extend(victims);
+                }
+            }
+        }
     }
 
     fn before(&mut self, stmt: &Stmt, mut live: Set) -> Set {
@@ -281,6 +307,7 @@ impl Flow<'_> {
     /// A loop: whatever its start wants, its end wants too, until that adds nothing.
     fn repeat(&mut self, label: ptoc_ir::tile::Label, after: Set, mut body: impl FnMut(&mut Self, Set) -> Set) -> Set {
         let mut again = after.clone();
+        again.extend(self.again.get(&label).into_iter().flatten());
         loop {
             self.exits.push(Exit { label, on_break: after.clone(), on_continue: again.clone() });
             let start = body(self, again.clone());
@@ -288,6 +315,7 @@ impl Flow<'_> {
             let before = again.len();
             again.extend(start);
             if again.len() == before {
+                self.again.insert(label, again.clone());
                 return again;
             }
         }
@@ -325,8 +353,15 @@ impl Flow<'_> {
                     };
                     for _ in 0..2 {
                         let skipped = written.clone();
-                        for region in regions(&stmt.op) {
-                            self.forward(region, written);
+                        let key = std::ptr::from_ref(stmt);
+                        match self.walked.get(&key).filter(|(before, _)| *before == skipped) {
+                            Some((_, after)) => written.clone_from(after),
+                            None => {
+                                for region in regions(&stmt.op) {
+                                    self.forward(region, written);
+                                }
+                                self.walked.insert(key, (skipped.clone(), written.clone()));
+                            }
                         }
                         written.extend(skipped);
                         label.into_iter().for_each(|l| self.arrive(l, written));
@@ -336,7 +371,9 @@ impl Flow<'_> {
                     self.forward(&s.body, written);
                     self.arrive(s.label, written);
                 }
-                Op::Break(label) | Op::Continue(label) | Op::Leave(label) => self.left.push((*label, written.clone())),
+                Op::Break(label) | Op::Continue(label) | Op::Leave(label) => {
+                    self.left.entry(*label).or_default().extend(written.iter().copied());
+                }
                 _ => {}
             }
         }
@@ -344,9 +381,7 @@ impl Flow<'_> {
 
     /// Takes over what the jumps to `label` bring.
     fn arrive(&mut self, label: ptoc_ir::tile::Label, written: &mut Set) {
-        for (_, set) in self.left.iter().filter(|(l, _)| *l == label) {
-            written.extend(set);
-        }
+        written.extend(self.left.get(&label).into_iter().flatten());
     }
 
     /// `tile` is written by a statement that reads `sources` and writes `beside` as well.

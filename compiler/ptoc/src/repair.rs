@@ -82,7 +82,9 @@ impl Author for Source<'_> {
     }
 
     fn elaborate(&self, change: Option<(&Parameter, i64)>, target: &Target) -> Option<Kernel> {
+        // What is tried has steps of its own.
         let mut bindings = self.bindings.clone();
+        bindings.steps = None;
         if let Some((parameter, value)) = change {
             bindings.change(&parameter.name, value, parameter.place.unwrap_or_default());
         }

@@ -7,12 +7,13 @@ use crate::io::list;
 use crate::repair::Source;
 use crate::trace::Clock;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, ProgramInstance, WORD_NAMES};
-use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
+use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// What went wrong is among the diagnostics.
@@ -30,6 +31,10 @@ pub struct Session {
     pub target: Target,
     /// `-D`
     pub definitions: Definitions,
+    /// Steps that the analyses of all kernels have.
+    pub budget: Budget,
+    /// Those of compile-time evaluation.
+    pub evaluation: Rc<Budget>,
     /// When each phase ran.
     pub clock: Clock,
     /// Launches are for the interpreter, which watches the pipes: hazards do not keep them from running.
@@ -49,6 +54,9 @@ pub struct Session {
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
+
+/// Steps of compile-time evaluation (statements, unrolled iterations, inlined calls) of all kernels of a file.
+const EVALUATION: u64 = 1_000_000;
 
 /// A number for a dimension, where a command is proposed.
 const EXAMPLE: i64 = 128;
@@ -87,6 +95,8 @@ impl Session {
             diagnostics,
             target,
             definitions,
+            budget: Budget::default(),
+            evaluation: Rc::new(Budget::of(EVALUATION)),
             clock: Clock::start(),
             watched: false,
             vectors: ptoc_cpu::Vectors::Auto,
@@ -97,6 +107,23 @@ impl Session {
             open: OpenTexts::default(),
             read: Vec::new(),
         })
+    }
+
+    /// Steps that are left, of analyses and of compile-time evaluation, as far as one kernel may take them.
+    pub fn steps_left(&self) -> [u64; 2] {
+        [self.budget.left(), self.evaluation.left()]
+    }
+
+    /// Takes steps that were taken before for the same.
+    pub fn take_steps(&mut self, [analyses, evaluation]: [u64; 2]) {
+        self.budget.take(analyses);
+        self.evaluation.take(evaluation);
+    }
+
+    /// Since this was asked last, were there too few?
+    pub fn was_short(&mut self) -> bool {
+        let evaluation = self.evaluation.was_short();
+        self.budget.was_short() || evaluation
     }
 
     /// Adds an error and fails.
@@ -199,6 +226,7 @@ impl Session {
     /// Bindings for a kernel: definitions, with those of dimensions as numbers.
     pub fn bindings(&mut self, entry: &Entry<'_>, unit: &Unit) -> Result<Bindings, Failed> {
         let mut bindings = Bindings::default();
+        bindings.steps = Some(Rc::clone(&self.evaluation));
         let dims = entry.dimensions(unit);
         let mut failed = false;
         for (name, expr) in &self.definitions.values {
@@ -268,7 +296,9 @@ impl Session {
     pub fn map(&mut self, instance: Instance, origin: &Origin<'_>) -> (Option<MemoryMap>, Vec<Diagnostic>) {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
-        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author);
+        let budget = self.budget.kernel();
+        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author, &budget);
+        self.budget.settle(&budget);
         self.passes(begin);
         result
     }
@@ -277,7 +307,9 @@ impl Session {
     pub fn prepare(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
-        let result = ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author);
+        let budget = self.budget.kernel();
+        let result = ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author, &budget);
+        self.budget.settle(&budget);
         self.prepared(begin, result)
     }
 
@@ -290,10 +322,12 @@ impl Session {
         let elaborated = instance.kernel.clone();
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
+        let budget = self.budget.kernel();
         let result = match self.watched {
-            true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author),
-            false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author),
+            true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author, &budget),
+            false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author, &budget),
         };
+        self.budget.settle(&budget);
         if let Ok(prepared) = &result {
             self.cache.keep(elaborated, self.watched, prepared);
         }

@@ -54,7 +54,7 @@ use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
 use env::Env;
 pub(crate) use env::{Binding, Entered};
-use ptoc_diagnostics::{Code, Diagnostic, Span};
+use ptoc_diagnostics::{Analysis, Code, Diagnostic, Span};
 use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
@@ -278,6 +278,16 @@ impl<'a> Elab<'a> {
             return Err(Reported);
         }
         self.fuel -= 1;
+        if let Some(all) = &self.bindings.steps
+            && all.spend(Analysis::Elaboration, 1).is_err()
+        {
+            self.fuel = 0;
+            let message = "compile-time evaluation of all kernels of this file took too many steps";
+            let d = Diagnostic::error(ptoc_diagnostics::codes::OUT_OF_FUEL, span, message)
+                .with_note("the kernels before this one have taken most of them")
+                .with_help("check fewer kernels at a time: put some of them into another file");
+            return self.report(d);
+        }
         if self.fuel == 0 {
             let d = Diagnostic::error(
                 ptoc_diagnostics::codes::OUT_OF_FUEL,

@@ -55,6 +55,8 @@ pub(super) struct Entry {
     pub(super) def: Def,
     /// It does only if all of these hold.
     pub(super) literals: Vec<Literal>,
+    /// It does only inside of this window, through which it was written; of one that is not known it is not.
+    pub(super) inside: Option<Key>,
     /// It does only outside of these windows, which were written since.
     pub(super) shadows: Vec<Key>,
     /// It may have been overwritten since, or never have been written here.
@@ -72,6 +74,7 @@ impl Entry {
         Entry {
             def,
             literals: Vec::new(),
+            inside: None,
             shadows: Vec::new(),
             vague: Vague::No,
             ended: false,
@@ -97,6 +100,7 @@ impl Entry {
         let of = |e: &Entry| (e.def, e.vague, e.ended, e.maybe);
         let same = of(self) == of(other);
         same && self.victims == other.victims
+            && (self.inside.is_none() || self.inside == other.inside)
             && self.literals.iter().all(|l| other.literals.contains(l))
             && self.shadows.iter().all(|k| other.shadows.contains(k))
     }
@@ -113,7 +117,13 @@ pub(super) const NOTHING: Set = Set(0);
 pub(super) struct Sets {
     all: Vec<Rc<[Entry]>>,
     ids: FxHashMap<Rc<[Entry]>, Set>,
+    /// Steps that were taken since somebody asked.
+    pub(super) work: usize,
 }
+
+/// Steps that looking at an entry takes, and keeping a new one.
+const LOOK: usize = 4;
+const KEEP: usize = 24;
 
 /// How two paths meet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,7 +138,7 @@ pub(super) enum Meeting {
 
 impl Sets {
     pub(super) fn new() -> Sets {
-        let mut sets = Sets { all: Vec::new(), ids: FxHashMap::default() };
+        let mut sets = Sets { all: Vec::new(), ids: FxHashMap::default(), work: 0 };
         sets.of(vec![Entry::new(UNWRITTEN)]);
         sets
     }
@@ -136,11 +146,13 @@ impl Sets {
     pub(super) fn of(&mut self, mut entries: Vec<Entry>) -> Set {
         entries.sort_unstable();
         entries.dedup();
+        self.work += LOOK * entries.len();
         let entries: Rc<[Entry]> = entries.into();
         if let Some(&id) = self.ids.get(&entries) {
             return id;
         }
         let id = Set(self.all.len() as u32);
+        self.work += KEEP * entries.len();
         self.all.push(entries.clone());
         self.ids.insert(entries, id);
         id
@@ -171,18 +183,29 @@ impl Sets {
     }
 
     /// After a write that covers the byte only if it lies in the window `key`; `placed` says that it does where all is
-    /// valid that can be. `somewhere` says that nobody knows where the window is.
+    /// valid that can be. `somewhere` says that nobody knows where the window is. `covers` says of two windows that the second
+    /// one has nothing beside the first: what was written through it is gone.
+    #[allow(clippy::too_many_arguments, reason = "a write in its parts")]
     pub(super) fn overlaid(
         &mut self,
         set: Set,
         def: Def,
         key: Option<Key>,
+        covers: &dyn Fn(Key, Key) -> bool,
         (placed, somewhere): (bool, bool),
         own: Owner,
         owners: &dyn Fn(Def) -> Owner,
     ) -> Set {
         let victims = if placed || somewhere { self.victims(set, own, owners) } else { Vec::new() };
-        let mut entries: Vec<Entry> = self.get(set).to_vec();
+        let gone = |e: &Entry| key.is_some_and(|key| e.inside.is_some_and(|inside| covers(key, inside)));
+        // Who was the first to destroy something is to be told.
+        let mut told: Vec<Def> = Vec::new();
+        let mut stays = |e: &&Entry| {
+            let first = e.victims.iter().any(|v| !told.contains(v));
+            told.extend(&e.victims);
+            first || !gone(e)
+        };
+        let mut entries: Vec<Entry> = self.get(set).iter().filter(|e| stays(e)).cloned().collect();
         for e in &mut entries {
             e.vague = e.vague.max(if somewhere { Vague::Somewhere } else { Vague::Valid });
             if let Some(key) = key
@@ -196,7 +219,7 @@ impl Sets {
         }
         // Where nobody knows what it destroyed, it is no evidence of anything either.
         let vague = if placed { Vague::No } else { Vague::Valid };
-        entries.push(Entry { victims, vague, maybe: !placed, ..Entry::new(def) });
+        entries.push(Entry { victims, vague, inside: key, maybe: !placed, ..Entry::new(def) });
         self.of(entries)
     }
 
@@ -219,6 +242,7 @@ impl Sets {
             return a;
         }
         let (x, y) = (self.get(a), self.get(b));
+        self.work += x.len() * y.len() / 4;
         let (mut first, second) = match how {
             Meeting::Plain => (None, None),
             Meeting::Branch(l) => (Some(l), Some(l.negated())),
@@ -243,8 +267,28 @@ impl Sets {
             entries.push(e);
         }
         // The same value on both paths needs no condition.
-        merge(&mut entries);
+        self.merge(&mut entries);
         self.of(entries)
+    }
+
+    /// Without entries that others say under fewer conditions.
+    fn merge(&mut self, entries: &mut Vec<Entry>) {
+        entries.sort_unstable();
+        entries.dedup();
+        // They say it of the same write.
+        let mut first = 0;
+        let mut kept = vec![true; entries.len()];
+        while first < entries.len() {
+            let end = first + entries[first..].iter().take_while(|e| e.def == entries[first].def).count();
+            self.work += (end - first) * (end - first);
+            for n in first..end {
+                let said = |k: usize| k != n && entries[k].includes(&entries[n]);
+                kept[n] = !(first..end).any(said);
+            }
+            first = end;
+        }
+        let mut kept = kept.into_iter();
+        entries.retain(|_| kept.next().unwrap_or(true));
     }
 
     /// Without what cannot be, by what `contradicted` says of conditions.
@@ -263,7 +307,7 @@ impl Sets {
         let entries = self.get(set);
         let stale = |e: &Entry| {
             e.literals.iter().any(|l| numbers.literal_younger(*l, then))
-                || e.shadows.iter().any(|k| keys.younger(*k, numbers, then))
+                || e.shadows.iter().chain(&e.inside).any(|k| keys.younger(*k, numbers, then))
         };
         if !entries.iter().any(stale) {
             return set;
@@ -272,8 +316,9 @@ impl Sets {
         for e in &mut kept {
             e.literals.retain(|l| !numbers.literal_younger(*l, then));
             e.shadows.retain(|k| !keys.younger(*k, numbers, then));
+            e.inside = e.inside.filter(|k| !keys.younger(*k, numbers, then));
         }
-        merge(&mut kept);
+        self.merge(&mut kept);
         self.of(kept)
     }
 
@@ -284,7 +329,7 @@ impl Sets {
         if new.is_empty() {
             return set;
         }
-        merge(&mut new);
+        self.merge(&mut new);
         self.of(new)
     }
 
@@ -293,7 +338,7 @@ impl Sets {
         let covers = |e: &Entry| covered.iter().any(|c| c.includes(e));
         let mut entries: Vec<Entry> = self.get(a).iter().filter(|e| !covers(e)).cloned().collect();
         entries.extend(self.get(b).iter().cloned());
-        merge(&mut entries);
+        self.merge(&mut entries);
         self.of(entries)
     }
 
@@ -331,14 +376,6 @@ fn qualify(e: &mut Entry, literal: Option<Literal>) {
     }
 }
 
-/// Without entries that others say under fewer conditions.
-fn merge(entries: &mut Vec<Entry>) {
-    entries.sort_unstable();
-    entries.dedup();
-    let all = entries.clone();
-    entries.retain(|e| !all.iter().any(|other| other != e && other.includes(e)));
-}
-
 /// First byte and one past the last.
 pub(super) type Bytes = (u64, u64);
 
@@ -351,6 +388,11 @@ pub(super) struct Contents {
 impl Contents {
     pub(super) fn unwritten() -> Contents {
         Contents { runs: vec![(0, NOTHING)] }
+    }
+
+    /// How many runs there are.
+    pub(super) fn len(&self) -> usize {
+        self.runs.len()
     }
 
     /// The runs that meet `ranges` (sorted, apart), clipped.

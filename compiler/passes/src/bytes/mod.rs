@@ -42,20 +42,26 @@ mod writes;
 
 use crate::capacity::Author;
 use crate::init::{Kind, kind};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 
 /// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
-/// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition.
+/// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition. If the steps of
+/// `budget` do not suffice, it says nothing, and notes that there.
 pub fn check(
     kernel: &Kernel,
     target: &Target,
     diagnostics: &mut Vec<Diagnostic>,
     author: &dyn Author,
+    budget: &Budget,
 ) -> Vec<Diagnostic> {
     let doubts = diagnostics.iter().any(|d| d.code == codes::MAYBE_UNINITIALISED);
-    let Some(findings) = walk::analyse(kernel, doubts) else { return vec![report::given_up(kernel)] };
+    let account = budget.account(Analysis::Bytes);
+    let Some(findings) = walk::analyse(kernel, doubts, account) else {
+        account.give_up();
+        return Vec::new();
+    };
     diagnostics.retain(|d| {
         let proved = |(span, tile): &(Span, Tile)| {
             Some(*span) == d.span && d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span)
@@ -68,5 +74,13 @@ pub fn check(
         d.code != codes::MAYBE_UNINITIALISED
             || !(findings.proved.iter().any(proved) || findings.unwritten.iter().any(wrong))
     });
-    report::Report { kernel, target, earlier: diagnostics, author, findings: &findings }.all()
+    report::Report {
+        kernel,
+        target,
+        earlier: diagnostics,
+        author,
+        findings: &findings,
+        trial: account.of(Analysis::Repairs),
+    }
+    .all()
 }

@@ -225,9 +225,10 @@ impl<'k> Walk<'k> {
 
     fn map_entries(&mut self, state: &mut State, with: Instead, path: &[Literal]) {
         let mut known: FxHashMap<Set, Set> = FxHashMap::default();
-        replace(&mut state.storages, &mut |set| {
+        let work = replace(&mut state.storages, &mut |set| {
             *known.entry(set).or_insert_with(|| self.set_instead(set, with, path, false))
         });
+        self.work += work;
     }
 
     /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only what it
@@ -245,6 +246,8 @@ impl<'k> Walk<'k> {
             }
             new.literals.sort_unstable();
             new.literals.dedup();
+            // In other iterations it is another window.
+            new.inside = None;
             new.shadows.clear();
             for key in &e.shadows {
                 let mut said = true;

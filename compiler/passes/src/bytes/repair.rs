@@ -3,6 +3,7 @@
 use super::walk::analyse;
 use crate::liveness::liveness;
 use crate::{memories, placement, plan_check};
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
 
@@ -11,7 +12,7 @@ const TRIES: usize = 16;
 
 /// The lowest address for `tile`, a single one at a constant address, at which it takes part in no overlap and the kernel
 /// still has a sound plan. Found by trying: the plan is made and checked anew for each.
-pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target) -> Option<u64> {
+pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target, trial: Account<'_>) -> Option<u64> {
     let data = &kernel.tiles[tile];
     let AddrKind::Fixed(now) = &data.addr else { return None };
     if data.count != 1 {
@@ -34,7 +35,7 @@ pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target) -> Opti
     ends.into_iter().take(TRIES).find(|&at| {
         let mut moved = kernel.clone();
         moved.tiles[tile].addr = AddrKind::Fixed(vec![at]);
-        let apart = analyse(&moved, true).is_some_and(|f| {
+        let apart = analyse(&moved, true, trial).is_some_and(|f| {
             f.overlaps.iter().all(|o| o.tile != tile && f.def(o.by).tile != tile)
                 && f.unwritten.iter().all(|u| u.tile != tile)
         });

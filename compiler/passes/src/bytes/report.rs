@@ -8,7 +8,7 @@ use crate::capacity::Author;
 use crate::init::{Kind, kind, zeros};
 use crate::liveness::liveness;
 use crate::memories;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,21 +17,14 @@ use std::collections::BTreeMap;
 /// Overlaps for which an address is sought.
 const REPAIRED: usize = 4;
 
-/// The kernel is too large for the analysis.
-pub(super) fn given_up(kernel: &Kernel) -> Diagnostic {
-    let message = format!("the bytes of `{}` were not followed: it is too large for that", kernel.name);
-    Diagnostic::warning(codes::BYTES_UNDECIDED, kernel.span, message)
-        .with_label("not proved: what is read is written before, and no tile destroys another one")
-        .with_note("the interpreter watches every byte of a run")
-        .with_help("fewer iterations, or fewer loops inside of each other, make it smaller")
-}
-
 pub(super) struct Report<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) target: &'a Target,
     pub(super) earlier: &'a [Diagnostic],
     pub(super) author: &'a dyn Author,
     pub(super) findings: &'a Findings,
+    /// For repairs that are tried.
+    pub(super) trial: Account<'a>,
 }
 
 impl Report<'_> {
@@ -330,10 +323,9 @@ impl Report<'_> {
         };
         d = d.with_note(format!("{bytes}{wherever}"));
         let tiles = if by.tile < o.tile { [o.tile, by.tile] } else { [by.tile, o.tile] };
-        let found = tiles
-            .into_iter()
-            .filter(|_| repair)
-            .find_map(|t| free_address(self.kernel, t, self.target).map(|at| (&self.kernel.tiles[t].name, at)));
+        let found = tiles.into_iter().filter(|_| repair).find_map(|t| {
+            free_address(self.kernel, t, self.target, self.trial).map(|at| (&self.kernel.tiles[t].name, at))
+        });
         if let Some((name, at)) = found {
             d = d.with_help(format!("put `{name}` at {at:#x}, the first address where it is in nobody's way"));
         }

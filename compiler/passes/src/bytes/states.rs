@@ -22,10 +22,14 @@ impl Walk<'_> {
             (None, x) | (x, None) => return x,
             (Some(a), Some(b)) => (a, b),
         };
+        self.work += a.storages.len() + a.vars.len() + a.bound.len();
         let sets = &mut self.sets;
         let mut both = |x: &Rc<Contents>, y: &Rc<Contents>| match Rc::ptr_eq(x, y) {
             true => x.clone(),
-            false => Rc::new(x.zip(y, &mut |p, q| sets.join(p, q, how))),
+            false => {
+                sets.work += x.len() + y.len();
+                Rc::new(x.zip(y, &mut |p, q| sets.join(p, q, how)))
+            }
         };
         Some(State {
             storages: a.storages.iter().zip(&b.storages).map(|(x, y)| both(x, y)).collect(),
@@ -43,7 +47,8 @@ impl Walk<'_> {
             return state;
         }
         let path: Vec<Literal> = self.path.iter().chain(more).copied().collect();
-        let Walk { sets, numbers, .. } = self;
+        self.work += path.len() + state.vars.len();
+        let Walk { sets, numbers, work, .. } = self;
         if self.relational {
             state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
         }
@@ -51,7 +56,7 @@ impl Walk<'_> {
         let mut decided: FxHashMap<Literal, bool> = FxHashMap::default();
         let mut contradicted = |l: Literal| *decided.entry(l).or_insert_with(|| numbers.contradicts(l, &path));
         let mut filtered: FxHashMap<Set, Set> = FxHashMap::default();
-        replace(&mut state.storages, &mut |set| {
+        *work += replace(&mut state.storages, &mut |set| {
             *filtered.entry(set).or_insert_with(|| sets.filter(set, &mut contradicted))
         });
         state
@@ -60,10 +65,10 @@ impl Walk<'_> {
     /// At the end of an iteration.
     pub(super) fn forget(&mut self, state: Option<State>, then: u32) -> Option<State> {
         let mut state = state?;
-        let Walk { sets, numbers, keys, .. } = self;
+        let Walk { sets, numbers, keys, work, .. } = self;
         // The same few sets are in many storages.
         let mut forgotten: FxHashMap<Set, Set> = FxHashMap::default();
-        replace(&mut state.storages, &mut |set| {
+        *work += replace(&mut state.storages, &mut |set| {
             *forgotten.entry(set).or_insert_with(|| sets.forget(set, numbers, keys, then))
         });
         state.bound.retain(|_, n| !numbers.younger(*n, then));
@@ -72,13 +77,16 @@ impl Walk<'_> {
     }
 }
 
-/// Replaces every set. Most storages stay as they are.
-pub(super) fn replace(storages: &mut [Rc<Contents>], f: &mut dyn FnMut(Set) -> Set) {
+/// Replaces every set; how many were looked at. Most storages stay as they are.
+pub(super) fn replace(storages: &mut [Rc<Contents>], f: &mut dyn FnMut(Set) -> Set) -> usize {
+    let mut work = 0;
     for s in storages {
+        work += s.len();
         if let Some(new) = s.mapped(f) {
             *s = Rc::new(new);
         }
     }
+    work
 }
 
 pub(super) fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {

@@ -7,14 +7,14 @@ use super::states::State;
 use super::window::{Keys, Part};
 use crate::access::{Access, inst_operands, tile_accesses};
 use cranelift_entity::SecondaryMap;
-use ptoc_diagnostics::{Span, codes};
+use ptoc_diagnostics::{Account, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, TensorDir, Tile, TileRef, Value};
 use ptoc_isa::{Loc, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
-/// Statements that are looked at before the analysis gives up.
-const FUEL: u32 = 200_000;
+/// Steps that a statement takes, beside those for what it does to states.
+const VISIT: usize = 64;
 
 /// Automatic tiles, each element for itself, of a kernel that is looked at.
 const STORAGES: usize = 10_000;
@@ -92,6 +92,9 @@ pub(super) struct Target {
 
 pub(super) struct Walk<'k> {
     pub(super) kernel: &'k Kernel,
+    account: Account<'k>,
+    /// Steps since the last statement.
+    pub(super) work: usize,
     pub(super) numbers: Numbers,
     pub(super) keys: Keys,
     pub(super) sets: Sets,
@@ -159,13 +162,13 @@ const EQUALITIES: usize = 4;
 
 /// Analyses the body of `kernel`; `None` if it is too large for that. `doubts` says that initialisation has some, which
 /// may be dispelled.
-pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
-    let mut plain = pass(kernel, false)?;
+pub(super) fn analyse(kernel: &Kernel, doubts: bool, account: Account<'_>) -> Option<Findings> {
+    let mut plain = pass(kernel, false, account)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
     // What one iteration writes for the next one takes more work to see.
     let doubts = (doubts && plain.unproved) || !plain.doubts.is_empty() || plain.overlaps.iter().any(Overlap::vague);
     if (doubts || plain.unwritten.iter().any(doubtful))
-        && let Some(closer) = pass(kernel, true)
+        && let Some(closer) = pass(kernel, true, account)
     {
         plain.unwritten.retain(|u| {
             let same = |c: &Unwritten| (c.span, c.tile) == (u.span, u.tile);
@@ -182,7 +185,7 @@ pub(super) fn analyse(kernel: &Kernel, doubts: bool) -> Option<Findings> {
     Some(plain)
 }
 
-fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
+fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findings> {
     let mut own = SecondaryMap::new();
     let mut count = Loc::ALL.len();
     for (tile, data) in &kernel.tiles {
@@ -193,6 +196,8 @@ fn pass(kernel: &Kernel, relational: bool) -> Option<Findings> {
     }
     let mut walk = Walk {
         kernel,
+        account,
+        work: 0,
         numbers: Numbers::new(),
         keys: Keys::default(),
         sets: Sets::new(),
@@ -267,9 +272,8 @@ impl<'k> Walk<'k> {
         for stmt in region {
             let Some(now) = state else { return Some(None) };
             self.visits += 1;
-            if self.visits > FUEL {
-                return None;
-            }
+            let work = std::mem::take(&mut self.work) + std::mem::take(&mut self.sets.work);
+            self.account.spend(VISIT + work).ok()?;
             state = self.stmt(stmt, now)?;
         }
         Some(state)

@@ -16,7 +16,7 @@ impl<'k> Walk<'k> {
             self.defs[(def.0 - FIRST_DEF) as usize].somewhere = true;
         }
         let in_turn = self.in_turn(&places);
-        let Walk { sets, defs, .. } = self;
+        let Walk { sets, defs, keys, .. } = self;
         let own = Owner { tile: r.tile, element: places.element };
         if places.certain && places.extent.exact {
             let (storage, base) = places.all[0];
@@ -40,7 +40,9 @@ impl<'k> Walk<'k> {
         let owners = |d: Def| owner(defs, d);
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);
-            contents.update(&ranges, &mut |set| sets.overlaid(set, def, key, (placed, somewhere), own, &owners));
+            let covers = |outer, inner| keys.covers(outer, inner);
+            contents
+                .update(&ranges, &mut |set| sets.overlaid(set, def, key, &covers, (placed, somewhere), own, &owners));
         }
         // Wherever it is, these bytes are in it.
         if let Some((storage, ranges)) = places.common().filter(|_| !places.certain && !in_turn) {

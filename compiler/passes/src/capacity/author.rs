@@ -1,7 +1,7 @@
 //! What the repairs of a capacity error ask of the one who has the source.
 
-use ptoc_diagnostics::{Edit, Span};
-use ptoc_ir::tile::Kernel;
+use ptoc_diagnostics::{Account, Analysis, Budget, Edit, Span};
+use ptoc_ir::tile::{Kernel, Stmt};
 use ptoc_isa::Target;
 
 /// A static parameter that could be smaller.
@@ -92,5 +92,68 @@ impl Author for Nobody {
 
     fn introduces(&self, _: Span, _: Span) -> bool {
         false
+    }
+}
+
+/// An author whom one asks for so many kernels only as the budget lasts.
+pub(super) struct Thrifty<'a> {
+    author: &'a dyn Author,
+    account: Account<'a>,
+    /// Statements of the kernel, and its tiles.
+    size: (usize, usize),
+}
+
+/// Steps that a statement takes to be elaborated and checked, and a tile, against each other one, to be placed.
+const STATEMENT: usize = 128;
+
+impl<'a> Thrifty<'a> {
+    pub(super) fn new(author: &'a dyn Author, kernel: &Kernel, budget: &'a Budget) -> Thrifty<'a> {
+        fn count(region: &[Stmt]) -> usize {
+            region.iter().map(|s| 1 + s.op.regions().map(|r| count(r)).sum::<usize>()).sum()
+        }
+        let size = (count(&kernel.body), kernel.tiles.len());
+        Thrifty { author, account: budget.account(Analysis::Repairs), size }
+    }
+
+    /// Takes the steps for one more plan of the kernel's tiles. `None`: there are no more.
+    pub(super) fn plans(&self) -> Option<()> {
+        let (statements, tiles) = self.size;
+        self.account.spend(statements + STATEMENT * tiles).ok()
+    }
+}
+
+impl Author for Thrifty<'_> {
+    fn line(&self, span: Span) -> Option<String> {
+        self.author.line(span)
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.author.parameters()
+    }
+
+    fn elaborate(&self, change: Option<(&Parameter, i64)>, target: &Target) -> Option<Kernel> {
+        self.account.spend(STATEMENT * self.size.0).ok()?;
+        self.plans()?;
+        self.author.elaborate(change, target)
+    }
+
+    fn stages(&self, pipeline: Span, stages: u32) -> Option<Edit> {
+        self.author.stages(pipeline, stages)
+    }
+
+    fn removal(&self, statement: Span) -> Option<Edit> {
+        self.author.removal(statement)
+    }
+
+    fn text(&self, span: Span) -> Option<String> {
+        self.author.text(span)
+    }
+
+    fn statement(&self, span: Span) -> Option<Statement> {
+        self.author.statement(span)
+    }
+
+    fn introduces(&self, name: Span, value: Span) -> bool {
+        self.author.introduces(name, value)
     }
 }

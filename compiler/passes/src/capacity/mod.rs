@@ -5,6 +5,7 @@ mod author;
 mod repairs;
 mod sizes;
 
+use author::Thrifty;
 pub use author::{Author, Nobody, Parameter, Statement};
 pub use sizes::{check_sizes, smaller};
 
@@ -14,7 +15,7 @@ use crate::liveness::{Liveness, Point, for_each_point};
 use crate::memories;
 use crate::placement::{self, Overflow, footprint};
 use cranelift_entity::SecondaryMap;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
 use std::fmt::Write as _;
@@ -31,12 +32,14 @@ pub fn reports<'o>(
     target: &Target,
     overflows: impl Iterator<Item = &'o Overflow>,
     author: &dyn Author,
+    budget: &Budget,
 ) -> Vec<Diagnostic> {
     let overflows: Vec<&Overflow> = overflows.collect();
     if overflows.is_empty() {
         return Vec::new();
     }
     let values = holding(kernel);
+    let author = &Thrifty::new(author, kernel, budget);
     let repairs = repairs::Repairs::new(kernel, live, &values, target, author);
     let tell = |o: &&Overflow| {
         let mut d = report(kernel, live, &values, target, o, author);

@@ -1,6 +1,6 @@
 //! One change that would make the tiles fit: each was carried out and planned again.
 
-use super::author::{Author, Parameter};
+use super::author::{Author as _, Parameter, Thrifty};
 use super::sizes::any_too_large;
 use crate::holding::Holding;
 use crate::init;
@@ -37,7 +37,7 @@ pub(super) struct Repairs<'k> {
     live: &'k Liveness,
     values: &'k SecondaryMap<Tile, Holding>,
     target: &'k Target,
-    author: &'k dyn Author,
+    author: &'k Thrifty<'k>,
     parameters: Vec<Parameter>,
     trials: Vec<Trial>,
 }
@@ -49,7 +49,7 @@ impl<'k> Repairs<'k> {
         live: &'k Liveness,
         values: &'k SecondaryMap<Tile, Holding>,
         target: &'k Target,
-        author: &'k dyn Author,
+        author: &'k Thrifty<'k>,
     ) -> Repairs<'k> {
         let parameters = author.parameters();
         let mut this = Repairs { kernel, live, values, target, author, parameters, trials: Vec::new() };
@@ -144,11 +144,17 @@ impl<'k> Repairs<'k> {
         out.into_iter().map(|(_, fix)| fix).take(PROPOSALS).collect()
     }
 
+    /// See [`extent`]; `None` too if too much was tried.
+    fn extent(&self, kernel: &Kernel, live: &Liveness, target: &Target, stages: u32, loc: Loc) -> Option<u64> {
+        self.author.plans()?;
+        extent(kernel, live, target, stages, loc)
+    }
+
     fn stages(&self, loc: Loc) -> Option<Fix> {
         let of_loc = self.kernel.tiles.values().filter(|t| t.ty.loc == loc);
         let most = of_loc.map(|t| t.stages).max().unwrap_or(1);
         for stages in (1..most).rev() {
-            let Some(extent) = extent(self.kernel, self.live, self.target, stages, loc) else { continue };
+            let Some(extent) = self.extent(self.kernel, self.live, self.target, stages, loc) else { continue };
             let with = if extent > 0 { format!(", with {extent} bytes") } else { String::new() };
             let message = match stages {
                 1 => format!("it fits without pipelining: `stages = 1`{with}"),
@@ -175,7 +181,10 @@ impl<'k> Repairs<'k> {
             data.ty.loc == loc && matches!(data.addr, AddrKind::Fixed(_))
         };
         let placed: Vec<Tile> = self.kernel.tiles.keys().filter(fixed).collect();
-        let plan = |kernel: &Kernel| placement::plan_with(kernel, self.live, self.target, u32::MAX).ok();
+        let plan = |kernel: &Kernel| {
+            self.author.plans()?;
+            placement::plan_with(kernel, self.live, self.target, u32::MAX).ok()
+        };
         for &tile in placed.iter().take(TOGETHER) {
             let mut kernel = self.kernel.clone();
             let old = std::mem::replace(&mut kernel.tiles[tile].addr, AddrKind::Auto);
@@ -296,13 +305,13 @@ impl<'k> Repairs<'k> {
                 live.intervals[part] = Some(run);
             }
         }
-        extent(&kernel, &live, self.target, u32::MAX, loc)
+        self.extent(&kernel, &live, self.target, u32::MAX, loc)
     }
 
     fn targets(&self, loc: Loc) -> Vec<String> {
         let others = self.target.others().filter(|t| t.capacity(loc) > 0);
         let fits = others.filter(|t| {
-            let planned = extent(self.kernel, self.live, t, u32::MAX, loc).is_some();
+            let planned = self.extent(self.kernel, self.live, t, u32::MAX, loc).is_some();
             let known = self.author.line(self.kernel.span).is_some();
             // The target's own moves and temporaries count, if the source is at hand.
             planned

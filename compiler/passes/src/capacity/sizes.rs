@@ -1,9 +1,9 @@
 //! Tiles that no placement can help: their memory does not exist (SA-0351) or is smaller than they are (SA-0352).
 
-use super::{Author, LABELS, NAMES, repairs};
+use super::{Author, LABELS, NAMES, Thrifty, repairs};
 use crate::holding::holding;
 use crate::liveness::liveness;
-use ptoc_diagnostics::{Diagnostic, Fix, Span};
+use ptoc_diagnostics::{Budget, Diagnostic, Fix, Span};
 use ptoc_ir::tile::{AddrKind, Kernel, TileData};
 use ptoc_isa::{Loc, SaKind, SaViolation, Target, TileType, check_size};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,7 +18,8 @@ type TooLarge<'k> = (&'k TileData, SaViolation);
 /// Reports each mistake in sizes once: of a memory's tiles that are too large for one reason, the first is told of and the
 /// others are listed. Tiles with constant addresses are judged where the address is written. Hidden tiles are as large as
 /// what the author has written makes them, so they are silent if a tile of the author's is too large for their memory.
-pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Diagnostic> {
+pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
+    let author = &Thrifty::new(author, kernel, budget);
     let mut reasons = Reasons { kernel, target, author, parameters: None };
     let mut out = Vec::new();
     for loc in Loc::ALL {
@@ -47,12 +48,12 @@ pub(super) fn any_too_large(kernel: &Kernel, target: &Target) -> bool {
 }
 
 /// What would make tiles smaller that no placement can help, tried.
-pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Fix> {
+pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Fix> {
     let Some(loc) = Loc::ALL.into_iter().find(|&loc| too_large(kernel, target, loc).next().is_some()) else {
         return Vec::new();
     };
     let (live, values) = (liveness(kernel), holding(kernel));
-    repairs::Repairs::new(kernel, &live, &values, target, author).parameters(loc)
+    repairs::Repairs::new(kernel, &live, &values, target, &Thrifty::new(author, kernel, budget)).parameters(loc)
 }
 
 fn too_large<'k>(kernel: &'k Kernel, target: &'k Target, loc: Loc) -> impl Iterator<Item = TooLarge<'k>> {

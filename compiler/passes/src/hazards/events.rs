@@ -194,7 +194,7 @@ impl Walk<'_> {
             let mut other = state.clone();
             other.step = state.step - 1;
             if other.assume(self.code, v, super::domain::Num::of(k)) {
-                self.stack.push(other);
+                self.later(other);
             }
         }
         Then::Stop

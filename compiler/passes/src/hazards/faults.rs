@@ -161,7 +161,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             format!("the number here is only known at run time, so the order that {what} makes is not proved"),
             "not followed beyond this".to_owned(),
         ),
-        Fault::Race { .. } => (codes::HAZARDS_UNDECIDED, String::new(), String::new()),
+        Fault::Race { .. } => (codes::UNDECIDED, String::new(), String::new()),
     };
     let below = below::below(walk, f);
     let message = match (below, data) {

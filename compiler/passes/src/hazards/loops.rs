@@ -143,7 +143,7 @@ impl Walk<'_> {
         other.iteration(l, |k| k + passed * period);
         // It was counted as seen where it stands for all.
         if !self.again(&other) {
-            self.stack.push(other);
+            self.later(other);
         }
     }
 
@@ -168,7 +168,7 @@ impl Walk<'_> {
             if running != Some(true) {
                 let mut over = state.clone();
                 over.step = leave;
-                self.stack.push(over);
+                self.later(over);
             }
             return if running == Some(false) { Then::Stop } else { Then::On };
         };
@@ -181,7 +181,7 @@ impl Walk<'_> {
             let mut other = state.clone();
             other.step = step;
             if other.assume(code, bound_core, n.plus(-c)) {
-                walk.stack.push(other);
+                walk.later(other);
             }
         };
         if rest.lo <= 0 {

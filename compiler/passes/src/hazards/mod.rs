@@ -47,7 +47,7 @@ mod witness;
 use crate::capacity::{Author, Nobody};
 use code::Code;
 use find::{Finding, Key};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use std::cell::OnceCell;
@@ -56,27 +56,32 @@ use walk::{GivenUp, Walk};
 
 /// Mistakes that are told at once; the first are the ones to mend.
 const TOLD: usize = 6;
+/// Steps that a change to be tried costs beside its walk.
+const TRIAL: usize = 2_000;
 
 /// The hazards of a physical kernel whose pipes the author or the compiler has ordered: errors where an execution shows one,
 /// warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
 pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
-    check_of(kernel, target, &Nobody)
+    let budget = Budget::default();
+    let mut out = check_of(kernel, target, &Nobody, &budget);
+    out.extend(budget.warning(&kernel.name, kernel.span));
+    out
 }
 
-/// As [`check`], with someone who knows the source: repairs then say where they go.
-pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Diagnostic> {
+/// As [`check`], with someone who knows the source: repairs then say where they go. What is not decided with the steps of
+/// `budget` is noted there.
+pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
     }
     let kernel = &*starts::from_zero(kernel);
+    let account = budget.account(Analysis::Hazards);
     let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
-    let Some((walk, end)) = walked(kernel, target, &plain, &stepwise) else {
-        let message = "hazards are not looked for: there are more pipes, roles and events than are followed";
-        return vec![
-            Diagnostic::warning(codes::HAZARDS_UNDECIDED, kernel.span, message)
-                .with_note("the interpreter watches every run: `ptoc run --backend interp`"),
-        ];
+    let Some((walk, end)) = walked(kernel, target, &plain, &stepwise, account) else {
+        account.give_up();
+        return Vec::new();
     };
+    let trial = account.of(Analysis::Repairs);
     let code = walk.code;
     let mut told = Told::default();
     let mut out: Vec<Diagnostic> = Vec::new();
@@ -85,24 +90,26 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
     let mut findings = walk.findings();
     let mut roles_told = false;
     while out.len() < TOLD {
-        let shown = witness::confirm(code, target, &told, &mut findings);
+        let shown = witness::confirm(code, target, &told, &mut findings, account);
         let Some(first) = first(&walk, &findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
         told.add(&walk, first);
         // What roles do in the wrong order is one mistake, whatever they wait for.
         let in_order = below::below(&walk, first).is_none();
         roles_told |= !in_order;
         // What is left when this is mended is a mistake of its own.
-        let Some(mut rest) = Walk::new(code, target) else { break };
+        let Some(mut rest) = Walk::new(code, target, trial) else { break };
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
         let left = rest.findings();
         let others: Vec<_> = before.iter().chain(&left).map(|f| repair::seen(&walk, f)).collect();
-        let repair = if in_order { repair::find(&walk, first, &others, target, author) } else { None };
+        let repair = if in_order { repair::find(&walk, first, &others, target, author, trial) } else { None };
         let open = in_order && repair.is_none();
-        let retyped = if open { retype::find(&walk, first, &others, target, author) } else { None };
-        let tried =
-            if in_order && repair.is_none() { repair::advice(&walk, first, &others, target, author) } else { None };
+        let retyped = if open { retype::find(&walk, first, &others, target, author, trial) } else { None };
+        let tried = match in_order && repair.is_none() {
+            true => repair::advice(&walk, first, &others, target, author, trial),
+            false => None,
+        };
         let diagnostic = match &retyped {
             Some(retyped) => retype::told(report::diagnostic(&walk, first, None, None), retyped),
             None => report::diagnostic(&walk, first, repair.as_ref(), tried),
@@ -120,10 +127,9 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<Di
             findings.retain(|f| below::below(&walk, f).is_none());
         }
     }
-    if let Err(given_up) = end
-        && !out.iter().any(Diagnostic::is_error)
-    {
-        out.push(report::given_up(&walk, &given_up));
+    // What is wrong on the paths that were followed is to be mended first.
+    if end.is_err() && !out.iter().any(Diagnostic::is_error) {
+        account.give_up();
     }
     out
 }
@@ -134,14 +140,15 @@ fn walked<'c>(
     target: &Target,
     plain: &'c Code<'c>,
     stepwise: &'c OnceCell<Option<Code<'c>>>,
+    account: Account<'c>,
 ) -> Option<(Walk<'c>, Result<(), GivenUp>)> {
-    let mut walk = Walk::new(plain, target)?;
+    let mut walk = Walk::new(plain, target, account)?;
     let end = walk.run();
     if end.is_ok() && walk.findings().iter().all(|f| f.sure) {
         return Some((walk, end));
     }
     if let Some(code) = stepwise.get_or_init(|| Code::stepwise(kernel))
-        && let Some(mut closer) = Walk::new(code, target)
+        && let Some(mut closer) = Walk::new(code, target, account)
         && closer.run().is_ok()
     {
         return Some((closer, Ok(())));
@@ -161,9 +168,10 @@ fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -
 }
 
 /// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.
-fn found(kernel: &Kernel, target: &Target) -> Option<Vec<repair::Seen>> {
+fn found(kernel: &Kernel, target: &Target, trial: Account<'_>) -> Option<Vec<repair::Seen>> {
+    trial.spend(TRIAL).ok()?;
     let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
-    let (walk, end) = walked(kernel, target, &plain, &stepwise)?;
+    let (walk, end) = walked(kernel, target, &plain, &stepwise, trial)?;
     end.ok()?;
     Some(walk.findings().iter().map(|f| repair::seen(&walk, f)).collect())
 }

@@ -7,7 +7,7 @@ use super::places::{self, Spelled};
 use super::text;
 use super::walk::Walk;
 use crate::capacity::Author;
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Account, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{EventData, EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};
 use ptoc_isa::{Pipe, Target};
@@ -59,12 +59,13 @@ pub(super) fn find(
     others: &[Seen],
     target: &Target,
     author: &dyn Author,
+    trial: Account<'_>,
 ) -> Option<Repair> {
     let own = seen(walk, finding);
     let mends = |change: &Change, (path, at): (&Path, usize)| {
         let kernel = changed(walk, change, path, at)?;
         verify(&kernel).ok()?;
-        let left = super::found(&kernel, target)?;
+        let left = super::found(&kernel, target, trial)?;
         // A ring whose slot is not given back any more is no better.
         let ring = change.op.event().is_some_and(|e| walk.code.kernel.events[e.event].purpose != Purpose::Author);
         if ring && change.how == How::Without && !left.is_empty() {
@@ -120,6 +121,7 @@ pub(super) fn advice(
     others: &[Seen],
     target: &Target,
     author: &dyn Author,
+    trial: Account<'_>,
 ) -> Option<Advice> {
     let own = seen(walk, finding);
     let (kernel, advice) = match &finding.fault {
@@ -134,7 +136,7 @@ pub(super) fn advice(
         _ => return None,
     };
     verify(&kernel).ok()?;
-    let left = super::found(&kernel, target)?;
+    let left = super::found(&kernel, target, trial)?;
     left.iter().all(|s| *s != own && others.contains(s)).then_some(advice)
 }
 

@@ -7,7 +7,7 @@ use super::places::Spelled;
 use super::repair::{Advice, How, Repair};
 use super::text;
 use super::touch::{Kind, What as Place};
-use super::walk::{GivenUp, Walk};
+use super::walk::Walk;
 use crate::memories;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
@@ -44,19 +44,6 @@ pub(super) fn with_consequences<'f>(walk: &Walk, d: Diagnostic, gone: impl Itera
 
 fn pairs(n: usize) -> String {
     if n == 1 { "one pair of accesses".to_owned() } else { format!("{n} pairs of accesses") }
-}
-
-/// The walk was given up.
-pub(super) fn given_up(walk: &Walk, end: &GivenUp) -> Diagnostic {
-    let kernel = walk.code.kernel;
-    Diagnostic::warning(
-        codes::HAZARDS_UNDECIDED,
-        kernel.span,
-        format!("hazards of `{}` were not looked for on every path: {}", kernel.name, end.why),
-    )
-    .with_label("not proved: every access and every event has its order")
-    .with_note("nothing was found on the paths that were followed; the others are not proved")
-    .with_help("fewer conditions and variables on which accesses and events depend make fewer paths")
 }
 
 fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {

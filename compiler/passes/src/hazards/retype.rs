@@ -7,7 +7,7 @@ use super::order::Wrong;
 use super::repair::{self, Seen};
 use super::walk::Walk;
 use crate::capacity::Author;
-use ptoc_diagnostics::{Diagnostic, Edit, Span};
+use ptoc_diagnostics::{Account, Diagnostic, Edit, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Event, Kernel, Purpose};
 use ptoc_isa::{Pipe, Target};
@@ -32,12 +32,13 @@ pub(super) fn find(
     others: &[Seen],
     target: &Target,
     author: &dyn Author,
+    trial: Account<'_>,
 ) -> Option<Retyped> {
     let (kernel, own) = (walk.code.kernel, repair::seen(walk, finding));
     candidates(walk, finding).into_iter().take(TRIES).find_map(|(event, is)| {
         let changed = with_pipes(kernel, event, is);
         verify(&changed).ok()?;
-        let left = super::found(&changed, target)?;
+        let left = super::found(&changed, target, trial)?;
         if left.iter().any(|s| *s == own || !others.contains(s)) {
             return None;
         }

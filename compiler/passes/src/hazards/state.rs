@@ -92,6 +92,14 @@ impl State {
         out.into_boxed_slice()
     }
 
+    /// Roughly the words that it takes in memory.
+    pub(super) fn words(&self) -> usize {
+        let numbers = self.slots.len() + self.vars.len() + self.bound.len() + self.assumed.len();
+        let order = 8 * self.order.records.len() + self.order.up.len() + self.order.barriers.len();
+        let concrete = self.concrete.as_ref().map_or(0, Concrete::words);
+        6 * numbers + order + 2 * self.modes.len() + concrete
+    }
+
     fn all(&mut self) -> impl Iterator<Item = &mut Num> {
         let assumed = self.assumed.iter_mut().map(|a| &mut a.1);
         self.slots.iter_mut().chain(&mut self.vars).chain(&mut self.bound).chain(assumed)

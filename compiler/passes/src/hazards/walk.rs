@@ -7,6 +7,7 @@ use super::order::{Carried, Order};
 use super::state::State;
 use super::told::Told;
 use super::touch::{Kind, What as Place};
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{EventRef, Op, SyncOp, Tile, Value};
 use ptoc_isa::{Pipe, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,6 +18,10 @@ const STEPS: u64 = 200_000;
 const STATES: usize = 60_000;
 /// Words of them: of large states fewer are kept.
 const WORDS: usize = 3_000_000;
+/// Words of states that are still to be followed.
+const HELD: usize = 8_000_000;
+/// Steps of the budget that a step of the walk takes, beside those for its state.
+const STEP: usize = 16;
 /// Elements of an array that are told apart if the index is not known.
 const ELEMENTS: i64 = 16;
 
@@ -32,22 +37,24 @@ pub(super) struct Walk<'k> {
     /// First element of each tile in [`State::bound`].
     pub(super) first_bound: Vec<usize>,
     seen: FxHashSet<Box<[u64]>>,
-    pub(super) stack: Vec<State>,
+    stack: Vec<State>,
     pub(super) found: Findings,
     pub(super) told: Told,
     pub(super) known_areas: FxHashMap<AreaKey, u32>,
     pub(super) aged: FxHashMap<(u32, usize, bool), u32>,
     /// Tensors whose accesses may meet unordered.
     pub(super) shared: Vec<bool>,
+    account: Account<'k>,
     steps: u64,
+    /// Of the states that were met.
     words: usize,
+    /// Of the states that are still to be followed.
+    held: usize,
 }
 
-/// Why a walk was given up.
-#[derive(Clone, Debug)]
-pub(super) struct GivenUp {
-    pub(super) why: String,
-}
+/// There are more ways than are followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenUp;
 
 /// Where a step leads.
 pub(super) enum Then {
@@ -58,12 +65,17 @@ pub(super) enum Then {
 }
 
 impl<'k> Walk<'k> {
-    pub(super) fn new(code: &'k Code<'k>, target: &Target) -> Option<Walk<'k>> {
-        Walk::with(code, target, State::new(code, Order::default()))
+    pub(super) fn new(code: &'k Code<'k>, target: &Target, account: Account<'k>) -> Option<Walk<'k>> {
+        Walk::with(code, target, State::new(code, Order::default()), account)
     }
 
     /// One that begins with what `start` knows.
-    pub(super) fn with(code: &'k Code<'k>, target: &Target, mut start: State) -> Option<Walk<'k>> {
+    pub(super) fn with(
+        code: &'k Code<'k>,
+        target: &Target,
+        mut start: State,
+        account: Account<'k>,
+    ) -> Option<Walk<'k>> {
         let pipes = code.sites.iter().map(|s| (s.role, s.pipe.unwrap_or(Pipe::S)));
         let carried = Carried::new(code.kernel, pipes, target)?;
         let streams = code.sites.iter().map(|s| carried.stream(s.role, s.pipe.unwrap_or(Pipe::S))).collect();
@@ -93,8 +105,10 @@ impl<'k> Walk<'k> {
             known_areas: FxHashMap::default(),
             aged: FxHashMap::default(),
             shared: Vec::new(),
+            account,
             steps: 0,
             words: 0,
+            held: 0,
         };
         walk.shared = code.kernel.tensors.keys().map(|t| walk.is_shared(t)).collect();
         Some(walk)
@@ -125,12 +139,13 @@ impl<'k> Walk<'k> {
     /// Walks every way. `Err`: more of them than are followed; what was found until then stands.
     pub(super) fn run(&mut self) -> Result<(), GivenUp> {
         while let Some(mut state) = self.stack.pop() {
+            self.held = self.held.saturating_sub(state.words());
             loop {
                 let step = state.step;
                 self.steps += 1;
-                if self.steps > STEPS || self.seen.len() > STATES || self.words > WORDS {
-                    let why = "there are more ways through the kernel than are followed".to_owned();
-                    return Err(GivenUp { why });
+                let full = self.seen.len() > STATES || self.words > WORDS || self.held > HELD;
+                if self.steps > STEPS || full || self.account.spend(STEP + state.words() / 4).is_err() {
+                    return Err(GivenUp);
                 }
                 state.step += 1;
                 match self.step(&mut state, step) {
@@ -140,6 +155,12 @@ impl<'k> Walk<'k> {
             }
         }
         Ok(())
+    }
+
+    /// A way that is followed later.
+    pub(super) fn later(&mut self, state: State) {
+        self.held += state.words();
+        self.stack.push(state);
     }
 
     /// Was this moment met before?
@@ -219,7 +240,7 @@ impl<'k> Walk<'k> {
         let mut other = state.clone();
         other.step = otherwise;
         if other.decide(self.code, cond, false) {
-            self.stack.push(other);
+            self.later(other);
         }
         if state.decide(self.code, cond, true) { Then::On } else { Then::Stop }
     }
@@ -250,7 +271,7 @@ impl<'k> Walk<'k> {
             let mut other = state.clone();
             other.step = step;
             if other.assume(self.code, v, super::domain::Num::of(k)) {
-                self.stack.push(other);
+                self.later(other);
             }
         }
         Err(Then::Stop)

@@ -11,6 +11,7 @@ use super::relations::{Leaf, Relations, by_type};
 use super::state::State;
 use super::told::Told;
 use super::walk::Walk;
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{Op, TensorId, Ty, Value};
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
@@ -28,7 +29,7 @@ const NUMBERS: [i64; 14] = [1, 0, 2, 3, 4, 5, 8, 16, 17, 32, 33, 48, 64, -1];
 pub(super) struct Concrete {
     /// Elements of tensors that nothing writes.
     pub(super) elements: Vec<((TensorId, i64), Num)>,
-    /// What conditions were decided by, that is not one of these.
+    /// What conditions were decided by, that is not one of these; sorted.
     decided: Vec<Leaf>,
 }
 
@@ -42,7 +43,11 @@ impl Concrete {
             Leaf::Element(..) => !self.decided.contains(leaf),
         };
         let free = again || own.iter().all(free);
-        self.decided.extend(own);
+        for leaf in own {
+            if let Err(at) = self.decided.binary_search(leaf) {
+                self.decided.insert(at, *leaf);
+            }
+        }
         free
     }
 
@@ -59,17 +64,35 @@ impl Concrete {
         self.elements.iter().find(|e| e.0 == place).map(|e| e.1)
     }
 
+    /// Roughly the words that it takes in memory.
+    pub(super) fn words(&self) -> usize {
+        8 * self.elements.len() + 2 * self.decided.len()
+    }
+
     pub(super) fn key(&self, out: &mut Vec<u64>) {
         out.push(self.elements.len() as u64);
         for ((tensor, offset), n) in &self.elements {
             out.extend([u64::from(tensor.as_u32()), *offset as u64, n.lo as u64, n.hi as u64]);
         }
         out.push(self.decided.len() as u64);
+        for leaf in &self.decided {
+            out.extend(match *leaf {
+                Leaf::Value(v) => [0, u64::from(v.as_u32()), 0],
+                Leaf::Periods(l) => [1, u64::from(l), 0],
+                Leaf::Element(tensor, offset) => [2, u64::from(tensor.as_u32()), offset as u64],
+            });
+        }
     }
 }
 
 /// Keeps as errors those that a launch shows. The keys of these in order: launch by launch, as each meets them.
-pub(super) fn confirm(code: &Code, target: &Target, told: &Told, findings: &mut [Finding]) -> Vec<Key> {
+pub(super) fn confirm(
+    code: &Code,
+    target: &Target,
+    told: &Told,
+    findings: &mut [Finding],
+    account: Account<'_>,
+) -> Vec<Key> {
     let mut shown: Vec<Key> = Vec::new();
     let mut walked = 0;
     for f in findings.iter_mut().filter(|f| f.sure) {
@@ -79,7 +102,7 @@ pub(super) fn confirm(code: &Code, target: &Target, told: &Told, findings: &mut 
             }
             walked += 1;
             let Some(start) = solve(code, ground) else { continue };
-            let Some(mut walk) = Walk::with(code, target, start) else { continue };
+            let Some(mut walk) = Walk::with(code, target, start, account) else { continue };
             walk.told = told.clone();
             // What was found before it is given up stands.
             let _ = walk.run();

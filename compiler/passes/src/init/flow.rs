@@ -1,18 +1,20 @@
 //! The walk through the program.
 
 use super::state::{S, State};
-use super::{Facts, Object, object_count};
+use super::{Facts, Object, may_alias, object_count};
 use crate::access::{Access, accesses, is_auto};
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While};
-use ptoc_isa::CmpOp;
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Tile, Value, While};
+use ptoc_isa::{CmpOp, Loc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
 const PEELED: usize = 6;
+/// Visits of statements in iterations that are told apart: of larger kernels, fewer loops around each other are.
+const VISITS: u64 = 1 << 20;
 
 /// Which iteration of a loop is looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Pass {
     First,
     Later,
@@ -65,6 +67,16 @@ pub(super) struct Flow<'k> {
     scope: Vec<FxHashSet<Value>>,
     /// Visits are not noted while a fixed point is sought.
     silent: u32,
+    /// See [`PEELED`].
+    peeled: usize,
+    /// What held before each later iteration of a loop, by the iterations of the loops around, when it was last walked. Where it is
+    /// walked again, because loops around it have not settled yet, more is unwritten and never less; so what held then holds
+    /// now, and iterations settle after as many rounds as states change, instead of twice as many with each loop around.
+    settled: FxHashMap<(Label, Vec<Pass>), State>,
+    /// Tiles at addresses of the author's, by memory.
+    placed: FxHashMap<Loc, Vec<Tile>>,
+    /// Statements that were walked, for tests.
+    pub(super) steps: u64,
 }
 
 impl<'k> Flow<'k> {
@@ -74,6 +86,10 @@ impl<'k> Flow<'k> {
         outermost.extend(kernel.scalars.iter().map(|s| s.value));
         outermost.extend(kernel.grid.iter().map(|g| g.index));
         outermost.extend(kernel.prologue.iter().filter_map(|s| s.op.def()));
+        let mut placed: FxHashMap<Loc, Vec<Tile>> = FxHashMap::default();
+        for tile in kernel.tiles.keys().filter(|&t| !is_auto(kernel, t)) {
+            placed.entry(kernel.tiles[tile].ty.loc).or_default().push(tile);
+        }
         Flow {
             kernel,
             facts,
@@ -85,6 +101,10 @@ impl<'k> Flow<'k> {
             targets: Vec::new(),
             scope: vec![outermost],
             silent: 0,
+            peeled: peeled(&kernel.body),
+            settled: FxHashMap::default(),
+            placed,
+            steps: 0,
         }
     }
 
@@ -114,6 +134,7 @@ impl<'k> Flow<'k> {
     }
 
     fn stmt(&mut self, stmt: &'k Stmt, mut state: State) -> State {
+        self.steps += 1;
         for (access, place) in accesses(self.kernel, stmt) {
             let object = Object::of(&place);
             let index = object.index(self.kernel);
@@ -127,8 +148,11 @@ impl<'k> Flow<'k> {
                 }
                 Access::Write => {
                     state.set(index, S::Yes);
-                    if let Object::Tile(tile) = object {
-                        for &other in &self.facts.aliases[tile] {
+                    if let Object::Tile(tile) = object
+                        && !is_auto(self.kernel, tile)
+                    {
+                        let all = self.placed.get(&self.kernel.tiles[tile].ty.loc).into_iter().flatten();
+                        for &other in all.filter(|&&t| t != tile && may_alias(self.kernel, tile, t)) {
                             state.set(Object::Tile(other).index(self.kernel), S::Yes);
                         }
                     }
@@ -201,8 +225,7 @@ impl<'k> Flow<'k> {
                 let mut then = self.guarded(|this| this.region(&i.then, state.clone()));
                 let mut els = self.guarded(|this| this.region(&i.els, state.clone()));
                 // A loop of one branch alone says nothing about the other path.
-                let known: FxHashSet<usize> =
-                    state.0.iter().flatten().flat_map(|s| s.loops().iter().copied()).collect();
+                let known: FxHashSet<usize> = state.loops().collect();
                 then.keep(&|l| known.contains(&l));
                 els.keep(&|l| known.contains(&l));
                 if jumps {
@@ -222,7 +245,7 @@ impl<'k> Flow<'k> {
         let equal = |x: Value, y: Value| {
             x == y || (self.facts.consts[x].is_some() && self.facts.consts[x] == self.facts.consts[y])
         };
-        for around in self.around.iter().take(PEELED) {
+        for around in self.around.iter().take(self.peeled) {
             let Some((index, lo)) = around.counted else { continue };
             let first = around.pass == Pass::First;
             let result = match op {
@@ -273,36 +296,53 @@ impl<'k> Flow<'k> {
     ) -> State {
         let mut broken = State::UNREACHABLE;
         let at = |pass| Around { counted, pass };
-        if self.around.len() >= PEELED {
+        if self.around.len() >= self.peeled {
             // All iterations as one.
-            let mut entry = state;
-            self.silent += 1;
-            loop {
-                let end = self.iteration(label, at(Pass::Later), entry.clone(), &mut State(None), body);
-                let next = entry.clone().join(end);
-                if next == entry {
-                    break;
-                }
-                entry = next;
-            }
-            self.silent -= 1;
-            let end = self.iteration(label, at(Pass::Later), entry, &mut broken, body);
+            let (entry, end) = self.settle(label, counted, state, &mut broken, body);
+            let end = match self.silent {
+                0 => self.iteration(label, at(Pass::Later), entry, &mut broken, body),
+                _ => end,
+            };
             return end.join(broken);
         }
         let first = self.iteration(label, at(Pass::First), state, &mut broken, body);
-        let mut entry = first.clone();
+        let (entry, later) = self.settle(label, counted, first.clone(), &mut broken, body);
+        let later = match self.silent {
+            0 => self.iteration(label, at(Pass::Later), entry, &mut broken, body),
+            _ => later,
+        };
+        first.join(later).join(broken)
+    }
+
+    /// What holds before each later iteration, of which the first one finds `entry`, and at its end. Breaks of that one are collected
+    /// in `broken`.
+    fn settle(
+        &mut self,
+        label: Label,
+        counted: Option<(Value, Value)>,
+        mut entry: State,
+        broken: &mut State,
+        body: &mut dyn FnMut(&mut Self, State) -> State,
+    ) -> (State, State) {
+        let key = (label, self.around.iter().map(|a| a.pass).collect::<Vec<_>>());
+        if let Some(before) = self.settled.get(&key) {
+            entry = entry.join(before.clone());
+        }
         self.silent += 1;
-        loop {
-            let end = self.iteration(label, at(Pass::Later), entry.clone(), &mut State(None), body);
-            let next = entry.clone().join(end);
+        let end = loop {
+            let around = Around { counted, pass: Pass::Later };
+            let mut left = State::UNREACHABLE;
+            let end = self.iteration(label, around, entry.clone(), &mut left, body);
+            let next = entry.clone().join(end.clone());
             if next == entry {
-                break;
+                *broken = std::mem::replace(broken, State::UNREACHABLE).join(left);
+                break end;
             }
             entry = next;
-        }
+        };
         self.silent -= 1;
-        let later = self.iteration(label, at(Pass::Later), entry, &mut broken, body);
-        first.join(later).join(broken)
+        self.settled.insert(key, entry.clone());
+        (entry, end)
     }
 
     fn for_loop(&mut self, f: &'k For, span: Span, state: State) -> State {
@@ -364,6 +404,21 @@ impl<'k> Flow<'k> {
         ran.keep(&|l| self.visible(l));
         ran
     }
+}
+
+/// Of how many loops around each other the first iteration is told from later ones.
+fn peeled(body: &Region) -> usize {
+    fn count(region: &Region, depth: usize, at: &mut [u64; PEELED + 1]) {
+        for stmt in region {
+            at[depth.min(PEELED)] += 1;
+            let inside = matches!(stmt.op, Op::For(_) | Op::While(_));
+            stmt.op.regions().for_each(|r| count(r, depth + usize::from(inside), at));
+        }
+    }
+    let mut at = [0; PEELED + 1];
+    count(body, 0, &mut at);
+    let visits = |peeled: usize| at.iter().enumerate().map(|(n, count)| count << n.min(peeled)).sum::<u64>();
+    (0..=PEELED).rev().find(|n| visits(*n) <= VISITS).unwrap_or(0)
 }
 
 /// Does control leave the region other than by its end?

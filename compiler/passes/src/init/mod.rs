@@ -11,7 +11,7 @@
 mod flow;
 mod state;
 
-use crate::access::{Place, is_auto, regions};
+use crate::access::{Place, regions};
 use crate::liveness::Point;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use flow::{Flow, Pass, Visit};
@@ -99,8 +99,6 @@ struct Facts {
     consts: SecondaryMap<Value, Option<i64>>,
     /// Operands of pure operations, to find the dimensions behind a bound.
     operands: SecondaryMap<Value, Vec<Value>>,
-    /// Tiles that may be the same bytes as a tile, by the author's addresses.
-    aliases: SecondaryMap<Tile, Vec<Tile>>,
 }
 
 impl Facts {
@@ -110,18 +108,9 @@ impl Facts {
             nots: SecondaryMap::new(),
             consts: SecondaryMap::new(),
             operands: SecondaryMap::new(),
-            aliases: SecondaryMap::new(),
         };
         facts.collect(&kernel.prologue);
         facts.collect(&kernel.body);
-        let placed: Vec<Tile> = kernel.tiles.keys().filter(|&t| !is_auto(kernel, t)).collect();
-        for &a in &placed {
-            for &b in &placed {
-                if a != b && may_alias(kernel, a, b) {
-                    facts.aliases[a].push(b);
-                }
-            }
-        }
         facts
     }
 

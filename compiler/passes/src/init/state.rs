@@ -1,5 +1,7 @@
 //! What is known about whether an object has been written.
 
+use std::rc::Rc;
+
 /// One object's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum S {
@@ -39,39 +41,74 @@ impl S {
     }
 }
 
-/// The state of all objects; `None` where control does not come.
+/// Objects that states share as one, while nothing tells them apart.
+const CHUNK: usize = 64;
+
+/// Some objects' states.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct State(pub(super) Option<Vec<S>>);
+struct Chunk {
+    all: Vec<S>,
+    /// Some of them depend on loops.
+    conditional: bool,
+}
+
+impl Chunk {
+    fn of(all: Vec<S>) -> Chunk {
+        let conditional = all.iter().any(|s| matches!(s, S::Ran(_)));
+        Chunk { all, conditional }
+    }
+}
+
+/// The state of all objects; `None` where control does not come. Copies share what stays the same, so that a path costs what it
+/// changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct State(Option<Vec<Rc<Chunk>>>);
 
 impl State {
     pub(super) const UNREACHABLE: State = State(None);
 
     pub(super) fn start(objects: usize) -> State {
-        State(Some(vec![S::No; objects]))
+        let chunk = |first: usize| Rc::new(Chunk::of(vec![S::No; CHUNK.min(objects - first)]));
+        let whole = Rc::new(Chunk::of(vec![S::No; CHUNK]));
+        let chunks = (0..objects).step_by(CHUNK);
+        State(Some(chunks.map(|n| if objects - n >= CHUNK { whole.clone() } else { chunk(n) }).collect()))
     }
 
     pub(super) fn get(&self, object: usize) -> Option<&S> {
-        self.0.as_ref().map(|all| &all[object])
+        self.0.as_ref().map(|chunks| &chunks[object / CHUNK].all[object % CHUNK])
     }
 
     pub(super) fn set(&mut self, object: usize, s: S) {
-        if let Some(all) = &mut self.0 {
-            all[object] = s;
+        if let Some(chunks) = &mut self.0
+            && chunks[object / CHUNK].all[object % CHUNK] != s
+        {
+            let chunk = Rc::make_mut(&mut chunks[object / CHUNK]);
+            chunk.conditional |= matches!(s, S::Ran(_));
+            chunk.all[object % CHUNK] = s;
         }
+    }
+
+    /// The loops on which some object's state depends.
+    pub(super) fn loops(&self) -> impl Iterator<Item = usize> {
+        let chunks = self.0.iter().flatten().filter(|c| c.conditional);
+        chunks.flat_map(|c| c.all.iter().flat_map(|s| s.loops().iter().copied()))
     }
 
     pub(super) fn join(self, other: State) -> State {
         match (self.0, other.0) {
             (None, x) | (x, None) => State(x),
-            (Some(a), Some(b)) => State(Some(a.iter().zip(&b).map(|(x, y)| x.join(y)).collect())),
+            (Some(a), Some(b)) => State(Some(merged(a, &b, &|x, y| x.join(y)))),
         }
     }
 
     /// After loop number `this`, which found `self` and left `ran` if it ran at all. `visible` says whether the bounds
     /// of a loop can be named here.
     pub(super) fn after_loop(self, ran: State, this: usize, visible: &dyn Fn(usize) -> bool) -> State {
-        let (Some(before), Some(ran)) = (&self.0, &ran.0) else { return self.join(ran) };
-        let merged = before.iter().zip(ran).map(|(e, r)| match (e, r) {
+        let (before, ran) = match (self.0, ran.0) {
+            (None, x) | (x, None) => return State(x),
+            (Some(before), Some(ran)) => (before, ran),
+        };
+        State(Some(merged(before, &ran, &|e, r| match (e, r) {
             (e, r) if e == r => e.clone(),
             (S::No | S::Maybe, S::Yes) if visible(this) => S::Ran(vec![this]),
             (S::No | S::Maybe, S::Ran(inner)) if visible(this) && inner.iter().all(|&l| visible(l)) => {
@@ -80,16 +117,27 @@ impl State {
             // Written already, and still if the loop's own writes depend on something.
             (S::Yes, S::Yes) => S::Yes,
             _ => S::Maybe,
-        });
-        State(Some(merged.collect()))
+        })))
     }
 
     /// Forgets dependencies on loops of which the bounds cannot be named any more, or that were not on every path.
     pub(super) fn keep(&mut self, visible: &dyn Fn(usize) -> bool) {
-        for s in self.0.iter_mut().flatten() {
-            if s.loops().iter().any(|&l| !visible(l)) {
-                *s = S::Maybe;
+        for chunk in self.0.iter_mut().flatten().filter(|c| c.conditional) {
+            let lost = |s: &S| s.loops().iter().any(|&l| !visible(l));
+            if chunk.all.iter().any(lost) {
+                let kept = chunk.all.iter().map(|s| if lost(s) { S::Maybe } else { s.clone() });
+                *chunk = Rc::new(Chunk::of(kept.collect()));
             }
         }
     }
+}
+
+/// Both, object by object; `f` of equal states is that state.
+fn merged(mut a: Vec<Rc<Chunk>>, b: &[Rc<Chunk>], f: &dyn Fn(&S, &S) -> S) -> Vec<Rc<Chunk>> {
+    for (x, y) in a.iter_mut().zip(b) {
+        if !Rc::ptr_eq(x, y) && x != y {
+            *x = Rc::new(Chunk::of(x.all.iter().zip(&y.all).map(|(p, q)| f(p, q)).collect()));
+        }
+    }
+    a
 }

@@ -1,6 +1,6 @@
 //! What `ptoc check` finds in a text that may not be saved yet, and the names in it.
 
-use super::cache::{Asked, Cache, Found, Round};
+use super::cache::{Asked, Cache, Found, Round, Steps};
 use super::position::LineIndex;
 use super::settings::Settings;
 use super::work::Stop;
@@ -9,7 +9,7 @@ use crate::files::OpenTexts;
 use crate::session::{Entry, Session, Unit};
 use ptoc_analysis::NameFact;
 use ptoc_analysis::index::Index;
-use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span};
+use ptoc_diagnostics::{Budget, Diagnostic, FileId, SourceMap, Span};
 use ptoc_ir::cost::BlockCost;
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Item, ItemKind};
@@ -147,8 +147,11 @@ pub fn analyse(
     let asked: Vec<Option<Asked>> = unit.entries().iter().map(|entry| round.ask(entry)).collect();
     let (mut maps, mut costs, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, asked) in unit.entries().iter().zip(asked) {
-        let found = match asked.as_ref().and_then(|asked| cache.get(asked)) {
-            Some(found) => found,
+        let found = match asked.as_ref().and_then(|asked| cache.get(asked, session.steps_left())) {
+            Some(found) => {
+                session.take_steps(found.steps.took);
+                found
+            }
             None if stop.is_raised() => return None,
             None => {
                 let found = check(&mut session, &unit, entry);
@@ -173,11 +176,18 @@ pub fn analyse(
 /// Checks an entry and nothing else.
 fn check(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Found {
     let before = std::mem::take(&mut session.diagnostics);
+    let had = session.steps_left();
     let (Whole { maps, costs }, whole) = match check_entry(session, unit, entry) {
         Checked::Whole(found) => (found, true),
         Checked::Partly => (Whole::default(), false),
     };
     let found = std::mem::replace(&mut session.diagnostics, before);
     let names = std::mem::take(&mut session.names);
-    Found { diagnostics: found.iter().cloned().collect(), maps, costs, names, whole }
+    let left = session.steps_left();
+    let short = session.was_short();
+    // Several launches share what there is.
+    let one = !entry.program && entry.tensors().all(|p| p.default.is_none());
+    let most = if one { Budget::KERNEL } else { u64::MAX };
+    let steps = Steps { had, took: [had[0] - left[0], had[1] - left[1]], short, most };
+    Found { diagnostics: found.iter().cloned().collect(), maps, costs, names, whole, steps }
 }

@@ -5,6 +5,9 @@
 //! but for places: every span lies in one of these items or in another file, and moves with its item. What says the number of a line holds
 //! while the items begin in the same lines. An entry that was refused may have been explained by what is wrong elsewhere: it
 //! holds while the file is as broken as it was.
+//!
+//! The entries of a file share the steps that analyses may take. What was found without running short of them holds where as many are
+//! left as it took; what was found when they ran out holds where exactly as many are left as then.
 
 use super::settings::Settings;
 use crate::session::{Entry, Unit};
@@ -31,6 +34,31 @@ pub struct Found {
     pub names: Vec<NameFact>,
     /// Was all of it checked?
     pub whole: bool,
+    /// The steps that it had, and took.
+    pub steps: Steps,
+}
+
+/// Steps of analyses, and of compile-time evaluation.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Steps {
+    /// What there was.
+    pub had: [u64; 2],
+    /// What was taken.
+    pub took: [u64; 2],
+    /// There were too few: with another number of them, something else is found.
+    pub short: bool,
+    /// More steps of analyses than these make no difference.
+    pub most: u64,
+}
+
+impl Steps {
+    /// With so many steps there, is the same found?
+    fn suffices(&self, left: [u64; 2]) -> bool {
+        match self.short {
+            true => self.had[0].min(self.most) == left[0].min(self.most) && self.had[1] == left[1],
+            false => self.took.iter().zip(left).all(|(took, left)| *took <= left),
+        }
+    }
 }
 
 /// What was found in the entries of a text.
@@ -137,13 +165,14 @@ impl Cache {
         self.held.retain(|h| h.used + KEPT >= round);
     }
 
-    /// What was found in an equal entry, with the places of this one.
-    pub fn get(&mut self, asked: &Asked) -> Option<Found> {
+    /// What was found in an equal entry, with the places of this one, if `left` steps lead to the same.
+    pub fn get(&mut self, asked: &Asked, left: [u64; 2]) -> Option<Found> {
         let same = |h: &&mut Held| {
             h.key == asked.key
                 && h.text == asked.text
                 && h.lines.as_ref().is_none_or(|lines| *lines == asked.lines)
                 && h.broken.is_none_or(|broken| broken == asked.broken)
+                && h.found.steps.suffices(left)
         };
         let held = self.held.iter_mut().find(same)?;
         held.used = self.round;

@@ -1,0 +1,228 @@
+//! The steps that the analyses of one check may take together.
+//!
+//! Most of a check takes as many steps as the text is long. What follows iterations, paths or states can take any number of them:
+//! loops around each other, branches behind each other, orders of pipes. Such an analysis spends its steps here, and when they are spent
+//! it stops, keeps what it has found, and says that it does not know the rest. Steps are counted and no time is measured, so that
+//! a text has the same diagnostics on every machine.
+//!
+//! A step is what takes about 50 ns: a few entries of a state are copied or compared. What is kept is paid for as well, so that
+//! steps bound memory, too.
+
+use crate::{Diagnostic, Span, codes};
+use std::cell::{Cell, RefCell};
+
+/// Steps of all analyses of one file.
+const FILE: u64 = 40_000_000;
+/// Steps of the analyses of one kernel, so that one alone does not spend what others need.
+const KERNEL: u64 = FILE / 2;
+
+/// An analysis that spends steps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Analysis {
+    /// Compile-time evaluation and inlining.
+    Elaboration,
+    /// Which writes a read of tiles may find, byte by byte.
+    Bytes,
+    /// Whether pipes are in order.
+    Hazards,
+    /// Which change of the source would make tiles fit, or order pipes.
+    Repairs,
+}
+
+impl Analysis {
+    /// Every analysis.
+    pub const ALL: [Analysis; 4] = [Analysis::Elaboration, Analysis::Bytes, Analysis::Hazards, Analysis::Repairs];
+
+    /// What stays open where it gives up. Of one that gives up nothing that is said: `None`.
+    fn open(self) -> Option<&'static str> {
+        match self {
+            Analysis::Bytes => Some("what is read is written before, and no tile destroys another one"),
+            Analysis::Hazards => Some("every access and every event has its order"),
+            Analysis::Elaboration | Analysis::Repairs => None,
+        }
+    }
+}
+
+/// The analysis has no steps left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spent;
+
+/// Steps that are left, who has taken which, and who has given up.
+#[derive(Debug)]
+pub struct Budget {
+    left: Cell<u64>,
+    taken: [Cell<u64>; Analysis::ALL.len()],
+    undecided: RefCell<Vec<Analysis>>,
+    short: Cell<bool>,
+}
+
+impl Default for Budget {
+    /// The budget of a file.
+    fn default() -> Budget {
+        Budget::of(FILE)
+    }
+}
+
+impl Budget {
+    /// So many steps.
+    pub fn of(steps: u64) -> Budget {
+        Budget {
+            left: Cell::new(steps),
+            taken: Default::default(),
+            undecided: RefCell::default(),
+            short: Cell::new(false),
+        }
+    }
+
+    /// Most steps that one kernel takes.
+    pub const KERNEL: u64 = KERNEL;
+
+    /// What one kernel may take of a file's budget. [`Budget::settle`] takes it off.
+    pub fn kernel(&self) -> Budget {
+        Budget::of(self.left().min(KERNEL))
+    }
+
+    /// Takes off what a kernel has taken.
+    pub fn settle(&self, kernel: &Budget) {
+        self.take(kernel.spent());
+        self.short.set(self.short.get() || kernel.short.get());
+        for (sum, taken) in self.taken.iter().zip(&kernel.taken) {
+            sum.set(sum.get() + taken.get());
+        }
+    }
+
+    /// Takes off steps that nobody counts.
+    pub fn take(&self, steps: u64) {
+        self.left.set(self.left().saturating_sub(steps));
+    }
+
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    /// Steps that all analyses have taken.
+    pub fn spent(&self) -> u64 {
+        Analysis::ALL.iter().map(|a| self.taken(*a)).sum()
+    }
+
+    /// Steps that one analysis has taken.
+    pub fn taken(&self, analysis: Analysis) -> u64 {
+        self.taken[analysis as usize].get()
+    }
+
+    /// What an analysis takes its steps from.
+    pub fn account(&self, analysis: Analysis) -> Account<'_> {
+        Account { budget: self, analysis }
+    }
+
+    /// Takes steps before they are done.
+    pub fn spend(&self, analysis: Analysis, steps: u64) -> Result<(), Spent> {
+        let left = self.left();
+        let taken = &self.taken[analysis as usize];
+        taken.set(taken.get() + steps.min(left));
+        self.left.set(left.saturating_sub(steps));
+        if steps <= left {
+            return Ok(());
+        }
+        self.short.set(true);
+        Err(Spent)
+    }
+
+    /// Since this was asked last, was there someone who got no steps? Then what was found depends on how many there were.
+    pub fn was_short(&self) -> bool {
+        self.short.take()
+    }
+
+    /// Notes that an analysis does not decide all that it is for.
+    pub fn give_up(&self, analysis: Analysis) {
+        let mut undecided = self.undecided.borrow_mut();
+        if !undecided.contains(&analysis) {
+            undecided.push(analysis);
+        }
+    }
+
+    /// Has some analysis given up?
+    pub fn gave_up(&self) -> bool {
+        !self.undecided.borrow().is_empty()
+    }
+
+    /// The one warning for all analyses that have given up, of a kernel of that name.
+    pub fn warning(&self, kernel: &str, span: Span) -> Option<Diagnostic> {
+        let mut undecided = self.undecided.borrow().clone();
+        undecided.sort_unstable();
+        let open: Vec<&str> = undecided.into_iter().filter_map(Analysis::open).collect();
+        let (first, rest) = open.split_first()?;
+        let message = format!("not all of `{kernel}` was looked at: that takes more steps than are taken");
+        let mut d = Diagnostic::warning(codes::UNDECIDED, span, message).with_label(format!("not proved: {first}"));
+        for more in rest {
+            d = d.with_note(format!("nor is it proved that {more}"));
+        }
+        Some(
+            d.with_note(
+                "what was found until then is told; the interpreter watches every byte and every event of a run",
+            )
+            .with_help("fewer iterations, fewer loops inside of each other, and fewer conditions make fewer steps"),
+        )
+    }
+}
+
+/// What one analysis takes its steps from.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'b> {
+    budget: &'b Budget,
+    analysis: Analysis,
+}
+
+impl<'b> Account<'b> {
+    /// Takes steps before they are done.
+    pub fn spend(self, steps: usize) -> Result<(), Spent> {
+        self.budget.spend(self.analysis, steps as u64)
+    }
+
+    /// Notes that not all is decided.
+    pub fn give_up(self) {
+        self.budget.give_up(self.analysis);
+    }
+
+    /// The same steps, taken for something else.
+    pub fn of(self, analysis: Analysis) -> Account<'b> {
+        Account { analysis, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spent_is_spent() {
+        let file = Budget::of(100);
+        let kernel = file.kernel();
+        assert_eq!(kernel.spend(Analysis::Bytes, 60), Ok(()));
+        assert_eq!(kernel.spend(Analysis::Hazards, 30), Ok(()));
+        assert_eq!((kernel.spent(), kernel.left()), (90, 10));
+        assert!(kernel.warning("k", Span::default()).is_none());
+        assert_eq!(kernel.spend(Analysis::Bytes, 11), Err(Spent));
+        assert_eq!((kernel.taken(Analysis::Bytes), kernel.left()), (70, 0));
+        file.settle(&kernel);
+        assert_eq!((file.left(), file.taken(Analysis::Hazards)), (0, 30));
+        assert_eq!(file.kernel().spend(Analysis::Bytes, 1), Err(Spent));
+        assert!(file.was_short() && !file.was_short());
+    }
+
+    #[test]
+    fn there_is_one_warning() {
+        let budget = Budget::default();
+        for analysis in [Analysis::Hazards, Analysis::Bytes, Analysis::Hazards, Analysis::Repairs] {
+            budget.give_up(analysis);
+        }
+        let d = budget.warning("k", Span::default()).unwrap();
+        assert_eq!(d.label, "not proved: what is read is written before, and no tile destroys another one");
+        assert_eq!(d.notes.len(), 2);
+        // A repair that is not found is no doubt.
+        let budget = Budget::default();
+        budget.give_up(Analysis::Repairs);
+        assert!(budget.gave_up() && budget.warning("k", Span::default()).is_none());
+    }
+}
