@@ -69,6 +69,10 @@ fn chained(v: &View<'_, '_>) -> Option<Situation> {
         }
         first = earlier;
     }
+    let joints: Vec<usize> = (first + 1..v.at).filter(|i| joined(v.tok(*i)).is_some()).collect();
+    if let &[joint, ..] = joints.as_slice() {
+        return bits_between(v, first, joint, joints.len() == 1);
+    }
     let d = v
         .error(codes::CHAINED_COMPARISON, v.here(), "comparisons do not chain")
         .with_secondary(v.span(first), "this comparison is already complete");
@@ -76,11 +80,51 @@ fn chained(v: &View<'_, '_>) -> Option<Situation> {
     if middle.is_empty() || middle.len() > 16 {
         return Situation::hopeless(d);
     }
+    // `a < b == c` compares a result, most likely, and `a < b > c` is no range.
+    let truth = v.lexemes[v.at..].get(1).is_some_and(|l| l.is(Tok::True) || l.is(Tok::False));
+    if truth || !v.tok(first).is_some_and(|t| chains(t, here)) {
+        let d = d.with_help("to combine two comparisons write `&&` between them");
+        return Situation::hopeless(d.with_help("to compare the result of one, put it into brackets: `(a < b) == c`"));
+    }
     let text = v.builder.text(middle[0].start, middle[middle.len() - 1].end);
     let d = d.with_fix("compare twice", v.after_prev(), format!(" && {text}"));
     let mut with = vec![v.made(Tok::AndAnd, v.after_prev())];
     with.push(v.made(Tok::BadNumber, v.after_prev()));
     Situation::replace(d, v.at..v.at, with)
+}
+
+/// Is `a FIRST b SECOND c` read as a chain in mathematics?
+fn chains(first: Tok, second: Tok) -> bool {
+    let rising = |t| matches!(t, Tok::Lt | Tok::Le);
+    let falling = |t| matches!(t, Tok::Gt | Tok::Ge);
+    rising(first) && rising(second) || falling(first) && falling(second) || (first, second) == (Tok::Eq, Tok::Eq)
+}
+
+/// The operator of conditions that `&` and `|` between comparisons stand for.
+fn joined(bits: Option<Tok>) -> Option<(Tok, &'static str, &'static str)> {
+    match bits? {
+        Tok::And => Some((Tok::AndAnd, "&", "&&")),
+        Tok::Or => Some((Tok::OrOr, "|", "||")),
+        _ => None,
+    }
+}
+
+/// `a >= 0 & a < n`: operators of bits bind tighter than comparisons, those of conditions do not.
+fn bits_between(v: &View<'_, '_>, first: usize, joint: usize, only: bool) -> Option<Situation> {
+    let (tok, bits, condition) = joined(v.tok(joint))?;
+    let operand = v.builder.text(v.span(first + 1).start, v.after_prev().end);
+    let message = format!("`{bits}` binds tighter than comparisons, which do not chain");
+    let d = v
+        .error(codes::CHAINED_COMPARISON, v.span(joint), message)
+        .with_label(format!("joins `{operand}`, not the two comparisons"));
+    if !only {
+        // Which of them joins the comparisons is not to be seen.
+        return Situation::hopeless(
+            d.with_help("write `&&` or `||` between comparisons, and brackets around what is joined bit by bit"),
+        );
+    }
+    let d = d.with_fix(format!("conditions are joined by `{condition}`"), v.span(joint), condition);
+    Situation::replace(d, joint..joint + 1, vec![v.made(tok, v.span(joint))])
 }
 
 /// `=` where a value is compared.
