@@ -64,6 +64,12 @@ pub enum ErrorKind {
     Undecided,
 }
 
+/// "1 mode", "2 modes"
+pub(crate) fn plural<N: fmt::Display + TryInto<i64> + Copy>(n: N, one: &str, many: &str) -> String {
+    let single = n.try_into().is_ok_and(|n| n == 1);
+    format!("{n} {}", if single { one } else { many })
+}
+
 /// A refusal. `message` is one sentence that has the numbers; together with `op` and `path` it says which operation, in
 /// which mode of which argument.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,5 +1,6 @@
 //! Matrix instructions as data, and their tiling over threads and values.
 
+use crate::error::plural;
 use crate::{Cx, ErrorKind, IntTuple, Layout, LayoutError, Path, Points, Result, Tiler, Tuple, Value, ops};
 use std::fmt;
 use std::sync::Arc;
@@ -119,12 +120,13 @@ impl MmaAtom {
             Err(LayoutError::new(kind, ATOM, format!("{name} = {tv} {message}")).with_help(help))
         };
         let (Some(thr), Some(_), 2) = (tv.mode(0), tv.mode(1), tv.rank()) else {
-            let message = format!("has {} modes, not two", tv.rank());
+            let message = format!("has {}, not two", plural(tv.rank(), "mode", "modes"));
             return refuse(ErrorKind::Profile, message, "mode 0 is the thread, mode 1 the value: (32,4):(4,1)".into());
         };
         let (held, pairs) = (count(ATOM, &thr)?, count(ATOM, tv)?);
         if held != threads {
-            let message = format!("has {held} threads in mode 0, thr = {} has {threads}", self.thr);
+            let message =
+                format!("has {} in mode 0, thr = {} has {threads}", plural(held, "thread", "threads"), self.thr);
             return refuse(ErrorKind::Size, message, "each operand has all threads; stride 0 shares elements".into());
         }
         let [x, y] = operand.modes();
@@ -162,7 +164,11 @@ impl MmaAtom {
         }
         if let Some(free) = holder.iter().position(|h| *h == 0) {
             let message = format!("gives element {free} of {matrix} to no thread");
-            let help = format!("{threads} threads of {} values must reach all {size} elements", pairs / threads);
+            let help = format!(
+                "{} of {} must reach all {size} elements",
+                plural(threads, "thread", "threads"),
+                plural(pairs / threads, "value", "values")
+            );
             return refuse(ErrorKind::NotBijective, message, help);
         }
         Ok(())
@@ -205,7 +211,7 @@ impl TiledMma {
         const OP: &str = "tiled_mma";
         atom.check().map_err(|e| e.in_arg(0))?;
         if atoms.rank() != 3 || atoms.is_leaf() {
-            let message = format!("the atoms {atoms} have {} modes, not three", atoms.rank());
+            let message = format!("the atoms {atoms} have {}, not three", plural(atoms.rank(), "mode", "modes"));
             return Err(LayoutError::new(ErrorKind::Profile, OP, message)
                 .in_arg(1)
                 .with_help("give the numbers of atoms in M, N and K: (2,2,1)"));

@@ -4,6 +4,7 @@ use super::Op;
 use super::args::{Args, View};
 use super::product::zip;
 use super::profile::product;
+use crate::error::plural;
 use crate::{Composed, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Path, Result, Stride, Tiler, Truth, Value};
 
 impl Layout {
@@ -244,12 +245,12 @@ fn zipped(v: &[Value]) -> Result<Value> {
     let halves = if args.len() == 2 { v.to_vec() } else { modes(args, 0)? };
     let pair = Args::new(OP, &halves);
     if pair.len() != 2 {
-        let message = format!("{} has {} modes, zip pairs the modes of two", v[0], pair.len());
+        let message = format!("{} has {}, zip pairs the modes of two", v[0], plural(pair.len(), "mode", "modes"));
         return Err(LayoutError::new(ErrorKind::Profile, OP, message).in_arg(0));
     }
     let (a, b) = (modes(pair, 0)?, modes(pair, 1)?);
     if a.len() != b.len() {
-        let message = format!("{} has {} modes, {} has {}", halves[0], a.len(), halves[1], b.len());
+        let message = format!("{} has {}, {} has {}", halves[0], plural(a.len(), "mode", "modes"), halves[1], b.len());
         return Err(LayoutError::new(ErrorKind::Profile, OP, message).in_arg(args.len() - 1));
     }
     if let (Value::Layout(x), Value::Layout(y)) = (&halves[0], &halves[1]) {

@@ -2,6 +2,7 @@
 
 use super::Op;
 use super::args::Args;
+use crate::error::plural;
 use crate::{Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Truth, Tuple};
 
 /// Extents with strides, without nesting.
@@ -21,7 +22,8 @@ pub fn coalesce_by(cx: &Cx, a: &Layout, profile: &IntTuple) -> Result<Layout> {
     let Tuple::Node(parts) = profile else { return coalesce(cx, a).map_err(|e| e.of("coalesce_by")) };
     let mut modes = a.modes();
     if parts.len() > modes.len() || a.is_leaf() {
-        let message = format!("the profile {profile} has {} modes, {a} has {}", parts.len(), modes.len());
+        let message =
+            format!("the profile {profile} has {}, {a} has {}", plural(parts.len(), "mode", "modes"), modes.len());
         return Err(LayoutError::new(ErrorKind::Profile, "coalesce_by", message)
             .in_arg(1)
             .with_help("give one entry for each mode that is to be coalesced"));

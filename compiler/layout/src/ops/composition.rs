@@ -3,6 +3,7 @@
 use super::Op;
 use super::args::Args;
 use super::left::{Left, Rule};
+use crate::error::plural;
 use crate::{Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Tiler, Tuple, Value};
 
 const OP: &str = "composition";
@@ -39,10 +40,10 @@ pub(crate) fn composition_as(rule: Rule, cx: &Cx, a: &Layout, b: &Tiler) -> Resu
 pub(crate) fn by_mode(op: &'static str, a: &Layout, tiles: &[Tiler]) -> Result<Vec<Layout>> {
     let modes = a.modes();
     if tiles.len() > modes.len() {
-        let message = format!("the tiler has {} modes, {a} has {}", tiles.len(), modes.len());
+        let message = format!("the tiler has {}, {a} has {}", plural(tiles.len(), "mode", "modes"), modes.len());
         return Err(LayoutError::new(ErrorKind::Profile, op, message)
             .in_arg(1)
-            .with_help(format!("give at most {} entries; `_` keeps a mode", modes.len())));
+            .with_help(format!("give at most {}; `_` keeps a mode", plural(modes.len(), "entry", "entries"))));
     }
     Ok(modes)
 }

@@ -6,6 +6,7 @@
 use super::Op;
 use super::args::Args;
 use super::inject::is_injective;
+use crate::error::plural;
 use crate::{Condition, Cx, ErrorKind, Int, Layout, LayoutError, Path, Result, Stride, Truth, Tuple, Value};
 use std::fmt;
 
@@ -270,7 +271,8 @@ fn pair(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Pair>> {
 pub(super) fn paired(cx: &Cx, dst: &Layout, src: &Layout) -> Result<Vec<Vec<Pair>>> {
     let (a, b) = (dst.shape(), src.shape());
     if dst.is_leaf() != src.is_leaf() || dst.rank() != src.rank() {
-        let modes = |s: &crate::IntTuple| if s.is_leaf() { "no modes".into() } else { format!("{} modes", s.rank()) };
+        let modes =
+            |s: &crate::IntTuple| if s.is_leaf() { "no modes".into() } else { plural(s.rank(), "mode", "modes") };
         let message = format!("the source {b} has {}, the destination {a} has {}", modes(b), modes(a));
         return Err(LayoutError::new(ErrorKind::Profile, OP, message)
             .in_arg(1)

@@ -8,6 +8,7 @@ use super::args::Args;
 use super::make::compact;
 use super::partition::mode_coords;
 use super::{Op, complement, composition, filter, logical_divide, right_inverse, slice, zipped_divide};
+use crate::error::plural;
 use crate::family;
 use crate::window::Whole;
 use crate::{
@@ -23,7 +24,8 @@ impl TiledMma {
         let op = frg_name(operand);
         if matrix.is_leaf() || matrix.rank() < 2 {
             let [x, y] = operand.modes().map(|k| ['M', 'N', 'K'][k]);
-            let message = format!("{matrix} has {} modes, {} is ({x},{y})", matrix.rank(), operand.name());
+            let message =
+                format!("{matrix} has {}, {} is ({x},{y})", plural(matrix.rank(), "mode", "modes"), operand.name());
             return Err(LayoutError::new(ErrorKind::Profile, op, message).in_arg(1));
         }
         let vmnk = self.thr_layout_vmnk()?;
@@ -237,7 +239,7 @@ fn tiled(op: &'static str, v: &[Value], count: usize) -> Result<TiledMma> {
         false => [Tiler::Keep, Tiler::Keep, Tiler::Keep],
         true => match args.tiler(2)? {
             Tiler::ByMode(modes) => <[Tiler; 3]>::try_from(modes).map_err(|modes| {
-                let message = format!("the tiler has {} entries, not three", modes.len());
+                let message = format!("the tiler has {}, not three", plural(modes.len(), "entry", "entries"));
                 LayoutError::new(ErrorKind::Profile, op, message)
                     .in_arg(2)
                     .with_help("give what one call covers in M, N and K: (32,32,16); `_` is as much as the atoms cover")

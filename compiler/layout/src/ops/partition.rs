@@ -6,6 +6,7 @@
 
 use super::args::Args;
 use super::{Op, is_injective, slice, zipped_divide};
+use crate::error::plural;
 use crate::window::Whole;
 use crate::{
     Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Path, Predicated, Result, Tiler, Truth, Tuple,
@@ -51,7 +52,12 @@ impl Projection {
     /// The entries that are kept of argument `arg`, which must have as many as the projection.
     fn pick<T: Clone>(&self, op: &'static str, arg: usize, modes: &[T]) -> Result<Vec<T>> {
         if modes.len() != self.0.len() {
-            let message = format!("argument {} has {} modes, the projection {}", arg + 1, modes.len(), self.0.len());
+            let message = format!(
+                "argument {} has {}, the projection {}",
+                arg + 1,
+                plural(modes.len(), "mode", "modes"),
+                self.0.len()
+            );
             return Err(LayoutError::new(ErrorKind::Profile, op, message)
                 .in_arg(arg)
                 .with_help("tiler, coordinate and projection have one entry for each mode of the whole problem"));
@@ -208,7 +214,11 @@ fn everything(a: &Layout) -> Coord {
 fn padded(op: &'static str, coord: &Coord, modes: &Layout) -> Result<Coord> {
     match coord {
         Tuple::Node(entries) if entries.len() > modes.rank() => {
-            let message = format!("coordinate {coord} has {} entries for {} modes", entries.len(), modes.rank());
+            let message = format!(
+                "coordinate {coord} has {} for {}",
+                plural(entries.len(), "entry", "entries"),
+                plural(modes.rank(), "mode", "modes")
+            );
             Err(LayoutError::new(ErrorKind::Profile, op, message)
                 .in_arg(2)
                 .with_help("one entry for each mode that the tiler cuts; what is missing is `_`"))

@@ -7,6 +7,7 @@ use super::composition::{by_mode, compose_as, extent};
 use super::divide::{lifted, unzip};
 use super::left::Rule;
 use super::make::{make_ordered_layout, row};
+use crate::error::plural;
 use crate::{Condition, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Tiler, Truth, Tuple, Value};
 
 /// `(block, copies)`: mode 0 is the block, mode 1 numbers its copies, which `tiler` orders. By mode as in division.
@@ -48,7 +49,11 @@ pub fn raked_product(cx: &Cx, block: &Layout, tiler: &Layout) -> Result<Layout> 
 pub fn tile_to_shape(cx: &Cx, block: &Layout, shape: &IntTuple, order: Option<&IntTuple>) -> Result<Layout> {
     const OP: &str = "tile_to_shape";
     if block.rank() > shape.rank() {
-        let message = format!("block {block} has {} modes, the shape {shape} has {}", block.rank(), shape.rank());
+        let message = format!(
+            "block {block} has {}, the shape {shape} has {}",
+            plural(block.rank(), "mode", "modes"),
+            shape.rank()
+        );
         return Err(LayoutError::new(ErrorKind::Profile, OP, message)
             .in_arg(1)
             .with_help("give the shape an extent for each mode of the block"));

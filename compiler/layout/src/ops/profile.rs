@@ -4,6 +4,7 @@ use super::Op;
 use super::args::Args;
 use super::complement::{ceil_div as ceil, complement};
 use super::make::row;
+use crate::error::plural;
 use crate::{Condition, Cx, ErrorKind, Int, IntTuple, LayoutError, Result, Tiler, Truth, Tuple, Value};
 
 /// Product of the leaves.
@@ -107,7 +108,11 @@ pub fn ceil_div(cx: &Cx, shape: &IntTuple, tiler: &Tiler) -> Result<IntTuple> {
         (_, Tiler::ByMode(tiles)) => {
             let mut modes = shape.modes().to_vec();
             if tiles.len() > modes.len() {
-                let message = format!("the tiler has {} modes, the shape {shape} has {}", tiles.len(), modes.len());
+                let message = format!(
+                    "the tiler has {}, the shape {shape} has {}",
+                    plural(tiles.len(), "mode", "modes"),
+                    modes.len()
+                );
                 return Err(LayoutError::new(ErrorKind::Profile, OP, message).in_arg(1));
             }
             for (k, (m, t)) in modes.iter_mut().zip(tiles).enumerate() {

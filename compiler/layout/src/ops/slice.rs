@@ -3,6 +3,7 @@
 use super::Op;
 use super::args::{Args, View};
 use super::eval::Offset;
+use crate::error::plural;
 use crate::{Composed, Coord, CoordLeaf, Cx, ErrorKind, Int, Layout, LayoutError, Result, Tuple, Value};
 
 /// The modes where `coord` has `_`, and the offset of the rest. An index removes a mode; a nested coordinate lifts the
@@ -64,12 +65,13 @@ fn walk(op: &'static str, a: &Layout, coord: &Coord, keep: bool, out: &mut Vec<L
             Ok(())
         }
         Tuple::Node(parts) => {
-            let modes = if a.is_leaf() { "a single extent".into() } else { format!("{} modes", a.rank()) };
-            let message = format!("coordinate {coord} has {} entries, {a} has {modes}", parts.len());
+            let modes = if a.is_leaf() { "a single extent".into() } else { plural(a.rank(), "mode", "modes") };
+            let message =
+                format!("coordinate {coord} has {}, {a} has {modes}", plural(parts.len(), "entry", "entries"));
             let help = if a.is_leaf() {
                 "give one index, or `_`".to_string()
             } else {
-                format!("give {} entries; `_` keeps a mode", a.rank())
+                format!("give {}; `_` keeps a mode", plural(a.rank(), "entry", "entries"))
             };
             Err(LayoutError::new(ErrorKind::Profile, op, message).in_arg(1).with_help(help))
         }

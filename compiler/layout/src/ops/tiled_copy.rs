@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::{Op, coalesce_by, composition, raked_product, right_inverse, slice, zipped_divide};
+use crate::error::plural;
 use crate::window::Whole;
 use crate::{Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Tiler, Tuple, Value, Window};
 
@@ -29,7 +30,7 @@ impl CopyAtom {
         let cx = Cx::default();
         for (arg, side) in [&src, &dst].into_iter().enumerate() {
             if side.rank() != 2 || side.is_leaf() {
-                let message = format!("{side} has {} modes, not (thread, value)", side.rank());
+                let message = format!("{side} has {}, not (thread, value)", plural(side.rank(), "mode", "modes"));
                 return Err(LayoutError::new(ErrorKind::Profile, OP, message).in_arg(arg));
             }
             if !super::is_bijection(&cx, side).map_err(|e| e.of(OP).in_arg(arg))? {
@@ -75,7 +76,7 @@ impl TiledCopy {
     pub fn of_tv(cx: &Cx, atom: CopyAtom, tv: Layout, tile: Vec<Int>) -> Result<TiledCopy> {
         const OP: &str = "tiled_copy";
         if tv.rank() != 2 || tv.is_leaf() {
-            let message = format!("{tv} has {} modes, not (thread, value)", tv.rank());
+            let message = format!("{tv} has {}, not (thread, value)", plural(tv.rank(), "mode", "modes"));
             return Err(LayoutError::new(ErrorKind::Profile, OP, message));
         }
         TiledCopy { atom, tv, tile }.checked(cx)
@@ -168,7 +169,8 @@ impl TiledCopy {
     pub fn tidfrg(&self, cx: &Cx, side: Side, tensor: &Layout) -> Result<Layout> {
         let name = |e: LayoutError| e.of("tidfrg");
         if tensor.is_leaf() || tensor.rank() < self.tile.len() {
-            let message = format!("{tensor} has {} modes, the tile has {}", tensor.rank(), self.tile.len());
+            let message =
+                format!("{tensor} has {}, the tile has {}", plural(tensor.rank(), "mode", "modes"), self.tile.len());
             return Err(LayoutError::new(ErrorKind::Profile, "tidfrg", message).in_arg(0));
         }
         let tiles = zipped_divide(cx, tensor, &self.tiler()).map_err(name)?;

@@ -212,7 +212,7 @@ fn refusals() {
         ("tiled_mma(32:1)", "argument 1 must be an MMA atom, not a layout"),
         ("tile_size(tiled_mma(AMPERE), 3)", "there is no mode 3; M is mode 0, N is 1, K is 2"),
         ("thr_vmnk(tiled_mma(AMPERE), 32)", "thread 32 is not one of the 32 threads, 0 to 31"),
-        ("partition_C(tiled_mma(AMPERE), 128:1)", "128:1 has 1 modes, C is (M,N)"),
+        ("partition_C(tiled_mma(AMPERE), 128:1)", "128:1 has 1 mode, C is (M,N)"),
         ("partition_C(tiled_mma(AMPERE), (16,8):(8,1), 40)", "thread 40 is not one of the 32 threads"),
         ("fragment_C(tiled_mma(AMPERE), (24,8))", "extent 24 in mode M is no multiple of the tiler's 16"),
         ("mma_tv(AMPERE, (1,1,1), (_,_,_), (1,1,1))", "argument 4 must be A, B or C, not a tuple"),

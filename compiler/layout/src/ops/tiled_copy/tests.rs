@@ -73,7 +73,7 @@ fn refusals() {
         ("tiled_copy_tv((16,8):(8,1), (2,4):(1,1))", "does not number its 8 values"),
         ("tiled_copy_tv((16,0):(1,16), (2,4):(1,2))", "tiled_copy_tv: "),
         ("tiled_copy_partition((16,8):(8,1), (1,4):(1,1), (32,64):(64,1), 128)", "index 128 is outside of extent 128"),
-        ("tiled_copy_partition((16,8):(8,1), (1,4):(1,1), 64:1, 1)", "64:1 has 1 modes, the tile has 2"),
+        ("tiled_copy_partition((16,8):(8,1), (1,4):(1,1), 64:1, 1)", "64:1 has 1 mode, the tile has 2"),
         ("tiled_copy_tv(4, (2,4))", "argument 1 must be a layout"),
     ] {
         let got = eval(text);
