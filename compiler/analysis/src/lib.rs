@@ -11,6 +11,7 @@ mod foreign;
 mod functions;
 pub mod index;
 mod layout_codes;
+mod library;
 mod modules;
 mod names;
 mod pto_tile;
@@ -27,6 +28,7 @@ pub use elab::{
 pub use foreign::spelled_otherwise;
 pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
 pub use layout_codes::code as layout_code;
+pub use library::{Exported, UsePlace, exported, library};
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, item_name};
 pub use names::check as check_names;
 

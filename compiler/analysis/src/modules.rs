@@ -1,5 +1,6 @@
 //! Source files and what they import from each other. Reading a file is the caller's: see [`Loader`].
 
+use crate::library::UsePlace;
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, suggest};
 use ptoc_syntax::Directive;
@@ -31,13 +32,17 @@ pub struct Tree {
     pub diagnostics: Vec<Diagnostic>,
     /// Its test lines.
     pub directives: Vec<Directive>,
+    /// Where one more `use` goes.
+    pub imports: UsePlace,
 }
 
 impl Tree {
     /// Parses a text.
     pub fn new(file: FileId, text: &str) -> Tree {
         let parsed = ptoc_syntax::parse(file, text);
-        Tree { ast: Arc::new(parsed.file), diagnostics: parsed.diagnostics, directives: parsed.directives }
+        let imports = UsePlace::of(&parsed.file, text);
+        let (diagnostics, directives) = (parsed.diagnostics, parsed.directives);
+        Tree { ast: Arc::new(parsed.file), diagnostics, directives, imports }
     }
 }
 
@@ -82,6 +87,8 @@ pub struct Module {
     pub given: Vec<Name>,
     /// Its test lines.
     pub directives: Vec<Directive>,
+    /// Where one more `use` goes.
+    pub new_import: UsePlace,
 }
 
 /// All files of a compilation; the root is the first.
@@ -183,6 +190,7 @@ impl Modules {
             broken: Vec::new(),
             given: given(&tree.directives),
             directives: tree.directives.clone(),
+            new_import: tree.imports,
         });
         known.insert(file, id);
         open.push((file, path));

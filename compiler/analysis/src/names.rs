@@ -4,7 +4,8 @@
 use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
 use crate::index::Kind;
-use crate::modules::{ItemId, Module, Modules};
+use crate::library::{Exported, library};
+use crate::modules::{ItemId, Module, Modules, item_name};
 use crate::scopes::{self, Part};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
@@ -32,6 +33,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             out,
             open: false,
             called: false,
+            callee: false,
             instruction: None,
             used: FxHashSet::default(),
         };
@@ -142,6 +144,8 @@ struct Walk<'a> {
     instruction: Option<isa::InstrId>,
     /// The name that comes is called, or takes static arguments: functions and types may be meant.
     called: bool,
+    /// It stands before the brackets of a call: only what can be called may be meant.
+    callee: bool,
     /// Locals of the item whose block has ended.
     gone: FxHashMap<Name, Span>,
     /// Items that were named.
@@ -416,6 +420,7 @@ impl Walk<'_> {
             return;
         }
         let called = std::mem::take(&mut self.called);
+        let callee = std::mem::take(&mut self.callee);
         if self.unread {
             // What could not be read may define it, and that was reported.
             return;
@@ -425,13 +430,16 @@ impl Walk<'_> {
             return;
         }
         self.suggested += 1;
-        let own = self.suggested <= SUGGESTED;
+        let near = self.suggested <= SUGGESTED;
         let mut candidates: Vec<&str> = Vec::new();
-        if own {
+        if near {
+            let can_be_called = |item: &ItemKind| !matches!(item, ItemKind::Const(_) | ItemKind::Atom(_));
+            let own = |n: &str| self.module.ast.items.iter().find(|i| item_name(i).is_some_and(|own| own.name == n));
             candidates.extend(self.scopes.iter().flatten().map(|l| l.name.as_str()));
-            candidates.extend(self.module.scope.keys().map(|n| n.as_str()));
+            let items = self.module.scope.keys().map(|n| n.as_str());
+            candidates.extend(items.filter(|n| !callee || own(n).is_none_or(|i| can_be_called(&i.kind))));
         }
-        candidates.extend(builtins::WORD_NAMES);
+        candidates.extend(builtins::WORD_NAMES.iter().filter(|w| !callee || builtins::word_is_called(w)));
         if called || upper {
             candidates.extend(builtins::FUNCTION_NAMES);
             candidates.extend(SyncFn::ALL.map(SyncFn::name));
@@ -443,8 +451,9 @@ impl Walk<'_> {
         // A short name resembles too much: half of it must be right.
         let best = suggest(name, candidates)
             .filter(|b| strsim::damerau_levenshtein(name, b) * 2 < name.len() || b.eq_ignore_ascii_case(name));
-        let instruction =
-            upper && name.starts_with('T') && !name.contains('_') || best.is_some_and(|b| isa::lookup(b).is_some());
+        let library = library_item(name, callee, best);
+        let instruction = library.is_none() && upper && name.starts_with('T') && !name.contains('_')
+            || best.is_some_and(|b| isa::lookup(b).is_some());
         let (code, what, label) = match instruction {
             true => (codes::UNKNOWN_INSTRUCTION, "no instruction", "PTO has no instruction of this name"),
             false => (codes::UNKNOWN_NAME, "unknown name", "nothing of this name is in scope"),
@@ -453,7 +462,7 @@ impl Walk<'_> {
         let gone = self.gone.get(name).copied();
         // A mode of an instruction is one word in one spelling.
         let modes = self.instruction.map_or(&[][..], |id| id.get().modes);
-        let mode = modes.iter().flat_map(|m| m.words).find(|w| w.eq_ignore_ascii_case(name)).copied();
+        let mode = modes.iter().flat_map(|m| m.words).find(|w| !callee && w.eq_ignore_ascii_case(name)).copied();
         let best = mode.or(best).map(str::to_string);
         d = match (foreign(name), gone, best) {
             (Some(Foreign::Is(b)), ..) => d.with_fix(format!("it is called `{b}` here"), span, b),
@@ -461,17 +470,35 @@ impl Walk<'_> {
             (_, Some(at), _) => d
                 .with_secondary(at, "defined here, and gone at the end of its block")
                 .with_help("declare it before the block, or move this into the block"),
+            _ if let Some(item) = library.filter(|_| mode.is_none()) => self.imported(d, item, name, span),
             (.., Some(b)) => {
                 // What was meant is used, too.
                 self.known(&b);
                 d.with_fix(format!("did you mean `{b}`?"), span, b)
             }
-            _ => match own.then(|| self.in_scope()).flatten() {
+            _ => match near.then(|| self.in_scope()).flatten() {
                 Some(list) => d.with_note(format!("in scope here: {list}")),
                 None => d,
             },
         };
         self.out.push(d);
+    }
+
+    /// The repair that imports an item of the standard library.
+    fn imported(&self, d: Diagnostic, item: &Exported, name: &Name, span: Span) -> Diagnostic {
+        let path = format!("{}::{}", item.module, item.name);
+        let place = self.module.new_import;
+        let new = Edit { span: Span::new(self.module.file, place.at, place.at), text: place.text(&path) };
+        let (message, mut edits) = match item.name == *name {
+            true => (format!("`{}` has it: import it with `use {path};`", item.module), Vec::new()),
+            false => {
+                let message =
+                    format!("did you mean `{}` of `{}`? import it with `use {path};`", item.name, item.module);
+                (message, vec![Edit { span, text: item.name.clone() }])
+            }
+        };
+        edits.push(new);
+        d.with_edits(message, edits)
     }
 
     /// Is it something that is not there yet, and not a name of the file's own?
@@ -590,7 +617,7 @@ impl Walk<'_> {
                 }
                 self.called = true;
                 self.expr(base);
-                self.called = false;
+                (self.called, self.callee) = (false, false);
                 // Pipes are known by their position; what an unknown name would take is not.
                 let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.contains_key(n));
                 if unknown || self.not_yet(base) || self.sync_function(base).is_some() {
@@ -632,9 +659,9 @@ impl Walk<'_> {
                     self.args(args);
                     return;
                 }
-                self.called = true;
+                (self.called, self.callee) = (true, true);
                 self.expr(callee);
-                self.called = false;
+                (self.called, self.callee) = (false, false);
                 let base = match &*callee.kind {
                     ExprKind::Static(b, _) => b,
                     _ => callee,
@@ -695,6 +722,21 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// The item of the standard library that is most likely meant: of this name, also in other letter case, or nearer than
+/// `best`, the nearest name in scope.
+fn library_item(name: &str, callee: bool, best: Option<&str>) -> Option<&'static Exported> {
+    let items = || library().iter().filter(|item| !callee || item.callable);
+    let plain = |text: &str| text.chars().filter(|&c| c != '_').flat_map(char::to_lowercase).collect::<String>();
+    if let Some(exact) = items().find(|item| item.name == name) {
+        return Some(exact);
+    }
+    let distance = |other: &str| strsim::damerau_levenshtein(name, other);
+    let found = suggest(name, items().map(|item| item.name.as_str()))?;
+    let folded = plain(found) == plain(name);
+    let nearer = distance(found) * 2 < name.len() && best.is_none_or(|b| distance(found) < distance(b));
+    items().find(|item| item.name == found).filter(|_| folded || nearer)
 }
 
 /// Did the parser lose a part of this signature?

@@ -152,7 +152,7 @@ fn layouts() {
         with(3, "A", "(4, 1):(1, 0)"),
         ["E1034 (4, 1):(1, 0): A = (4,1):(1,0) has 4 threads in mode 0, thr = 2:1 has 2"]
     );
-    assert_eq!(with(3, "A", "2:1"), ["E1034 2:1: A = 2:1 has 1 modes, not two"]);
+    assert_eq!(with(3, "A", "2:1"), ["E1034 2:1: A = 2:1 has 1 mode, not two"]);
     assert_eq!(
         with(4, "B", "(2, 1):(2, 0)"),
         ["E1035 (2, 1):(2, 0): B = (2,1):(2,0) gives value 0 of thread 1 element 2, N x K = 2 x 1 has 0 to 1"]

@@ -1,10 +1,11 @@
 //! `print`, `static_assert`, `assert`: what a kernel says of itself, and the texts that go with it.
 
-use super::{Elab, R, Reported};
+use super::{Binding, Elab, R, Reported};
+use crate::names::interpolated;
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, PrintPart, Ty, Value};
-use ptoc_syntax::ast::{Arg, ExprKind, Name};
+use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 
 impl Elab<'_> {
     pub fn print(&mut self, args: &[Arg], span: Span) -> R<Val> {
@@ -44,13 +45,19 @@ impl Elab<'_> {
         let Some(cond) = args.first() else {
             return self.error(codes::WRONG_ARGUMENTS, span, "`static_assert` needs a condition");
         };
+        // Of what was refused nothing more is said.
+        let mut refused = false;
         let text = match args.get(1).map(|a| self.expr(&a.value)).transpose()? {
-            Some(Val::Str(s)) => Some(self.interpolate(&s)),
+            Some(Val::Str(s)) => {
+                refused = interpolated(&s).any(|n| matches!(self.env.get(n), Some((Binding::Let(Val::Poison), _))));
+                Some(self.interpolate(&s))
+            }
             Some(_) => return self.error(codes::TYPE_MISMATCH, args[1].value.span, "the message is a text"),
             None => None,
         };
         match self.expr(&cond.value)? {
             Val::Bool(true) => Ok(Val::Unit),
+            Val::Bool(false) if refused => Err(Reported),
             Val::Bool(false) => {
                 let mut d = Diagnostic::error(
                     codes::STATIC_ASSERT,
@@ -62,6 +69,10 @@ impl Elab<'_> {
                     && let (Ok(x), Ok(y)) = (self.expr(a), self.expr(b))
                 {
                     d = d.with_note(format!("it says {} {} {}", self.show(&x), op.symbol(), self.show(&y)));
+                }
+                let values = self.values_in(&cond.value);
+                if !values.is_empty() {
+                    d = d.with_note(format!("with {}", ptoc_isa::text::list(values)));
                 }
                 self.report(d)
             }
@@ -76,6 +87,26 @@ impl Elab<'_> {
                 self.error(codes::CONDITION_NOT_BOOL, cond.value.span, message)
             }
         }
+    }
+
+    /// `n = 9`: constants that an expression names, operands of the whole aside, which are shown anyway.
+    fn values_in(&self, e: &Expr) -> Vec<String> {
+        let mut names = Vec::new();
+        match &*e.kind {
+            ExprKind::Binary(_, a, b) => {
+                let inner = [a, b].into_iter().filter(|e| !matches!(&*e.kind, ExprKind::Name(_)));
+                inner.for_each(|e| names_of(e, &mut names));
+            }
+            _ => names_of(e, &mut names),
+        }
+        let shown = names.iter().filter_map(|n| match self.env.get(n) {
+            Some((Binding::Let(v), _)) if self.int_const(v).is_some() => Some(format!("{n} = {}", self.show(v))),
+            Some((Binding::Let(v @ (Val::Float(_) | Val::Bool(_) | Val::Algebra(_))), _)) => {
+                Some(format!("{n} = {}", self.show(v)))
+            }
+            _ => None,
+        });
+        shown.take(6).collect()
     }
 
     /// A condition on dimensions, checked when the kernel is launched (or when a block starts).
@@ -143,5 +174,27 @@ impl Elab<'_> {
         }
         out.push_str(rest);
         Ok((out, values))
+    }
+}
+
+/// The names in an expression, each once, in order; blocks are not looked into.
+fn names_of(e: &Expr, out: &mut Vec<Name>) {
+    match &*e.kind {
+        ExprKind::Name(n) if !out.contains(n) => out.push(n.clone()),
+        ExprKind::Paren(a)
+        | ExprKind::Unary(_, a)
+        | ExprKind::Basis(a, _)
+        | ExprKind::Field(a, _)
+        | ExprKind::TupleField(a, ..) => names_of(a, out),
+        ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|a| names_of(a, out)),
+        ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+            names_of(a, out);
+            names_of(b, out);
+        }
+        ExprKind::Index(a, l) | ExprKind::Call(a, l) | ExprKind::Static(a, l) => {
+            names_of(a, out);
+            l.iter().for_each(|a| names_of(&a.value, out));
+        }
+        _ => {}
     }
 }

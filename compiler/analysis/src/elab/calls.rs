@@ -69,7 +69,12 @@ impl Elab<'_> {
             Val::Word(Word::Loc(l)) => {
                 let e = self.exactly(args, 1, &format!("{l}(x)"), span)?[0];
                 let v = self.expr(e)?;
-                self.to_location(l, v, dest, span, e.span)
+                let loads = matches!(v, Val::View(_));
+                let there = self.to_location(l, v, dest, span, e.span)?;
+                if let (true, Val::Tile(t)) = (loads, &there) {
+                    self.loads.push((t.tile, span, base.span));
+                }
+                Ok(there)
             }
             other => {
                 let message = format!("{} cannot be called", other.describe());

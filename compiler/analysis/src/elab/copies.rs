@@ -275,7 +275,7 @@ impl Elab<'_> {
                 let e = Diagnostic::error(
                     codes::COPY_SHAPE,
                     at.1,
-                    format!("`copy`: mode {k} has {y} elements in the source and {x} in the destination"),
+                    format!("`copy`: mode {k} has extent {y} in the source and {x} in the destination"),
                 )
                 .with_label(format!("mode {k}: {y}"))
                 .with_secondary(at.0, format!("mode {k}: {x}"));

@@ -11,7 +11,7 @@ use self::modes::{form_of, mode_name};
 use self::siblings::Written;
 use super::cells::pads;
 use super::copies::Side;
-use super::labels::around;
+use super::labels::{around, count};
 use super::tiles::Shape;
 use super::{Elab, FLOAT_FOR_INTEGER, R, Reported, Valid};
 use crate::builtins::Word;
@@ -113,7 +113,12 @@ impl Elab<'_> {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
                 span,
-                format!("`{}` takes {} operands, {} given", instr.written_name(), wanted.len(), operands.len()),
+                format!(
+                    "`{}` takes {}, {} given",
+                    instr.written_name(),
+                    count(wanted.len(), "operand", "operands"),
+                    operands.len()
+                ),
             )
             .with_label(format!("{} given", operands.len()))
             .with_note(format!("usage: `{}`: {}", usage(id), instr.doc));

@@ -92,6 +92,10 @@ impl Elab<'_> {
         .with_label(format!("`{b}`"))
         .with_secondary(at.0, format!("`{a}`"));
         match wider(a, b) {
+            // `a == 0 & b < n`: only one side is a condition.
+            _ if matches!(symbol, "&" | "|") && (a == Ty::BOOL) != (b == Ty::BOOL) => d.with_help(format!(
+                "`{symbol}` binds tighter than comparisons; conditions are joined by `{symbol}{symbol}`"
+            )),
             Some(t) => {
                 let narrow = if t == a { at.1 } else { at.0 };
                 d.with_edits(

@@ -1,5 +1,6 @@
 //! Windows cut by tilers and thread layouts: `modes`, `local_tile`, `local_partition`.
 
+use super::labels::count;
 use super::{Elab, R, Reported};
 use crate::value::{Mode, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -81,7 +82,7 @@ impl Elab<'_> {
         }
         if let Some(k) = used.iter().position(|u| !u) {
             let d = Diagnostic::error(codes::RANK_MISMATCH, *at, format!("mode {k} is missing"))
-                .with_label(format!("{} modes, numbered from 0", used.len()))
+                .with_label(format!("{}, numbered from 0", count(used.len(), "mode", "modes")))
                 .with_help("to leave a mode out, fix its index first: `x[_, i, _]`");
             return self.report(d);
         }
@@ -102,7 +103,7 @@ impl Elab<'_> {
             }
             Some(k) => {
                 let d = Diagnostic::error(codes::RANK_MISMATCH, at, format!("mode {k} is named twice"))
-                    .with_label(format!("{} modes, numbered from 0, each once", used.len()));
+                    .with_label(format!("{}, numbered from 0, each once", count(used.len(), "mode", "modes")));
                 self.report(d)
             }
             None => {
@@ -124,7 +125,11 @@ impl Elab<'_> {
             let d = Diagnostic::error(
                 codes::RANK_MISMATCH,
                 at,
-                format!("`{name}`: a tiler of {} modes for a window of {}", modes.len(), w.modes.len()),
+                format!(
+                    "`{name}`: a tiler of {} for a window of {}",
+                    count(modes.len(), "mode", "modes"),
+                    w.modes.len()
+                ),
             )
             .with_label(format!("{tiler}"));
             return self.report(d);
@@ -152,7 +157,8 @@ impl Elab<'_> {
 
     fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> R<Vec<T>> {
         if items.len() != keep.len() {
-            let message = format!("the {what} has {} entries, the projection {}", items.len(), keep.len());
+            let message =
+                format!("the {what} has {}, the projection {}", count(items.len(), "entry", "entries"), keep.len());
             return self.error(codes::RANK_MISMATCH, at, message);
         }
         Ok(items.iter().zip(keep).filter(|(_, k)| **k).map(|(x, _)| x.clone()).collect())
@@ -211,7 +217,11 @@ impl Elab<'_> {
         let divided = self.divided("local_tile", &view.window, &tiler, span, tiler_at)?;
         let rest = divided.modes[1].tree.rank();
         if coord.len() > rest {
-            let message = format!("{} coordinates, and {rest} modes of tiles", coord.len());
+            let message = format!(
+                "{}, and {} of tiles",
+                count(coord.len(), "coordinate", "coordinates"),
+                count(rest, "mode", "modes")
+            );
             return self.error(codes::RANK_MISMATCH, coord_at, message);
         }
         coord.resize(rest, Val::Hole);

@@ -164,6 +164,8 @@ pub(crate) struct Elab<'a> {
     pub elsewhere: bool,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
+    /// Tiles that `Vec(view)` and the like have loaded, with the place of that and of the location's name in it.
+    pub loads: Vec<(Tile, Span, Span)>,
     /// Fragments: tiles whose elements are counted through a partition's layout.
     pub patterns: FxHashMap<Tile, crate::value::Window>,
     /// What fills a tile beyond its valid shape when it is loaded.

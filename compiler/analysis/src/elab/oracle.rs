@@ -711,7 +711,12 @@ impl Elab<'_> {
             return self.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
         }
         if args.len() != f.params.len() {
-            let message = format!("`{}` takes {} arguments, {} given", f.name.name, f.params.len(), args.len());
+            let message = format!(
+                "`{}` takes {}, {} given",
+                f.name.name,
+                count(f.params.len(), "argument", "arguments"),
+                args.len()
+            );
             return self.error(codes::WRONG_ARGUMENTS, span, message);
         }
         let mut frame = Vec::new();

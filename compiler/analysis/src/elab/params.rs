@@ -2,6 +2,7 @@
 //! bound by what the argument has.
 
 use super::env::Binding;
+use super::labels::count;
 use super::{Elab, R, Reported};
 use crate::builtins::{SyncFn, Word};
 use crate::value::{Val, View};
@@ -175,7 +176,12 @@ impl Elab<'_> {
             let d = Diagnostic::error(
                 codes::RANK_MISMATCH,
                 at,
-                format!("`{}` has {} modes, this window {}", p.name.name, dims.len(), view.modes.len()),
+                format!(
+                    "`{}` has {}, this window {}",
+                    p.name.name,
+                    count(dims.len(), "mode", "modes"),
+                    view.modes.len()
+                ),
             )
             .with_secondary(p.span, "the parameter");
             return self.report(d);
@@ -209,7 +215,12 @@ impl Elab<'_> {
             let d = Diagnostic::error(
                 codes::RANK_MISMATCH,
                 at,
-                format!("`{}` has {} modes, this window {}", p.name.name, parts.len(), view.modes.len()),
+                format!(
+                    "`{}` has {}, this window {}",
+                    p.name.name,
+                    count(parts.len(), "mode", "modes"),
+                    view.modes.len()
+                ),
             )
             .with_secondary(p.span, "the parameter");
             return self.report(d);
@@ -224,7 +235,7 @@ impl Elab<'_> {
                     }
                 }
                 (ExprKind::Tuple(list), tree) => {
-                    let parts = |n: usize| super::labels::count(n, "part", "parts");
+                    let parts = |n: usize| count(n, "part", "parts");
                     let have = match tree {
                         Tuple::Leaf(_) => "is a single axis".to_owned(),
                         Tuple::Node(l) => format!("has {}", parts(l.len())),

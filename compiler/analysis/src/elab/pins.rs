@@ -3,6 +3,7 @@
 //! A pinned tile stays an automatic one: it lives from its first use to its last, has the copies of its pipeline, and shares
 //! no byte with a tile that holds a value at the same time. Only the place is not the planner's to find.
 
+use super::labels::count;
 use super::{Elab, PlaceMode, R};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -107,11 +108,15 @@ impl Elab<'_> {
             return;
         }
         if entries.len() != tiles.len() {
-            let message = format!("`rest` has {} entries for {} tiles", entries.len(), tiles.len());
+            let message = format!(
+                "`rest` has {} for {}",
+                count(entries.len(), "entry", "entries"),
+                count(tiles.len(), "tile", "tiles")
+            );
             let unnamed =
                 if self.place == PlaceMode::Planned { "that no TASSIGN places" } else { "that are automatic" };
             let d = Diagnostic::error(codes::PIN_COUNT, rest.span, message)
-                .with_label(super::labels::count(entries.len(), "entry", "entries"))
+                .with_label(count(entries.len(), "entry", "entries"))
                 .with_note(format!(
                     "it lists the tiles {unnamed}, hidden ones too, in the order in which the compiler makes them"
                 ))

@@ -1,6 +1,7 @@
 //! Views that read memory otherwise: `recast<u4>(x)` counts it in elements of another width, `gather(x, (table, _))`
 //! looks a mode's index up in a table. Nothing moves.
 
+use super::labels::count;
 use super::{Elab, R, Reported, not_yet};
 use crate::builtins::Word;
 use crate::value::{Leaf, Lookup, Mode, Quantity, Val, View, Window};
@@ -114,7 +115,11 @@ impl Elab<'_> {
             one => vec![one],
         };
         if entries.len() != view.modes.len() {
-            let message = format!("{} modes, and {} entries", view.modes.len(), entries.len());
+            let message = format!(
+                "{}, and {}",
+                count(view.modes.len(), "mode", "modes"),
+                count(entries.len(), "entry", "entries")
+            );
             let d = Diagnostic::error(codes::RANK_MISMATCH, tables.span, message).with_note(usage);
             return self.report(d);
         }
@@ -144,8 +149,13 @@ impl Elab<'_> {
         }
         let entries = match (&table.modes[..], table.is_strided()) {
             ([m], true) => m.clone(),
+            ([_], false) => {
+                let d = not_yet(at, "a window that is gathered itself as the table of a `gather`");
+                return self.report(d.with_help("copy it to a tensor first: a table is read from a tensor in order"));
+            }
             _ => {
-                let message = format!("a table is a vector, this window has {} modes", table.modes.len());
+                let modes = count(table.modes.len(), "mode", "modes");
+                let message = format!("a table is a vector, this window has {modes}");
                 let d = Diagnostic::error(codes::RANK_MISMATCH, at, message)
                     .with_help("fix the others by index, as in `table[b, _]`");
                 return self.report(d);

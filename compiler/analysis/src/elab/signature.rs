@@ -194,6 +194,7 @@ impl<'a> Elab<'a> {
             parameters: Vec::new(),
             elsewhere: false,
             pending_gm: None,
+            loads: Vec::new(),
             patterns: FxHashMap::default(),
             pads: FxHashMap::default(),
             padded_loads: FxHashMap::default(),

@@ -1,6 +1,7 @@
 //! Statements that declare or evaluate.
 
 use super::env::Binding;
+use super::labels::count;
 use super::sync::Jump;
 use super::{Elab, R, Reported};
 use crate::builtins::{Builtin, SyncFn};
@@ -150,7 +151,7 @@ impl Elab<'_> {
         let parts = match v {
             Val::Tuple(l) if l.len() == names.len() => l,
             Val::Tuple(l) => {
-                let message = format!("{} names for a tuple of {}", names.len(), l.len());
+                let message = format!("{} for a tuple of {}", count(names.len(), "name", "names"), l.len());
                 return self.error(codes::TYPE_MISMATCH, value.span, message);
             }
             Val::Poison => return Err(Reported),

@@ -468,7 +468,11 @@ impl Elab<'_> {
                 .with_label(format!("in {}", t.ty.loc));
                 return self.report(match t.ty.loc {
                     Loc::Left | Loc::Right => d.with_help("the left operand comes before the right one"),
-                    _ => d.with_edits("move it there", around(at, &format!("{loc}("), ")")),
+                    from => match self.loaded_by(t, at) {
+                        Some(place) => d.with_fix(format!("load it there: `{loc}(..)`"), place, loc.name()),
+                        None if !self.leads(from.into(), loc, t.ty.dtype) => d,
+                        None => d.with_edits("move it there", around(at, &format!("{loc}("), ")")),
+                    },
                 });
             }
         }

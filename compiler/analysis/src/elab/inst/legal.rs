@@ -70,6 +70,11 @@ impl Elab<'_> {
             } else if matches!(instr.sem, Sem::Fixpipe(f) if f.quantised) && k == 1 && t.ty.loc == Loc::Vec {
                 d = scaled_in_vec(d, ops);
             } else if spec.role == Role::Src
+                && let Some(place) = self.loaded_by(t, *at)
+                && let Some(to) = legal.iter().find(|to| self.leads(Place::Gm, **to, t.ty.dtype))
+            {
+                d = d.with_fix(format!("load it there: `{to}(..)`"), place, to.name());
+            } else if spec.role == Role::Src
                 && let Some(to) = self.reachable(t.ty, legal)
             {
                 d = d.with_edits(format!("move it there: `{to}(..)`"), around(*at, &format!("{to}("), ")"));
@@ -131,6 +136,13 @@ impl Elab<'_> {
             .with_label(format!("in {from}"))
             .with_help("in Vec it is an instruction of its own: `TRELU(dst, a)`, or `max(a, 0)`");
         self.report(d)
+    }
+
+    /// The location's name in `Vec(view)`, if that is how this operand came to be where it is: it may be loaded elsewhere at once.
+    pub(in crate::elab) fn loaded_by(&self, t: &crate::value::TileVal, at: Span) -> Option<Span> {
+        let data = &self.b.kernel().tiles[t.tile];
+        let name = self.loads.iter().find(|l| l.0 == t.tile && l.1 == at).map(|l| l.2);
+        name.filter(|_| data.hidden && t.origin.is_none())
     }
 
     /// Where operand `k` may be in this form of the instruction, or in others of as many operands.
@@ -220,7 +232,7 @@ impl Elab<'_> {
     }
 
     /// Does a way lead there?
-    pub(super) fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
+    pub(in crate::elab) fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
         ptoc_isa::shortest_path(self.target, from, to, dtype).is_some()
     }
 
@@ -427,26 +439,35 @@ impl Elab<'_> {
         if straight {
             return Ok(());
         }
+        let load = instr.sem == Sem::Load;
+        // Turned around, some windows lie as the tile does.
+        let turned = if t.ty.order == Order::Nd { unit(&v.modes[0]) } else { unit(&v.modes[1]) };
         let d = Diagnostic::error(
             codes::TRANSPOSING_LOAD,
             *at,
             format!("`{}` cannot transpose or stride on the way", instr.written_name()),
         )
         .with_label(match t.ty.order {
+            _ if !turned => "neither its columns nor its rows are adjacent in memory",
             Order::Nd => "consecutive columns are not adjacent in memory",
             Order::Dn => "the columns of the tile lie one behind the other, and not these",
-        })
-        .with_help(match instr.sem {
-            Sem::Load if t.ty.order == Order::Dn => "load a tile in the order of rows, and TMOV it to this one",
-            _ if t.ty.order == Order::Dn => "TMOV the tile to one in the order of rows, and store that",
-            Sem::Load => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
-            _ => "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`",
-        })
-        .with_help(match instr.sem {
-            Sem::Load => "`copy(tile, window)` follows any strides, element by element",
-            _ => "`copy(window, tile)` follows any strides, element by element",
         });
-        self.report(d)
+        let turn = match (t.ty.order, load) {
+            (Order::Dn, true) => "load a tile in the order of rows, and TMOV it to this one",
+            (Order::Dn, false) => "TMOV the tile to one in the order of rows, and store that",
+            (Order::Nd, true) => "load the untransposed window and TTRANS it, or use `Vec(view)`, which does both",
+            (Order::Nd, false) => {
+                "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`"
+            }
+        };
+        let d = if turned { d.with_help(turn) } else { d };
+        let loaded = self.b.kernel().tiles[t.tile].hidden && load;
+        self.report(d.with_help(match (load, loaded) {
+            // `Vec(view)`: there is no tile yet to copy to.
+            (true, true) => "declare a tile of its shape, `let t = tile Vec<..>;`, and `copy(t, window)`, which follows any strides, element by element",
+            (true, false) => "`copy(tile, window)` follows any strides, element by element",
+            (false, _) => "`copy(window, tile)` follows any strides, element by element",
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Elab, R, Reported};
 use crate::builtins::SyncFn;
 use crate::elab::env::Binding;
+use crate::elab::labels::count;
 use crate::value::{EventSpec, EventVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Event, EventData, EventKind, EventRef, Purpose, SyncOp};
@@ -71,7 +72,13 @@ impl Elab<'_> {
         let mut d = Diagnostic::error(
             codes::TOO_MANY_FLAGS,
             span,
-            format!("{used} flags from {} to {}, and `{}` has {flags}", last.from, last.to, self.target.name),
+            format!(
+                "{} from {} to {}, and `{}` has {flags}",
+                count(used as usize, "flag", "flags"),
+                last.from,
+                last.to,
+                self.target.name
+            ),
         )
         .with_label(what(last));
         for e in &users[..users.len() - 1] {

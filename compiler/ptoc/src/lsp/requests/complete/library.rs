@@ -4,45 +4,11 @@ use super::{Imports, Proposal, Rank, kinds};
 use crate::lsp::context::Context;
 use crate::lsp::cursor::Cursor;
 use crate::lsp::world::path as file_of;
-use ptoc_analysis::item_name;
-use ptoc_diagnostics::SourceMap;
+use ptoc_analysis::{Exported, exported, library};
 use ptoc_syntax::Tok;
-use ptoc_syntax::ast::ItemKind;
 use std::fs;
-use std::sync::LazyLock;
 
-/// An item that can be imported.
-struct Item {
-    /// `std::act`
-    module: String,
-    name: String,
-    function: bool,
-    /// The first line of its documentation.
-    doc: String,
-}
-
-/// The standard library's items. Its texts do not change while the program runs.
-static LIBRARY: LazyLock<Vec<Item>> = LazyLock::new(|| {
-    let modules = ptoc_stdlib::MODULES.iter();
-    modules.flat_map(|(at, _, text)| exported(&format!("std::{}", at.join("::")), text)).collect()
-});
-
-/// The items of a module's text.
-fn exported(module: &str, text: &str) -> Vec<Item> {
-    let mut sources = SourceMap::new();
-    let parsed = ptoc_syntax::parse(sources.add(module, text), text);
-    let items = parsed.file.items.iter().filter_map(|item| {
-        Some(Item {
-            module: module.to_owned(),
-            name: item_name(item)?.name.to_string(),
-            function: matches!(item.kind, ItemKind::Fn(_)),
-            doc: item.docs.lines().next().unwrap_or_default().to_owned(),
-        })
-    });
-    items.collect()
-}
-
-fn proposal(item: &Item, rank: Rank, detail: String) -> Proposal {
+fn proposal(item: &Exported, rank: Rank, detail: String) -> Proposal {
     let kind = if item.function { kinds::FUNCTION } else { kinds::CONSTANT };
     Proposal::new(item.name.as_str(), kind, rank, detail)
 }
@@ -51,7 +17,7 @@ fn proposal(item: &Item, rank: Rank, detail: String) -> Proposal {
 pub fn items(context: Context<'_>) -> Vec<Proposal> {
     let scope = &context.loaded().unit.modules.root().scope;
     let imports = Imports::of(context);
-    let new = LIBRARY.iter().filter(|item| !scope.contains_key(item.name.as_str()));
+    let new = library().iter().filter(|item| !scope.contains_key(item.name.as_str()));
     new.map(|item| {
         let path = format!("{}::{}", item.module, item.name);
         let more = Some(imports.edit(&path));
@@ -103,7 +69,7 @@ pub fn path(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     let mut found = modules(context, &parts);
     let module = parts.join("::");
     if parts.first() == Some(&"std") {
-        let inside = LIBRARY.iter().filter(|item| item.module == module);
+        let inside = library().iter().filter(|item| item.module == module);
         found.extend(inside.map(|item| proposal(item, Rank::Fits, item.doc.clone())));
     } else if let Some(here) = file_of(context.uri).parent() {
         let file = parts.iter().fold(here.to_path_buf(), |path, part| path.join(part)).with_extension("tile");

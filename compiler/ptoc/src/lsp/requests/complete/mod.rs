@@ -13,10 +13,9 @@ use crate::lsp::failure::{Failure, read};
 use crate::lsp::reply::{Reply, result};
 use crate::lsp::world::World;
 use lsp_types::{Range, TextDocumentPositionParams, TextEdit};
-use ptoc_analysis::Fact;
 use ptoc_analysis::index::{Definition, Kind, known};
+use ptoc_analysis::{Fact, UsePlace};
 use ptoc_syntax::Tok;
-use ptoc_syntax::ast::ItemKind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -308,30 +307,20 @@ fn type_of(context: Context<'_>, d: &Definition) -> String {
     }
 }
 
-/// Where `use` lines go: behind the last one, or behind the file's documentation.
+/// Where `use` lines go.
 struct Imports {
-    at: Range,
-    before: &'static str,
-    after: &'static str,
+    range: Range,
+    place: UsePlace,
 }
 
 impl Imports {
     fn of(context: Context<'_>) -> Imports {
-        let items = &context.loaded().unit.modules.root().ast.items;
-        let at = |at: usize| context.range_of(at..at);
-        let last = items.iter().rfind(|item| matches!(item.kind, ItemKind::Use(_)));
-        if let Some(item) = last {
-            return Imports { at: at(item.span.end as usize), before: "\n", after: "" };
-        }
-        let docs = context.text().split_inclusive('\n').take_while(|line| line.starts_with("//!"));
-        match docs.map(str::len).sum::<usize>() {
-            0 => Imports { at: at(0), before: "", after: "\n\n" },
-            // Before the line break of the last one.
-            end => Imports { at: at(context.text()[..end].trim_end().len()), before: "\n\n", after: "" },
-        }
+        let place = UsePlace::of(&context.loaded().unit.modules.root().ast, context.text());
+        let at = place.at as usize;
+        Imports { range: context.range_of(at..at), place }
     }
 
     fn edit(&self, path: &str) -> TextEdit {
-        TextEdit { range: self.at, new_text: format!("{}use {path};{}", self.before, self.after) }
+        TextEdit { range: self.range, new_text: self.place.text(path) }
     }
 }
