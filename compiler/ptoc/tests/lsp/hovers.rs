@@ -94,6 +94,39 @@ fn costs_of_blocks() {
     insta::assert_snapshot!(hover(&mut c, text, "sums<"));
 }
 
+/// Roles share the core's units, so the cost of a unit is that of all of them.
+#[test]
+fn costs_of_roles() {
+    let role = |name: &str, tile: &str, rows: &str| {
+        format!(
+            "    role {name} {{ let l = event<MTE2, V>; let d = event<V, MTE3>; TLOAD({tile}, x.tile({rows}, _)); set(l); wait(l);\n        \
+             TEXP({tile}, {tile}); set(d); wait(d); TSTORE(y.tile({rows}, _), {tile}); }}\n"
+        )
+    };
+    let text = format!(
+        "#[sync(manual)]\nkernel halves(x: in f32[64, 64], y: out f32[64, 64]) {{\n    let a, b = tile Vec<f32, 32, 64>; \
+         let h = tiles(64, 32);\n{}{}}}\n",
+        role("p", "a", "h[0]"),
+        role("q", "b", "h[1]")
+    );
+    let mut c = Client::new(Value::Null);
+    c.open(URI, &text);
+    c.published();
+    let hover = hover(&mut c, &text, "halves(");
+    let rows: Vec<&str> = hover.lines().filter(|l| l.starts_with("| V") || l.starts_with("| MTE2")).collect();
+    let row = |of: &str, cycles: u64| format!("| {of} | {cycles} |");
+    // 8 KiB at 256 bytes a cycle and 24 to start; at 64 and 256.
+    let want = [
+        ("V", 112),
+        ("V of role 1", 56),
+        ("V of role 2", 56),
+        ("MTE2", 768),
+        ("MTE2 of role 1", 384),
+        ("MTE2 of role 2", 384),
+    ];
+    assert_eq!(rows, want.map(|(of, cycles)| row(of, cycles)));
+}
+
 /// Lines of a tile's life are those of `ptoc mem`, also in loops whose iterations overlap.
 #[test]
 fn lives_are_those_of_the_memory_map() {

@@ -13,6 +13,7 @@ use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_ir::cost::{BlockCost, Lanes, units};
+use ptoc_ir::tile::RoleId;
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
@@ -193,12 +194,18 @@ fn costs(context: Context<'_>, cost: &BlockCost, out: &mut String) {
     );
     let mut rows = |what: &str, lanes: &Lanes| {
         for (unit, cycles) in units(lanes) {
-            let _ = writeln!(out, "| {unit}{what} | {cycles} |");
-            // Who gives it to do, where there are several.
-            let roles = lanes.iter().filter(|((role, pipe), _)| *pipe == unit && role.is_some());
-            for ((role, _), cycles) in roles {
-                let role = role.map_or(0, |r| r.as_u32() + 1);
-                let _ = writeln!(out, "| {unit} of role {role}{what} | {cycles} |");
+            let of: Vec<_> = lanes.iter().filter(|((_, pipe), _)| *pipe == unit).collect();
+            let mut row = |role: Option<RoleId>, cycles| {
+                let role = role.map_or(String::new(), |r| format!(" of role {}", r.as_u32() + 1));
+                let _ = writeln!(out, "| {unit}{role}{what} | {cycles} |");
+            };
+            // Of several who share a unit, what each has it for.
+            match &of[..] {
+                [((role, _), _)] => row(*role, cycles),
+                several => {
+                    row(None, cycles);
+                    several.iter().filter(|((role, _), _)| role.is_some()).for_each(|((role, _), n)| row(*role, **n));
+                }
             }
         }
     };
