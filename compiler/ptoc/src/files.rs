@@ -69,35 +69,35 @@ fn similar_file(path: &Path) -> Option<PathBuf> {
 
 /// The most that is read of a text or a stream that is no regular file: its length is not known before its end, and a device
 /// may have none.
-const MOST_PIPED: u64 = 256 << 20;
+pub(crate) const MOST_PIPED: u64 = 256 << 20;
+
+/// Why something piped is refused that is longer than that.
+pub(crate) fn too_long() -> String {
+    format!("it does not end within {} MiB, which is the most that is read of a pipe or a device", MOST_PIPED >> 20)
+}
 
 /// The bytes of a file. `what` is what the file is to be, `extension` how such files end.
 pub fn read_bytes(path: &Path, what: &str, extension: &str) -> Result<Vec<u8>, Diagnostic> {
     let refuse =
         |why: &str| Diagnostic::global(codes::CANNOT_READ, format!("cannot read {what} `{}`: {why}", path.display()));
     let mut bytes = Vec::new();
-    let mut read = || -> io::Result<Option<u64>> {
+    // `false`: there is no end where there should be one.
+    let mut read = || -> io::Result<bool> {
         let mut file = File::open(path)?;
         let known = file.metadata()?;
         if !known.is_file() {
             let read = file.take(MOST_PIPED + 1).read_to_end(&mut bytes)?;
-            return Ok((read as u64 > MOST_PIPED).then_some(MOST_PIPED));
+            return Ok(read as u64 <= MOST_PIPED);
         }
         if !usize::try_from(known.len()).is_ok_and(memory::holds) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         file.read_to_end(&mut bytes)?;
-        Ok(None)
+        Ok(true)
     };
     match read() {
-        Ok(None) => Ok(bytes),
-        Ok(Some(most)) => {
-            let why = format!(
-                "it does not end within {} MiB, which is the most that is read of a pipe or a device",
-                most >> 20
-            );
-            Err(refuse(&why).with_help(format!("save it as a `{extension}` file, if it ends at all")))
-        }
+        Ok(true) => Ok(bytes),
+        Ok(false) => Err(refuse(&too_long()).with_help(format!("save it as a `{extension}` file, if it ends at all"))),
         Err(e) => Err(refuse(&reason(&e)).with_help(read_help(path, &e, extension))),
     }
 }

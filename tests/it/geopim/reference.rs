@@ -300,8 +300,7 @@ fn every_line_is_near_the_exact_sums() {
 
 /// Random numbers of f16 in a range.
 fn numbers(name: &str, shape: &[usize], seed: u64, (low, high): (i128, i128)) -> Tensor {
-    let tensor = ptoc_tensor::random_in(DType::F16, shape, seed, name, Some((low, high))).expect("small");
-    tensor
+    ptoc_tensor::random_in(DType::F16, shape, seed, name, Some((low, high))).expect("small")
 }
 
 /// Mission table, rows 73 to 75: places in the map, on its edges and beyond them, steps of all sizes; both borders, both ways to add,

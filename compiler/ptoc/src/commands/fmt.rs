@@ -51,8 +51,12 @@ pub fn fmt(args: &FmtArgs, io: &mut Io<'_>) -> u8 {
 
 fn input(args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
     let mut bytes = Vec::new();
-    let read = io.input.as_mut().map_or(Ok(0), |input| input.read_to_end(&mut bytes));
-    let text = read.map_err(|e| files::reason(&e)).and_then(|_| {
+    let read = io.input.as_mut().map_or(Ok(0), |input| input.take(files::MOST_PIPED + 1).read_to_end(&mut bytes));
+    let read = match read {
+        Ok(n) if n as u64 > files::MOST_PIPED => Err(files::too_long()),
+        read => read.map_err(|e| files::reason(&e)),
+    };
+    let text = read.and_then(|_| {
         String::from_utf8(bytes).map_err(|e| format!("it is not UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     });
     match text {

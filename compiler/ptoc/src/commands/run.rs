@@ -20,6 +20,7 @@ use ptoc_tensor::{Tensor, compare, npy};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
@@ -475,6 +476,9 @@ impl Runner<'_, '_> {
     }
 }
 
+/// Bytes of a line that a debugger's command may have.
+const LONGEST_COMMAND: u64 = 1 << 16;
+
 /// The debugger's user: standard input and output.
 struct Terminal<'t, 'r, 'i> {
     io: &'t RefCell<&'r mut Io<'i>>,
@@ -488,8 +492,8 @@ impl Console for Terminal<'_, '_, '_> {
         }
         io.flush();
         let mut line = Vec::new();
-        // What cannot be read ends like a file.
-        match io.input.as_mut()?.read_until(b'\n', &mut line) {
+        // What cannot be read ends like a file, and what has no end in lines of bounded length.
+        match io.input.as_mut()?.take(LONGEST_COMMAND).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
         }

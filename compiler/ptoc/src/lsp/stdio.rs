@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// Bytes of a line of a message's header, less one.
+const LONGEST_HEADER: u64 = 1 << 16;
+
 /// Bytes of a message at most: more than any editor sends, and less than the machine has.
 const LARGEST: usize = 256 << 20;
 
@@ -66,7 +69,9 @@ fn read(input: &mut impl BufRead, over: &mut u64) -> io::Result<Option<Incoming>
     let (mut length, mut headers) = (None, 0);
     loop {
         let mut line = Vec::new();
-        if input.read_until(b'\n', &mut line)? == 0 {
+        let read = input.take(LONGEST_HEADER).read_until(b'\n', &mut line)? as u64;
+        // A sender without line ends speaks no protocol, as at the end of the input.
+        if read == 0 || read == LONGEST_HEADER && !line.ends_with(b"\n") {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&line);

@@ -107,6 +107,9 @@ fn devices_hold_no_arrays() {
     for args in ["check /dev/zero", "sim /dev/zero", "dram /dev/zero --config hbm2_2000"] {
         assert_refused(&s.run(args), "E0740");
     }
+    assert_refused(&s.shell("$P fmt - < /dev/zero"), "E0740");
+    // Who speaks no protocol is gone, and a command that has no end is none.
+    assert!(s.shell("$P lsp < /dev/zero").starts_with("exit 1"));
 }
 
 #[test]
