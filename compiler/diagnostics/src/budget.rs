@@ -15,6 +15,10 @@ use std::cell::{Cell, RefCell};
 const FILE: u64 = 40_000_000;
 /// Steps of the analyses of one kernel, so that one alone does not spend what others need.
 const KERNEL: u64 = FILE / 2;
+/// Steps of the searches for faster code of one file, and of one kernel. They have their own: how fast code is depends on nothing
+/// that is looked at besides.
+const FILE_LOWERING: u64 = 8_000_000;
+const KERNEL_LOWERING: u64 = FILE_LOWERING / 2;
 
 /// An analysis that spends steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,18 +31,21 @@ pub enum Analysis {
     Hazards,
     /// Which change of the source would make tiles fit, or order pipes.
     Repairs,
+    /// Which statements become faster elsewhere.
+    Lowering,
 }
 
 impl Analysis {
     /// Every analysis.
-    pub const ALL: [Analysis; 4] = [Analysis::Elaboration, Analysis::Bytes, Analysis::Hazards, Analysis::Repairs];
+    pub const ALL: [Analysis; 5] =
+        [Analysis::Elaboration, Analysis::Bytes, Analysis::Hazards, Analysis::Repairs, Analysis::Lowering];
 
     /// What stays open where it gives up. Of one that gives up nothing that is said: `None`.
     fn open(self) -> Option<&'static str> {
         match self {
             Analysis::Bytes => Some("what is read is written before, and no tile destroys another one"),
             Analysis::Hazards => Some("every access and every event has its order"),
-            Analysis::Elaboration | Analysis::Repairs => None,
+            Analysis::Elaboration | Analysis::Repairs | Analysis::Lowering => None,
         }
     }
 }
@@ -51,6 +58,7 @@ pub struct Spent;
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<u64>,
+    lowering: Cell<u64>,
     taken: [Cell<u64>; Analysis::ALL.len()],
     undecided: RefCell<Vec<Analysis>>,
     short: Cell<bool>,
@@ -68,6 +76,7 @@ impl Budget {
     pub fn of(steps: u64) -> Budget {
         Budget {
             left: Cell::new(steps),
+            lowering: Cell::new(FILE_LOWERING),
             taken: Default::default(),
             undecided: RefCell::default(),
             short: Cell::new(false),
@@ -79,12 +88,15 @@ impl Budget {
 
     /// What one kernel may take of a file's budget. [`Budget::settle`] takes it off.
     pub fn kernel(&self) -> Budget {
-        Budget::of(self.left().min(KERNEL))
+        let own = Budget::of(self.left().min(KERNEL));
+        own.lowering.set(self.lowering.get().min(KERNEL_LOWERING));
+        own
     }
 
     /// Takes off what a kernel has taken.
     pub fn settle(&self, kernel: &Budget) {
         self.take(kernel.spent());
+        self.lowering.set(self.lowering.get().saturating_sub(kernel.taken(Analysis::Lowering)));
         self.short.set(self.short.get() || kernel.short.get());
         for (sum, taken) in self.taken.iter().zip(&kernel.taken) {
             sum.set(sum.get() + taken.get());
@@ -103,7 +115,7 @@ impl Budget {
 
     /// Steps that all analyses have taken.
     pub fn spent(&self) -> u64 {
-        Analysis::ALL.iter().map(|a| self.taken(*a)).sum()
+        Analysis::ALL.iter().filter(|a| **a != Analysis::Lowering).map(|a| self.taken(*a)).sum()
     }
 
     /// Steps that one analysis has taken.
@@ -118,14 +130,15 @@ impl Budget {
 
     /// Takes steps before they are done.
     pub fn spend(&self, analysis: Analysis, steps: u64) -> Result<(), Spent> {
-        let left = self.left();
+        let pot = if analysis == Analysis::Lowering { &self.lowering } else { &self.left };
+        let left = pot.get();
         let taken = &self.taken[analysis as usize];
         taken.set(taken.get() + steps.min(left));
-        self.left.set(left.saturating_sub(steps));
+        pot.set(left.saturating_sub(steps));
         if steps <= left {
             return Ok(());
         }
-        self.short.set(true);
+        self.short.set(self.short.get() || analysis != Analysis::Lowering);
         Err(Spent)
     }
 

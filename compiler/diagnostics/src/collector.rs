@@ -1,10 +1,13 @@
 //! Collects the diagnostics of one compilation.
 
 use crate::{Code, Diagnostic, Severity, codes};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
-/// Errors that are reported before the rest is only counted.
+/// Errors that are reported before the rest is only counted; and warnings.
 pub const DEFAULT_LIMIT: usize = 100;
+
+/// How many diagnostics are compared with a new one, to see whether both are of one mistake. What was found long before is of another.
+const COMPARED: usize = 1024;
 
 /// Diagnostics in the order of arrival, without repetitions.
 ///
@@ -12,7 +15,11 @@ pub const DEFAULT_LIMIT: usize = 100;
 /// with it); of those without a span, a second one with the same code and message.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
-    list: Vec<Diagnostic>,
+    /// `None`: it is not said, after all.
+    list: Vec<Option<Diagnostic>>,
+    /// The last of those that are not said if something else is, and the last errors, by number.
+    conditional: VecDeque<usize>,
+    errors: VecDeque<usize>,
     seen: HashSet<(Code, Result<crate::Span, String>)>,
 }
 
@@ -33,56 +40,65 @@ impl Diagnostics {
 
     /// Of two reports of one mistake the one that says more stays, with what the other would have mended.
     fn add(&mut self, mut diagnostic: Diagnostic) -> bool {
-        if diagnostic.unless.is_some()
-            && let Some(better) = self.list.iter_mut().find(|d| d.replaces(&diagnostic))
-        {
-            better.take_over(&diagnostic);
-            return false;
-        }
-        self.list.retain(|d| {
-            let gone = diagnostic.replaces(d);
-            if gone {
-                diagnostic.take_over(d);
+        if diagnostic.unless.is_some() {
+            for &n in &self.errors {
+                if let Some(better) = self.list[n].as_mut().filter(|d| d.replaces(&diagnostic)) {
+                    better.take_over(&diagnostic);
+                    return false;
+                }
             }
-            !gone
-        });
-        self.list.push(diagnostic);
+        }
+        let n = self.list.len();
+        if diagnostic.is_error() {
+            self.conditional.retain(|&n| {
+                let gone = self.list[n].take_if(|d| diagnostic.replaces(d));
+                gone.iter().for_each(|d| diagnostic.take_over(d));
+                gone.is_none()
+            });
+            note(&mut self.errors, n);
+        }
+        if diagnostic.unless.is_some() {
+            note(&mut self.conditional, n);
+        }
+        self.list.push(Some(diagnostic));
         true
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.iter().count()
     }
 
     /// Are there none?
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.iter().next().is_none()
     }
 
     /// How many errors there are.
     pub fn error_count(&self) -> usize {
-        self.list.iter().filter(|diagnostic| diagnostic.is_error()).count()
+        self.iter().filter(|diagnostic| diagnostic.is_error()).count()
     }
 
     /// Is there an error?
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(Diagnostic::is_error)
+        self.iter().any(Diagnostic::is_error)
     }
 
     /// In the order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.list.iter()
+        self.list.iter().flatten()
     }
 
     /// Keeps those that `keep` picks.
-    pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
-        self.list.retain(keep);
+    pub fn retain(&mut self, mut keep: impl FnMut(&Diagnostic) -> bool) {
+        for slot in &mut self.list {
+            slot.take_if(|d| !keep(d));
+        }
     }
 
     /// Makes errors of the warnings that `denied` picks.
     pub fn deny(&mut self, denied: impl Fn(&Diagnostic) -> bool) {
-        for diagnostic in &mut self.list {
+        for diagnostic in self.list.iter_mut().flatten() {
             if diagnostic.severity == Severity::Warning && denied(diagnostic) {
                 diagnostic.severity = Severity::Error;
             }
@@ -91,7 +107,7 @@ impl Diagnostics {
 
     /// Makes warnings of the errors that `mild` picks.
     pub fn soften(&mut self, mild: impl Fn(&Diagnostic) -> bool) {
-        for diagnostic in &mut self.list {
+        for diagnostic in self.list.iter_mut().flatten() {
             if diagnostic.severity == Severity::Error && mild(diagnostic) {
                 diagnostic.severity = Severity::Warning;
             }
@@ -100,29 +116,47 @@ impl Diagnostics {
 
     /// Sorted by file, start and code, equals in the order of arrival, those without a span first.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
-        let mut list = self.list;
+        let mut list: Vec<Diagnostic> = self.list.into_iter().flatten().collect();
         list.sort_by_key(|diagnostic| (diagnostic.span.map(|span| (span.file, span.start)), diagnostic.code));
         list
     }
 
     /// [Sorted](Diagnostics::into_sorted), with at most `limit` errors; if more were found, a last note says how many.
-    /// Warnings and notes behind the first error that is not shown are dropped with it.
+    /// Warnings and notes behind the first error that is not shown are dropped with it. Likewise at most `limit` warnings.
     pub fn into_report(self, limit: usize) -> Vec<Diagnostic> {
         let errors = self.error_count();
         let mut list = self.into_sorted();
         if errors <= limit {
+            let mut warnings = 0;
+            list.retain(|d| {
+                warnings += usize::from(d.severity == Severity::Warning);
+                d.severity != Severity::Warning || warnings <= limit
+            });
+            list.extend(not_shown(warnings.saturating_sub(limit), "warning"));
             return list;
         }
         let places = list.iter().enumerate().filter(|(_, diagnostic)| diagnostic.is_error());
         let cut = places.map(|(at, _)| at).nth(limit).unwrap_or(list.len());
         list.truncate(cut);
-        let rest = errors - limit;
-        let (noun, verb) = if rest == 1 { ("error", "is") } else { ("errors", "are") };
-        let mut note = Diagnostic::global(codes::TOO_MANY_ERRORS, format!("{rest} more {noun} {verb} not shown"));
-        note.severity = Severity::Note;
-        list.push(note);
+        list.extend(not_shown(errors - limit, "error"));
         list
     }
+}
+
+/// Notes the youngest of some numbers.
+fn note(numbers: &mut VecDeque<usize>, n: usize) {
+    if numbers.len() == COMPARED {
+        numbers.pop_front();
+    }
+    numbers.push_back(n);
+}
+
+/// The note on so many diagnostics that are not shown.
+fn not_shown(rest: usize, what: &str) -> Option<Diagnostic> {
+    let (s, verb) = if rest == 1 { ("", "is") } else { ("s", "are") };
+    let text = format!("{rest} more {what}{s} {verb} not shown");
+    let note = || Diagnostic { severity: Severity::Note, ..Diagnostic::global(codes::TOO_MANY_ERRORS, text) };
+    (rest > 0).then(note)
 }
 
 impl Extend<Diagnostic> for Diagnostics {
@@ -182,5 +216,13 @@ mod tests {
         assert_eq!(denied.error_count(), 7);
         denied.soften(|d| d.message == "odd");
         assert_eq!(denied.error_count(), 5);
+        // Warnings have the same limit.
+        let warning = |i| Diagnostic::warning(codes::UNEXPECTED_TOKEN, Span::new(FileId(0), i, i + 1), "odd");
+        let mut many = Diagnostics::new();
+        many.extend((0..9).map(warning));
+        many.push(at(0, 20, "wrong"));
+        let report = many.into_report(7);
+        assert_eq!((report.len(), report[7].message.as_str()), (9, "wrong"));
+        assert_eq!(report[8].message, "2 more warnings are not shown");
     }
 }

@@ -1,7 +1,7 @@
 //! The source files of one compilation, and where a byte offset lies in them.
 
 use crate::{FileId, Span};
-use line_index::{LineCol, LineIndex, TextSize};
+use line_index::{LineCol, LineIndex, TextSize, WideEncoding};
 
 /// A place in a file as people count: both from 1, the column in Unicode scalars.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,9 +84,10 @@ impl SourceMap {
     pub fn position(&self, file: FileId, offset: u32) -> Position {
         let Some(source) = self.get(file) else { return Position { line: 1, column: 1 } };
         let offset = source.text.floor_char_boundary(offset as usize);
-        let line = source.lines.line_col(TextSize::new(offset as u32)).line;
-        let column = source.text[self.line_start(file, line)..offset].chars().count() as u32;
-        Position { line: line + 1, column: column + 1 }
+        let place = source.lines.line_col(TextSize::new(offset as u32));
+        // Only characters of several bytes are gone through.
+        let column = source.lines.to_wide(WideEncoding::Utf32, place).map_or(place.col, |wide| wide.col);
+        Position { line: place.line + 1, column: column + 1 }
     }
 
     /// Line and column of the start and of the end of a span.

@@ -10,6 +10,7 @@ use crate::placement::{Overflow, Placement, plan_with};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Op, Stmt, Tile, pipe_of_op};
 use ptoc_isa::{Pipe, Target};
+use rustc_hash::FxHashSet;
 
 /// Places `kernel`, with as many copies of hidden tiles as fit. What overflows does so without any.
 pub fn plan_with_copies(kernel: &mut Kernel, target: &Target) -> (Liveness, Result<Placement, Vec<Overflow>>) {
@@ -39,6 +40,7 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
         stages: SecondaryMap<Tile, u32>,
         pipe: SecondaryMap<Tile, Option<Pipe>>,
         several: Vec<Tile>,
+        listed: SecondaryMap<Tile, bool>,
     }
     fn walk(w: &mut Walk<'_>, region: &[Stmt], stages: u32) {
         for stmt in region {
@@ -47,7 +49,7 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
             }
             if let Some(pipe) = pipe_of_op(w.kernel, &stmt.op) {
                 for (_, r) in tile_accesses(w.kernel, stmt) {
-                    if *w.pipe[r.tile].get_or_insert(pipe) != pipe && !w.several.contains(&r.tile) {
+                    if *w.pipe[r.tile].get_or_insert(pipe) != pipe && !std::mem::replace(&mut w.listed[r.tile], true) {
                         w.several.push(r.tile);
                     }
                 }
@@ -60,7 +62,7 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
         }
     }
     let (stages, pipe) = (SecondaryMap::new(), SecondaryMap::new());
-    let mut w = Walk { kernel, stages, pipe, several: Vec::new() };
+    let mut w = Walk { kernel, stages, pipe, several: Vec::new(), listed: SecondaryMap::new() };
     walk(&mut w, &kernel.body, 1);
     let Walk { stages, several, .. } = w;
     // A plan of the author's says itself how many there are: as many as addresses, if that is possible at all.
@@ -70,7 +72,8 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
             kernel.tiles[tile].stages = n;
         }
     }
-    let free = |t: &Tile| pinned.iter().all(|(p, _)| p != t);
+    let fixed: FxHashSet<Tile> = pinned.iter().map(|(t, _)| *t).collect();
+    let free = |t: &Tile| !fixed.contains(t);
     let gains = |t: &Tile| kernel.tiles[*t].hidden && is_auto(kernel, *t) && stages[*t] > 1 && free(t);
     let given: Vec<Tile> = several.into_iter().filter(gains).collect();
     for &tile in &given {

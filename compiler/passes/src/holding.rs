@@ -10,6 +10,7 @@ use crate::liveness::{Interval, Point};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_ir::tile::{Kernel, Label, Op, Stmt, Tile, TileRef, Value};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// When a tile is touched, and when it holds something.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,47 +25,58 @@ pub struct Holding {
 
 /// Follows the values of every tile of `kernel`. Points are those of [`crate::liveness`].
 pub fn holding(kernel: &Kernel) -> SecondaryMap<Tile, Holding> {
-    let mut flow = Flow {
-        kernel,
-        points: FxHashMap::default(),
-        constants: FxHashMap::default(),
-        shapes: SecondaryMap::new(),
-        at: Vec::new(),
-        exits: Vec::new(),
-    };
-    flow.note_constants(&kernel.prologue);
-    flow.note_constants(&kernel.body);
     let mut out: SecondaryMap<Tile, Holding> = SecondaryMap::new();
-    flow.number(&kernel.body, &mut out);
-    let words = kernel.tiles.len().div_ceil(64);
-    flow.at.iter_mut().for_each(|set| set.resize(words, 0));
-    flow.backward(&kernel.body, vec![0; words]);
-    for tile in kernel.tiles.keys() {
-        let live = &mut out[tile].live;
-        for (point, set) in flow.at.iter().enumerate() {
-            if set[tile.index() / 64] >> (tile.index() % 64) & 1 == 0 {
-                continue;
-            }
-            let point = point as Point;
-            match live.last_mut() {
-                Some(run) if run.end + 1 == point => run.end = point,
-                _ => live.push(Interval { start: point, end: point }),
-            }
-        }
+    // Some tiles after the others: what is held at each point takes a bit for each tile.
+    for first in (0..kernel.tiles.len()).step_by(TOGETHER) {
+        let tiles = first..kernel.tiles.len().min(first + TOGETHER);
+        let mut flow = Flow {
+            kernel,
+            tiles: tiles.clone(),
+            points: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            shapes: SecondaryMap::new(),
+            at: Vec::new(),
+            exits: Vec::new(),
+            again: FxHashMap::default(),
+        };
+        flow.note_constants(&kernel.prologue);
+        flow.note_constants(&kernel.body);
+        flow.number(&kernel.body, &mut out);
+        let words = tiles.len().div_ceil(64);
+        flow.at.iter_mut().for_each(|set| set.resize(words, 0));
+        flow.backward(&kernel.body, vec![0; words]);
+        runs(first, &flow.at, &mut out);
     }
     out
 }
 
+/// Tiles that are followed together.
+const TOGETHER: usize = 1024;
+
+/// Runs of points from what is held at each, tiles counted from `first` on.
+fn runs(first: usize, at: &[Set], out: &mut SecondaryMap<Tile, Holding>) {
+    let none = vec![0; at.first().map_or(0, Vec::len)];
+    let mut before = &none;
+    for (point, now) in at.iter().chain([&none]).enumerate() {
+        for (word, (was, is)) in before.iter().zip(now).enumerate() {
+            let mut changed = was ^ is;
+            while changed != 0 {
+                let bit = changed.trailing_zeros() as usize;
+                changed &= changed - 1;
+                let live = &mut out[Tile::new(first + 64 * word + bit)].live;
+                let point = point as Point;
+                match is >> bit & 1 {
+                    1 => live.push(Interval { start: point, end: point }),
+                    _ => live.last_mut().into_iter().for_each(|run| run.end = point - 1),
+                }
+            }
+        }
+        before = now;
+    }
+}
+
 /// Tiles, one bit each.
 type Set = Vec<u64>;
-
-fn add(set: &mut Set, tile: Tile) {
-    set[tile.index() / 64] |= 1 << (tile.index() % 64);
-}
-
-fn remove(set: &mut Set, tile: Tile) {
-    set[tile.index() / 64] &= !(1 << (tile.index() % 64));
-}
 
 fn join(set: &mut Set, other: &Set) {
     set.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
@@ -88,6 +100,8 @@ struct Exit {
 
 struct Flow<'k> {
     kernel: &'k Kernel,
+    /// The tiles that are followed, by number.
+    tiles: Range<usize>,
     /// Entry and exit of each statement, by its address in the (immutable) program.
     points: FxHashMap<*const Stmt, (Point, Point)>,
     constants: FxHashMap<Value, i64>,
@@ -95,9 +109,36 @@ struct Flow<'k> {
     /// What is held at each point.
     at: Vec<Set>,
     exits: Vec<Exit>,
+    /// What the end of each loop was found to want; seen from a loop around it, it wants no less later.
+    again: FxHashMap<Label, Set>,
 }
 
 impl Flow<'_> {
+    /// The word and the bit of a tile that is followed.
+    fn bit(&self, tile: Tile) -> Option<(usize, u64)> {
+        let n = tile.index().checked_sub(self.tiles.start).filter(|n| *n < self.tiles.len())?;
+        Some((n / 64, 1 << (n % 64)))
+    }
+
+    fn add(&self, set: &mut Set, tile: Tile) {
+        if let Some((word, bit)) = self.bit(tile) {
+            set[word] |= bit;
+        }
+    }
+
+    fn remove(&self, set: &mut Set, tile: Tile) {
+        if let Some((word, bit)) = self.bit(tile) {
+            set[word] &= !bit;
+        }
+    }
+
+    /// What a statement does to tiles that are followed.
+    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        let mut all = tile_accesses(self.kernel, stmt);
+        all.retain(|(_, r)| self.bit(r.tile).is_some());
+        all
+    }
+
     fn note_constants(&mut self, region: &[Stmt]) {
         for stmt in region {
             if let Op::Const { dst, value } = &stmt.op
@@ -114,7 +155,7 @@ impl Flow<'_> {
         for stmt in region {
             let entry = self.at.len() as Point;
             self.at.push(Set::new());
-            for (access, r) in tile_accesses(self.kernel, stmt) {
+            for (access, r) in self.accesses(stmt) {
                 let list = match access {
                     Access::Read => &mut out[r.tile].reads,
                     Access::Write => &mut out[r.tile].writes,
@@ -162,28 +203,30 @@ impl Flow<'_> {
             if entry != exit {
                 join(&mut self.at[entry as usize], &live);
             }
-            for (_, r) in tile_accesses(self.kernel, stmt) {
-                add(&mut self.at[entry as usize], r.tile);
+            for (_, r) in self.accesses(stmt) {
+                if let Some((word, bit)) = self.bit(r.tile) {
+                    self.at[entry as usize][word] |= bit;
+                }
             }
         }
         live
     }
 
     fn before(&mut self, stmt: &Stmt, mut live: Set) -> Set {
-        let accesses = tile_accesses(self.kernel, stmt);
+        let accesses = self.accesses(stmt);
         for (access, r) in &accesses {
             if *access == Access::Write && self.replaces(r) {
-                remove(&mut live, r.tile);
+                self.remove(&mut live, r.tile);
             }
         }
         for (access, r) in &accesses {
             if *access == Access::Read {
-                add(&mut live, r.tile);
+                self.add(&mut live, r.tile);
             }
         }
         match &stmt.op {
             Op::Alloc { tile } => {
-                remove(&mut live, *tile);
+                self.remove(&mut live, *tile);
                 live
             }
             Op::If(i) => {
@@ -220,6 +263,9 @@ impl Flow<'_> {
     /// A loop: what its start wants, its end wants too, until that adds nothing.
     fn repeat(&mut self, label: Label, after: Set, mut body: impl FnMut(&mut Self, Set) -> Set) -> Set {
         let mut again = after.clone();
+        if let Some(known) = self.again.get(&label) {
+            join(&mut again, known);
+        }
         loop {
             self.exits.push(Exit { label, on_break: after.clone(), on_continue: again.clone() });
             let start = body(self, again.clone());
@@ -227,6 +273,7 @@ impl Flow<'_> {
             let before = again.clone();
             join(&mut again, &start);
             if again == before {
+                self.again.insert(label, again.clone());
                 return again;
             }
         }

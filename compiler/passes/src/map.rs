@@ -13,6 +13,7 @@ use ptoc_isa::{Loc, Target, TileType};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// The memories of a kernel.
 #[derive(Clone, Debug)]
@@ -108,7 +109,7 @@ pub struct MappedTile {
     pub first_write: Option<Point>,
     /// The last point that reads it.
     pub last_read: Option<Point>,
-    /// Tiles with common bytes, by their place in the memory's list.
+    /// Tiles with common bytes, by their place in the memory's list; of many the first [`SHARERS`].
     pub shares: Vec<usize>,
 }
 
@@ -211,11 +212,9 @@ fn memory(
     }
     let start = |t: &MappedTile| t.ranges.first().map_or(u64::MAX, |r| r.0);
     tiles.sort_by_key(|t| (start(t), t.held.map(|h| h.start), t.tile));
-    let shares: Vec<Vec<usize>> = (0..tiles.len())
-        .map(|i| (0..tiles.len()).filter(|&j| j != i && meet(&tiles[i].ranges, &tiles[j].ranges)).collect())
-        .collect();
-    tiles.iter_mut().zip(shares).for_each(|(t, s)| t.shares = s);
-    let held: Vec<u64> = (0..points as Point).map(|p| occupied(&tiles, p)).collect();
+    let shared = sharers(&tiles);
+    tiles.iter_mut().zip(shared).for_each(|(t, s)| t.shares = s);
+    let held = occupied(&tiles, points);
     let (peak, peak_point) = peak(&held, &tiles, &live.spans);
     let run_time = || tiles.iter().filter(|t| t.chosen == Chosen::RunTime).filter_map(|t| ends.get(&t.tile));
     // What runs past the end is refused when the kernel runs.
@@ -294,35 +293,128 @@ pub fn gaps(held: Interval, live: &[Interval]) -> Vec<Interval> {
     out
 }
 
-fn meet(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
-    a.iter().any(|x| b.iter().any(|y| x.0 < y.1 && y.0 < x.1))
+/// Tiles with common bytes that are named of one tile.
+pub const SHARERS: usize = 256;
+
+/// For each tile the others that have bytes of it, in order.
+fn sharers(tiles: &[MappedTile]) -> Vec<Vec<usize>> {
+    let mut ranges: Vec<(u64, u64, usize)> =
+        tiles.iter().enumerate().flat_map(|(n, t)| t.ranges.iter().map(move |r| (r.0, r.1, n))).collect();
+    ranges.retain(|r| r.0 < r.1);
+    ranges.sort_unstable();
+    let mut out: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); tiles.len()];
+    // Ranges that go on, by their ends.
+    let mut open: BTreeSet<(u64, usize)> = BTreeSet::new();
+    for (start, end, n) in ranges {
+        while open.first().is_some_and(|(end, _)| *end <= start) {
+            open.pop_first();
+        }
+        for &(_, m) in open.iter().rev().filter(|(_, m)| *m != n).take(SHARERS) {
+            for (a, b) in [(n, m), (m, n)] {
+                if out[a].len() < SHARERS {
+                    out[a].insert(b);
+                }
+            }
+        }
+        open.insert((end, n));
+    }
+    out.into_iter().map(|all| all.into_iter().collect()).collect()
 }
 
-/// Bytes that some tile holds at a point, each counted once.
-fn occupied(tiles: &[MappedTile], point: Point) -> u64 {
-    let held = tiles.iter().filter(|t| t.held.is_some_and(|h| h.contains(point)));
-    let mut ranges: Vec<(u64, u64)> = held.flat_map(|t| t.ranges.iter().copied()).collect();
-    ranges.sort_unstable();
-    let (mut sum, mut reach) = (0, 0);
-    for (start, end) in ranges {
-        sum += end.saturating_sub(start.max(reach));
-        reach = reach.max(end);
+/// Bytes that some tile holds at each point, each counted once.
+fn occupied(tiles: &[MappedTile], points: usize) -> Vec<u64> {
+    let mut ends: Vec<u64> = tiles.iter().flat_map(|t| t.ranges.iter().flat_map(|r| [r.0, r.1])).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let mut union = Union::new(ends);
+    // Who begins and ends to hold at a point.
+    let mut begin: Vec<Vec<usize>> = vec![Vec::new(); points + 1];
+    let mut done: Vec<Vec<usize>> = vec![Vec::new(); points + 1];
+    for (n, held) in tiles.iter().enumerate().filter_map(|(n, t)| Some((n, t.held?))) {
+        begin[(held.start as usize).min(points)].push(n);
+        done[(held.end as usize + 1).min(points)].push(n);
     }
-    let run_time = tiles.iter().filter(|t| t.chosen == Chosen::RunTime && t.held.is_some_and(|h| h.contains(point)));
-    run_time.fold(sum, |sum, t| sum.saturating_add(t.bytes))
+    let mut run_time = 0u64;
+    let mut out = Vec::with_capacity(points);
+    for point in 0..points {
+        for (all, begins) in [(&begin[point], true), (&done[point], false)] {
+            for t in all.iter().map(|n| &tiles[*n]) {
+                t.ranges.iter().filter(|r| r.0 < r.1).for_each(|r| union.change(*r, begins));
+                let bytes = if t.chosen == Chosen::RunTime { t.bytes } else { 0 };
+                run_time = if begins { run_time.saturating_add(bytes) } else { run_time.saturating_sub(bytes) };
+            }
+        }
+        out.push(union.length().saturating_add(run_time));
+    }
+    out
+}
+
+/// Ranges between some numbers, and how much they cover together: a tree of segments, of which each knows how many ranges have all of it.
+struct Union {
+    ends: Vec<u64>,
+    /// Of each node: ranges that cover it, and what is covered of it.
+    nodes: Vec<(u32, u64)>,
+}
+
+impl Union {
+    fn new(ends: Vec<u64>) -> Union {
+        let nodes = vec![(0, 0); 4 * ends.len().max(1)];
+        Union { ends, nodes }
+    }
+
+    fn length(&self) -> u64 {
+        self.nodes[0].1
+    }
+
+    fn change(&mut self, (start, end): (u64, u64), add: bool) {
+        let at = |n: u64| self.ends.partition_point(|e| *e < n);
+        let range = (at(start), at(end));
+        self.walk(0, (0, self.ends.len() - 1), range, add);
+    }
+
+    fn walk(&mut self, node: usize, (lo, hi): (usize, usize), (start, end): (usize, usize), add: bool) {
+        if end <= lo || hi <= start {
+            return;
+        }
+        let inner = hi - lo > 1;
+        let middle = lo.midpoint(hi);
+        if start <= lo && hi <= end {
+            let count = &mut self.nodes[node].0;
+            *count = if add { *count + 1 } else { count.saturating_sub(1) };
+        } else {
+            self.walk(2 * node + 1, (lo, middle), (start, end), add);
+            self.walk(2 * node + 2, (middle, hi), (start, end), add);
+        }
+        self.nodes[node].1 = match self.nodes[node].0 {
+            0 if inner => self.nodes[2 * node + 1].1 + self.nodes[2 * node + 2].1,
+            0 => 0,
+            _ => self.ends[hi] - self.ends[lo],
+        };
+    }
 }
 
 /// The most bytes, and the most telling point that has them: one with the most bytes that hold values (where the author
 /// orders the pipes, bytes are held throughout); of a loop and a statement in it, the statement.
 fn peak(held: &[u64], tiles: &[MappedTile], spans: &[Span]) -> (u64, Point) {
-    let values = |p: usize| -> u64 {
-        let here = |t: &&MappedTile| t.live.iter().any(|run| run.contains(p as Point));
-        tiles.iter().filter(here).map(|t| t.bytes).sum()
-    };
-    let touched = |p: usize| {
-        let own = |t: &MappedTile| [t.first_write, t.last_read].contains(&Some(p as Point));
-        tiles.iter().any(own)
-    };
+    let mut change = vec![0i128; held.len() + 1];
+    let mut own = vec![false; held.len() + 1];
+    for t in tiles {
+        for run in &t.live {
+            change[(run.start as usize).min(held.len())] += i128::from(t.bytes);
+            change[(run.end as usize + 1).min(held.len())] -= i128::from(t.bytes);
+        }
+        for p in [t.first_write, t.last_read].into_iter().flatten() {
+            own[(p as usize).min(held.len())] = true;
+        }
+    }
+    let mut sum = 0;
+    let values: Vec<i128> = change
+        .into_iter()
+        .map(|n| {
+            sum += n;
+            sum
+        })
+        .collect();
     let most = held.iter().copied().max().unwrap_or(0);
     let length = |p: usize| match spans[p].range().len() {
         0 => usize::MAX,
@@ -330,7 +422,7 @@ fn peak(held: &[u64], tiles: &[MappedTile], spans: &[Span]) -> (u64, Point) {
     };
     let at = (0..held.len())
         .filter(|&p| held[p] == most)
-        .min_by_key(|&p| (Reverse(values(p)), !touched(p), length(p)))
+        .min_by_key(|&p| (Reverse(values[p]), !own[p], length(p)))
         .unwrap_or(0);
     (most, at as Point)
 }

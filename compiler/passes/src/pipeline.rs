@@ -7,7 +7,7 @@ use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
 use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
-use ptoc_diagnostics::{Budget, Diagnostic, Severity, codes};
+use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, SyncMode};
@@ -39,7 +39,7 @@ pub fn pipeline_of(
     author: &dyn Author,
     budget: &Budget,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Refuse, budget)?, target)
+    lowered(place_with(kernel, target, author, Hazards::Refuse, budget)?, target, budget)
 }
 
 /// What is said of the first hazard of a launch that goes on.
@@ -53,17 +53,19 @@ pub fn pipeline_to_run(
     author: &dyn Author,
     budget: &Budget,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Tell, budget)?, target)
+    lowered(place_with(kernel, target, author, Hazards::Tell, budget)?, target, budget)
 }
 
 fn lowered(
     (mut placed, warnings): (PlacedKernel, Vec<Diagnostic>),
     target: &Target,
+    budget: &Budget,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     if target.is_pim() {
         return Ok(Prepared { placed, module: None, warnings });
     }
-    let lowered = pass("lowering", || lower::lower(&mut placed.kernel, &placed.placement, target));
+    let account = budget.account(Analysis::Lowering);
+    let lowered = pass("lowering", || lower::lower(&mut placed.kernel, &placed.placement, target, account));
     let module = lowered.map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors

@@ -12,6 +12,7 @@ use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -199,13 +200,9 @@ impl Session {
 
     /// Errors for definitions of names that are not `known`. `who` has "nothing called so".
     pub fn check_known(&mut self, known: &[Name], who: &str) {
-        let mut names: Vec<&str> = Vec::new();
-        for name in known {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        for name in self.definitions.values.keys().filter(|n| !known.contains(n)) {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let names: Vec<&str> = known.iter().map(Name::as_str).filter(|n| seen.insert(n)).collect();
+        for name in self.definitions.values.keys().filter(|n| !seen.contains(n.as_str())) {
             let mut d = Diagnostic::global(codes::UNKNOWN_DEFINITION, format!("-D {name}: {who} called `{name}`"));
             d = match names.is_empty() {
                 true => d.with_note("nothing can be set but capacities, such as `-D capacity.Vec=262144`"),
@@ -445,22 +442,26 @@ impl Entry<'_> {
     /// This is the rule of the analysis, needed here before there is an instance.
     pub fn dimensions(&self, unit: &Unit) -> Vec<Ident> {
         let mut found: Vec<Ident> = Vec::new();
+        let item = self.item;
+        let given = item.statics.iter().map(|s| &s.name.name).chain(item.params.iter().map(|p| &p.name.name));
+        // Names that are none, or are found already.
+        let mut taken: HashSet<&Name> = given.collect();
         for param in &self.item.params {
             for extent in extents(param).unwrap_or_default() {
-                self.add_dimensions(extent, unit, &mut found);
+                self.add_dimensions(extent, unit, &mut taken, &mut found);
             }
         }
         found
     }
 
     /// Those of an extent: a name, or names in the shape of a layout.
-    fn add_dimensions(&self, extent: &Expr, unit: &Unit, found: &mut Vec<Ident>) {
+    fn add_dimensions<'e>(&self, extent: &'e Expr, unit: &Unit, taken: &mut HashSet<&'e Name>, found: &mut Vec<Ident>) {
         match &*extent.kind {
-            ExprKind::Name(name) if self.is_dimension(name, unit) && !found.iter().any(|d| d.name == *name) => {
+            ExprKind::Name(name) if taken.insert(name) && is_free(name, unit, self.id.module) => {
                 found.push(Ident { name: name.clone(), span: extent.span });
             }
-            ExprKind::Layout(e, _) | ExprKind::Paren(e) => self.add_dimensions(e, unit, found),
-            ExprKind::Tuple(list) => list.iter().for_each(|e| self.add_dimensions(e, unit, found)),
+            ExprKind::Layout(e, _) | ExprKind::Paren(e) => self.add_dimensions(e, unit, taken, found),
+            ExprKind::Tuple(list) => list.iter().for_each(|e| self.add_dimensions(e, unit, taken, found)),
             _ => {}
         }
     }
@@ -485,12 +486,8 @@ impl Entry<'_> {
     /// Is a bare name in a tensor's type a dimension?
     pub fn is_dimension(&self, name: &Name, unit: &Unit) -> bool {
         let item = self.item;
-        !(item.statics.iter().any(|s| s.name.name == *name)
-            || item.params.iter().any(|p| p.name.name == *name)
-            || unit.modules.get(self.id.module).scope.contains_key(name)
-            || WORD_NAMES.contains(&name.as_str())
-            || DType::from_name(name).is_some()
-            || Loc::from_name(name).is_some())
+        !(item.statics.iter().any(|s| s.name.name == *name) || item.params.iter().any(|p| p.name.name == *name))
+            && is_free(name, unit, self.id.module)
     }
 
     /// Everything that `-D` can set: static parameters, scalar arguments, dimensions.
@@ -521,6 +518,14 @@ impl Entry<'_> {
     pub fn word(&self) -> &'static str {
         if self.program { "program" } else { "kernel" }
     }
+}
+
+/// Does neither the module nor the language know a name?
+fn is_free(name: &Name, unit: &Unit, module: ptoc_analysis::ModuleId) -> bool {
+    !(unit.modules.get(module).scope.contains_key(name)
+        || WORD_NAMES.contains(&name.as_str())
+        || DType::from_name(name).is_some()
+        || Loc::from_name(name).is_some())
 }
 
 /// The extents in a tensor's type; `None` for a scalar argument.

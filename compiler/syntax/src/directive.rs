@@ -7,6 +7,7 @@
 //! ```
 
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use std::collections::HashMap;
 
 use crate::ast::{Ident, Name};
 
@@ -159,7 +160,7 @@ pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>)
     let lead = body.len() - body.trim_start().len();
     let (kind, rest) = Kind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)))?;
     let offset = comment.start + (2 + lead + kind.mark().len()) as u32;
-    let mut reader = Reader { file: comment.file, kind, diagnostics, ok: true };
+    let mut reader = Reader { file: comment.file, kind, diagnostics, ok: true, first: HashMap::new() };
     // A remark begins at a word that starts with `//`.
     let remark = words(rest, offset, comment.file).find(|w| w.name.starts_with("//"));
     let rest = remark.map_or(rest, |w| &rest[..(w.span.start - offset) as usize]);
@@ -203,11 +204,23 @@ impl Kind {
     }
 }
 
+/// The lists of a line in which a name stands once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum List {
+    Inputs,
+    Expects,
+    Params,
+    Capacities,
+    Machine,
+}
+
 struct Reader<'a> {
     file: FileId,
     kind: Kind,
     diagnostics: &'a mut Vec<Diagnostic>,
     ok: bool,
+    /// Where in its list each name is.
+    first: HashMap<(List, Name), usize>,
 }
 
 impl Reader<'_> {
@@ -327,7 +340,7 @@ impl Reader<'_> {
         }
         if equals == 2 {
             match self.kind == Kind::Run && space.is_none() && machine.is_none() {
-                true => self.unique(expects, binding),
+                true => self.unique(List::Expects, expects, binding),
                 false => self.malformed(word.span, "`==` expects the value of an array in a run line"),
             }
             return;
@@ -353,11 +366,13 @@ impl Reader<'_> {
                     let at = binding.name.span;
                     let span = Span::new(self.file, at.end - space.len() as u32, at.end);
                     let name = Ident { name: Name::new(space), span };
-                    self.unique(&mut settings.capacities, Binding { name, ..binding });
+                    self.unique(List::Capacities, &mut settings.capacities, Binding { name, ..binding });
                 }
-                None if machine.is_some() => self.unique(&mut settings.machine, binding),
-                None if value.ends_with(".npy") && self.kind != Kind::Check => self.unique(inputs, binding),
-                None => self.unique(&mut settings.params, binding),
+                None if machine.is_some() => self.unique(List::Machine, &mut settings.machine, binding),
+                None if value.ends_with(".npy") && self.kind != Kind::Check => {
+                    self.unique(List::Inputs, inputs, binding)
+                }
+                None => self.unique(List::Params, &mut settings.params, binding),
             },
         }
     }
@@ -368,8 +383,9 @@ impl Reader<'_> {
         }
     }
 
-    fn unique(&mut self, list: &mut Vec<Binding>, binding: Binding) {
-        match list.iter().find(|b| b.name.name == binding.name.name) {
+    fn unique(&mut self, what: List, list: &mut Vec<Binding>, binding: Binding) {
+        let first = *self.first.entry((what, binding.name.name.clone())).or_insert(list.len());
+        match list.get(first) {
             Some(first) => {
                 let message = format!("`{}` is set twice", binding.name.name);
                 let first = first.name.span;

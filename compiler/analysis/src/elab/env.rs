@@ -4,6 +4,7 @@ use crate::value::Val;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{ScopeCell, Ty, Var};
 use ptoc_syntax::ast::Name;
+use rustc_hash::FxHashMap;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -28,10 +29,15 @@ pub(crate) struct Entered {
 /// A frame is a function body; blocks nest in it.
 pub(crate) struct Env {
     frames: Vec<Vec<Scope>>,
+    /// Where each name is bound, the innermost binding last.
+    places: FxHashMap<Name, Vec<Bound>>,
     entered: Vec<Entered>,
     /// Number of the innermost block among `entered`, for all who translate text.
     current: ScopeCell,
 }
+
+/// Where a name is bound: number of the frame, of the block in it, and of the definition there.
+type Bound = (usize, usize, usize);
 
 /// A block that is open.
 struct Scope {
@@ -42,7 +48,7 @@ struct Scope {
 impl Env {
     /// Keeps `current` at the number of the innermost block.
     pub fn new(current: ScopeCell) -> Env {
-        Env { frames: Vec::new(), entered: vec![Entered::default()], current }
+        Env { frames: Vec::new(), places: FxHashMap::default(), entered: vec![Entered::default()], current }
     }
 
     /// Enters a function (or kernel): outer locals become invisible.
@@ -73,6 +79,7 @@ impl Env {
     /// Leaves it.
     pub fn pop_frame(&mut self) {
         let frame = self.frames.pop();
+        frame.iter().flatten().for_each(|scope| self.unbind(scope, (self.frames.len(), 0)));
         self.leave(frame.and_then(|f| f.first().map(|s| s.id)));
     }
 
@@ -84,31 +91,51 @@ impl Env {
 
     /// Leaves it.
     pub fn pop(&mut self) {
-        let scope = self.frames.last_mut().expect("in a frame").pop();
+        let frame = self.frames.last_mut().expect("in a frame");
+        let scope = frame.pop();
+        let place = (self.frames.len() - 1, self.frames.last().map_or(0, Vec::len));
+        scope.iter().for_each(|scope| self.unbind(scope, place));
         self.leave(scope.map(|s| s.id));
+    }
+
+    /// The bindings of a block that is left, and of those inside of it, end: the first of them would be at `(frame, block)`.
+    fn unbind(&mut self, scope: &Scope, (frame, block): (usize, usize)) {
+        for (name, ..) in &scope.names {
+            if let Some(all) = self.places.get_mut(name) {
+                while all.last().is_some_and(|&(f, b, _)| (f, b) >= (frame, block)) {
+                    all.pop();
+                }
+            }
+        }
     }
 
     /// Binds a name in the innermost block.
     pub fn define(&mut self, name: Name, binding: Binding, span: Span) {
+        let in_frame = self.frames.len() - 1;
         let frame = self.frames.last_mut().expect("in a frame");
+        let in_block = frame.len() - 1;
         let scope = frame.last_mut().expect("in a block");
+        self.places.entry(name.clone()).or_default().push((in_frame, in_block, scope.names.len()));
         self.entered[scope.id as usize].names.push((name.clone(), binding.clone(), span));
         scope.names.push((name, binding, span));
     }
 
     /// Binds a name in the outermost block of the function.
     pub fn define_outer(&mut self, name: Name, binding: Binding, span: Span) {
+        let in_frame = self.frames.len() - 1;
         let scope = &mut self.frames.last_mut().expect("in a frame")[0];
+        let all = self.places.entry(name.clone()).or_default();
+        let at = all.partition_point(|&(f, b, _)| (f, b) <= (in_frame, 0));
+        all.insert(at, (in_frame, 0, scope.names.len()));
         self.entered[scope.id as usize].names.push((name.clone(), binding.clone(), span));
         scope.names.push((name, binding, span));
     }
 
     /// The innermost binding of `name`, with the place of its definition.
     pub fn get(&self, name: &str) -> Option<(&Binding, Span)> {
-        let frame = self.frames.last()?;
-        let find = |s: &Scope| s.names.iter().rev().position(|(n, ..)| n == name).map(|k| s.names.len() - 1 - k);
-        let (scope, at) = frame.iter().rev().find_map(|s| Some((s, find(s)?)))?;
-        let (_, binding, span) = &scope.names[at];
+        let last = self.frames.len().checked_sub(1)?;
+        let &(_, block, at) = self.places.get(name)?.last().filter(|(frame, ..)| *frame == last)?;
+        let (_, binding, span) = &self.frames[last][block].names[at];
         Some((binding, *span))
     }
 

@@ -16,7 +16,7 @@ use ptoc_isa::{BinOp, Target};
 use ptoc_layout::Condition;
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One extent of a tensor argument, as the launch must find it.
 #[derive(Clone, Debug, PartialEq)]
@@ -282,24 +282,24 @@ impl<'a> Elab<'a> {
 
     /// Bare names in tensor types that nothing else defines are dimensions.
     fn dimensions(&mut self, k: &KernelItem) {
+        let params: FxHashSet<&Name> = k.params.iter().map(|p| &p.name.name).collect();
         for p in &k.params {
             let ExprKind::Index(_, dims) = &*p.ty.kind else { continue };
             for d in dims {
-                self.dimensions_in(&d.value, k);
+                self.dimensions_in(&d.value, &params);
             }
         }
     }
 
     /// A bare name, or the bare names in the shape of a layout.
-    fn dimensions_in(&mut self, e: &Expr, k: &KernelItem) {
+    fn dimensions_in(&mut self, e: &Expr, params: &FxHashSet<&Name>) {
         let n = match &*e.kind {
             ExprKind::Name(n) => n,
-            ExprKind::Layout(e, _) | ExprKind::Paren(e) => return self.dimensions_in(e, k),
-            ExprKind::Tuple(list) => return list.iter().for_each(|e| self.dimensions_in(e, k)),
+            ExprKind::Layout(e, _) | ExprKind::Paren(e) => return self.dimensions_in(e, params),
+            ExprKind::Tuple(list) => return list.iter().for_each(|e| self.dimensions_in(e, params)),
             _ => return,
         };
-        let scalar = k.params.iter().any(|p| p.name.name == *n);
-        if scalar || self.names_constant(n) || self.env.get(n).is_some() || is_word(n) {
+        if params.contains(n) || self.names_constant(n) || self.env.get(n).is_some() || is_word(n) {
             return;
         }
         let v = match self.bindings.fixed.get(n) {
@@ -327,12 +327,12 @@ impl<'a> Elab<'a> {
 
     /// `where NB == ceil_div(N, B1)` defines `NB`, if no shape binds it by bare use.
     fn where_dimensions(&mut self, k: &KernelItem) {
+        let params: FxHashSet<&Name> = k.params.iter().map(|p| &p.name.name).collect();
         for e in &k.wheres {
             let ExprKind::Binary(BinaryOp::Eq, a, b) = &*e.kind else { continue };
             for (name, value) in [(a, b), (b, a)] {
                 let ExprKind::Name(n) = &*name.kind else { continue };
-                let param = k.params.iter().any(|p| p.name.name == *n);
-                if param || self.env.get(n).is_some() || self.names_constant(n) || is_word(n) {
+                if params.contains(n) || self.env.get(n).is_some() || self.names_constant(n) || is_word(n) {
                     continue;
                 }
                 let v = self.expr(value).and_then(|v| self.index_of(&v, value.span));

@@ -34,20 +34,62 @@ pub(super) fn columns(c: char) -> usize {
 pub(super) struct ShownLine {
     /// The text: tabs expanded, everything [`visible`], far parts of a long line replaced by `…`.
     pub text: String,
-    /// For each byte offset of the original, its end included, the offset in `text`.
+    /// For each byte offset of what was looked at, its end included, the offset in `text`.
     map: Vec<usize>,
+    /// The parts of the original that were looked at: first byte, one past the last.
+    parts: Vec<(usize, usize)>,
 }
 
 impl ShownLine {
     /// The offset in `text` of a byte offset in the original line.
     pub fn at(&self, offset: usize) -> usize {
-        self.map[offset.min(self.map.len() - 1)]
+        self.map[within(&self.parts, offset).min(self.map.len() - 1)]
     }
+}
+
+/// Bytes of a line that are looked at on either side of a point, for each column that is shown.
+const NEAR: usize = 8;
+
+/// The offset of a byte of a line where only these parts of it stay; of one that does not, that of the next part.
+fn within(parts: &[(usize, usize)], offset: usize) -> usize {
+    let mut before = 0;
+    for &(start, end) in parts {
+        if offset < end {
+            return before + offset.saturating_sub(start);
+        }
+        before += end - start;
+    }
+    before
+}
+
+/// The parts of a line that may be shown: all of one that is not long, else what is near the points.
+fn near(line: &str, points: &[usize], width: usize) -> Vec<(usize, usize)> {
+    let reach = NEAR * width.max(24);
+    if line.len() <= 4 * reach {
+        return vec![(0, line.len())];
+    }
+    let mut points: Vec<usize> = points.iter().map(|p| (*p).min(line.len())).collect();
+    points.sort_unstable();
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for point in if points.is_empty() { vec![0] } else { points } {
+        let start = line.floor_char_boundary(point.saturating_sub(reach));
+        let end = line.ceil_char_boundary((point + reach).min(line.len()));
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
 }
 
 /// Prepares a line for a width of `width` columns. Of a line that is longer, the surroundings of `points` (byte
 /// offsets) stay.
 pub(super) fn show_line(line: &str, points: &[usize], width: usize) -> ShownLine {
+    // Of a line that goes on for pages, only that is gone through.
+    let parts = near(line, points, width);
+    let points: Vec<usize> = points.iter().map(|p| within(&parts, *p)).collect();
+    let line: String = parts.iter().map(|&(start, end)| &line[start..end]).collect();
+    let (line, points) = (line.as_str(), &points[..]);
     // Each character with its offset and the columns it starts at and takes.
     let mut column = 0;
     let mut cells = Vec::new();
@@ -58,7 +100,7 @@ pub(super) fn show_line(line: &str, points: &[usize], width: usize) -> ShownLine
     }
     let windows = (column > width).then(|| windows(&cells, points, column, width));
     let kept = |column: usize| windows.as_ref().is_none_or(|w| w.iter().any(|&(lo, hi)| (lo..hi).contains(&column)));
-    let mut shown = ShownLine { text: String::new(), map: Vec::with_capacity(line.len() + 1) };
+    let mut shown = ShownLine { text: String::new(), map: Vec::with_capacity(line.len() + 1), parts };
     let mut in_gap = false;
     for (offset, c, column, takes) in cells {
         let keep = kept(column);
@@ -160,6 +202,19 @@ mod tests {
         assert!(ends.text.starts_with("xxx") && ends.text.ends_with("yyy"));
         assert_eq!(ends.text.matches('…').count(), 1);
         assert_eq!(show_line(&line, &[], 60).text.chars().count(), 59);
+    }
+
+    #[test]
+    fn of_a_line_of_pages_as_much_is_shown() {
+        let line = format!("{}HERE{}THERE{}", "x".repeat(50_000), "y".repeat(80_000), "z".repeat(90_000));
+        let shown = show_line(&line, &[50_000, 50_004, 130_004, 130_009], 80);
+        assert!(shown.text.contains("xxHEREyy") && shown.text.contains("yyTHEREzz"), "{}", shown.text);
+        assert_eq!(shown.text.matches('…').count(), 3);
+        assert!(shown.text.chars().count() <= 84 && shown.map.len() < 10_000);
+        for (word, at) in [("HERE", 50_000), ("THERE", 130_004)] {
+            assert_eq!(&shown.text[shown.at(at)..shown.at(at + word.len())], word);
+        }
+        assert_eq!(shown.at(220_009), shown.text.len());
     }
 
     #[test]

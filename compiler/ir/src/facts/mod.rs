@@ -18,6 +18,9 @@ const DEPTH: u32 = 10;
 
 /// Steps of a proof: enough for what kernels need, and a bound on what a hostile one can cost.
 const FUEL: u32 = 4_000;
+/// Steps of all questions about one kernel with as much each; later ones have [`LITTLE`], and are more often answered by a test at run time.
+const ALL: u64 = 20_000_000;
+const LITTLE: u32 = 40;
 
 /// What is known at one place of a kernel.
 #[derive(Default)]
@@ -44,6 +47,8 @@ pub struct Facts {
     /// that may not run, a branch) is no place to learn something about the rest.
     log: Vec<Undo>,
     fuel: Cell<u32>,
+    /// Steps of all questions so far.
+    spent: Cell<u64>,
 }
 
 enum Undo {
@@ -128,7 +133,7 @@ impl Facts {
 
     /// Least value that is certain.
     pub fn min_of(&self, v: Value) -> Option<i64> {
-        self.fuel.set(FUEL);
+        self.ask();
         self.min_at(v, DEPTH)
     }
 
@@ -172,7 +177,7 @@ impl Facts {
 
     /// Greatest value that is certain.
     pub fn max_of(&self, v: Value) -> Option<i64> {
-        self.fuel.set(FUEL);
+        self.ask();
         self.max_at(v, DEPTH)
     }
 
@@ -254,7 +259,7 @@ impl Facts {
 
     /// Is `v` a multiple of `n`, a power of two, whatever its operands are?
     pub fn multiple_certain(&self, v: Value, n: u64) -> bool {
-        self.fuel.set(FUEL);
+        self.ask();
         n.is_power_of_two() && self.twos_at(v, DEPTH) >= n.trailing_zeros()
     }
 
@@ -278,7 +283,7 @@ impl Facts {
 
     /// Is `a <= b + c` certain?
     pub fn le_certain(&self, a: Value, b: Value, c: i64) -> bool {
-        self.fuel.set(FUEL);
+        self.ask();
         self.le_at(a, b, c, DEPTH)
     }
 
@@ -361,7 +366,13 @@ impl Facts {
             .any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
     }
 
+    /// A question begins.
+    fn ask(&self) {
+        self.fuel.set(if self.spent.get() < ALL { FUEL } else { LITTLE });
+    }
+
     fn spend(&self) -> bool {
+        self.spent.set(self.spent.get() + 1);
         let left = self.fuel.get();
         self.fuel.set(left.saturating_sub(1));
         left > 0

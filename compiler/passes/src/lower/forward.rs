@@ -18,6 +18,7 @@ use super::poly::Definitions;
 use super::products::{Products, load, moved, product};
 use crate::access::{Access, Place, accesses, inst_operands, is_private, tile_accesses};
 use crate::placement::Placement;
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{
     AddrKind, Inst, InstAttrs, Kernel, Op, Operand, Region, Stmt, TensorDir, TensorId, Tile, TileRef, ViewRef,
 };
@@ -27,8 +28,13 @@ use rustc_hash::FxHashMap;
 
 /// The kernel without the copies that nothing can see; `None` if there are none. Tiles that the products of `kernel` have no need of
 /// stay as they are.
-pub(super) fn forwarded(kernel: &Kernel, placement: &Placement, products: &Products<'_>) -> Option<Kernel> {
-    let mut f = Forward::new(kernel, placement, products);
+pub(super) fn forwarded(
+    kernel: &Kernel,
+    placement: &Placement,
+    products: &Products<'_>,
+    account: Account<'_>,
+) -> Option<Kernel> {
+    let mut f = Forward::new(kernel, placement, products, account);
     let mut body = kernel.body.clone();
     f.region(&mut body);
     if !f.found {
@@ -49,6 +55,7 @@ struct Forward<'a> {
     kernel: &'a Kernel,
     placement: &'a Placement,
     products: &'a Products<'a>,
+    account: Account<'a>,
     defs: Definitions<'a>,
     tiles: FxHashMap<Tile, Uses>,
     buffers: FxHashMap<TensorId, Uses>,
@@ -59,11 +66,17 @@ struct Forward<'a> {
 }
 
 impl<'a> Forward<'a> {
-    fn new(kernel: &'a Kernel, placement: &'a Placement, products: &'a Products<'a>) -> Forward<'a> {
+    fn new(
+        kernel: &'a Kernel,
+        placement: &'a Placement,
+        products: &'a Products<'a>,
+        account: Account<'a>,
+    ) -> Forward<'a> {
         let mut f = Forward {
             kernel,
             placement,
             products,
+            account,
             defs: Definitions::new(kernel),
             tiles: FxHashMap::default(),
             buffers: FxHashMap::default(),
@@ -131,6 +144,7 @@ impl<'a> Forward<'a> {
         if data.dir != TensorDir::Scratch || !one || !self.apart(view, &to) || self.dtype(&to) != data.dtype {
             return None;
         }
+        self.account.spend(n).ok()?;
         let (m, from, attrs) = region[..n].iter().enumerate().rev().find_map(|(m, s)| {
             let (v, from, attrs) = store(&s.op)?;
             (v == view).then_some((m, from, attrs))
@@ -206,19 +220,24 @@ impl<'a> Forward<'a> {
     /// The last statement of `rest` with a reader of `to`, if every use of it is a reader there that takes `from`.
     fn last_reader(&self, rest: &[Stmt], to: &TileRef, from: &TileRef) -> Option<usize> {
         let (mut found, mut last) = (0, None);
+        let all = self.tiles.get(&to.tile)?.reads;
         for (n, stmt) in rest.iter().enumerate() {
+            if found == all {
+                break;
+            }
+            self.account.spend(1).ok()?;
             let here = self.readers(stmt, to, from)?;
             if here > 0 {
                 last = Some(n);
             }
             found += here;
         }
-        let all = self.tiles.get(&to.tile).is_some_and(|u| u.reads == found);
-        last.filter(|_| all)
+        last.filter(|_| found == all)
     }
 
     /// How often a statement reads `to`, if it can read `from` each time.
     fn readers(&self, stmt: &Stmt, to: &TileRef, from: &TileRef) -> Option<usize> {
+        self.account.spend(1).ok()?;
         let mut here = tile_accesses(self.kernel, stmt).iter().filter(|(_, t)| t.tile == to.tile).count();
         if let (Op::Inst(inst), true) = (&stmt.op, here > 0) {
             for (k, operand) in inst.operands.iter().enumerate() {

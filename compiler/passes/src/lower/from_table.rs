@@ -19,6 +19,7 @@ use super::pattern::{Pattern, Place};
 use super::poly::Definitions;
 use crate::access::{Access, tile_accesses};
 use crate::placement::Placement;
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
 use ptoc_isa::{BinOp, Expr, Order, Read, Sem};
 use ptoc_tensor::DType;
@@ -46,11 +47,11 @@ pub(super) struct FromTable {
 }
 
 /// The kernel with gathers whose rows are read in their tables; `None` if it has none.
-pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromTable> {
+pub(super) fn from_table(kernel: &Kernel, placement: &Placement, account: Account<'_>) -> Option<FromTable> {
     let behind = Behind::new(kernel, placement)?;
     let uses = Uses::new(kernel, &|s| tile_accesses(kernel, s));
-    let mut finder =
-        Finder { kernel, defs: Definitions::new(kernel), uses, behind, located: FxHashMap::default(), room: 0 };
+    let (defs, located) = (Definitions::new(kernel), FxHashMap::default());
+    let mut finder = Finder { kernel, account, defs, uses, behind, located, room: 0 };
     let mut body = kernel.body.clone();
     finder.region(&mut body);
     let Finder { behind, located, room, .. } = finder;
@@ -60,6 +61,7 @@ pub(super) fn from_table(kernel: &Kernel, placement: &Placement) -> Option<FromT
 
 struct Finder<'k> {
     kernel: &'k Kernel,
+    account: Account<'k>,
     defs: Definitions<'k>,
     uses: Uses,
     behind: Behind<'k>,
@@ -107,6 +109,7 @@ impl Finder<'_> {
         if !plain || !unwritten || bytes < LEAST_ROW || !is_dense(&self.defs, view) {
             return None;
         }
+        self.account.spend(region.len()).ok()?;
         // All else that there is to the tile is instructions behind the gather that compute something element by element.
         let mut reads = 0;
         for stmt in &region[n + 1..] {
@@ -158,6 +161,7 @@ impl Finder<'_> {
         if read != Read::Whole || !self.behind.is_plain(tile) || self.uses.of(tile.tile) != 2 {
             return None;
         }
+        self.account.spend(n).ok()?;
         let (m, p) = (0..n)
             .rev()
             .find_map(|m| Some((m, Pattern::of_stmt(&region[m]).filter(|p| p.dst == Place::Tile(*tile))?)))?;
@@ -192,6 +196,10 @@ impl Finder<'_> {
         for stmt in region {
             let reads_rows =
                 self.accesses(&stmt).iter().any(|(a, t)| *a == Access::Read && self.located.contains_key(&t.tile));
+            // Without steps, nothing waits.
+            if self.account.spend(1 + late.len()).is_err() {
+                out.append(&mut late);
+            }
             let apart = late.iter().all(|l| self.behind.apart(&self.accesses(&stmt), &self.accesses(l)));
             let computes = Pattern::of_stmt(&stmt);
             let stores = computes.as_ref().is_some_and(|p| p.dst.tile().is_none());

@@ -48,30 +48,35 @@ use crate::poly;
 use code::Code;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
 use ptoc_ir::loops::{CheckRow, Entry, LTy, Module, Reg, SpaceData, SpaceId, VarId};
 use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, Stmt, TensorDir, Tile, TileRef, Ty, Value, Var};
 use ptoc_isa::{Loc, Target};
 use rustc_hash::FxHashMap;
 
 /// Lowers `kernel`, placed by `placement`, to loop IR. Checks that lowering adds (a gather's bounds) are appended to
-/// the kernel's table, which is why it is taken by mutable reference.
-pub fn lower(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
+/// the kernel's table, which is why it is taken by mutable reference. Searches for faster code end with the steps of `account`.
+pub fn lower(
+    kernel: &mut Kernel,
+    placement: &Placement,
+    target: &Target,
+    account: Account<'_>,
+) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
     let (bounded, _) = bounds::settled(kernel, target);
     if let Some(b) = &bounded {
         kernel.checks.clone_from(&b.checks);
     }
     let bounded = bounded.as_ref().unwrap_or(kernel);
-    let forwarded = forward::forwarded(bounded, placement, &products::find(bounded));
+    let forwarded = forward::forwarded(bounded, placement, &products::find(bounded), account);
     let shorter = forwarded.as_ref().unwrap_or(bounded);
     let rows = rows::by_rows(shorter);
     let whole = rows.as_ref().map_or(shorter, |r| &r.kernel);
-    let table = from_table::from_table(whole, placement);
+    let table = from_table::from_table(whole, placement, account);
     let (last, placement) = table.as_ref().map_or((whole, placement), |t| (&t.kernel, &t.placement));
     // What is kept of a single row is near.
     let located = table.as_ref().map(|t| &t.located);
-    let sooner = rows.is_none().then(|| sooner::sooner(last, placement, located)).flatten();
+    let sooner = rows.is_none().then(|| sooner::sooner(last, placement, located, account)).flatten();
     let (last, placement) = sooner.as_ref().map_or((last, placement), |s| (&s.kernel, &s.placement));
     let mut lower = Lower::new(last, placement, target, table.as_ref());
     if let Some(rows) = &rows {

@@ -17,6 +17,7 @@ use super::from_table::{self, Located};
 use super::pattern::{Pattern, Place, Read};
 use crate::access::Access;
 use crate::placement::Placement;
+use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{Kernel, Op, Region, Stmt, Tile, TileRef, Value};
 use ptoc_isa::{BinOp, Expr};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,10 +36,11 @@ pub(super) fn sooner(
     kernel: &Kernel,
     placement: &Placement,
     located: Option<&FxHashMap<Tile, Located>>,
+    account: Account<'_>,
 ) -> Option<Sooner> {
     let behind = Behind::new(kernel, placement)?;
     let uses = Uses::new(kernel, &|s| from_table::tiles_of(kernel, located, s));
-    let mut finder = Finder { kernel, located, uses, behind, found: false };
+    let mut finder = Finder { kernel, account, located, uses, behind, found: false };
     let mut body = kernel.body.clone();
     finder.region(&mut body);
     let Finder { behind, found, .. } = finder;
@@ -47,6 +49,7 @@ pub(super) fn sooner(
 
 struct Finder<'k> {
     kernel: &'k Kernel,
+    account: Account<'k>,
     located: Option<&'k FxHashMap<Tile, Located>>,
     uses: Uses,
     behind: Behind<'k>,
@@ -65,10 +68,18 @@ impl Finder<'_> {
                 self.found = true;
             }
         }
+        // Accesses of each tile in the region.
+        let mut here: FxHashMap<Tile, usize> = FxHashMap::default();
+        let mut count = |finder: &Self, stmt: &Stmt| {
+            finder.all(stmt).into_iter().for_each(|(_, t)| *here.entry(t.tile).or_default() += 1);
+        };
+        region.iter().for_each(|s| count(self, s));
         let mut n = 0;
         while n < region.len() {
-            for at in self.again(region, n).into_iter().rev() {
-                region.insert(at, region[n].clone());
+            for at in self.again(region, n, &here).into_iter().rev() {
+                let stmt = region[n].clone();
+                self.all(&stmt).into_iter().for_each(|(_, t)| *here.entry(t.tile).or_default() += 1);
+                region.insert(at, stmt);
                 self.found = true;
             }
             n += 1;
@@ -83,7 +94,9 @@ impl Finder<'_> {
         let shape = fold.shape()?;
         let (Place::Tile(dst), [(Place::Tile(src), _)]) = (fold.dst, &fold.srcs[..]) else { return None };
         let writes = |s: &Stmt| self.all(s).iter().any(|(how, t)| (*how, t.tile) == (Access::Write, src.tile));
-        let def = region[..n].iter().rposition(writes)?;
+        let steps = region[..n].iter().rev().take_while(|s| !writes(s)).count();
+        self.account.spend(1 + steps).ok()?;
+        let def = n.checked_sub(steps + 1)?;
         if src.cols < LEAST_COLUMNS {
             return None;
         }
@@ -105,10 +118,10 @@ impl Finder<'_> {
     // ---- cheap results -------------------------------------------------------------------------------------------
 
     /// In front of which statements `n` is to be computed again: the first reader behind each end of a chain.
-    fn again(&self, region: &[Stmt], n: usize) -> Vec<usize> {
+    fn again(&self, region: &[Stmt], n: usize, here: &FxHashMap<Tile, usize>) -> Vec<usize> {
         let Some((dst, shape)) = self.cheap(&region[n]) else { return Vec::new() };
         let own = |s: &Stmt| self.all(s).into_iter().filter(|(_, t)| t.tile == dst.tile).collect::<Vec<_>>();
-        let here: usize = region.iter().map(|s| own(s).len()).sum();
+        let here = here.get(&dst.tile).copied().unwrap_or(0);
         if !self.behind.is_plain(&dst) || self.uses.of(dst.tile) != here {
             return Vec::new();
         }
@@ -118,7 +131,15 @@ impl Finder<'_> {
         // Results of reductions in this chain, which it cannot read.
         let mut folded: Vec<Tile> = Vec::new();
         let (mut first, mut cut) = (false, false);
+        let mut left = here - own(&region[n]).len();
+        // Those in front of the statement are found at the end, if anywhere.
         for (at, stmt) in region.iter().enumerate().skip(n + 1) {
+            if left == 0 {
+                break;
+            }
+            if self.account.spend(1).is_err() {
+                return Vec::new();
+            }
             let all = self.all(stmt);
             let reads_fold = all.iter().any(|(how, t)| *how == Access::Read && folded.contains(&t.tile));
             if reads_fold || !in_line(stmt, shape) {
@@ -126,6 +147,7 @@ impl Finder<'_> {
                 folded.clear();
             }
             let mine = own(stmt);
+            left -= mine.len();
             if mine.iter().any(|(how, t)| *how == Access::Read && *t != dst) {
                 return Vec::new();
             }
