@@ -1,4 +1,4 @@
-//! Checks, prints and atomics.
+//! Checks, prints, what monitors are told, and atomics.
 
 use crate::func::Emit;
 use crate::shape::{Shape, plain, scalar_type};
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
     AbiParam, AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Signature, StackSlotData, StackSlotKind, Type, Value,
 };
 use ptoc_exec::{Frame, PrintItem, Status};
-use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy, PrintPart, Reg};
+use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy, PrintPart, Reg, Watch};
 use ptoc_isa::AtomicOp;
 use ptoc_tensor::DType;
 use std::mem::offset_of;
@@ -63,11 +63,7 @@ impl Emit<'_, '_> {
             }
         }
         self.prints.push(items);
-        let size = 8 * values.len().max(1) as u32;
-        let slot = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
-        for (n, &value) in values.iter().enumerate() {
-            self.b.ins().stack_store(I64, value, slot, 8 * n as i32);
-        }
+        let values = self.slots(&values);
         let frame = self.frame;
         let hook = self.b.ins().load(I64, MemFlagsData::trusted(), frame, offset_of!(Frame, print) as i32);
         let ctx = self.b.ins().load(I64, MemFlagsData::trusted(), frame, offset_of!(Frame, print_ctx) as i32);
@@ -75,8 +71,47 @@ impl Emit<'_, '_> {
         signature.params.extend([I64, I32, I64].map(AbiParam::new));
         let signature = self.b.import_signature(signature);
         let site = self.b.ins().iconst(I32, i64::from(site));
-        let values = self.b.ins().stack_addr(I64, slot, 0);
         self.b.ins().call_indirect(signature, hook, &[ctx, site, values]);
+    }
+
+    /// Tells the frame's monitor, and returns if it says so.
+    pub(crate) fn watch(&mut self, watch: &Watch) {
+        let mut values: Vec<Value> = watch.args.iter().map(|&arg| self.value(arg)).collect();
+        for (addr, (row, col)) in &watch.data {
+            let at = self.address(addr);
+            values.push(self.pointer(at));
+            for stride in [row, col] {
+                values.push(self.b.ins().iconst(I64, *stride));
+            }
+        }
+        let slot = self.slots(&values);
+        let trusted = MemFlagsData::trusted();
+        let frame = self.frame;
+        let hook = self.b.ins().load(I64, trusted, frame, offset_of!(Frame, watch) as i32);
+        let ctx = self.b.ins().load(I64, trusted, frame, offset_of!(Frame, watch_ctx) as i32);
+        let mut signature = Signature::new(self.b.func.signature.call_conv);
+        signature.params.extend([I64, I32, I64, I32].map(AbiParam::new));
+        signature.returns.push(AbiParam::new(I32));
+        let signature = self.b.import_signature(signature);
+        let [site, count] = [watch.site, values.len() as u32].map(|n| self.b.ins().iconst(I32, i64::from(n)));
+        let call = self.b.ins().call_indirect(signature, hook, &[ctx, site, slot, count]);
+        let code = self.b.inst_results(call)[0];
+        let (stopped, on) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(code, stopped, &[], on, &[]);
+        self.b.set_cold_block(stopped);
+        self.b.switch_to_block(stopped);
+        self.b.ins().return_(&[code]);
+        self.b.switch_to_block(on);
+    }
+
+    /// The address of a stack slot with these values.
+    fn slots(&mut self, values: &[Value]) -> Value {
+        let size = 8 * values.len().max(1) as u32;
+        let slot = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
+        for (n, &value) in values.iter().enumerate() {
+            self.b.ins().stack_store(I64, value, slot, 8 * n as i32);
+        }
+        self.b.ins().stack_addr(I64, slot, 0)
     }
 
     /// A register as the 64 bits of a print slot.

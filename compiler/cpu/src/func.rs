@@ -216,6 +216,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             Op::Reduce(r) => self.reduce(r),
             Op::Gather(g) => self.gather(g),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
+            Op::Watch(watch) => self.watch(watch),
             Op::Print { parts } => self.print(parts),
             // They stand in lanes, which have emitted them.
             Op::Fetch { .. } | Op::Join { .. } => {}

@@ -58,6 +58,7 @@ fn region(of: &Region, out: &mut FxHashSet<u32>) {
             | Op::Continue(_)
             | Op::Leave(_)
             | Op::Check { .. }
+            | Op::Watch(_)
             | Op::Print { .. } => continue,
         };
         note(addr, out);

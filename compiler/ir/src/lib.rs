@@ -1,4 +1,4 @@
-//! Tile IR with its text form, verifier and the reference interpreter; loop IR with its text form and verifier.
+//! Tile IR with its text form, verifier, the reference interpreter and the sanitizer of machine code; loop IR with its text form and verifier.
 
 pub mod cells;
 pub mod cost;
@@ -8,6 +8,7 @@ pub mod interp;
 pub mod loops;
 pub mod oracle;
 pub mod ranges;
+pub mod sanitize;
 pub mod scalar;
 pub mod sync;
 pub mod tile;

@@ -269,6 +269,9 @@ pub struct RunArgs {
     /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
     #[arg(long)]
     pub exact: bool,
+    /// Watch each access to tiles and tensors: what is unwritten, out of bounds, overlapping or used by two blocks ends the run
+    #[arg(long, conflicts_with_all = ["step", "print_tile"])]
+    pub sanitize: bool,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
     #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
     pub schedule: Option<Order>,
@@ -423,6 +426,9 @@ pub struct TestArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
+    /// Machine code runs with the sanitizer, which watches each access to tiles and tensors
+    #[arg(long)]
+    pub sanitize: bool,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

@@ -13,6 +13,7 @@ mod layout;
 mod lsp;
 mod pipes;
 mod readme;
+mod sanitize;
 mod sim;
 mod tensors;
 

@@ -25,6 +25,10 @@ pub struct Frame {
     pub print: PrintHook,
     /// First argument of `print`.
     pub print_ctx: *mut c_void,
+    /// Called before statements that are watched; what it returns, unless it is 0, ends the function.
+    pub watch: WatchHook,
+    /// First argument of `watch`.
+    pub watch_ctx: *mut c_void,
 }
 
 /// What a failed check leaves behind.
@@ -39,12 +43,19 @@ pub struct Status {
     pub args: [i64; 4],
 }
 
-/// A launch or a block function: 0 is success, otherwise 1 + the check's row, with [`Frame::status`] filled.
+/// A launch or a block function: 0 is success, [`STOPPED`] an end by [`Frame::watch`], otherwise 1 + the check's row, with
+/// [`Frame::status`] filled.
 pub type EntryFn = unsafe extern "C" fn(*const Frame) -> u32;
 
 /// `print`: the context, the site's number, and its values: one slot for a scalar (raw bits), three for a matrix
 /// (address, rows, columns).
 pub type PrintHook = unsafe extern "C" fn(ctx: *mut c_void, site: u32, values: *const i64);
+
+/// `watch`: the context, the statement's number, and its `count` values. 0 goes on, [`STOPPED`] ends the launch.
+pub type WatchHook = unsafe extern "C" fn(ctx: *mut c_void, site: u32, values: *const i64, count: u32) -> u32;
+
+/// The result of a function that [`Frame::watch`] has ended.
+pub const STOPPED: u32 = u32::MAX;
 
 /// Calls `entry` with clean upper vector halves: compiled code holds legacy SSE instructions, which are up to 6.8 times
 /// slower while the upper halves of the ZMM registers are dirty.

@@ -1,7 +1,8 @@
 //! A compiled kernel and its launch.
 
 use crate::arena::Arena;
-use crate::frame::{EntryFn, Frame, Status, enter};
+use crate::frame::{EntryFn, Frame, STOPPED, Status, enter};
+use crate::monitor::{Monitor, Seat, tell};
 use crate::pool::Pool;
 use crate::print::{PrintEvent, PrintItem, PrintLog, record};
 use crate::raster::Raster;
@@ -117,6 +118,11 @@ pub enum LaunchError {
     },
     /// A check failed.
     Check(Failure),
+    /// The monitor of [`Kernel::launch_watched`] has ended the launch in this block, and knows why.
+    Stopped {
+        /// The block's number in the order of the launch.
+        block: u64,
+    },
 }
 
 impl fmt::Display for LaunchError {
@@ -136,6 +142,7 @@ impl fmt::Display for LaunchError {
                 }
                 Ok(())
             }
+            LaunchError::Stopped { block } => write!(f, "the launch's monitor has ended it in block {block}"),
         }
     }
 }
@@ -194,7 +201,20 @@ impl Kernel {
     /// # Safety
     /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch, no two of them
     /// overlap, one of which is written, and the kernel's code stays inside it for these parameters: its loop IR was made for tensors of these shapes.
-    pub unsafe fn launch(&self, mut launch: Launch<'_>) -> Result<(), LaunchError> {
+    pub unsafe fn launch(&self, launch: Launch<'_>) -> Result<(), LaunchError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_watched(launch, None) }
+    }
+
+    /// As [`Kernel::launch`]; code that was compiled to be watched tells `monitor` what it does, which may end the launch.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    pub unsafe fn launch_watched(
+        &self,
+        mut launch: Launch<'_>,
+        monitor: Option<&dyn Monitor>,
+    ) -> Result<(), LaunchError> {
         let tensors = self.check_arguments(&launch)?;
         // SAFETY: the caller's promise.
         let extents = unsafe { self.extents(&mut launch, &tensors) }?;
@@ -231,6 +251,7 @@ impl Kernel {
             failed: AtomicU64::new(u64::MAX),
             out_of_memory: AtomicBool::new(false),
             outcome: Mutex::default(),
+            monitor,
         };
         if threads == 1 {
             // SAFETY: the caller's promise.
@@ -242,7 +263,7 @@ impl Kernel {
         let out_of_memory = grid.out_of_memory.load(Ordering::Relaxed);
         let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(sink) = launch.print {
-            let last = outcome.failure.as_ref().and_then(|f| f.block).unwrap_or(u64::MAX);
+            let last = outcome.failure.as_ref().map_or(u64::MAX, End::block);
             let mut events = outcome.events;
             events.retain(|e| e.block.is_none_or(|b| b <= last));
             // Stable: prints of one block come from one thread, in order.
@@ -250,7 +271,8 @@ impl Kernel {
             events.into_iter().for_each(sink);
         }
         match outcome.failure {
-            Some(failure) => Err(LaunchError::Check(failure)),
+            Some(End::Check(failure)) => Err(LaunchError::Check(failure)),
+            Some(End::Stopped(block)) => Err(LaunchError::Stopped { block }),
             None if out_of_memory => Err(LaunchError::OutOfMemory { bytes: self.parts.arena }),
             None => Ok(()),
         }
@@ -274,6 +296,8 @@ impl Kernel {
         let mut extents = [0; MAX_GRID_RANK];
         let mut status = Status::default();
         let mut log = PrintLog { sites: &self.parts.prints, block: None, events: Vec::new() };
+        // The launch function touches no memory.
+        let mut seat = Seat::new(None);
         let Some(arena) = Arena::take(self.parts.arena) else {
             return Err(LaunchError::OutOfMemory { bytes: self.parts.arena });
         };
@@ -287,6 +311,8 @@ impl Kernel {
             status: &mut status,
             print: record,
             print_ctx: (&raw mut log).cast(),
+            watch: tell,
+            watch_ctx: (&raw mut seat).cast(),
         };
         // SAFETY: `Kernel::new` promised the ABI; the frame is complete and its memory outlives the call.
         let code = unsafe { enter(self.parts.launch, &frame) };
@@ -382,11 +408,28 @@ struct Grid<'a> {
     failed: AtomicU64,
     out_of_memory: AtomicBool,
     outcome: Mutex<Outcome>,
+    monitor: Option<&'a dyn Monitor>,
+}
+
+/// How a launch ended before its last block.
+enum End {
+    Check(Failure),
+    /// By the monitor, in this block.
+    Stopped(u64),
+}
+
+impl End {
+    fn block(&self) -> u64 {
+        match self {
+            End::Check(failure) => failure.block.unwrap_or(u64::MAX),
+            End::Stopped(block) => *block,
+        }
+    }
 }
 
 #[derive(Default)]
 struct Outcome {
-    failure: Option<Failure>,
+    failure: Option<End>,
     events: Vec<PrintEvent>,
 }
 
@@ -419,6 +462,8 @@ impl Grid<'_> {
         let raster = self.kernel.raster.filter(|r| (r.along as usize) < rank);
         let log_ptr = &raw mut log;
         let status_ptr = &raw mut status;
+        let mut seat = Seat::new(self.monitor);
+        let seat_ptr = &raw mut seat;
         'chunks: loop {
             let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
             if first >= self.blocks {
@@ -451,11 +496,14 @@ impl Grid<'_> {
                     status: status_ptr,
                     print: record,
                     print_ctx: log_ptr.cast(),
+                    watch: tell,
+                    watch_ctx: seat_ptr.cast(),
                 };
-                // SAFETY: `log` and `status` are only used through these pointers while compiled code runs; the rest
+                // SAFETY: `log`, `seat` and `status` are only used through these pointers while compiled code runs; the rest
                 // is `Kernel::new`'s and the caller's promise.
                 let code = unsafe {
                     (*log_ptr).block = Some(block);
+                    (*seat_ptr).block(block, &coords[..rank]);
                     enter(self.kernel.block, &frame)
                 };
                 if let Some(sink) = sink.as_mut() {
@@ -465,9 +513,12 @@ impl Grid<'_> {
                 if code != 0 {
                     self.failed.fetch_min(block, Ordering::Relaxed);
                     // SAFETY: no compiled code runs now.
-                    let found = failure(unsafe { &*status_ptr }, Some(block), &coords[..rank]);
+                    let found = match code {
+                        STOPPED => End::Stopped(block),
+                        _ => End::Check(failure(unsafe { &*status_ptr }, Some(block), &coords[..rank])),
+                    };
                     let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                    if outcome.failure.as_ref().is_none_or(|old| old.block > Some(block)) {
+                    if outcome.failure.as_ref().is_none_or(|old| old.block() > block) {
                         outcome.failure = Some(found);
                     }
                     break 'chunks;

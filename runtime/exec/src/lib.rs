@@ -7,13 +7,15 @@ mod frame;
 mod kernel;
 pub mod machine;
 pub mod matrix;
+mod monitor;
 mod pool;
 mod print;
 mod raster;
 
 pub use arena::ARENA_ALIGN;
-pub use frame::{EntryFn, Frame, PrintHook, Status};
+pub use frame::{EntryFn, Frame, PrintHook, STOPPED, Status, WatchHook};
 pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, TensorArg};
+pub use monitor::{Monitor, Watcher};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintItem, PrintValue};
 pub use raster::Raster;

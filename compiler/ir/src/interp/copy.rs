@@ -4,6 +4,7 @@ use super::machine::Machine;
 use super::nest::{Side, Spot, for_each_point, points};
 use super::traffic::{Conflict, Home, Traffic};
 use super::trap::Trap;
+use super::wording::{self, Meeting};
 use crate::scalar;
 use crate::tile::{Access, Copy, Elem, Mma, TensorId, Ty};
 use ptoc_diagnostics::codes;
@@ -137,8 +138,7 @@ impl Machine<'_, '_> {
         let bits = self.fetch(side, spot)?;
         tally.halves += u64::from(matches!(side, Side::Tensor { elem: Elem::U4 | Elem::I4, .. }));
         if meets && !watch.traffic.read(self.footprint(side, spot)) {
-            let message = format!("{} is read and written", self.describe(side, spot));
-            return self.trap(codes::COPY_CONFLICT, message);
+            return self.fault(wording::conflict(&self.describe(side, spot), Meeting::Read, ""));
         }
         Ok(Some(bits))
     }
@@ -151,11 +151,10 @@ impl Machine<'_, '_> {
             Ok(()) => Ok(()),
             Err(conflict) => {
                 let how = match conflict {
-                    Conflict::Twice => "is written twice by one",
-                    Conflict::ReadToo => "is read and written by one",
+                    Conflict::Twice => Meeting::Twice,
+                    Conflict::ReadToo => Meeting::ReadToo,
                 };
-                let message = format!("{} {how} {what}", self.describe(side, spot));
-                self.trap(codes::COPY_CONFLICT, message)
+                self.fault(wording::conflict(&self.describe(side, spot), how, what))
             }
         }
     }

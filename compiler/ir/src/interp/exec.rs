@@ -6,6 +6,7 @@ use super::pipes::touches::{Kind, Object, space_of};
 use super::tensors::Fault as TensorFault;
 use super::tiles::{Fault, Missing, Slot};
 use super::trap::Trap;
+use super::wording::{self, Use};
 use crate::scalar;
 use crate::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Ty, Update, Value};
 use ptoc_diagnostics::codes;
@@ -13,9 +14,6 @@ use ptoc_isa::{AtomicOp, BinOp};
 use ptoc_tensor::DType;
 
 type Step<T = ()> = Result<T, Trap>;
-
-/// TASSIGN's alignment, the same in every memory.
-const ALIGN: i64 = 32;
 
 /// A window of a tile as it is used now: all inside the capacity.
 pub(super) struct Window {
@@ -120,28 +118,17 @@ impl<'k> Machine<'k, '_> {
 
     // ---- tensors -------------------------------------------------------------------------------------------------
 
-    fn tensor_fault<T>(&self, tensor: TensorId, elem: Elem, index: i64, fault: TensorFault, verb: &str) -> Step<T> {
+    fn tensor_fault<T>(
+        &self,
+        tensor: TensorId,
+        elem: Elem,
+        index: i64,
+        fault: TensorFault,
+        verb: &'static str,
+    ) -> Step<T> {
         let (t, name) = (&self.tensors[tensor], self.tensor_name(tensor));
-        let own = elem == Elem::Whole(t.dtype);
-        let seen = if own { String::new() } else { format!(" (seen as {elem})") };
-        if fault == TensorFault::Outside {
-            let count = t.data.len() as u128 * 8 / u128::from(elem.bits());
-            let message = format!("{verb} of element {index} of tensor {name}{seen}, which has {count} elements");
-            return self.trap(codes::TRAP_TENSOR_OUT_OF_BOUNDS, message);
-        }
-        let bits = u128::from(index.unsigned_abs()) * u128::from(elem.bits());
-        let first = (bits / 8 / t.dtype.size() as u128) as u64;
-        let place = format!("{name}{:?}{seen}", t.coordinates(first));
-        match fault {
-            TensorFault::Race(u32::MAX) => {
-                self.trap(codes::TRAP_BLOCK_RACE, format!("{verb} of {place}, which other blocks use as well"))
-            }
-            TensorFault::Race(other) => self.trap(
-                codes::TRAP_BLOCK_RACE,
-                format!("{verb} of {place} by block {}, which block {other} uses as well", self.block),
-            ),
-            _ => self.trap(codes::TRAP_POISON_READ_TENSOR, format!("{verb} of {place}, which nothing has written")),
-        }
+        let of = Use { name, dtype: t.dtype, bytes: t.data.len(), elem, index, verb, block: self.block };
+        self.fault(of.fault(fault, |at| t.coordinates(at)))
     }
 
     pub(super) fn tensor_read(&mut self, tensor: TensorId, index: i64) -> Step<u64> {
@@ -229,17 +216,11 @@ impl<'k> Machine<'k, '_> {
     // ---- tiles ---------------------------------------------------------------------------------------------------
 
     pub(super) fn tile_name(&self, tile: Tile) -> String {
-        let data = &self.k.tiles[tile];
-        format!("`{}`", data.name)
+        wording::tile_name(self.k, tile)
     }
 
     fn too_large<T>(&self, tile: Tile) -> Step<T> {
-        let message = format!(
-            "tile {} needs more memory than the limit of {} bytes leaves",
-            self.tile_name(tile),
-            self.options.memory
-        );
-        self.trap(codes::TRAP_MEMORY_LIMIT, message)
+        self.fault(wording::too_large(self.k, tile, self.options.memory))
     }
 
     fn element(&self, tile: Tile, element: Option<Value>) -> Step<usize> {
@@ -247,10 +228,7 @@ impl<'k> Machine<'k, '_> {
         let count = self.k.tiles[tile].count;
         match usize::try_from(n) {
             Ok(n) if n < count as usize => Ok(n),
-            _ => self.trap(
-                codes::TRAP_TILE_OUT_OF_BOUNDS,
-                format!("element {n} of tile array {} of {count}", self.tile_name(tile)),
-            ),
+            _ => self.fault(wording::no_element(self.k, tile, n)),
         }
     }
 
@@ -258,16 +236,8 @@ impl<'k> Machine<'k, '_> {
         let element = self.element(tile, element)?;
         let ty = self.k.tiles[tile].ty;
         let capacity = self.options.capacity.iter().find(|(l, _)| *l == ty.loc).map(|&(_, bytes)| bytes);
-        let fits = u64::try_from(addr).ok().and_then(|a| a.checked_add(ty.bytes()));
-        let fits = fits.is_some_and(|end| capacity.is_none_or(|c| end <= c));
-        if !fits || addr % ALIGN != 0 {
-            let limit = capacity.map_or(String::new(), |c| format!(" in a memory of {c} bytes"));
-            let message = format!(
-                "tile {} of {} bytes is assigned address {addr}{limit} (alignment {ALIGN})",
-                self.tile_name(tile),
-                ty.bytes()
-            );
-            return self.trap(codes::TRAP_BAD_TILE_ADDRESS, message);
+        if !wording::is_address(ty, addr, capacity) {
+            return self.fault(wording::bad_address(self.k, tile, addr, capacity));
         }
         self.tiles.bind(tile, element, addr as u64);
         Ok(())
@@ -276,28 +246,14 @@ impl<'k> Machine<'k, '_> {
     /// Resolves a tile operand and checks that its valid part is inside.
     pub(super) fn window(&mut self, t: &TileRef) -> Step<Window> {
         let element = self.element(t.tile, t.element)?;
-        let ty = self.k.tiles[t.tile].ty;
         let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
         let valid = (self.index(t.valid.0), self.index(t.valid.1));
-        let axes = [("rows", origin.0, valid.0, t.rows, ty.rows), ("columns", origin.1, valid.1, t.cols, ty.cols)];
-        for (what, start, len, window, capacity) in axes {
-            let end = i128::from(start) + i128::from(len);
-            if start < 0 || len < 0 || len > i64::from(window) || end > i128::from(capacity) {
-                let message = format!(
-                    "{len} valid {what} from {start}, in a window of {window}, of tile {} of capacity {} x {}",
-                    self.tile_name(t.tile),
-                    ty.rows,
-                    ty.cols
-                );
-                return self.trap(codes::TRAP_TILE_OUT_OF_BOUNDS, message);
-            }
-        }
+        wording::window(self.k, t, origin, valid).or_else(|words| self.fault(words))?;
         let slot = match self.tiles.slot(self.k, t.tile, element) {
             Ok(slot) => slot,
             Err(Missing::TooLarge) => return self.too_large(t.tile),
             Err(Missing::Unassigned) => {
-                let message = format!("tile {} is used before it has an address", self.tile_name(t.tile));
-                return self.trap(codes::TRAP_UNASSIGNED_TILE, message);
+                return self.fault(wording::unassigned(self.k, t.tile));
             }
         };
         Ok(Window {
@@ -315,10 +271,7 @@ impl<'k> Machine<'k, '_> {
         let (i, j) = (self.index(row), self.index(col));
         match (usize::try_from(i), usize::try_from(j)) {
             (Ok(r), Ok(c)) if r < w.rows && c < w.cols => Ok((r, c)),
-            _ => self.trap(
-                codes::TRAP_TILE_OUT_OF_BOUNDS,
-                format!("element ({i}, {j}) of tile {}, valid {} x {}", self.tile_name(w.tile), w.rows, w.cols),
-            ),
+            _ => self.fault(wording::not_valid(self.k, w.tile, (i, j), (w.rows, w.cols))),
         }
     }
 
@@ -330,17 +283,11 @@ impl<'k> Machine<'k, '_> {
             Ok(bits) => return Ok(bits),
             Err(fault) => fault,
         };
-        let place = format!("element ({}, {}) of tile {}", w.row + row, w.col + col, self.tile_name(w.tile));
-        match fault {
-            Fault::Poison => {
-                self.trap(codes::TRAP_POISON_READ_TILE, format!("read of {place}, which nothing has written"))
-            }
-            Fault::Confused(by) => {
-                let by = by.map_or("plain data".to_owned(), |ty| ty.to_string());
-                let message = format!("{place}, a {}, is read where {by} was written", w.slot.ty);
-                self.trap(codes::TRAP_TYPE_CONFUSED_BYTES, message)
-            }
-        }
+        let at = (w.row + row, w.col + col);
+        self.fault(match fault {
+            Fault::Poison => wording::poison(self.k, w.tile, at),
+            Fault::Confused(by) => wording::confused(self.k, w.tile, at, by),
+        })
     }
 
     /// Writes element (row, col) of the window.
@@ -382,7 +329,7 @@ impl<'k> Machine<'k, '_> {
             let at = Site { tile: w.tile, element: w.element, loc, base: base.start, span: self.span };
             match kind {
                 Kind::Write => overlaps.write(&at, bytes),
-                _ => overlaps.read(&at, bytes, (row, col), self.coordinates()),
+                _ => overlaps.read(&at, bytes, &|_| (row, col), self.coordinates()),
             }
         }
         self.overlaps = Some(overlaps);

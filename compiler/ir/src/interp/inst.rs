@@ -6,6 +6,7 @@ use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
 use super::named;
 use super::trap::Trap;
+use super::wording;
 use crate::tile::{Inst, InstAttrs, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
@@ -327,10 +328,7 @@ impl<'k> Machine<'k, '_> {
         if view.shape[..] == [w.rows as i64, w.cols as i64] {
             return Ok(view);
         }
-        let (name, shape) = (self.tensor_name(at.tensor), &view.shape);
-        let message =
-            format!("a view of {name} of shape {shape:?} for a tile that is valid as {} x {}", w.rows, w.cols);
-        self.trap(codes::TRAP_TENSOR_OUT_OF_BOUNDS, message)
+        self.fault(wording::other_shape(self.k, at.tensor, &view.shape, (w.rows, w.cols)))
     }
 
     fn load(&mut self, d: &'k TileRef, v: &'k ViewRef) -> Step {

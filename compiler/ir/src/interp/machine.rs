@@ -8,6 +8,7 @@ use super::pipes::touches::Touches;
 use super::tensors::{self, Tensor, Tensors};
 use super::tiles::Tiles;
 use super::trap::Trap;
+use super::wording::Words;
 use crate::scalar;
 use crate::tile::{Kernel, Label, Op, Region, TensorDir, Ty, Value, used_values};
 use cranelift_entity::{EntitySet, PrimaryMap};
@@ -102,6 +103,11 @@ impl<'k, 'l> Machine<'k, 'l> {
 
     pub fn trap<T>(&self, code: ptoc_diagnostics::Code, message: impl Into<String>) -> Step<T> {
         Err(Trap { block: self.coordinates.clone(), ..Trap::new(code, self.span, message) })
+    }
+
+    /// A fault of memory.
+    pub fn fault<T>(&self, (code, message): Words) -> Step<T> {
+        self.trap(code, message)
     }
 
     fn mismatch<T>(&self, span: Span, message: String) -> Step<T> {

@@ -4,8 +4,9 @@ use super::exec::Window;
 use super::machine::Machine;
 use super::traffic::Home;
 use super::trap::Trap;
+use super::wording;
 use crate::scalar;
-use crate::tile::{Access, Affine, Elem, Guard, Table, TensorId, Ty, Value};
+use crate::tile::{Access, Affine, Elem, Guard, Table, TensorId, TileRef, Ty, Value};
 use ptoc_diagnostics::codes;
 use ptoc_isa::Oob;
 use ptoc_layout::Swizzle;
@@ -15,12 +16,18 @@ use std::ops::Range;
 type Step<T = ()> = Result<T, Trap>;
 
 /// An affine function with its numbers.
-pub(super) struct Line {
-    start: i64,
-    strides: Vec<i64>,
+pub(crate) struct Line {
+    pub start: i64,
+    pub strides: Vec<i64>,
 }
 
 impl Line {
+    /// With the numbers that the values have.
+    pub fn new(affine: &Affine, number: impl Fn(Value) -> i64) -> Line {
+        let strides = affine.strides.iter().map(|&s| number(s)).collect();
+        Line { start: number(affine.start), strides }
+    }
+
     /// Exact; `None` is beyond all that a place can be.
     pub fn at(&self, point: &[i64]) -> Option<i128> {
         let steps = self.strides.iter().zip(point).map(|(&s, &i)| i128::from(s) * i128::from(i));
@@ -39,7 +46,7 @@ pub(super) struct Lookup {
 
 /// A side with its numbers.
 pub(super) enum Side {
-    Tile { window: Window, rows: u32, cols: u32, row: Line, col: Line },
+    Tile { window: Window, at: TileRef, row: Line, col: Line },
     Tensor { tensor: TensorId, elem: Elem, at: Line, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
 }
 
@@ -67,7 +74,7 @@ impl Limit {
 }
 
 /// Calls `f` with every point below the extents, the first axis fastest.
-pub(super) fn for_each_point(extents: &[i64], mut f: impl FnMut(&[i64]) -> Step) -> Step {
+pub(crate) fn for_each_point(extents: &[i64], mut f: impl FnMut(&[i64]) -> Step) -> Step {
     if extents.contains(&0) {
         return Ok(());
     }
@@ -88,14 +95,37 @@ pub(super) fn for_each_point(extents: &[i64], mut f: impl FnMut(&[i64]) -> Step)
 }
 
 /// Number of points.
-pub(super) fn points(extents: &[i64]) -> u64 {
+pub(crate) fn points(extents: &[i64]) -> u64 {
     extents.iter().fold(1u64, |n, &e| n.saturating_mul(e.unsigned_abs()))
+}
+
+/// Where an entry of a table leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Led {
+    /// To this index.
+    To(i64),
+    /// There is no element.
+    Nowhere,
+    /// It is outside, and that is an error.
+    Wrong,
+}
+
+/// Where an entry leads among so many.
+pub(crate) fn led(oob: Oob, entry: i128, extent: i128) -> Led {
+    let inside = match oob {
+        _ if (0..extent).contains(&entry) => entry,
+        Oob::Clamp if extent > 0 => entry.clamp(0, extent - 1),
+        Oob::Wrap if extent > 0 => entry.rem_euclid(extent),
+        Oob::Zero => return Led::Nowhere,
+        _ => return Led::Wrong,
+    };
+    // Extents are `index` values.
+    i64::try_from(inside).map_or(Led::Wrong, Led::To)
 }
 
 impl Machine<'_, '_> {
     fn line(&self, affine: &Affine) -> Line {
-        let strides = affine.strides.iter().map(|&s| self.index(s)).collect();
-        Line { start: self.index(affine.start), strides }
+        Line::new(affine, |v| self.index(v))
     }
 
     pub(super) fn limits(&self, guards: &[Guard]) -> Vec<Limit> {
@@ -121,7 +151,7 @@ impl Machine<'_, '_> {
         Ok(match access {
             Access::Tile { tile, row, col } => {
                 let window = self.window(tile)?;
-                Side::Tile { window, rows: tile.rows, cols: tile.cols, row: self.line(row), col: self.line(col) }
+                Side::Tile { window, at: *tile, row: self.line(row), col: self.line(col) }
             }
             Access::Tensor { tensor, elem, at, swizzle, tables } => {
                 let bytes = match elem {
@@ -143,29 +173,16 @@ impl Machine<'_, '_> {
         read: &mut dyn FnMut(TensorId, Range<u64>) -> bool,
     ) -> Step<Spot> {
         match side {
-            Side::Tile { window, rows, cols, row, col } => {
+            Side::Tile { window, at, row, col } => {
                 let (r, c) = (row.at(point), col.at(point));
                 let inside = |at: Option<i128>, window: u32, origin: usize, capacity: u32| {
                     let at = usize::try_from(at?).ok()?;
                     (at < window as usize && origin + at < capacity as usize).then_some(at)
                 };
                 let ty = window.slot.ty;
-                match (inside(r, *rows, window.row, ty.rows), inside(c, *cols, window.col, ty.cols)) {
+                match (inside(r, at.rows, window.row, ty.rows), inside(c, at.cols, window.col, ty.cols)) {
                     (Some(r), Some(c)) => Ok(Spot::Tile(r, c)),
-                    _ => {
-                        let show = |at: Option<i128>| at.map_or("a huge number".to_owned(), |n| n.to_string());
-                        let message = format!(
-                            "element ({}, {}) of a window of {rows} x {cols} at ({}, {}) of tile {}, which has {} x {}",
-                            show(r),
-                            show(c),
-                            window.row,
-                            window.col,
-                            self.tile_name(window.tile),
-                            ty.rows,
-                            ty.cols
-                        );
-                        self.trap(codes::TRAP_TILE_OUT_OF_BOUNDS, message)
-                    }
+                    _ => self.fault(wording::outside_window(self.k, at, (window.row, window.col), (r, c))),
                 }
             }
             Side::Tensor { at, swizzle, tables, .. } => {
@@ -198,16 +215,13 @@ impl Machine<'_, '_> {
         let dtype = self.tensors[table.tensor].dtype;
         let size = dtype.size() as u64;
         if !read(table.tensor, at as u64 * size..(at as u64 + 1) * size) {
-            let message = format!("element {at} of table {} is read and written", self.tensor_name(table.tensor));
-            return self.trap(codes::COPY_CONFLICT, message);
+            return self.fault(wording::table_conflict(self.tensor_name(table.tensor), at));
         }
         let (entry, extent) = (scalar::to_int(Ty::D(dtype), bits), i128::from(table.extent));
-        let inside = match table.oob {
-            _ if (0..extent).contains(&entry) => entry,
-            Oob::Clamp if extent > 0 => entry.clamp(0, extent - 1),
-            Oob::Wrap if extent > 0 => entry.rem_euclid(extent),
-            Oob::Zero => return Ok(None),
-            _ => {
+        let inside = match led(table.oob, entry, extent) {
+            Led::To(inside) => inside,
+            Led::Nowhere => return Ok(None),
+            Led::Wrong => {
                 let (name, place) = (self.tensor_name(table.tensor), self.tensors[table.tensor].coordinates(at as u64));
                 let message = match extent {
                     ..=0 => format!("{name}{place:?} is {entry}, and there is nothing that it could be an index of"),
@@ -216,7 +230,7 @@ impl Machine<'_, '_> {
                 return self.trap(codes::TABLE_ENTRY, message);
             }
         };
-        Ok(i64::try_from(inside).ok())
+        Ok(Some(inside))
     }
 
     /// Reads the element.
@@ -275,14 +289,11 @@ impl Machine<'_, '_> {
     pub(super) fn describe(&self, side: &Side, spot: Spot) -> String {
         match (side, spot) {
             (Side::Tile { window, .. }, Spot::Tile(r, c)) => {
-                format!("element ({}, {}) of tile {}", window.row + r, window.col + c, self.tile_name(window.tile))
+                wording::tile_element(self.k, window.tile, (window.row + r, window.col + c))
             }
             (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => {
-                let (name, own) = (self.tensor_name(*tensor), self.tensors[*tensor].dtype);
-                match u64::try_from(n) {
-                    Ok(at) if *elem == Elem::Whole(own) => format!("{name}{:?}", self.tensors[*tensor].coordinates(at)),
-                    _ => format!("element {n} of {name} (seen as {elem})"),
-                }
+                let (name, t) = (self.tensor_name(*tensor), &self.tensors[*tensor]);
+                wording::tensor_element(name, t.dtype, *elem, n, |at| t.coordinates(at))
             }
             _ => "an element that is not there".to_owned(),
         }

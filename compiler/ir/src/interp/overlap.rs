@@ -50,7 +50,7 @@ enum Verdict {
 }
 
 /// Where an access is.
-pub(super) struct Site {
+pub(crate) struct Site {
     pub tile: Tile,
     pub element: u32,
     pub loc: Loc,
@@ -61,7 +61,7 @@ pub(super) struct Site {
 
 /// The bytes of all memories.
 #[derive(Default)]
-pub(super) struct Overlaps {
+pub(crate) struct Overlaps {
     spaces: FxHashMap<Loc, Vec<u32>>,
     writers: Vec<Writer>,
     writer_ids: FxHashMap<Writer, u32>,
@@ -134,16 +134,18 @@ impl Overlaps {
         if (space.len() as u64) < bytes.end {
             space.resize(bytes.end as usize, 0);
         }
-        for byte in &mut space[bytes.start as usize..bytes.end as usize] {
-            let key = (*byte, id);
-            *byte = match self.written {
+        // Neighbours have the same history, mostly.
+        let mut rest = &mut space[bytes.start as usize..bytes.end as usize];
+        while let Some(&history) = rest.first() {
+            let (same, others) = rest.split_at_mut(same(rest));
+            let key = (history, id);
+            let next = match self.written {
                 Some((known, next)) if known == key => next,
-                _ => {
-                    let next = self.after(*byte, id);
-                    self.written = Some((key, next));
-                    next
-                }
+                _ => self.after(history, id),
             };
+            self.written = Some((key, next));
+            same.fill(next);
+            rest = others;
         }
         self.spaces.insert(at.loc, space);
     }
@@ -161,10 +163,20 @@ impl Overlaps {
         self.history(History { last: Some(writer), lost })
     }
 
-    /// Bytes of element (row, column) are read.
-    pub fn read(&mut self, at: &Site, bytes: Range<u64>, (row, col): (usize, usize), block: Option<&[i64]>) {
-        for byte in bytes {
-            let state = self.spaces.get(&at.loc).and_then(|s| s.get(byte as usize)).copied().unwrap_or(0);
+    /// Bytes are read; `element` says of the first one that is not as it should be which element it is of.
+    pub fn read(
+        &mut self,
+        at: &Site,
+        bytes: Range<u64>,
+        element: &dyn Fn(u64) -> (usize, usize),
+        block: Option<&[i64]>,
+    ) {
+        let space = std::mem::take(self.spaces.entry(at.loc).or_default());
+        let end = space.len().min(bytes.end as usize);
+        let mut start = bytes.start as usize;
+        while start < end {
+            let state = space[start];
+            let count = same(&space[start..end]);
             let key = (state, at.tile, at.element, self.life(at.tile));
             let verdict = match self.read {
                 Some((known, verdict)) if known == key => verdict,
@@ -178,14 +190,22 @@ impl Overlaps {
                     let (lost, by) = (self.writers[lost as usize], self.writers[by as usize]);
                     let same = |f: &Found| (f.tile, f.lost.span, f.by) == (at.tile, lost.span, by);
                     if !self.found.iter().any(same) {
+                        let (row, col) = element(start as u64);
                         let mut trap = Trap::new(codes::TRAP_OVERLAP, at.span, format!("element ({row}, {col})"));
                         trap.block = block.map(<[i64]>::to_vec);
                         self.found.push(Found { tile: at.tile, lost, by, trap });
                     }
-                    return;
                 }
             }
+            start += count;
         }
+        self.spaces.insert(at.loc, space);
+    }
+
+    /// Adds what another one has seen, in blocks that came after.
+    pub fn join(&mut self, other: Overlaps) {
+        self.shared.extend(other.shared);
+        self.found.extend(other.found);
     }
 
     fn verdict(&self, history: u32, tile: Tile, element: u32) -> Verdict {
@@ -219,6 +239,14 @@ impl Overlaps {
         trap.help = Some("keep their addresses apart while both hold a value".to_owned());
         Some(trap)
     }
+}
+
+/// How many numbers at the start are the same.
+fn same(numbers: &[u32]) -> usize {
+    let Some(&first) = numbers.first() else { return 0 };
+    let whole =
+        numbers.chunks_exact(64).take_while(|c| c.iter().fold(true, |same, &n| same & (n == first))).count() * 64;
+    whole + numbers[whole..].iter().take_while(|&&n| n == first).count()
 }
 
 fn pair(a: Tile, b: Tile) -> (Tile, Tile) {

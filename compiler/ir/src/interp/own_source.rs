@@ -4,10 +4,11 @@ use super::exec::Window;
 use super::machine::Machine;
 use super::traffic::Home;
 use super::trap::Trap;
-use crate::tile::{Inst, Operand};
-use ptoc_diagnostics::codes;
+use crate::tile::{Inst, Kernel, Operand, Tile};
+use ptoc_diagnostics::{Span, codes};
 use ptoc_isa::{Target, check_overlap};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 impl<'k> Machine<'k, '_> {
     /// Ends the run if the destination of `inst` has bytes of a source that the instruction reads again after it has begun
@@ -29,25 +30,9 @@ impl<'k> Machine<'k, '_> {
             if !self.meet(&destination, &source) {
                 continue;
             }
-            let row = inst.instr.get();
-            let name = |w: &Window| match kernel.tiles[w.tile].count {
-                1 => format!("`{}`", kernel.tiles[w.tile].name),
-                _ => format!("`{}[{}]`", kernel.tiles[w.tile].name, w.element),
-            };
-            let operand = row.operands.get(n).map_or("a", |o| o.name);
-            let message = format!(
-                "the destination of {}, {}, has bytes of its operand `{operand}`, {}",
-                row.name,
-                name(&destination),
-                name(&source)
-            );
-            let mut trap = Trap::new(codes::TRAP_OWN_SOURCE, self.span, message);
-            trap.label = "writes what it still reads".to_owned();
-            trap.notes = vec![format!("{} reads its operands again after it has begun to write", row.name)];
-            trap.notes.extend(self.places(&destination, &source));
-            trap.help = Some("write to another tile".to_owned());
-            trap.block = self.coordinates().map(<[i64]>::to_vec);
-            return Err(trap);
+            let sides = [self.own_side(&destination), self.own_side(&source)];
+            let block = self.coordinates().map_or(Vec::new(), <[i64]>::to_vec);
+            return Err(trap(kernel, inst, n, &sides, self.span, block));
         }
         Ok(())
     }
@@ -62,16 +47,58 @@ impl<'k> Machine<'k, '_> {
         same && !bytes(a).is_disjoint(&bytes(b))
     }
 
-    /// Where two windows are: rows and columns of one tile, or addresses.
-    fn places(&self, a: &Window, b: &Window) -> Option<String> {
-        let part = |w: &Window| format!("rows {}..{}, columns {}..{}", w.row, w.row + w.rows, w.col, w.col + w.cols);
-        if (a.tile, a.element) == (b.tile, b.element) {
-            return ((a.row, a.col) != (b.row, b.col)).then(|| format!("{} and {} of one tile", part(a), part(b)));
-        }
-        let at = |w: &Window| match self.tiles.home(&w.slot) {
-            Home::Space(_, bytes) => Some(format!("{:#x}..{:#x}", bytes.start, bytes.end)),
+    fn own_side(&self, w: &Window) -> Side {
+        let bytes = match self.tiles.home(&w.slot) {
+            Home::Space(_, bytes) => Some(bytes),
             _ => None,
         };
-        Some(format!("the one has bytes {}, the other {}", at(a)?, at(b)?))
+        let (start, shape) = ((w.row, w.col), (w.rows, w.cols));
+        Side { tile: w.tile, element: w.element, start, shape, bytes }
     }
+}
+
+/// A window that meets another one.
+pub(crate) struct Side {
+    pub tile: Tile,
+    pub element: u32,
+    pub start: (usize, usize),
+    pub shape: (usize, usize),
+    /// Of the whole tile, in its memory.
+    pub bytes: Option<Range<u64>>,
+}
+
+/// The destination, then operand `n`, which has bytes of it.
+pub(crate) fn trap(kernel: &Kernel, inst: &Inst, n: usize, sides: &[Side; 2], span: Span, block: Vec<i64>) -> Trap {
+    let row = inst.instr.get();
+    let name = |s: &Side| match kernel.tiles[s.tile].count {
+        1 => format!("`{}`", kernel.tiles[s.tile].name),
+        _ => format!("`{}[{}]`", kernel.tiles[s.tile].name, s.element),
+    };
+    let operand = row.operands.get(n).map_or("a", |o| o.name);
+    let message = format!(
+        "the destination of {}, {}, has bytes of its operand `{operand}`, {}",
+        row.name,
+        name(&sides[0]),
+        name(&sides[1])
+    );
+    let mut trap = Trap::new(codes::TRAP_OWN_SOURCE, span, message);
+    trap.label = "writes what it still reads".to_owned();
+    trap.notes = vec![format!("{} reads its operands again after it has begun to write", row.name)];
+    trap.notes.extend(places(sides));
+    trap.help = Some("write to another tile".to_owned());
+    trap.block = Some(block);
+    trap
+}
+
+/// Where two windows are: rows and columns of one tile, or addresses.
+fn places([a, b]: &[Side; 2]) -> Option<String> {
+    let part = |s: &Side| {
+        let ((row, col), (rows, cols)) = (s.start, s.shape);
+        format!("rows {row}..{}, columns {col}..{}", row + rows, col + cols)
+    };
+    if (a.tile, a.element) == (b.tile, b.element) {
+        return (a.start != b.start).then(|| format!("{} and {} of one tile", part(a), part(b)));
+    }
+    let at = |s: &Side| s.bytes.as_ref().map(|bytes| format!("{:#x}..{:#x}", bytes.start, bytes.end));
+    Some(format!("the one has bytes {}, the other {}", at(a)?, at(b)?))
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Why an element cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The index is below 0 or not below the number of elements.
     Outside,
     /// Nothing wrote it.
@@ -26,7 +26,8 @@ struct Users {
     atomic: u32,
 }
 
-const MANY: u32 = u32::MAX;
+/// More than one block.
+pub(crate) const MANY: u32 = u32::MAX;
 
 impl Users {
     /// A block other than `me` that did it.
@@ -222,24 +223,26 @@ impl Tensor {
 
     /// Coordinates of an element.
     pub fn coordinates(&self, index: u64) -> Vec<u64> {
-        if let Some(at) = self.storage.as_ref().and_then(|s| s.coordinate_at(index)) {
-            return at;
-        }
-        let mut rest = index;
-        let mut at: Vec<u64> = self
-            .shape
-            .iter()
-            .rev()
-            .map(|&n| {
-                let n = n.max(1);
-                let x = rest % n;
-                rest /= n;
-                x
-            })
-            .collect();
-        at.reverse();
-        at
+        coordinates(self.storage.as_ref(), &self.shape, index)
     }
+}
+
+/// Coordinates of an element of a tensor of that shape, in which an array may lie otherwise than in its C order.
+pub(crate) fn coordinates(storage: Option<&Storage>, shape: &[u64], index: u64) -> Vec<u64> {
+    if let Some(at) = storage.and_then(|s| s.coordinate_at(index)) {
+        return at;
+    }
+    let mut rest = index;
+    let mut at: Vec<u64> = (shape.iter().rev())
+        .map(|&n| {
+            let n = n.max(1);
+            let x = rest % n;
+            rest /= n;
+            x
+        })
+        .collect();
+    at.reverse();
+    at
 }
 
 /// All tensors, scratch included.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Storage, with its size in bytes (of a mask: bits), or its range in a memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Home {
+pub(crate) enum Home {
     Tensor(TensorId, u64),
     Private(usize, u64),
     Space(Loc, Range<u64>),
@@ -61,13 +61,13 @@ impl Seen {
 
 /// How an element was touched before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Conflict {
+pub(crate) enum Conflict {
     Twice,
     ReadToo,
 }
 
 /// The places of one nest.
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     seen: Seen,
     /// Bytes that were read (false) or written (true), where a source may lie in the destination's storage.
     shared: Option<FxHashMap<u64, bool>>,

@@ -19,7 +19,7 @@ pub mod work;
 
 pub use op::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, Lanes, Op, PARTIALS, PrintPart, Reduce, Region,
-    Scope, Start, Stmt, Stride, UnOp, While,
+    Scope, Start, Stmt, Stride, UnOp, Watch, While,
 };
 pub use shared::{SharedInfo, operands};
 pub use types::{CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId};

@@ -379,6 +379,9 @@ pub enum Op {
         check: u32,
         args: Vec<Reg>,
     },
+    /// Before a statement of tile IR: tells the launch's monitor which one it is, and what it works with
+    /// (`ptoc_exec::Monitor`). The function ends if the monitor says so. Without one it does nothing.
+    Watch(Box<Watch>),
     /// Prints text, scalars (with the dtype in which to show them) and rows of memory through the runtime's hook.
     Print {
         parts: Vec<PrintPart>,
@@ -395,6 +398,18 @@ pub enum PrintPart {
     Scalar { value: Reg, ty: MemTy, unsigned: bool },
     /// A `rows x cols` matrix of memory.
     Matrix { addr: Addr, ty: MemTy, unsigned: bool, rows: Reg, cols: Reg, row_stride: i64, col_stride: i64 },
+}
+
+/// What a monitor is told: the statement's number and the values of `args`, then of each of `data` the address of element (0, 0) and
+/// its strides, all as i64.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watch {
+    /// The statement's number in the kernel that was lowered ([`crate::sanitize::sites`]).
+    pub site: u32,
+    /// Numbers, i64.
+    pub args: Vec<Reg>,
+    /// Memory that the monitor may read: matrices of elements with bytes from row to row, from column to column.
+    pub data: Vec<(Addr, (i64, i64))>,
 }
 
 /// Atomic read-modify-write; `dst` is the old value. Integer types and f32 (`add` only).

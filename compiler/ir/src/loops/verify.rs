@@ -302,6 +302,14 @@ impl Verifier<'_> {
                     self.read(arg, &[LTy::I64], "an argument of check");
                 }
             }
+            Op::Watch(w) => {
+                for &arg in &w.args {
+                    self.read(arg, &[LTy::I64], "an argument of watch");
+                }
+                for (addr, _) in &w.data {
+                    self.addr(addr, "watch");
+                }
+            }
             Op::Print { parts } => self.print(parts),
         }
     }

@@ -184,7 +184,7 @@ impl<'a> Count<'a> {
             Op::Atomic(a) => (a.dst, None),
             // Nothing is missing in a launch that succeeds.
             Op::Gather(g) => (g.dst, Some(-1i64 as u64)),
-            Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } | Op::Print { .. } => return Ok(()),
+            Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } | Op::Watch(_) | Op::Print { .. } => return Ok(()),
             Op::For(f) => return self.counted(f),
             Op::Lanes(lanes) => {
                 let lane = self.lane(lanes);

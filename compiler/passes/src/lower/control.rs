@@ -250,7 +250,7 @@ impl Lower<'_> {
     }
 
     /// A check's argument as an i64.
-    fn check_arg(&mut self, value: Value) -> Reg {
+    pub(super) fn check_arg(&mut self, value: Value) -> Reg {
         let ty = self.ty(value);
         let reg = self.value(value);
         match reg_ty(ty) {

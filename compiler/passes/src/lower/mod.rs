@@ -40,6 +40,7 @@ mod rows;
 mod sooner;
 mod spread;
 mod terms;
+mod watch;
 
 use crate::access::Access;
 use crate::bounds;
@@ -90,6 +91,22 @@ pub fn lower(
     result
 }
 
+/// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed
+/// ([`ptoc_ir::sanitize`]). Statements stay as they are and where they are: nothing is fused, forwarded or spread, so each of them
+/// has its operands in tiles. Results have the bits of [`lower`].
+pub fn lower_watched(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
+    let mut new_checks = Vec::new();
+    let mut lower = Lower::new(kernel, placement, target, None);
+    lower.products = products::Products::default();
+    lower.spread = spread::Spread::default();
+    lower.watched = Some(watch::Watched::new(kernel));
+    let result = lower.run(&mut new_checks);
+    for data in new_checks {
+        kernel.checks.push(data);
+    }
+    result
+}
+
 /// State of one lowering.
 struct Lower<'k> {
     kernel: &'k Kernel,
@@ -120,6 +137,8 @@ struct Lower<'k> {
     /// Checks that the kernel's table does not have yet.
     new_checks: Vec<CheckData>,
     errors: Vec<Diagnostic>,
+    /// The statements of which a monitor is told.
+    watched: Option<watch::Watched>,
 }
 
 /// The register type of a scalar.
@@ -162,6 +181,7 @@ impl<'k> Lower<'k> {
             check_index: FxHashMap::default(),
             new_checks: Vec::new(),
             errors: Vec::new(),
+            watched: None,
         }
     }
 

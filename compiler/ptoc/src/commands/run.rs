@@ -45,6 +45,13 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         show(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help), io, args.compile.message_format);
         return ERRORS;
     }
+    if args.sanitize && backend == Backend::Pim {
+        let message = "`--sanitize` watches machine code, and the backend is `pim`";
+        let d = Diagnostic::global(codes::BACKEND_TARGET, message)
+            .with_help("`--backend interp` runs the kernel for this target, and finds the same");
+        show(d, io, args.compile.message_format);
+        return ERRORS;
+    }
     session.watched = backend == Backend::Interp;
     session.vectors = args.vectors;
     session.exact = args.exact;
@@ -135,7 +142,10 @@ impl Runner<'_, '_> {
             );
         }
         // What is refused is refused before arrays are made.
-        let compiled = CompiledPlan::new(self.session, &plan, self.backend)?;
+        let compiled = match args.sanitize && self.backend == Backend::Cpu {
+            true => CompiledPlan::sanitized(self.session, &plan)?,
+            false => CompiledPlan::new(self.session, &plan, self.backend)?,
+        };
         let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
         drop::<Arrays>(arrays);
         let expected = self.read_expected(&plan, expected)?;

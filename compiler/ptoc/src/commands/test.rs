@@ -110,7 +110,7 @@ fn test_file(path: &Path, args: &TestArgs, io: &mut Io<'_>) -> Tally {
         let result = match directive {
             Directive::Run(run) => run_line(&mut session, &unit, run, args, io),
             Directive::Check(check) => check_line(&mut session, &unit, check),
-            Directive::Trap(trap) => trap::trap_line(&mut session, &unit, trap),
+            Directive::Trap(trap) => trap::trap_line(&mut session, &unit, trap, args),
         };
         match result {
             Ok(()) => {
@@ -255,7 +255,11 @@ fn run_line(
             BackendName::Pim => Backend::Pim,
         };
         let what = |what: &str| format!("{}: {what}", backend.name());
-        let Ok(compiled) = CompiledPlan::new(session, &plan, backend) else {
+        let compiled = match args.sanitize && backend == Backend::Cpu {
+            true => CompiledPlan::sanitized(session, &plan),
+            false => CompiledPlan::new(session, &plan, backend),
+        };
+        let Ok(compiled) = compiled else {
             return Err(errors(session, &what("does not compile")));
         };
         let mut after = before.clone();

@@ -10,6 +10,7 @@ mod pipes;
 mod plan;
 mod random;
 mod run;
+mod watched;
 mod witness;
 
 use ptoc_diagnostics::{Diagnostic, codes};

@@ -3,12 +3,13 @@
 use super::pim;
 use super::pipes::{self, Schedule, Timed};
 use super::plan::{Plan, Step};
+use super::watched::{self, Watched};
 use crate::debug::Onlookers;
 use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
-use ptoc_ir::interp::{self, End, Observer, Trap};
+use ptoc_ir::interp::{self, End, Observer, Trap, Unwritten};
 use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
@@ -60,6 +61,8 @@ pub struct CompiledPlan<'p> {
     kernels: Vec<Rc<ptoc_cpu::CompiledKernel>>,
     /// The program's command stream.
     stream: Option<pim::Compiled>,
+    /// The machine code of launches that are watched, in place of `kernels`.
+    watched: Vec<Rc<Watched>>,
 }
 
 /// What a run gives beside the tensors.
@@ -121,7 +124,13 @@ impl<'p> CompiledPlan<'p> {
                 Err(d) => return session.fail(*d),
             }
         }
-        Ok(CompiledPlan { plan, backend, kernels, stream })
+        Ok(CompiledPlan { plan, backend, kernels, stream, watched: Vec::new() })
+    }
+
+    /// Compiles machine code that the sanitizer watches.
+    pub fn sanitized(session: &mut Session, plan: &'p Plan) -> Result<CompiledPlan<'p>, Failed> {
+        let watched = watched::compile(session, plan)?;
+        Ok(CompiledPlan { plan, backend: Backend::Cpu, kernels: Vec::new(), stream: None, watched })
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
@@ -168,6 +177,9 @@ impl<'p> CompiledPlan<'p> {
                     let how: How<'_> = (options.schedule, &mut print, observer);
                     interpret(session, step, &mut used, &mut buffers, how, &mut total)
                 }
+                Backend::Cpu if !self.watched.is_empty() => self.watched[i]
+                    .launch(session, step, &mut used, &mut buffers, options.threads, print)
+                    .map(|()| Ending::Done),
                 Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options.threads, Some(print))
                     .map(|_| Ending::Done),
             };
@@ -189,7 +201,8 @@ impl<'p> CompiledPlan<'p> {
                 let threads = if options.threads == 0 { ptoc_exec::Pool::default_threads() } else { options.threads };
                 stats.insert("threads".into(), json!(threads));
                 stats.insert("code_bytes".into(), json!(self.code_bytes()));
-                stats.insert("arena_bytes".into(), json!(self.kernels.iter().map(|k| k.arena()).max().unwrap_or(0)));
+                let arenas = self.kernels.iter().map(|k| k.arena()).chain(self.watched.iter().map(|w| w.arena()));
+                stats.insert("arena_bytes".into(), json!(arenas.max().unwrap_or(0)));
             }
             Backend::Interp | Backend::Pim => {
                 let counts = &total.counts;
@@ -255,7 +268,10 @@ impl<'p> CompiledPlan<'p> {
     /// Bytes of machine code, which launches of one kernel share.
     pub fn code_bytes(&self) -> usize {
         let first = |(n, k): &(usize, &Rc<_>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
-        self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.code_size()).sum()
+        let plain: usize = self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.code_size()).sum();
+        let first = |(n, w): &(usize, &Rc<_>)| !self.watched[..*n].iter().any(|other| Rc::ptr_eq(other, w));
+        let watched = self.watched.iter().enumerate().filter(first);
+        plain + watched.map(|(_, w)| w.code_size()).sum::<usize>()
     }
 
     /// What every backend counts.
@@ -307,7 +323,7 @@ struct Total {
 const MEMORY: u64 = 4 << 30;
 
 /// The tensors that launches choose from.
-struct Used<'t> {
+pub(super) struct Used<'t> {
     /// Arguments, then tensors of the program; those that nobody has now are `None`.
     slots: Vec<Option<&'t mut Tensor>>,
     /// How many arguments there are.
@@ -321,7 +337,7 @@ impl<'t> Used<'t> {
     }
 
     /// A tensor of the launch, which is there.
-    fn get(&mut self, source: TensorSource) -> &mut Tensor {
+    pub(super) fn get(&mut self, source: TensorSource) -> &mut Tensor {
         let number = match source {
             TensorSource::Arg(i) => i,
             TensorSource::Local(i) => self.args + i,
@@ -432,15 +448,7 @@ fn interpret(
         buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
     }
     for u in &outcome.unwritten {
-        let t = &step.kernel.tensors[u.tensor];
-        let first: Vec<String> = u.first.iter().map(u64::to_string).collect();
-        let (verb, noun) = if u.count == 1 { ("was", "element") } else { ("were", "elements") };
-        let d = Diagnostic::warning(
-            codes::UNWRITTEN_OUTPUT,
-            t.span,
-            format!("{} {noun} of `{}` {verb} never written, first [{}]", u.count, t.name, first.join(", ")),
-        );
-        session.diagnostics.push(d.with_help("let the grid cover the whole tensor, or declare it `inout`"));
+        session.diagnostics.push(unwritten(step, u));
     }
     total.timed.extend(outcome.timing.map(|timing| Timed::new(kernel, timing)));
     let (s, total) = (outcome.stats, &mut total.counts);
@@ -487,20 +495,30 @@ fn launch(
     // no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
     // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
     // or fails a check.
-    let error = match unsafe { kernel.launch(launch) } {
-        Ok(()) => return Ok(begin.elapsed()),
-        Err(e) => e,
-    };
+    match unsafe { kernel.launch(launch) } {
+        Ok(()) => Ok(begin.elapsed()),
+        Err(e) => {
+            let module = step.module.as_ref().expect("it has run");
+            Err(failed(step, &step.kernel, |row| module.checks[row].id, e))
+        }
+    }
+}
+
+/// Why a launch did not complete; `check` is the number of the check in `kernel` that a row of the code's table is of.
+pub(super) fn failed(
+    step: &Step,
+    kernel: &Kernel,
+    check: impl Fn(usize) -> u32,
+    error: ptoc_exec::LaunchError,
+) -> Box<Diagnostic> {
     let failure = match ptoc_cpu::diagnose(error) {
         Ok(mut d) => {
             d.span.get_or_insert(step.kernel.span);
-            return Err(Box::new(d));
+            return Box::new(d);
         }
         Err(failure) => failure,
     };
-    let module = step.module.as_ref().expect("it has run");
-    let row = &module.checks[failure.check as usize];
-    let check = &step.kernel.checks[CheckId::from_u32(row.id)];
+    let check = &kernel.checks[CheckId::from_u32(check(failure.check as usize))];
     let fill = |text: &str| {
         failure
             .args
@@ -513,5 +531,18 @@ fn launch(
         block: failure.block.map(|_| failure.coords.clone()),
         ..Trap::new(check.code, check.span, fill(&check.message))
     };
-    Err(Box::new(trap.to_diagnostic()))
+    Box::new(trap.to_diagnostic())
+}
+
+/// An `out` argument that a launch did not fill.
+pub(super) fn unwritten(step: &Step, u: &Unwritten) -> Diagnostic {
+    let t = &step.kernel.tensors[u.tensor];
+    let first: Vec<String> = u.first.iter().map(u64::to_string).collect();
+    let (verb, noun) = if u.count == 1 { ("was", "element") } else { ("were", "elements") };
+    Diagnostic::warning(
+        codes::UNWRITTEN_OUTPUT,
+        t.span,
+        format!("{} {noun} of `{}` {verb} never written, first [{}]", u.count, t.name, first.join(", ")),
+    )
+    .with_help("let the grid cover the whole tensor, or declare it `inout`")
 }

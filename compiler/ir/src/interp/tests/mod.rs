@@ -53,6 +53,7 @@ pub(crate) fn arg(dtype: DType, shape: &[u64], bits: &[u64]) -> TensorArg {
 
 /// Runs a kernel without scalars; returns the data of the last tensor.
 pub(crate) fn run_with(kernel: &Kernel, tensors: Vec<TensorArg>, dims: &[i64]) -> Result<(Outcome, Vec<u64>), Trap> {
+    crate::sanitize::tests::beside(kernel, &tensors, dims, &[]);
     let mut sink = |_: &str| {};
     let mut launch =
         Launch { tensors, dims: dims.to_vec(), scalars: Vec::new(), options: Options::default(), print: &mut sink };

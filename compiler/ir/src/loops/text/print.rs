@@ -239,6 +239,12 @@ impl Printer {
             Op::Check { cond, check, args } => {
                 put!(self, "check {cond}, {check} ({})", list(args));
             }
+            Op::Watch(w) => {
+                put!(self, "watch {} ({})", w.site, list(&w.args));
+                for (addr, (row, col)) in &w.data {
+                    put!(self, ", {} ({row}, {col})", address(addr));
+                }
+            }
             Op::Print { parts } => {
                 self.out.push_str("print");
                 for (n, part) in parts.iter().enumerate() {

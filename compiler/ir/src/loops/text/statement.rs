@@ -4,7 +4,7 @@ use super::lex::Kind;
 use super::parse::{Parser, Result};
 use crate::loops::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce,
-    Reg, Region, Scope, Start, Stmt, Stride, UnOp, While,
+    Reg, Region, Scope, Start, Stmt, Stride, UnOp, Watch, While,
 };
 use ptoc_isa::{AtomicOp, Oob};
 
@@ -100,8 +100,10 @@ impl Parser<'_> {
     /// A statement without regions, up to its span.
     fn flat(&mut self) -> Result<Op> {
         let token = self.peek();
-        let keywords =
-            ["set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "fetch", "join"];
+        let keywords = [
+            "set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "fetch", "join",
+            "watch",
+        ];
         if keywords.contains(&token.text) {
             self.advance();
         }
@@ -141,6 +143,7 @@ impl Parser<'_> {
                 Op::Check { cond, check, args: self.list(")", Parser::reg)? }
             }
             "print" => self.print()?,
+            "watch" => self.watch()?,
             _ => {
                 let (dst, ty) = self.typed_reg()?;
                 self.expect("=")?;
@@ -408,6 +411,17 @@ impl Parser<'_> {
             plus,
             places,
         })))
+    }
+
+    fn watch(&mut self) -> Result<Op> {
+        let site = self.number("a statement's number")?;
+        self.expect("(")?;
+        let args = self.list(")", Parser::reg)?;
+        let mut data = Vec::new();
+        while self.take(",") {
+            data.push((self.addr()?, self.pair()?));
+        }
+        Ok(Op::Watch(Box::new(Watch { site, args, data })))
     }
 
     fn print(&mut self) -> Result<Op> {

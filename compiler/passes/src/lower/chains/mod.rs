@@ -93,6 +93,9 @@ struct Key {
 
 impl Lower<'_> {
     pub(super) fn region(&mut self, region: &Region) {
+        if self.watched.is_some() {
+            return self.watched_region(region);
+        }
         let planner = Planner::new(self, region);
         let chains = planner.chains();
         let needed: Vec<bool> = (0..region.len()).map(|n| !planner.unneeded(n)).collect();
