@@ -7,8 +7,8 @@ use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
 use crate::files::{self, Outputs};
 use crate::io::{Io, plural};
 use crate::launch::{
-    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, for_argument,
-    open_arrays, open_expected, pim, verify, wrong_backend,
+    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, explain,
+    for_argument, open_arrays, open_expected, pim, verify, wrong_backend,
 };
 use crate::session::{Entry, Failed, Session, Unit};
 use crate::{ERRORS, commands::preview};
@@ -16,7 +16,7 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_pim_sim::machine::report::Report as SimReport;
-use ptoc_tensor::{Tensor, compare, npy};
+use ptoc_tensor::{Tensor, compare, npy, scalar};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -335,11 +335,17 @@ impl Runner<'_, '_> {
                 .has_bits_of(want.dtype())
                 .then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok())
                 .flatten();
-            match compare(&tensors[at], cast.as_ref().unwrap_or(want), self.args.rtol, self.args.atol) {
+            let want = cast.as_ref().unwrap_or(want);
+            match compare(&tensors[at], want, self.args.rtol, self.args.atol) {
                 Ok(stats) => held.push(Verified { name: name.clone(), with: path.display().to_string(), stats }),
                 Err(mismatch) => {
                     let message = format!("`{name}` is not `{}`: {mismatch}", path.display());
                     let d = Diagnostic::error(files::code(mismatch.code()), a.span, message).with_label("the result");
+                    let values: Vec<f64> =
+                        (0..want.len()).map(|i| scalar::bits_to_f64(want.dtype(), want.get_bits(i))).collect();
+                    let same = want.shape() == tensors[at].shape() && want.dtype() == tensors[at].dtype();
+                    let values = if same { values } else { Vec::new() };
+                    let d = explain(d, &tensors[at], &values, (self.args.rtol, self.args.atol));
                     self.session.diagnostics.push(d);
                     result = Err(Failed);
                 }

@@ -1,5 +1,6 @@
 //! Holding inputs to `where` and results to `ensures`.
 
+use super::mismatch::explain;
 use super::plan::Plan;
 use super::witness;
 use crate::session::{Failed, Session};
@@ -126,13 +127,14 @@ pub fn verify(
             if oracle.is_exact() {
                 let want = oracle.evaluate_exact(inputs)?;
                 let dtype = argument.dtype;
-                let want = Tensor::from_fn(dtype, &argument.shape, |i| scalar::bits_from_i128(dtype, want[i]));
-                let want = want.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
-                Ok(compare(got, &want, rtol, atol))
+                let tensor = Tensor::from_fn(dtype, &argument.shape, |i| scalar::bits_from_i128(dtype, want[i]));
+                let tensor = tensor.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
+                let compared = compare(got, &tensor, rtol, atol);
+                Ok(compared.map_err(|m| (m, want.iter().map(|n| *n as f64).collect())))
             } else {
                 let mut want = oracle.evaluate(inputs)?;
                 accept_rounded(got, &mut want);
-                Ok(compare_f64(got, &want, rtol, atol))
+                Ok(compare_f64(got, &want, rtol, atol).map_err(|m| (m, want)))
             }
         });
         let d = match result {
@@ -140,14 +142,12 @@ pub fn verify(
                 verified.push(Verified { name: argument.name.to_string(), with: "ensures".into(), stats });
                 continue;
             }
-            Ok(Err(mismatch)) => {
+            Ok(Err((mismatch, want))) => {
+                let want: Vec<f64> = want;
                 let message = format!("`{}` is not what `ensures` says: {mismatch}", argument.name);
                 let d = Diagnostic::error(crate::files::code(mismatch.code()), *span, message)
                     .with_label("what it should be");
-                match rtol == 0.0 && atol == 0.0 && argument.dtype.is_float() {
-                    true => d.with_help("if rounding explains it, allow a tolerance, such as rtol 1e-5 and atol 1e-6"),
-                    false => d,
-                }
+                explain(d, got, &want, (rtol, atol))
             }
             Err(e) => plan.oracle_failed(&e, *span, "this `ensures`"),
         };

@@ -5,6 +5,7 @@
 mod arrays;
 mod bind;
 mod compare;
+mod mismatch;
 pub mod pim;
 mod pipes;
 mod plan;
@@ -19,6 +20,7 @@ use ptoc_isa::Target;
 pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, open_expected};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
+pub use mismatch::explain;
 pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, Step};
 pub use run::{Backend, CompiledPlan, Outcome, RunOptions};
