@@ -71,7 +71,9 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
     let source = instance.kernel.clone();
     let arguments = instance.tensors.iter().map(|t| t.name.to_string()).collect();
-    let Some(prepared) = s.prepare(instance, &Origin { unit: &unit, kernel: entry.id, bindings: &bindings }) else {
+    let Some(prepared) =
+        s.prepare(instance.kernel, &instance.debug, &Origin { unit: &unit, kernel: entry.id, bindings: &bindings })
+    else {
         return Err(refused(s));
     };
     let ptoc_passes::Prepared { placed, module, .. } = prepared;

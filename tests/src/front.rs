@@ -1,9 +1,8 @@
 //! `ptoc check` in process: a file's kernels and programs through every stage that can refuse them.
 
 use ptoc::repair::Source;
-use ptoc_analysis::{Bindings, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
+use ptoc_analysis::{Bindings, Instance, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
-use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 use ptoc_syntax::ast::{ItemKind, Name};
 use std::path::PathBuf;
@@ -133,14 +132,15 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
     all.extend(found);
     let target = Target::builtin(&flags.target).expect("a target that exists");
     let mut compiled = 0;
-    let mut pipeline = |ir: Kernel, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
+    let mut pipeline = |instance: Instance, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
         let source = Source { sources: &sources, modules: &modules, kernel, bindings };
-        match ptoc_passes::pipeline::pipeline_of(ir, target, &source, &Budget::default()) {
+        let called = |d: Diagnostic| instance.debug.called_from(d);
+        match ptoc_passes::pipeline::pipeline_of(instance.kernel, target, &source, &Budget::default()) {
             Ok(prepared) => {
-                all.extend(prepared.warnings);
+                all.extend(prepared.warnings.into_iter().map(called));
                 compiled += 1;
             }
-            Err(errors) => all.extend(errors),
+            Err(errors) => all.extend(errors.into_iter().map(called)),
         }
     };
     for (id, _) in modules.entries() {
@@ -148,13 +148,13 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
             let outcome = instantiate_program(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             for step in outcome.result.into_iter().flat_map(|p| p.steps) {
-                pipeline(step.instance.kernel, step.kernel, &step.bindings, &mut all);
+                pipeline(step.instance, step.kernel, &step.bindings, &mut all);
             }
         } else {
             let outcome = instantiate(&modules, id, target, &bindings);
             all.extend(outcome.diagnostics);
             if let Some(instance) = outcome.result {
-                pipeline(instance.kernel, id, &bindings, &mut all);
+                pipeline(instance, id, &bindings, &mut all);
                 // What may be absent is given, too.
                 let mut given = bindings.clone();
                 if let ItemKind::Kernel(k) = &modules.item(id).kind {
@@ -164,7 +164,7 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
                 if !given.given.is_empty() {
                     let outcome = instantiate(&modules, id, target, &given);
                     all.extend(outcome.diagnostics);
-                    outcome.result.into_iter().for_each(|i| pipeline(i.kernel, id, &given, &mut all));
+                    outcome.result.into_iter().for_each(|i| pipeline(i, id, &given, &mut all));
                 }
             }
         }

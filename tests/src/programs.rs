@@ -124,8 +124,11 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
             };
             for (instance, kernel, bindings) in instances {
                 let name = format!("{} {} on {}", path.display(), instance.kernel.name, target.name);
-                if let Some(prepared) = session.prepare(instance, &Origin { unit: &unit, kernel, bindings: &bindings })
-                {
+                if let Some(prepared) = session.prepare(
+                    instance.kernel,
+                    &instance.debug,
+                    &Origin { unit: &unit, kernel, bindings: &bindings },
+                ) {
                     out.push(Placed { name, target: session.target.clone(), placed: prepared.placed });
                 }
             }

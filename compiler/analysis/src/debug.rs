@@ -4,7 +4,7 @@ use crate::builtins::Word;
 use crate::elab::{Binding, Entered};
 use crate::value::{TileVal, Val};
 use crate::window::{Lookup, Quantity, View};
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_ir::tile::{Elem, Event, TensorId, Tile, Trail, Value, Var};
 use ptoc_isa::Oob;
 use ptoc_syntax::ast::Name;
@@ -221,6 +221,53 @@ impl DebugInfo {
             scope = self.scopes[scope as usize].parent;
         }
         scope == outer
+    }
+
+    /// A report of a pass about a place in a function, with the calls that lead there.
+    pub fn called_from(&self, mut d: Diagnostic) -> Diagnostic {
+        /// Calls of one function that a report shows.
+        const SHOWN: usize = 3;
+        let Some(at) = d.span else { return d };
+        let length = |s: &Span| s.end - s.start;
+        let around = || self.trail.statements.iter().filter(|(s, _)| s.contains(at));
+        let least = around().map(|(s, _)| length(s)).min();
+        let mut frames: Vec<u32> = Vec::new();
+        for (_, scope) in around().filter(|(s, _)| Some(length(s)) == least) {
+            let frame = self.frame(*scope);
+            if !frames.contains(&frame) {
+                frames.push(frame);
+            }
+        }
+        if frames.contains(&0) {
+            return d;
+        }
+        let alone = frames.len() == 1;
+        for &frame in frames.iter().take(SHOWN) {
+            let mut scope = frame;
+            while let Some((function, span)) = self.scopes.get(scope as usize).and_then(|s| s.call.as_ref()) {
+                let values = self.scopes[scope as usize].names.iter().filter_map(|n| match &n.what {
+                    What::Text(text) => Some(format!("{} = {text}", n.name)),
+                    _ => None,
+                });
+                let values: Vec<String> = values.take(6).collect();
+                let with = match &values[..] {
+                    [] => String::new(),
+                    list => format!(", with {}", ptoc_isa::text::list(list)),
+                };
+                if !d.labels.iter().any(|l| l.span == *span) {
+                    d = d.with_secondary(*span, format!("`{function}` is called here{with}"));
+                }
+                if !alone {
+                    break;
+                }
+                scope = self.frame(self.scopes[scope as usize].parent);
+            }
+        }
+        match frames.len().saturating_sub(SHOWN) {
+            0 => d,
+            1 => d.with_note("another call leads there, too"),
+            n => d.with_note(format!("{n} other calls lead there, too")),
+        }
     }
 
     pub(crate) fn new(entered: Vec<Entered>, trail: Trail) -> DebugInfo {

@@ -109,6 +109,11 @@ impl Modules {
         modules
     }
 
+    /// Names that the command line gives to parameters of the root (`-D act=gelu`): they are used, as those of test lines are.
+    pub fn give(&mut self, names: impl IntoIterator<Item = Name>) {
+        self.list[0].given.extend(names);
+    }
+
     /// Is a name wrong somewhere?
     pub(crate) fn misnamed(&self) -> bool {
         *self.misnamed.get_or_init(|| {

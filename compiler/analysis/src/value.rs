@@ -214,8 +214,12 @@ pub struct TileArray {
 /// A tile type as written, evaluated.
 #[derive(Clone, Debug)]
 pub struct TileSpec {
-    /// The type of the storage.
+    /// The type of the storage, in whole lines or boxes of the target.
     pub ty: TileType,
+    /// Rows as declared.
+    pub rows: u32,
+    /// Columns as declared.
+    pub cols: u32,
     /// Declared valid shape.
     pub valid: (Value, Value),
     /// Array length; 1 for what is no array.

@@ -26,6 +26,11 @@ pub struct Definitions {
 }
 
 impl Definitions {
+    /// The names that stand alone as values: `gelu` of `-D act=gelu`.
+    pub fn names(&self) -> impl Iterator<Item = Name> + '_ {
+        self.values.values().filter_map(|e| if let ExprKind::Name(n) = &*e.kind { Some(n.clone()) } else { None })
+    }
+
     /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities and settings to the target.
     pub fn parse(
         definitions: &[Definition],

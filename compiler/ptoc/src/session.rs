@@ -6,8 +6,10 @@ use crate::files::{self, FileLoader, OpenTexts};
 use crate::io::list;
 use crate::repair::Source;
 use crate::trace::Clock;
+use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, ProgramInstance, WORD_NAMES};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
+use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
@@ -162,7 +164,8 @@ impl Session {
     pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
         // What mends an import mends the uses of its name, so the two are told together.
         let mut found = Vec::new();
-        let unit = self.parse_into(path, text, &mut found);
+        let mut unit = self.parse_into(path, text, &mut found);
+        unit.modules.give(self.definitions.names());
         let begin = self.clock.now();
         ptoc_analysis::check_names(&unit.modules, &mut found);
         self.clock.phase("names", begin);
@@ -294,26 +297,27 @@ impl Session {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
-        let result = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author, &budget);
+        let (map, found) = ptoc_passes::pipeline::map(instance.kernel, &self.target, &author, &budget);
         self.budget.settle(&budget);
         self.passes(begin);
-        result
+        (map, found.into_iter().map(|d| instance.debug.called_from(d)).collect())
     }
 
     /// All passes.
-    pub fn prepare(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
+    pub fn prepare(&mut self, kernel: Kernel, debug: &DebugInfo, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
-        let result = ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author, &budget);
+        let result = ptoc_passes::pipeline::pipeline_of(kernel, &self.target, &author, &budget);
         self.budget.settle(&budget);
-        self.prepared(begin, result)
+        self.prepared(begin, result, debug)
     }
 
     /// All passes for a launch: of one that is watched, hazards are told and do not keep it from running.
     pub fn prepare_to_run(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
         if let Some(mut prepared) = self.cache.prepared(&instance.kernel, self.watched) {
-            self.diagnostics.extend(std::mem::take(&mut prepared.warnings));
+            let warnings = std::mem::take(&mut prepared.warnings);
+            self.diagnostics.extend(warnings.into_iter().map(|d| instance.debug.called_from(d)));
             return Some(prepared);
         }
         let elaborated = instance.kernel.clone();
@@ -328,7 +332,7 @@ impl Session {
         if let Ok(prepared) = &result {
             self.cache.keep(elaborated, self.watched, prepared);
         }
-        self.prepared(begin, result)
+        self.prepared(begin, result, &instance.debug)
     }
 
     /// Records that passes have run since `begin`, all together and one by one.
@@ -343,15 +347,17 @@ impl Session {
         &mut self,
         begin: Duration,
         result: Result<ptoc_passes::Prepared, Vec<Diagnostic>>,
+        debug: &DebugInfo,
     ) -> Option<ptoc_passes::Prepared> {
         self.passes(begin);
         match result {
             Ok(mut prepared) => {
-                self.diagnostics.extend(std::mem::take(&mut prepared.warnings));
+                let warnings = std::mem::take(&mut prepared.warnings);
+                self.diagnostics.extend(warnings.into_iter().map(|d| debug.called_from(d)));
                 Some(prepared)
             }
             Err(errors) => {
-                self.diagnostics.extend(errors);
+                self.diagnostics.extend(errors.into_iter().map(|d| debug.called_from(d)));
                 None
             }
         }

@@ -68,11 +68,11 @@ impl Elab<'_> {
                 if let ExprKind::Binary(op, a, b) = &*cond.value.kind
                     && let (Ok(x), Ok(y)) = (self.expr(a), self.expr(b))
                 {
-                    d = d.with_note(format!("it says {} {} {}", self.show(&x), op.symbol(), self.show(&y)));
-                }
-                let values = self.values_in(&cond.value);
-                if !values.is_empty() {
-                    d = d.with_note(format!("with {}", ptoc_isa::text::list(values)));
+                    let said = format!("it says {} {} {}", self.show(&x), op.symbol(), self.show(&y));
+                    d = d.with_note(match &self.values_in(&cond.value)[..] {
+                        [] => said,
+                        values => format!("{said}, with {}", ptoc_isa::text::list(values)),
+                    });
                 }
                 self.report(d)
             }

@@ -166,7 +166,7 @@ impl Elab<'_> {
                     };
                     return self.report(d);
                 }
-                if (x.rows, x.cols) != (t.rows, t.cols) {
+                if (x.rows, x.cols) != (t.rows, t.cols) && !self.same_valid(&x, t, at)? {
                     let message = format!("the tile is {} x {}, the value {} x {}", t.rows, t.cols, x.rows, x.cols);
                     let d = Diagnostic::error(codes::CAPACITY_MISMATCH, at, message)
                         .with_label(format!("{} x {}", x.rows, x.cols))
@@ -201,6 +201,12 @@ impl Elab<'_> {
             Val::Poison => Err(Reported),
             other => self.error(codes::TYPE_MISMATCH, at, format!("a tile cannot become {}", other.describe())),
         }
+    }
+
+    /// Are two tiles of different capacities known to have the same valid shape here?
+    fn same_valid(&mut self, a: &TileVal, b: &TileVal, at: Span) -> R<bool> {
+        let (a, b) = (self.valid_of(a, at)?, self.valid_of(b, at)?);
+        Ok(self.shapes_agree(a, b))
     }
 
     fn expand_into(&mut self, t: &TileVal, v: Val, at: Span, span: Span) -> R<()> {
@@ -320,10 +326,11 @@ impl Elab<'_> {
                     return self.error(codes::OPERAND_KIND, e[0].span, "TASSIGN places whole tiles, not windows");
                 }
                 let a = self.expr(e[1])?;
+                let at = (e[1].span, self.literal_of(e[1]));
                 match t.element {
-                    None => self.place_tile(t.tile, t.ty, None, &a, e[1].span, span)?,
+                    None => self.place_tile(t.tile, t.ty, None, &a, at, span)?,
                     Some(k) => match self.const_index(k) {
-                        Some(k) => self.place_tile(t.tile, t.ty, Some(k as u32), &a, e[1].span, span)?,
+                        Some(k) => self.place_tile(t.tile, t.ty, Some(k as u32), &a, at, span)?,
                         None => {
                             return self
                                 .not_yet(e[0].span, "TASSIGN of a tile array's element that is chosen at run time");
@@ -350,8 +357,34 @@ impl Elab<'_> {
         }
     }
 
-    /// Binds (an element of) a tile to an address.
-    pub fn place_tile(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {
+    /// The number that an address is written as: here, or where this file defines the constant that is named.
+    pub fn literal_of(&self, e: &Expr) -> Option<Span> {
+        match &*e.kind {
+            ExprKind::Int(_) => Some(e.span),
+            ExprKind::Paren(inner) => self.literal_of(inner),
+            ExprKind::Name(n) if self.env.get(n).is_none() => {
+                let id = *self.modules.get(self.module).scope.get(n)?;
+                match &self.modules.item(id).kind {
+                    ItemKind::Const(c) if id.module == self.module && matches!(&*c.value.kind, ExprKind::Int(_)) => {
+                        Some(c.value.span)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Binds (an element of) a tile to an address, which stands `at` its place and is perhaps a number there.
+    pub fn place_tile(
+        &mut self,
+        t: Tile,
+        ty: TileType,
+        element: Option<u32>,
+        a: &Val,
+        (at, literal): (Span, Option<Span>),
+        span: Span,
+    ) -> R<()> {
         let shared = match a {
             Val::Tile(other) => Some(self.bytes_of(t, ty, other, at)?),
             _ => None,
@@ -376,9 +409,10 @@ impl Elab<'_> {
                 let (name, declared) = (data.name.to_string(), data.span);
                 for v in violations {
                     let d = v
+                        .editing(literal)
                         .diagnostic(&format!("tile `{name}`"), at)
                         .with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
-                    self.diags.push(d);
+                    let _: R<()> = self.report(d);
                 }
                 // The tile counts as placed: it was given an address, and what follows can be judged.
                 let data = &mut self.b.kernel_mut().tiles[t];

@@ -8,7 +8,7 @@ use crate::modules::ItemId;
 use crate::value::{TileVal, Tiles, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty, Value};
-use ptoc_isa::{AtomicOp, BinOp};
+use ptoc_isa::{AtomicOp, BinOp, TileType};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -473,6 +473,8 @@ impl Elab<'_> {
         if values.iter().zip(&f.params).any(|(v, p)| v.is_none() && p.default.is_none()) {
             return self.arity(f, args.len(), span);
         }
+        let given = f.params.iter().zip(&values).filter_map(|(p, v)| Some((p.name.name.clone(), v.as_ref()?.1)));
+        self.arguments.push(given.collect());
         self.calls.push(id);
         let module = std::mem::replace(&mut self.module, id.module);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
@@ -486,6 +488,7 @@ impl Elab<'_> {
         self.stages = stages;
         self.module = module;
         self.calls.pop();
+        self.arguments.pop();
         r
     }
 
@@ -643,15 +646,14 @@ impl Elab<'_> {
             }
             (ExprKind::Static(..), Val::Tile(t)) => {
                 let want = self.tile_spec(ret)?;
-                if want.ty.loc != t.ty.loc
-                    || want.ty.dtype != t.ty.dtype
-                    || want.ty.rows != t.rows
-                    || want.ty.cols != t.cols
-                {
-                    let message = format!("the function returns `{}`, and declares `{}`", t.ty, want.ty);
+                let have = self.valid_of(&t, span)?;
+                let size = (want.rows, want.cols) == (t.rows, t.cols) || self.shapes_agree(want.valid, have);
+                if want.ty.loc != t.ty.loc || want.ty.dtype != t.ty.dtype || !size {
+                    let shown = |ty: TileType, rows, cols| TileType { rows, cols, ..ty };
+                    let (have, want) = (shown(t.ty, t.rows, t.cols), shown(want.ty, want.rows, want.cols));
+                    let message = format!("the function returns `{have}`, and declares `{want}`");
                     return self.bad_return(f, ret, message);
                 }
-                let have = self.valid_of(&t, span)?;
                 self.same_shape(want.valid, have, span, None)?;
                 Ok(Val::Tile(t))
             }

@@ -39,6 +39,16 @@ pub(crate) struct Env {
 /// Where a name is bound: number of the frame, of the block in it, and of the definition there.
 type Bound = (usize, usize, usize);
 
+/// A call of a function whose body is being translated.
+pub(crate) struct Call<'e> {
+    /// The function.
+    pub function: &'e Name,
+    /// The place of the call.
+    pub span: Span,
+    /// What its parameters stand for, with what its body defines.
+    pub names: &'e [(Name, Binding, Span)],
+}
+
 /// A block that is open.
 struct Scope {
     id: u32,
@@ -106,6 +116,22 @@ impl Env {
                     all.pop();
                 }
             }
+        }
+    }
+
+    /// The calls that lead here, the innermost first.
+    pub fn calls(&self) -> Vec<Call<'_>> {
+        let mut out = Vec::new();
+        let mut at = self.current.get();
+        loop {
+            let scope = &self.entered[at as usize];
+            if let Some((function, span)) = &scope.call {
+                out.push(Call { function, span: *span, names: &scope.names });
+            }
+            if scope.parent == at {
+                return out;
+            }
+            at = scope.parent;
         }
     }
 

@@ -6,6 +6,7 @@
 mod absent;
 mod asserts;
 mod assign;
+mod called;
 mod calls;
 mod cells;
 mod consts;
@@ -14,6 +15,7 @@ mod convert;
 mod copies;
 mod emit;
 mod env;
+mod exchanged;
 mod expr;
 mod inst;
 mod ints;
@@ -118,6 +120,8 @@ pub(crate) struct Elab<'a> {
     pub module: ModuleId,
     /// Functions being inlined.
     pub calls: Vec<ItemId>,
+    /// Their parameters that are given, with the places of the arguments.
+    pub arguments: Vec<Vec<(Name, Span)>>,
     pub inlined: Vec<Inlined>,
     /// Shapes at `break`, `continue` and early `return`s, by where they lead.
     pub exits: Vec<(Label, control::Shapes)>,
@@ -164,6 +168,8 @@ pub(crate) struct Elab<'a> {
     pub elsewhere: bool,
     /// Global memory that a hop of a path has written and the next one reads.
     pub pending_gm: Option<crate::value::View>,
+    /// Scalar arguments that were told to be no constants.
+    pub told_arguments: Vec<Name>,
     /// Tiles that `Vec(view)` and the like have loaded, with the place of that and of the location's name in it.
     pub loads: Vec<(Tile, Span, Span)>,
     /// Fragments: tiles whose elements are counted through a partition's layout.
@@ -230,6 +236,9 @@ impl<'a> Elab<'a> {
             && let Some(label) = labels::default_label(d.code)
         {
             d.label = label.into();
+        }
+        if d.is_error() {
+            d = self.called_from(d);
         }
         // A secondary place that is the primary one says nothing more.
         let primary = d.span;

@@ -144,7 +144,8 @@ impl Elab<'_> {
             return Ok(());
         }
         let (want, want_len) = self.extent(e, "an extent")?;
-        if want != cap {
+        // Of one capacity or not: what is valid counts.
+        if want != cap && !self.lengths_agree(want_len, len) {
             let d = Diagnostic::error(
                 codes::CAPACITY_MISMATCH,
                 at,

@@ -105,6 +105,8 @@ struct Parts {
     places: Vec<Placed>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
+    /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is produced.
+    waiting: bool,
 }
 
 /// Elaborates the program `id` and every kernel that it launches.
@@ -199,7 +201,7 @@ impl Elab<'_> {
         }
         self.env.pop();
         self.env.pop_frame();
-        if failed {
+        if failed || parts.waiting {
             return Err(Reported);
         }
         for (i, t) in tensors.iter().enumerate() {
@@ -260,7 +262,18 @@ impl Elab<'_> {
         let mut values = Vec::new();
         for d in dims {
             let v = self.expr(&d.value)?;
-            let i = self.static_int(&v, d.value.span, "an extent of a tensor")?;
+            let i = match self.static_int(&v, d.value.span, "an extent of a tensor") {
+                Ok(i) => i,
+                // What is not there yet is not there for any extent.
+                Err(Reported) if !self.waits.is_empty() => {
+                    parts.waiting = true;
+                    shape.push(1);
+                    let extent = self.index_of(&v, d.value.span)?;
+                    values.push(extent);
+                    continue;
+                }
+                Err(Reported) => return Err(Reported),
+            };
             let Ok(i) = i64::try_from(i).map_err(|_| ()).and_then(|i| if i < 0 { Err(()) } else { Ok(i) }) else {
                 return self.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {i}"));
             };
@@ -371,6 +384,13 @@ impl Elab<'_> {
                 }
                 _ => return self.kernel_arity(k, args.len(), e.span),
             }
+        }
+        let windows = k.params.iter().zip(&given).filter_map(|(p, v)| match v {
+            Some((Val::View(view), at)) if super::signature::is_tensor(&p.ty) && !self.is_whole(view) => Some(*at),
+            _ => None,
+        });
+        if let Some(at) = windows.collect::<Vec<_>>().first() {
+            return self.not_yet(*at, "windows of tensors as arguments of a launch");
         }
         let mut sources: Vec<(TensorSource, Span, DType)> = Vec::new();
         let mut scalars = Vec::new();
@@ -527,9 +547,6 @@ impl Elab<'_> {
         let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
             return Err(Reported);
         };
-        if !self.is_whole(view) {
-            return self.not_yet(at, "windows of tensors as arguments of a launch");
-        }
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
         if writes && dir == TensorDir::In {
             let d = Diagnostic::error(

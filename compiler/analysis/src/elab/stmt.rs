@@ -218,13 +218,13 @@ impl Elab<'_> {
             let mut it = addresses.into_iter();
             for v in &out {
                 for k in 0..spec.count {
-                    let (a, s) = it.next().ok_or(Reported)?;
+                    let (a, s, literal) = it.next().ok_or(Reported)?;
                     let (tile, ty) = match v {
                         Val::Tile(t) => (t.tile, t.ty),
                         Val::TileArray(a) => (a.tile, a.ty),
                         _ => continue,
                     };
-                    self.place_tile(tile, ty, spec.array.then_some(k), &a, s, s)?;
+                    self.place_tile(tile, ty, spec.array.then_some(k), &a, (s, literal), s)?;
                 }
             }
         }

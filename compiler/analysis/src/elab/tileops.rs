@@ -154,14 +154,20 @@ impl Elab<'_> {
         if (xr, xc) == (yr, yc) {
             return Ok((Fit::Same, false));
         }
-        let fit = if yc == 1 && xr == yr {
+        // Capacities are room; where they differ, what is valid decides.
+        let (xv, yv) = (self.valid_of(x, at.0)?, self.valid_of(y, at.1)?);
+        let rows = xr == yr || self.lengths_agree(xv.0, yv.0);
+        let cols = xc == yc || self.lengths_agree(xv.1, yv.1);
+        let fit = if yc == 1 && xc != 1 && rows {
             (Fit::Column, false)
-        } else if xc == 1 && xr == yr {
+        } else if xc == 1 && yc != 1 && rows {
             (Fit::Column, true)
-        } else if yr == 1 && xc == yc {
+        } else if yr == 1 && xr != 1 && cols {
             (Fit::Row, false)
-        } else if xr == 1 && xc == yc {
+        } else if xr == 1 && yr != 1 && cols {
             (Fit::Row, true)
+        } else if rows && cols {
+            (Fit::Same, false)
         } else {
             let d = Diagnostic::error(
                 codes::CANNOT_BROADCAST,
@@ -198,7 +204,10 @@ impl Elab<'_> {
         let (big, small) = if swapped { (y, x) } else { (x, y) };
         let (at_big, at_small) = if swapped { (at.1, at.0) } else { at };
         let shape = self.valid_of(&big, at_big)?;
-        let caps = (big.rows, big.cols);
+        let caps = match fit {
+            Fit::Same => (x.rows.min(y.rows), x.cols.min(y.cols)),
+            Fit::Column | Fit::Row => (big.rows, big.cols),
+        };
         let dtype = x.ty.dtype;
         match fit {
             Fit::Same => {

@@ -91,7 +91,7 @@ impl Elab<'_> {
             self.pads.insert(tile, pad);
         }
         self.valid.insert(tile, Valid::Known(spec.valid.0, spec.valid.1));
-        let (rows, cols) = (spec.ty.rows, spec.ty.cols);
+        let (rows, cols) = (spec.rows, spec.cols);
         Ok(if spec.array {
             Val::TileArray(TileArray { tile, ty: spec.ty, rows, cols, count: spec.count })
         } else {
@@ -161,9 +161,19 @@ impl Elab<'_> {
         Ok(shape)
     }
 
+    /// Are two lengths known to be equal?
+    pub fn lengths_agree(&self, a: Value, b: Value) -> bool {
+        a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0))
+    }
+
+    /// Are two shapes known to be equal?
+    pub fn shapes_agree(&self, a: Shape, b: Shape) -> bool {
+        self.lengths_agree(a.0, b.0) && self.lengths_agree(a.1, b.1)
+    }
+
     /// Two lengths must be equal: identical, refuted, or checked.
     pub fn same_length(&mut self, a: Value, b: Value, what: &str, span: Span, spans: Option<(Span, Span)>) -> R<()> {
-        if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) {
+        if self.lengths_agree(a, b) {
             return Ok(());
         }
         if let (Some(x), Some(y)) = (self.const_index(a), self.const_index(b)) {
@@ -328,9 +338,10 @@ impl Elab<'_> {
         })
     }
 
-    /// The literal list of addresses of `at`.
-    pub fn addresses(&mut self, at: &Expr, n: usize) -> R<Vec<(Val, Span)>> {
-        let one = |s: &mut Self, e: &Expr| -> R<(Val, Span)> { Ok((s.expr(e)?, e.span)) };
+    /// The literal list of addresses of `at`, with the place of each and of the number in it.
+    pub fn addresses(&mut self, at: &Expr, n: usize) -> R<Vec<(Val, Span, Option<Span>)>> {
+        let one =
+            |s: &mut Self, e: &Expr| -> R<(Val, Span, Option<Span>)> { Ok((s.expr(e)?, e.span, s.literal_of(e))) };
         match &*at.kind {
             ExprKind::List(l) => {
                 if l.len() != n {

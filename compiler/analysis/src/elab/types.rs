@@ -98,9 +98,19 @@ impl Elab<'_> {
                 let mut names = Vec::new();
                 if self.dims_of(*x, &mut names, 32).is_none() {
                     let d =
-                        Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"))
-                            .with_label("computed when the kernel runs (as is everything in a loop)");
-                    return self.report(d);
+                        Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"));
+                    let argument = self.b.kernel().scalars.iter().find(|s| s.value == *x).map(|s| s.name.clone());
+                    // Whatever else it sizes is mended with it.
+                    if argument.as_ref().is_some_and(|n| self.told_arguments.contains(n)) {
+                        return Err(Reported);
+                    }
+                    self.told_arguments.extend(argument.clone());
+                    return self.report(match argument {
+                        Some(name) => d
+                            .with_label(format!("`{name}` is an argument, known when the kernel is launched"))
+                            .with_help(format!("make it a static parameter: `kernel name<const {name} = ..>(..)`")),
+                        None => d.with_label("computed when the kernel runs (as is everything in a loop)"),
+                    });
                 }
                 match self.known_index(*x) {
                     Some(i) => {
@@ -221,13 +231,28 @@ impl Elab<'_> {
                     (rv, cv)
                 }
             };
+        // Who says where elements lie has said how long lines are, too.
+        let written_layout = layout.is_some();
         let (order, layout) = match layout {
             Some(e) => self.tile_layout(e, rows, cols)?,
             None => (ptoc_isa::default_order(loc, dtype, rows, cols), None),
         };
-        let ty = TileType { loc, dtype, rows, cols, order, layout };
-        self.check_tile_type_of(ty, explicit.then_some(valid), span, written)?;
-        Ok(TileSpec { ty, valid, count: 1, array: false, pad: pad.flatten() })
+        let declared = TileType { loc, dtype, rows, cols, order, layout };
+        // What is wrong with more than the size is told of the type as it was declared.
+        let size = |v: &ptoc_isa::TypeViolation| matches!(v.code(), codes::ROW_ALIGNMENT | codes::FRACTAL_SIZE);
+        let padded = !written_layout && ptoc_isa::check_tile_type(self.target, declared).iter().all(size);
+        let ty = if padded { ptoc_isa::storage_of(self.target, declared) } else { declared };
+        let before = self.diags.len();
+        let checked = self.check_tile_type_of(ty, explicit.then_some(valid), span, written);
+        let sizes = |d: &&mut Diagnostic| matches!(d.code, codes::ROW_ALIGNMENT | codes::FRACTAL_SIZE);
+        if written_layout && !self.target.is_pim() {
+            for d in self.diags[before..].iter_mut().filter(sizes) {
+                let help = "or leave `layout` out: then lines and boxes are made whole, and what the program sees stays as declared";
+                d.fixes.push(ptoc_diagnostics::Fix { message: help.into(), edits: Vec::new() });
+            }
+        }
+        checked?;
+        Ok(TileSpec { ty, rows, cols, valid, count: 1, array: false, pad: pad.flatten() })
     }
 
     /// `pad = Zero`

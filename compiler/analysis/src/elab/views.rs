@@ -168,9 +168,11 @@ impl Elab<'_> {
         let name = self.tensor_name(view);
         self.same_rank(&view.window, &name, args.len(), "block", span)?;
         let mut out = view.window.clone();
-        for (k, arg) in args.iter().enumerate() {
+        let blocks = args.iter().map(|a| self.expr(&a.value)).collect::<R<Vec<Val>>>()?;
+        let exchanged = self.exchanged(&view.window, &name, args, &blocks);
+        for (k, (arg, block)) in args.iter().zip(blocks).enumerate() {
             let at = arg.value.span;
-            match self.expr(&arg.value)? {
+            match block {
                 Val::Hole => {}
                 Val::Block(b) => {
                     let Some(place) = &b.place else {
@@ -181,7 +183,11 @@ impl Elab<'_> {
                         );
                     };
                     let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
-                    self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at)?;
+                    let inside = self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at);
+                    if let (Err(Reported), Some(swap), Some(d)) = (&inside, &exchanged, self.diags.last_mut()) {
+                        d.fixes.extend(swap.fixes.iter().cloned());
+                    }
+                    inside?;
                     self.tile_mode(&mut out, k, b.cap, (place.start, place.index), at)?;
                     out.modes[k].extent = b.len;
                     out.modes[k].cap = Some(b.cap);
@@ -202,6 +208,7 @@ impl Elab<'_> {
                 }
             }
         }
+        self.diags.extend(exchanged);
         Ok(Val::View(self.with_window(view, out).into()))
     }
 

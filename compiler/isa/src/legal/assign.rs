@@ -59,6 +59,8 @@ pub struct SaViolation {
     pub fewer_cols: Option<u32>,
     /// Other built-in targets whose memory holds the tile (empty for SA-0354, which all share).
     pub fits_on: Vec<&'static str>,
+    /// The number in the source that is the address: repairs replace it.
+    literal: Option<Span>,
 }
 
 /// The checks that need no address: SA-0351, else SA-0352. For every tile, placed or not.
@@ -133,6 +135,7 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
             .filter(|t| failing(t, ty, addr).iter().all(|k| *k == SaKind::Misaligned))
             .map(|t| t.name.as_str())
             .collect(),
+        literal: None,
     }
 }
 
@@ -175,6 +178,12 @@ impl SaViolation {
     /// The code.
     pub fn code(&self) -> Code {
         self.kind.code()
+    }
+
+    /// The same of an address that stands in the source as this number.
+    #[must_use]
+    pub fn editing(self, literal: Option<Span>) -> SaViolation {
+        SaViolation { literal, ..self }
     }
 
     /// The report; `subject` is how the author calls the tile ("tile `x`").
@@ -229,7 +238,12 @@ impl SaViolation {
             let source = if self.overridden { " (as overridden)" } else { "" };
             d = d.with_note(format!("{memory} has {} on {target}{source}; {ty} takes {size}", text::bytes(*capacity)));
         }
-        if !self.addresses.is_empty() {
+        if let Some(place) = self.literal {
+            for address in &self.addresses {
+                let latest = if self.kind == SaKind::OutOfRange && addr >= 0 { " at the latest" } else { "" };
+                d = d.with_fix(format!("place it at {address:#x}{latest}"), place, format!("{address:#x}"));
+            }
+        } else if !self.addresses.is_empty() {
             let list = text::either(self.addresses.iter().map(|a| format!("{a:#x}")));
             d = d.with_help(match self.kind {
                 SaKind::OutOfRange if addr >= 0 => format!("place it at {list} at the latest"),

@@ -34,7 +34,7 @@ pub use product::no_product;
 pub use scratch::scratch_type;
 pub use tile::{
     Granule, TypeRule, TypeViolation, absent_parameter, check_tensor_dtype, check_tile_type, default_order, granule,
-    round_up_to_legal,
+    round_up_to_legal, storage_of,
 };
 
 #[cfg(test)]

@@ -54,6 +54,17 @@ pub fn round_up_to_legal(target: &Target, loc: Loc, dtype: DType, rows: u32, col
     (round_up(rows, g.rows), round_up(cols, g.cols))
 }
 
+/// The storage of a tile that its author declares as `ty`, without an order or layout of its own: whole lines or boxes, in the
+/// same order. Units in memory have registers and bursts of their sizes, which nothing pads.
+pub fn storage_of(target: &Target, ty: TileType) -> TileType {
+    if target.is_pim() || ty.layout.is_some() || ty.rows == 0 || ty.cols == 0 {
+        return ty;
+    }
+    let g = granule(target, ty.loc, ty.dtype, ty.order);
+    let rows = if g.one_row && ty.rows == 1 { 1 } else { round_up(ty.rows, g.rows) };
+    TileType { rows, cols: round_up(ty.cols, g.cols), ..ty }
+}
+
 fn round_up(n: u32, step: u32) -> u32 {
     n.max(1).checked_next_multiple_of(step).unwrap_or(u32::MAX / step * step)
 }

@@ -61,7 +61,7 @@ pub fn targets_markdown() -> String {
     put(
         &mut out,
         format_args!(
-            "\n## Memories\n\nBytes; a dash: the target has no such memory. Every tile starts at a multiple of 32 bytes.\n\n| location | memory | {} |\n|---|---|{}\n",
+            "\n## Memories\n\nBytes; a dash: the target has no such memory. Every tile starts at a multiple of 32 bytes. The storage of a declared tile\nis padded to whole rows of these multiples and whole boxes, unless it has a `layout` of its own; units in memory pad nothing.\n\n| location | memory | {} |\n|---|---|{}\n",
             header.join(" | "),
             "---|".repeat(all.len())
         ),

@@ -11,7 +11,7 @@ use crate::{DONE, ERRORS};
 use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Severity, Span, codes};
 use ptoc_ir::cost::BlockCost;
-use ptoc_ir::tile::{CheckId, Kernel, Op, Stmt};
+use ptoc_ir::tile::{CheckData, CheckId, Kernel, Op, Stmt};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
 
@@ -218,9 +218,9 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
 }
 
 /// All passes, the map of what they placed, and what a block of it costs.
-fn prepare(session: &mut Session, mut instance: Instance, origin: &Origin<'_>, found: &mut Whole) {
-    let debug = std::mem::take(&mut instance.debug);
-    let Some(prepared) = session.prepare(instance, origin) else { return };
+fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>, found: &mut Whole) {
+    let debug = instance.debug;
+    let Some(prepared) = session.prepare(instance.kernel, &debug, origin) else { return };
     let kernel = &prepared.placed.kernel;
     let target = ptoc_passes::memories::seen_by(kernel, &session.target);
     let mut map = MemoryMap::new(kernel, &prepared.placed.placement, &target);
@@ -270,9 +270,20 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
     let mut needed = Vec::new();
     tests(&kernel.prologue, &mut needed);
     tests(&kernel.body, &mut needed);
-    let told = |span: Span| wrong.iter().any(|d| d.span.is_some_and(|s| s.contains(span) || span.contains(s)));
-    for (_, check) in kernel.checks.iter().filter(|(id, c)| needed.contains(id) && !told(c.span)) {
+    let about = |d: &Diagnostic, span: Span| d.span.is_some_and(|s| s.contains(span) || span.contains(s));
+    // What was said of the order of blocks is why these windows and shapes are not proved.
+    let order = |d: &&Diagnostic| d.code == codes::VIEW_OUT_OF_BOUNDS && !d.fixes.is_empty();
+    let orders: Vec<Diagnostic> = session.diagnostics.iter().filter(order).cloned().collect();
+    let told = |span: Span| wrong.iter().chain(&orders).any(|d| about(d, span));
+    let needed = |(id, c): &(CheckId, &CheckData)| needed.contains(id) && !told(c.span);
+    for (_, check) in kernel.checks.iter().filter(needed) {
+        let same = |code| kernel.checks.iter().filter(needed).any(|(_, c)| c.code == code && c.span == check.span);
         let what = match check.code {
+            // One address is one question.
+            codes::ADDRESS_MISALIGNED if same(codes::ADDRESS_OUT_OF_RANGE) => continue,
+            codes::ADDRESS_OUT_OF_RANGE if same(codes::ADDRESS_MISALIGNED) => {
+                "this address is aligned, and the tile fits its memory there"
+            }
             codes::INDEX_OUT_OF_BOUNDS => "this index is inside its extent",
             codes::VIEW_OUT_OF_BOUNDS => "this window lies inside what it is taken from",
             codes::SHAPES_DIFFER => "these valid shapes are equal",

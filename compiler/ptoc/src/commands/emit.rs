@@ -142,7 +142,9 @@ pub(crate) fn text_of(
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
             continue;
         }
-        let prepared = session.prepare(instance, &Origin { unit, kernel, bindings: &bindings }).ok_or(Failed)?;
+        let prepared = session
+            .prepare(instance.kernel, &instance.debug, &Origin { unit, kernel, bindings: &bindings })
+            .ok_or(Failed)?;
         match stage {
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;
