@@ -8,6 +8,7 @@ mod bytes;
 mod conversions;
 mod copies;
 mod corpus;
+mod counterparts;
 mod covered;
 mod differential;
 mod engine;

@@ -166,6 +166,8 @@ fn place_with(
                     return Err(diagnostics);
                 }
             }
+            init::guard(&mut kernel, &diagnostics);
+            verified(&kernel, "guards")?;
             diagnostics.extend(remarks);
             diagnostics.extend(stages::check(&kernel, target));
             diagnostics.extend(budget.warning(&kernel.name, kernel.span));

@@ -3,13 +3,16 @@
 //! * A read that is certainly of something unwritten is an error (E0501).
 //! * A read of what a loop has written if it ran at all gets a run-time check of the trip count (PA-1041): `K = 0`
 //!   leaves an accumulator unwritten, and that is a matter of the launch.
-//! * What cannot be decided is a warning (E0502); the interpreter traps if it happens.
+//! * What cannot be decided is a warning (E0502), and a check where it is read ([`guard`]): the launch ends if it happens.
 //!
 //! Loops are analysed as a first and a later iteration, so `if k.first { TMATMUL } else { TMATMUL_ACC }` is
 //! understood: a condition that compares the index with the lower bound is known in each of them.
 
 mod flow;
+mod guard;
 mod state;
+
+pub use guard::guard;
 
 use crate::access::{Place, regions};
 use crate::liveness::Point;
@@ -321,7 +324,12 @@ fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
     Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, format!("{what} may be read here before it is written"))
         .with_label("not written on every path that leads here")
         .with_secondary(declared, "declared here; a tile starts without a value")
-        .with_note("that it is written could not be proved; the interpreter ends the run if it is not")
+        .with_note(match object {
+            Object::Tile(t) if guard::can_guard(kernel, t) => {
+                "that it is written could not be proved; the launch ends here if it is not"
+            }
+            _ => "that it is written could not be proved; the interpreter and `--sanitize` end the run if it is not",
+        })
         .with_help(how_to_start(kernel, object))
 }
 
