@@ -221,10 +221,8 @@ impl<'a> Forward<'a> {
     fn last_reader(&self, rest: &[Stmt], to: &TileRef, from: &TileRef) -> Option<usize> {
         let (mut found, mut last) = (0, None);
         let all = self.tiles.get(&to.tile)?.reads;
+        // To the end: readers of copies that are gone already read `to` now, and are not among the counted ones.
         for (n, stmt) in rest.iter().enumerate() {
-            if found == all {
-                break;
-            }
             self.account.spend(1).ok()?;
             let here = self.readers(stmt, to, from)?;
             if here > 0 {
