@@ -10,7 +10,7 @@
 //!
 //! All but the last is tried, and taken back where it leaves something without its order.
 
-use super::place::{Fallback, Placer};
+use super::place::{Fallback, Narrowed, Placer};
 use super::tree::{Act, Anchor, Block, Elem, Flag, FlagId, LoopId, Node, Sync};
 use ptoc_diagnostics::Span;
 use ptoc_isa::Pipe;
@@ -36,7 +36,13 @@ impl Placer<'_> {
         for &way in &ways {
             for flag in (0..self.tree.flags.len()).rev() {
                 if self.used(way) > limit && self.alone(flag, way) {
-                    self.narrow(block, flag);
+                    let (count, phase) = (self.tree.flags[flag].count, self.tree.flags[flag].phase);
+                    if self.narrow(block, flag)
+                        && let Some(lp) = phase
+                    {
+                        let span = self.tree.loops[lp].span;
+                        self.narrowed.push((flag, Narrowed { span, from: way.0, to: way.1, count }));
+                    }
                 }
             }
         }

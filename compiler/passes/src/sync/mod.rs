@@ -26,7 +26,7 @@ mod touch;
 mod tree;
 mod trim;
 
-pub use place::Fallback;
+pub use place::{Fallback, Narrowed};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 
@@ -41,6 +41,8 @@ pub struct Report {
     pub dropped: usize,
     /// Where all pipes meet because flags would not do.
     pub fallbacks: Vec<Fallback>,
+    /// Where the target's flags were too few for one an iteration.
+    pub narrowed: Vec<Narrowed>,
     /// Pairs that are still not ordered. A mistake of this pass, if there is any.
     pub missing: usize,
     /// Pairs of statements on different pipes, the first before the second on some way, that need an order: so many flags it
@@ -79,13 +81,14 @@ pub fn insert_and_report(kernel: Kernel, target: &Target) -> (Kernel, Report) {
     let missing = placer.check(&block).len();
     let pairs = flow::pairs(&placer.tree, &placer.needs, &block);
     let (cost, untried) = (placing + placer.spent.get(), !placer.affordable());
-    let place::Placer { tree, fallbacks, .. } = placer;
+    let place::Placer { tree, fallbacks, narrowed, .. } = placer;
     let live = tree.flags.iter().filter(|f| !f.dead && f.same.is_none());
     let report = Report {
         flags: live.map(|f| f.count).sum(),
         barriers: tree.barriers.iter().filter(|b| !b.dead).count() as u32,
         dropped,
         fallbacks: fallbacks.into_iter().filter(|(b, _)| !tree.barriers[*b].dead).map(|(_, f)| f).collect(),
+        narrowed: narrowed.into_iter().filter(|(f, _)| !tree.flags[*f].dead).map(|(_, n)| n).collect(),
         missing,
         pairs,
         cost,

@@ -27,12 +27,27 @@ pub struct Fallback {
     pub reason: &'static str,
 }
 
+/// One flag where there would have been one for each iteration that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// The loop.
+    pub span: Span,
+    /// The pipe that raises the flag.
+    pub from: Pipe,
+    /// The pipe that waits for it.
+    pub to: Pipe,
+    /// Iterations.
+    pub count: u32,
+}
+
 pub(super) struct Placer<'k> {
     pub kernel: &'k Kernel,
     pub tree: Tree,
     pub needs: Vec<Bits>,
     /// With the number of the barrier.
     pub fallbacks: Vec<(usize, Fallback)>,
+    /// By flag.
+    pub narrowed: Vec<(FlagId, Narrowed)>,
     /// What the analyses of the whole program and of its loops have cost so far: see [`Flow::cost`].
     pub spent: Cell<u64>,
 }
@@ -48,7 +63,7 @@ struct Edge {
 impl<'k> Placer<'k> {
     pub fn new(kernel: &'k Kernel, tree: Tree) -> Placer<'k> {
         let needs = needs(&tree);
-        Placer { kernel, tree, needs, fallbacks: Vec::new(), spent: Cell::new(0) }
+        Placer { kernel, tree, needs, fallbacks: Vec::new(), narrowed: Vec::new(), spent: Cell::new(0) }
     }
 
     /// Orders everything inside `block`.

@@ -159,6 +159,15 @@ pub(crate) fn text_of(
                     let line = session.sources.position(f.span.file, f.span.start).line;
                     let _ = writeln!(out, "# line {line}: all pipes meet, as {}", f.reason);
                 }
+                for n in &report.narrowed {
+                    let line = session.sources.position(n.span.file, n.span.start).line;
+                    let (flags, name) = (session.target.pipes.flags, &session.target.name);
+                    let _ = writeln!(
+                        out,
+                        "# line {line}: one flag from {} to {} for {} iterations, as {name} has {flags} from one pipe to another",
+                        n.from, n.to, n.count
+                    );
+                }
                 if report.untried {
                     out.push_str("# not all was tried that could make this less\n");
                 }

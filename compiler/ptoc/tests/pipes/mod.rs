@@ -123,6 +123,25 @@ fn stages_beyond_the_flags() {
     assert!(cycles[1] <= cycles[0] && cycles[2] == cycles[1] && cycles[3] == cycles[1], "{cycles:?}");
 }
 
+/// Two loads an iteration and eight iterations under way take more flags than there are.
+#[test]
+fn flags_that_are_shared_are_listed() {
+    let s = sandbox();
+    let text = "kernel product<const S = 8>(A: in f16[M, K], B: in f16[K, N], C: out f32[M, N]) {
+        grid (m in tiles(M, 32), n in tiles(N, 32));
+        let acc = tile Acc<f32, m, n>;
+        acc = 0.0;
+        pipeline(stages = S) for k in tiles(K, 16) { TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B.tile(k, n))); }
+        TSTORE(C.tile(m, n), acc);
+    }";
+    s.file("product.tile", text);
+    let line = "# line 5: one flag from MTE2 to MTE1 for 8 iterations, as a2a3 has 8 from one pipe to another\n";
+    for (stages, told) in [(2, false), (4, false), (8, true)] {
+        let listing = s.run(&format!("emit product.tile --stage sync -D S={stages}"));
+        assert_eq!(listing.contains(line), told, "{listing}");
+    }
+}
+
 #[test]
 fn stats_as_text() {
     let s = sandbox();
