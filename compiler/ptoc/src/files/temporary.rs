@@ -6,6 +6,10 @@
 
 use std::fs::{File, Metadata};
 use std::io;
+#[cfg(target_os = "linux")]
+use std::io::ErrorKind::{CrossesDevices, PermissionDenied, Unsupported};
+#[cfg(target_os = "linux")]
+use std::io::Seek as _;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
@@ -49,7 +53,17 @@ impl Temporary {
     pub fn persist(self, to: &Path) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
-            Temporary::Unnamed(file) => link(&file, to),
+            Temporary::Unnamed(mut file) => match link(&file, to) {
+                // Some file systems make such files and give them no name.
+                Err(e) if matches!(e.kind(), PermissionDenied | CrossesDevices | Unsupported) => {
+                    let mut named = Named::new(super::place::directory(to))?;
+                    like(named.0.as_file(), std::fs::metadata(to).ok().as_ref());
+                    file.rewind()?;
+                    io::copy(&mut file, named.0.as_file_mut())?;
+                    named.persist(to)
+                }
+                done => done,
+            },
             Temporary::Named(named) => named.persist(to),
         }
     }
