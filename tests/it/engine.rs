@@ -134,6 +134,16 @@ impl Built {
 
     /// Runs on the interpreter. `tensors` are all arguments, in order; the result is all of them afterwards.
     pub fn interpret(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
+        self.interpret_with(interp::Options::default(), dims, tensors).map(|(results, _)| results)
+    }
+
+    /// The same, and what was not written.
+    fn interpret_with(
+        &self,
+        options: interp::Options,
+        dims: &[(&str, i64)],
+        tensors: &[Tensor],
+    ) -> Result<(Vec<Tensor>, Vec<interp::Unwritten>), Stop> {
         let args = tensors.iter().map(|t| {
             let shape = t.shape().iter().map(|&n| n as u64).collect();
             interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
@@ -143,16 +153,81 @@ impl Built {
             tensors: args.collect(),
             dims: self.dims(dims),
             scalars: self.placed.kernel.scalars.iter().map(|_| None).collect(),
-            options: interp::Options { capacity, ..interp::Options::default() },
+            options: interp::Options { capacity, ..options },
             print: &mut |_| {},
         };
         let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
-        interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
+        let outcome = interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
         let results = launch.tensors.iter().map(|t| {
             let shape: Vec<usize> = t.shape.iter().map(|&n| n as usize).collect();
             Tensor::from_bytes(t.dtype, &shape, &t.data).expect("as long as before")
         });
-        Ok(results.collect())
+        Ok((results.collect(), outcome.unwritten))
+    }
+
+    /// Machine code with the sanitizer says what the interpreter says, with one thread, and with two stops where that does; and what
+    /// is known to be filled is. What differs, in words.
+    pub fn sanitized(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<(), String> {
+        let options = interp::Options { overlap: true, ..interp::Options::default() };
+        let want = self.interpret_with(options, dims, tensors);
+        let mut kernel = self.placed.kernel.clone();
+        let module = ptoc_passes::lower::lower_watched(&mut kernel, &self.placed.placement, &self.target)
+            .map_err(|errors| format!("it is not lowered to be watched: {errors:?}"))?;
+        let code = ptoc_cpu::compile(&module, &ptoc_cpu::Options::default()).map_err(|d| d.message)?;
+        let numbers = self.dims(dims);
+        let none: Vec<Option<u64>> = kernel.scalars.iter().map(|_| None).collect();
+        let Ok(values) = interp::prologue(&kernel, &numbers, &none) else { return Ok(()) };
+        let scalars: Vec<u64> = kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize]).collect();
+        let params: Vec<i64> = numbers.iter().copied().chain(scalars.iter().map(|&bits| bits as i64)).collect();
+        for threads in [1, 2] {
+            let mut after = tensors.to_vec();
+            let args: Vec<_> = after.iter_mut().map(|t| ptoc_exec::TensorArg::new(t.bytes_mut())).collect();
+            let memory: Vec<usize> = args.iter().map(|t| t.data.expose_provenance()).collect();
+            let options = ptoc_ir::sanitize::Options {
+                dims: &numbers,
+                scalars: &scalars,
+                tensors: &memory,
+                storage: &[],
+                capacity: Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect(),
+                threads: threads > 1,
+            };
+            let sanitizer = ptoc_ir::sanitize::Sanitizer::new(&kernel, &options).map_err(|trap| trap.message)?;
+            let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
+            // SAFETY: as in `execute_one`.
+            let ended = unsafe { code.launch_watched(launch, Some(&sanitizer)) };
+            let who = format!("the sanitizer with {threads} threads");
+            match (&want, ended, sanitizer.finish()) {
+                (Ok((want, unwritten)), Ok(()), Ok(holes)) => {
+                    let differs = want.iter().zip(&after).find_map(|(want, got)| difference(want, got));
+                    if let Some(differs) = differs {
+                        return Err(format!("{who}: {differs}"));
+                    }
+                    if *unwritten != holes {
+                        return Err(format!("{who} sees {holes:?}, the interpreter {unwritten:?}"));
+                    }
+                    let open = ptoc_passes::lower::unfilled(&kernel);
+                    if let Some(hole) = holes.iter().find(|hole| !open.contains(&hole.tensor)) {
+                        return Err(format!("{hole:?} of a tensor that is said to be filled"));
+                    }
+                }
+                (Err((code, message)), _, Err(trap)) => {
+                    let same = trap.code.as_str() == code && (threads > 1 || trap.message == *message);
+                    if !same {
+                        return Err(format!(
+                            "{who}: {} {}, the interpreter: {code} {message}",
+                            trap.code, trap.message
+                        ));
+                    }
+                }
+                // A check of the code's own.
+                (Err(_), Err(_), Ok(_)) => {}
+                (want, ended, found) => {
+                    let want = want.as_ref().map(|_| ());
+                    return Err(format!("{who}: {ended:?}, {found:?}; the interpreter: {want:?}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs the machine code of every width; their results are the same, or this panics.

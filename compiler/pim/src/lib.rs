@@ -11,6 +11,7 @@ mod advice;
 pub mod eval;
 pub mod geopim;
 pub mod hbm;
+pub mod holes;
 pub mod movement;
 mod place;
 pub mod program;

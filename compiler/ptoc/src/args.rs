@@ -426,7 +426,7 @@ pub struct TestArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
-    /// Machine code runs with the sanitizer, which watches each access to tiles and tensors
+    /// Run machine code a second time, with the sanitizer, which watches each access to tiles and tensors
     #[arg(long)]
     pub sanitize: bool,
     /// Form of the diagnostics on standard error

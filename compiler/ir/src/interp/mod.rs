@@ -41,6 +41,7 @@ pub(crate) mod wording;
 pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
 pub use observe::{End, Observer, State, Storage, Unread};
 pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing, UnitUse};
+pub use tensors::coordinates;
 pub use trap::Trap;
 
 use crate::tile::{Kernel, verify};

@@ -228,7 +228,7 @@ impl Tensor {
 }
 
 /// Coordinates of an element of a tensor of that shape, in which an array may lie otherwise than in its C order.
-pub(crate) fn coordinates(storage: Option<&Storage>, shape: &[u64], index: u64) -> Vec<u64> {
+pub fn coordinates(storage: Option<&Storage>, shape: &[u64], index: u64) -> Vec<u64> {
     if let Some(at) = storage.and_then(|s| s.coordinate_at(index)) {
         return at;
     }

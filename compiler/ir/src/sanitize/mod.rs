@@ -24,7 +24,7 @@ mod tensors;
 mod tiles;
 mod worker;
 
-pub use sites::{Data, arguments, data, known, sites};
+pub use sites::{Data, arguments, data, known, sites, updates};
 
 use crate::interp::overlap::Overlaps;
 use crate::interp::{Trap, Unwritten};

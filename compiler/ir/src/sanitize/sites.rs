@@ -126,6 +126,11 @@ pub(super) fn tensor_uses(stmt: &Stmt, tensor: TensorId) -> Vec<(Kind, Option<DT
     out
 }
 
+/// Does the kernel update elements of a tensor atomically?
+pub fn updates(kernel: &Kernel, tensor: TensorId) -> bool {
+    sites(kernel).into_iter().any(|stmt| tensor_uses(stmt, tensor).iter().any(|(kind, _)| *kind == Kind::Atomic))
+}
+
 /// Memory of the running block that says where a statement goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Data {

@@ -89,10 +89,10 @@ impl Tensor {
             let marks = |kind: Kind| -> Result<Vec<AtomicU32>, u64> {
                 let wanted = kind == Kind::Write || uses.iter().any(|(k, _)| *k == kind);
                 let count = if wanted { grains } else { 0 };
-                let mut marks = Vec::new();
+                let mut marks: Vec<u32> = Vec::new();
                 marks.try_reserve_exact(count).map_err(|_| (count as u64).saturating_mul(4))?;
-                marks.extend((0..count).map(|_| AtomicU32::new(0)));
-                Ok(marks)
+                marks.resize(count, 0);
+                Ok(marks.into_iter().map(AtomicU32::new).collect())
             };
             users = Users { writer: marks(Kind::Write)?, reader: marks(Kind::Read)?, atomic: marks(Kind::Atomic)? };
         }
@@ -121,25 +121,20 @@ impl Tensor {
         }
         let (a, b) = (run.start, run.at(run.count - 1));
         let inside = self.range(size, a.min(b)).is_ok() && self.range(size, a.max(b)).is_ok();
-        if inside && self.members.is_none() && size == self.grain {
-            let indices = || (0..run.count).map(|k| (k, run.at(k) as usize));
-            return match self.dir {
-                TensorDir::In => Ok(()),
-                TensorDir::Scratch => match kind {
-                    Kind::Write if run.step == 1 => {
-                        own[a as usize..=b as usize].fill(1);
-                        Ok(())
-                    }
-                    Kind::Write => {
-                        indices().for_each(|(_, at)| own[at] = 1);
-                        Ok(())
-                    }
-                    _ => indices().try_for_each(|(k, at)| if own[at] == 1 { Ok(()) } else { Err((k, Fault::Poison)) }),
-                },
-                TensorDir::Out | TensorDir::InOut => {
-                    indices().try_for_each(|(k, at)| self.claim(kind, at, block + 1).map_err(|fault| (k, fault)))
+        if inside && self.members.is_none() {
+            match self.dir {
+                TensorDir::In => return Ok(()),
+                // Elements of another size than the marks'.
+                _ if size != self.grain => {}
+                TensorDir::Scratch if kind == Kind::Write && run.step == 1 => {
+                    own[a as usize..=b as usize].fill(1);
+                    return Ok(());
                 }
-            };
+                TensorDir::Scratch => {}
+                TensorDir::Out | TensorDir::InOut => {
+                    return self.claims(kind, a as usize, (run.step as isize, run.count as usize), block + 1);
+                }
+            }
         }
         (0..run.count).try_for_each(|k| self.one(kind, size, run.at(k), block, own).map_err(|fault| (k, fault)))
     }
@@ -181,6 +176,27 @@ impl Tensor {
             }
             None => Ok(start..start + size),
         }
+    }
+
+    /// [`Tensor::claim`] for `count` grains, `step` apart: the first that cannot be used.
+    fn claims(&self, kind: Kind, first: usize, (step, count): (isize, usize), me: u32) -> Result<(), (u64, Fault)> {
+        let Users { writer, reader, atomic } = &self.users;
+        // Most tensors are only written.
+        if kind == Kind::Write && step == 1 && !self.threads && reader.is_empty() && atomic.is_empty() {
+            let row = &writer[first..first + count];
+            let users = row.iter().map(|mark| mark.load(Ordering::Relaxed));
+            // A row that other blocks use is gone through again, to say who.
+            if users.fold(true, |free, user| free & (user == 0 || user == me)) {
+                row.iter().for_each(|mark| mark.store(me, Ordering::Relaxed));
+                return Ok(());
+            }
+        }
+        let mut at = first;
+        for k in 0..count {
+            self.claim(kind, at, me).map_err(|fault| (k as u64, fault))?;
+            at = at.wrapping_add_signed(step);
+        }
+        Ok(())
     }
 
     /// Notes a use of a grain by block `me` (its number plus 1), unless another block's forbids it, or nothing wrote it.
@@ -230,6 +246,9 @@ impl Tensor {
             return None;
         }
         let is_missing = |grains: &[AtomicU32]| grains.iter().any(|w| w.load(Ordering::Relaxed) == 0);
+        if !is_missing(&self.users.writer) {
+            return None;
+        }
         let is_member = |at: usize| self.members.as_ref().is_none_or(|m| m.get(at) == Some(&true));
         let elements = self.users.writer.chunks(self.dtype.size() / self.grain).map(is_missing).enumerate();
         let mut missing = elements.filter(|&(at, missing)| missing && is_member(at));

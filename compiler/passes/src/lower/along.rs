@@ -28,7 +28,11 @@ impl<'a> Along<'a> {
 
     /// If `len` is the length of a block along a dimension: T, or `min(M - T g, T)` for the g below `(M + T - 1) / T`.
     pub(super) fn length(&self, dim: usize, len: Value) -> Option<Length> {
-        let (g, extent) = (self.kernel.grid[dim].index, self.kernel.grid[dim].extent);
+        self.length_of((self.kernel.grid[dim].index, self.kernel.grid[dim].extent), len)
+    }
+
+    /// The same along any index that counts from 0 up to an extent: that of a loop.
+    pub(super) fn length_of(&self, (g, extent): (Value, Value), len: Value) -> Option<Length> {
         if let Some(tile) = self.defs.number(len) {
             return (tile > 0).then_some(Length { rest: None, tile, whole: None });
         }

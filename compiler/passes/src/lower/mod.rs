@@ -17,6 +17,7 @@ mod convert;
 mod copy;
 mod elementwise;
 mod f8;
+mod filled;
 mod fixpipe;
 mod formula;
 mod forward;
@@ -41,6 +42,8 @@ mod sooner;
 mod spread;
 mod terms;
 mod watch;
+
+pub use filled::unfilled;
 
 use crate::access::Access;
 use crate::bounds;

@@ -248,14 +248,18 @@ fn run_line(
     let expected: Vec<(String, Tensor)> = expected.into_iter().map(read).collect::<Result<_, String>>()?;
     plan.check_inputs(session, &before).map_err(|Failed| errors(session, "inputs do not satisfy `where`"))?;
     let mut first: Option<(Backend, Vec<Tensor>)> = None;
-    for &(name, _) in &run.backends {
-        let backend = match name {
-            BackendName::Interp => Backend::Interp,
-            BackendName::Cpu => Backend::Cpu,
-            BackendName::Pim => Backend::Pim,
-        };
-        let what = |what: &str| format!("{}: {what}", backend.name());
-        let compiled = match args.sanitize && backend == Backend::Cpu {
+    let backends = run.backends.iter().map(|(name, _)| match name {
+        BackendName::Interp => Backend::Interp,
+        BackendName::Cpu => Backend::Cpu,
+        BackendName::Pim => Backend::Pim,
+    });
+    // With the sanitizer machine code runs once more.
+    let runs = |backend: Backend| 1 + usize::from(args.sanitize && backend == Backend::Cpu);
+    let twice = |backend: Backend| [(backend, false), (backend, true)].into_iter().take(runs(backend));
+    for (backend, watched) in backends.flat_map(twice) {
+        let name = if watched { "cpu with the sanitizer" } else { backend.name() };
+        let what = |what: &str| format!("{name}: {what}");
+        let compiled = match watched {
             true => CompiledPlan::sanitized(session, &plan),
             false => CompiledPlan::new(session, &plan, backend),
         };
@@ -293,7 +297,7 @@ fn run_line(
                 let outputs = plan.arguments.iter().zip(results.iter().zip(&after)).filter(|(a, _)| a.is_output());
                 for (a, (one, two)) in outputs {
                     if let Some(difference) = first_difference(one, two) {
-                        let (one, two) = (other.name(), backend.name());
+                        let (one, two) = (other.name(), name);
                         let message = format!("`{}` differs between {one} and {two}: {difference}", a.name);
                         session.diagnostics.push(Diagnostic::error(codes::BACKENDS_DIFFER, a.span, message.clone()));
                         return Err(message.into());

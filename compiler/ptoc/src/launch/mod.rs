@@ -5,6 +5,7 @@
 mod arrays;
 mod bind;
 mod compare;
+mod holes;
 mod mismatch;
 pub mod pim;
 mod pipes;

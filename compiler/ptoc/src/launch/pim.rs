@@ -5,8 +5,8 @@ use crate::commands::sim;
 use crate::session::Session;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
-use ptoc_ir::interp;
-use ptoc_ir::tile::TensorDir;
+use ptoc_ir::interp::{self, Unwritten};
+use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_pim::program::{Array, Launch, Program, Work};
 use ptoc_pim::{movement, program};
@@ -283,6 +283,14 @@ pub fn run(
         }
     }
     Ok(Simulated { name: plan.name.to_string(), report: outcome.report, timeline })
+}
+
+/// What a launch on units leaves unwritten of its tensors `of`; nothing, where that is not found out.
+pub fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
+    let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
+    let values = interp::prologue(&step.kernel, &step.dims, &scalars).ok();
+    let found = values.filter(|_| !of.is_empty());
+    found.and_then(|v| ptoc_pim::holes::unwritten(&step.kernel, &v, of, &step.storage)).unwrap_or_default()
 }
 
 fn stopped(plan: &Plan, compiled: &Compiled, stop: &Stop) -> Box<Diagnostic> {

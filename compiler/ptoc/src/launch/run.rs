@@ -1,5 +1,6 @@
 //! Running a plan: on the interpreter, or compiled on this machine.
 
+use super::holes::Holes;
 use super::pim;
 use super::pipes::{self, Schedule, Timed};
 use super::plan::{Plan, Step};
@@ -10,7 +11,8 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_ir::interp::{self, End, Observer, Trap, Unwritten};
-use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir};
+use ptoc_ir::sanitize;
+use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir, TensorId};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
 use ptoc_pim_sim::machine::Options as Keep;
@@ -61,8 +63,10 @@ pub struct CompiledPlan<'p> {
     kernels: Vec<Rc<ptoc_cpu::CompiledKernel>>,
     /// The program's command stream.
     stream: Option<pim::Compiled>,
-    /// The machine code of launches that are watched, in place of `kernels`.
+    /// The machine code of launches that are watched, in place of `kernels`; of none or of all.
     watched: Vec<Rc<Watched>>,
+    /// Tensors of each launch of machine code that it is not known to fill.
+    unfilled: Vec<Vec<TensorId>>,
 }
 
 /// What a run gives beside the tensors.
@@ -124,13 +128,28 @@ impl<'p> CompiledPlan<'p> {
                 Err(d) => return session.fail(*d),
             }
         }
-        Ok(CompiledPlan { plan, backend, kernels, stream, watched: Vec::new() })
+        let unfilled: Vec<Vec<TensorId>> =
+            plan.steps.iter().map(|step| ptoc_passes::lower::unfilled(&step.kernel)).collect();
+        // What such a kernel adds to may be nothing that it has written, which only marks can tell (PA-1012).
+        let updates = |(step, of): (&Step, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
+        let watched = match backend == Backend::Cpu && plan.steps.iter().zip(&unfilled).any(updates) {
+            true => watched::compile(session, plan)?,
+            false => Vec::new(),
+        };
+        Ok(CompiledPlan { plan, backend, kernels, stream, watched, unfilled })
     }
 
     /// Compiles machine code that the sanitizer watches.
     pub fn sanitized(session: &mut Session, plan: &'p Plan) -> Result<CompiledPlan<'p>, Failed> {
         let watched = watched::compile(session, plan)?;
-        Ok(CompiledPlan { plan, backend: Backend::Cpu, kernels: Vec::new(), stream: None, watched })
+        Ok(CompiledPlan {
+            plan,
+            backend: Backend::Cpu,
+            kernels: Vec::new(),
+            stream: None,
+            watched,
+            unfilled: Vec::new(),
+        })
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
@@ -155,6 +174,11 @@ impl<'p> CompiledPlan<'p> {
                 Ok(simulated) => simulated,
                 Err(d) => return session.fail(*d),
             };
+            for (step, tensors) in self.plan.steps.iter().zip(&self.unfilled).filter(|(step, _)| !step.kernel.host) {
+                for hole in pim::holes(step, tensors) {
+                    session.diagnostics.push(unwritten(step, &hole));
+                }
+            }
             self.counts(&mut stats, run_time);
             pim::stats(&simulated, &mut stats);
             let simulated = Some(simulated);
@@ -180,8 +204,12 @@ impl<'p> CompiledPlan<'p> {
                 Backend::Cpu if !self.watched.is_empty() => self.watched[i]
                     .launch(session, step, &mut used, &mut buffers, options.threads, print)
                     .map(|()| Ending::Done),
-                Backend::Cpu => launch(step, &self.kernels[i], &mut used, &mut buffers, options.threads, Some(print))
-                    .map(|_| Ending::Done),
+                Backend::Cpu => self.launch_step(i, &mut used, &mut buffers, options.threads, print).map(|holes| {
+                    for hole in &holes {
+                        session.diagnostics.push(unwritten(step, hole));
+                    }
+                    Ending::Done
+                }),
             };
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
             let begin = session.clock.now();
@@ -215,6 +243,26 @@ impl<'p> CompiledPlan<'p> {
             }
         }
         Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
+    }
+
+    /// Launches machine code; what it has left unwritten of tensors that it is not known to fill.
+    fn launch_step(
+        &self,
+        number: usize,
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+        threads: usize,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Unwritten>, Box<Diagnostic>> {
+        let (step, kernel) = (&self.plan.steps[number], &self.kernels[number]);
+        let Some(holes) = Holes::new(step, &self.unfilled[number]) else {
+            return launch(step, kernel, used, buffers, threads, Some(print)).map(|_| Vec::new());
+        };
+        let before = holes.fill(used, buffers, self.plan.program);
+        launch(step, kernel, used, buffers, threads, Some(print))?;
+        // What it prints has been seen.
+        holes
+            .found(used, buffers, &before, |used, buffers| launch(step, kernel, used, buffers, threads, None).map(drop))
     }
 
     /// The program's own tensors, new.

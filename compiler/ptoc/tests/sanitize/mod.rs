@@ -87,3 +87,94 @@ fn backends() {
     let (status, told) = run("--sanitize --step");
     assert!(status == Some(2) && told.contains("--sanitize"), "{told}");
 }
+
+/// Kernels that leave elements unwritten, and programs of them.
+const HOLES: &str = "\
+kernel half<type T = f32>(x: in T[M, N], y: out T[M, N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 64));
+    if i.index % 2 == 0 { TSTORE(y.tile(i, j), Vec(x.tile(i, j))); }
+}
+
+kernel both(x: in f32[M, N], y: out f32[M, N], z: inout f32[M, N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 64));
+    let a = Vec(x.tile(i, j));
+    if i.index % 2 == 0 { TSTORE(y.tile(i, j), a + 1.0); }
+    TSTORE(z.tile(i, j), Vec(z.tile(i, j)) + a);
+}
+
+kernel all(x: in f32[M, N], y: out f32[M, N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 64));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)));
+}
+
+program two(x: in f32[M, N], y: out f32[M, N]) {
+    let t = tensor f32[M, N] fill 7.0;
+    half(x, t);
+    all(t, y);
+}
+";
+
+/// Machine code without the sanitizer says it too, also of a tensor between two launches, and what was there stays.
+#[test]
+fn holes_are_told_by_every_backend() {
+    let s = Sandbox::new();
+    s.file("k.tile", HOLES);
+    let types = ["half", "half -D T=u8", "half -D T=i32", "half -D T=f16", "both", "all", "two"];
+    for kernel in types {
+        let run = |how: &str| {
+            let z = if kernel == "both" { "--out z=z.npy" } else { "" };
+            let args = format!("run k.tile {kernel} -D M=20 -D N=10 --random 1 --out y=y.npy {z} {how}");
+            let output = s.command(&args).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{kernel} {how}: {told}");
+            // What the run took is no part of it.
+            let told: Vec<&str> = told.lines().filter(|line| !line.contains("compiled in")).collect();
+            let z = if kernel == "both" { s.read("z.npy").bytes().to_vec() } else { Vec::new() };
+            (told.join("\n"), s.read("y.npy").bytes().to_vec(), z)
+        };
+        let want = run("--backend interp");
+        assert_eq!(want.0.contains("W0760"), kernel != "all", "{kernel}: {}", want.0);
+        for how in ["", "--threads 1", "--sanitize"] {
+            assert_eq!(run(how), want, "{kernel} {how}");
+        }
+    }
+}
+
+/// What is added to elements that nothing has written is no number: machine code stops as the interpreter does.
+#[test]
+fn atomics_on_what_is_unwritten() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel acc(x: in f32[M, N], y: out f32[N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 64));
+    TSTORE(y.tile(j), colsum(Vec(x.tile(i, j))), atomic = true);
+}
+",
+    );
+    let run = |how: &str| {
+        let output = s.command(&format!("run k.tile acc -D M=20 -D N=10 --random 1 {how}")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let want = run("--backend interp");
+    assert!(want.0 == Some(1) && want.1.contains("PA-1012"), "{}", want.1);
+    assert_eq!(run("--threads 1"), want);
+}
+
+/// A kernel of units that leaves rows unwritten.
+#[test]
+fn holes_of_units() {
+    let s = Sandbox::new();
+    let whole = include_str!("../../../../tests/language/hbm_gemv.tile");
+    let half = "if n.index < N / 16 { TSTORE(part.tile(n, _), acc); }";
+    s.file("k.tile", whole.replacen("TSTORE(part.tile(n, _), acc);", half, 1));
+    let run = |how: &str| {
+        let args = format!("run k.tile gemv_lanes --target hbm-pim -D N=256 -D K=512 -D PCH=2 --random 1 {how}");
+        let output = s.command(&args).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        told.lines().filter(|line| !line.contains("compiled in")).collect::<Vec<_>>().join("\n")
+    };
+    let want = run("--backend interp");
+    assert!(want.contains("W0760") && want.contains("2048 elements of `part`"), "{want}");
+    assert_eq!(run("--backend pim"), want);
+}
