@@ -114,13 +114,19 @@ impl Modules {
         self.list[0].given.extend(names);
     }
 
+    /// Names were checked, and some are wrong or none.
+    pub(crate) fn note_names(&self, wrong: bool) {
+        self.misnamed.get_or_init(|| wrong);
+    }
+
     /// Is a name wrong somewhere?
     pub(crate) fn misnamed(&self) -> bool {
-        *self.misnamed.get_or_init(|| {
-            let mut found = Vec::new();
-            crate::names::check(self, &mut found);
-            found.iter().any(Diagnostic::is_error)
-        })
+        if let Some(known) = self.misnamed.get() {
+            return *known;
+        }
+        let mut found = Vec::new();
+        crate::names::check(self, &mut found);
+        found.iter().any(Diagnostic::is_error)
     }
 
     /// The file that was asked for.

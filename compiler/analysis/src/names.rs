@@ -19,6 +19,7 @@ const SUGGESTED: usize = 2 * ptoc_diagnostics::DEFAULT_LIMIT;
 
 /// Checks the names of all modules.
 pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
+    let before = out.len();
     for (id, module) in modules.all() {
         let mut walk = Walk {
             module,
@@ -47,6 +48,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
             unused_imports(module, &used, out);
         }
     }
+    modules.note_names(out[before..].iter().any(Diagnostic::is_error));
 }
 
 fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
@@ -362,6 +364,7 @@ impl Walk<'_> {
     }
 
     fn known(&mut self, name: &str) -> bool {
+        ptoc_diagnostics::work(1);
         if let Some(&(scope, at)) = self.places.get(name).and_then(|all| all.last()) {
             self.scopes[scope][at].used = true;
             return true;
@@ -438,9 +441,9 @@ impl Walk<'_> {
             candidates.extend(self.scopes.iter().flatten().map(|l| l.name.as_str()));
             let items = self.module.scope.keys().map(|n| n.as_str());
             candidates.extend(items.filter(|n| !callee || own(n).is_none_or(|i| can_be_called(&i.kind))));
+            candidates.extend(builtins::WORD_NAMES.iter().filter(|w| !callee || builtins::word_is_called(w)));
         }
-        candidates.extend(builtins::WORD_NAMES.iter().filter(|w| !callee || builtins::word_is_called(w)));
-        if called || upper {
+        if near && (called || upper) {
             candidates.extend(builtins::FUNCTION_NAMES);
             candidates.extend(SyncFn::ALL.map(SyncFn::name));
             candidates.extend(ptoc_layout::ops::all().map(|op| op.name));

@@ -1,13 +1,26 @@
 //! Collects the diagnostics of one compilation.
 
-use crate::{Code, Diagnostic, Severity, codes};
-use std::collections::{HashSet, VecDeque};
+use crate::{Code, Diagnostic, FileId, Severity, Span, codes};
+use std::collections::{BTreeSet, HashSet};
 
 /// Errors that are reported before the rest is only counted; and warnings.
 pub const DEFAULT_LIMIT: usize = 100;
 
-/// How many diagnostics are compared with a new one, to see whether both are of one mistake. What was found long before is of another.
-const COMPARED: usize = 1024;
+/// A place as file, start and end, and whose it is.
+type Place = (FileId, u32, u32, usize);
+
+/// How many places that begin before a diagnostic are compared with it, to see whether both are of one mistake: the nearest.
+const COMPARED: usize = 64;
+
+/// Whose places begin in a span, or not far before it, the nearest first.
+fn around(places: &BTreeSet<Place>, span: Span) -> Vec<usize> {
+    let (first, last) = ((span.file, span.start, 0, 0), (span.file, span.end, u32::MAX, usize::MAX));
+    let inside = places.range(first..=last);
+    let before = places.range((span.file, 0, 0, 0)..first).rev().take(COMPARED);
+    let all: Vec<usize> = inside.chain(before).map(|place| place.3).collect();
+    crate::work(1 + all.len());
+    all
+}
 
 /// Diagnostics in the order of arrival, without repetitions.
 ///
@@ -17,9 +30,10 @@ const COMPARED: usize = 1024;
 pub struct Diagnostics {
     /// `None`: it is not said, after all.
     list: Vec<Option<Diagnostic>>,
-    /// The last of those that are not said if something else is, and the last errors, by number.
-    conditional: VecDeque<usize>,
-    errors: VecDeque<usize>,
+    /// Places on which it depends whether something is said, and those that errors are of or would mend, each with the number of the
+    /// diagnostic.
+    conditional: BTreeSet<Place>,
+    errors: BTreeSet<Place>,
     seen: HashSet<(Code, Result<crate::Span, String>)>,
 }
 
@@ -40,26 +54,30 @@ impl Diagnostics {
 
     /// Of two reports of one mistake the one that says more stays, with what the other would have mended.
     fn add(&mut self, mut diagnostic: Diagnostic) -> bool {
-        if diagnostic.unless.is_some() {
-            for &n in &self.errors {
+        if let Some(place) = diagnostic.unless {
+            for n in around(&self.errors, place) {
                 if let Some(better) = self.list[n].as_mut().filter(|d| d.replaces(&diagnostic)) {
                     better.take_over(&diagnostic);
+                    self.errors.extend(reach(better, n));
                     return false;
                 }
             }
         }
         let n = self.list.len();
         if diagnostic.is_error() {
-            self.conditional.retain(|&n| {
-                let gone = self.list[n].take_if(|d| diagnostic.replaces(d));
-                gone.iter().for_each(|d| diagnostic.take_over(d));
-                gone.is_none()
-            });
-            note(&mut self.errors, n);
+            let mut found: Vec<usize> = reach(&diagnostic, n)
+                .flat_map(|(file, start, end, _)| around(&self.conditional, Span::new(file, start, end)))
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            for other in found {
+                if let Some(gone) = self.list[other].take_if(|d| diagnostic.replaces(d)) {
+                    diagnostic.take_over(&gone);
+                }
+            }
+            self.errors.extend(reach(&diagnostic, n));
         }
-        if diagnostic.unless.is_some() {
-            note(&mut self.conditional, n);
-        }
+        self.conditional.extend(diagnostic.unless.map(|p| (p.file, p.start, p.end, n)));
         self.list.push(Some(diagnostic));
         true
     }
@@ -143,12 +161,10 @@ impl Diagnostics {
     }
 }
 
-/// Notes the youngest of some numbers.
-fn note(numbers: &mut VecDeque<usize>, n: usize) {
-    if numbers.len() == COMPARED {
-        numbers.pop_front();
-    }
-    numbers.push_back(n);
+/// The places of an error: its own, and those of its repairs.
+fn reach(error: &Diagnostic, n: usize) -> impl Iterator<Item = Place> {
+    let edits = error.fixes.iter().flat_map(|f| &f.edits).map(|e| e.span);
+    error.span.into_iter().chain(edits).map(move |s| (s.file, s.start, s.end, n))
 }
 
 /// The note on so many diagnostics that are not shown.
@@ -170,7 +186,6 @@ impl Extend<Diagnostic> for Diagnostics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FileId, Span};
 
     fn at(file: u32, start: u32, message: &str) -> Diagnostic {
         Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::new(FileId(file), start, start + 1), message)

@@ -13,7 +13,7 @@ mod source_map;
 mod span;
 mod suggest;
 
-pub use budget::{Account, Analysis, Budget, Spent};
+pub use budget::{Account, Analysis, Budget, Spent, work, worked};
 pub use code::{Code, CodeInfo, codes};
 pub use collector::{DEFAULT_LIMIT, Diagnostics};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Severity};

@@ -11,6 +11,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates.into_iter().filter(|&candidate| candidate != name && !candidate.is_empty()) {
         let other = candidate.chars().count();
+        crate::work(other);
         // One- and two-letter names differ from everything by little; only letter case counts for them.
         let allowed = if length < 3 { 0 } else { length.max(other).div_ceil(3).min(4) };
         let distance = match folded.as_ref().is_some_and(|folded| plain(candidate).as_ref() == Some(folded)) {

@@ -39,9 +39,16 @@ pub(crate) fn bytes(n: u64) -> String {
 
 /// Up to three of `names` that are close to `name`, best first.
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let limit = (name.chars().count() / 3).max(1);
-    let mut found: Vec<(usize, &str)> =
-        names.into_iter().map(|n| (strsim::damerau_levenshtein(name, n), n)).filter(|(d, _)| *d <= limit).collect();
+    let length = name.chars().count();
+    let limit = (length / 3).max(1);
+    // Each character more is an edit.
+    let near = |n: &&str| n.chars().count().abs_diff(length) <= limit;
+    let mut found: Vec<(usize, &str)> = names
+        .into_iter()
+        .filter(near)
+        .map(|n| (strsim::damerau_levenshtein(name, n), n))
+        .filter(|(d, _)| *d <= limit)
+        .collect();
     found.sort();
     found.into_iter().take(3).map(|(_, n)| n).collect()
 }

@@ -7,10 +7,9 @@
 
 use crate::access::{Access, is_whole, regions, tile_accesses};
 use crate::liveness::{Interval, Point};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Label, Op, Stmt, Tile, TileRef, Value};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// When a tile is touched, and when it holds something.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,12 +25,15 @@ pub struct Holding {
 /// Follows the values of every tile of `kernel`. Points are those of [`crate::liveness`].
 pub fn holding(kernel: &Kernel) -> SecondaryMap<Tile, Holding> {
     let mut out: SecondaryMap<Tile, Holding> = SecondaryMap::new();
+    let (mut touched, mut points) = (Vec::new(), 0);
+    note_touched(kernel, &kernel.body, &mut SecondaryMap::new(), &mut touched, &mut points);
     // Some tiles after the others: what is held at each point takes a bit for each tile.
-    for first in (0..kernel.tiles.len()).step_by(TOGETHER) {
-        let tiles = first..kernel.tiles.len().min(first + TOGETHER);
+    for tiles in touched.chunks((BITS / points.max(1)).max(1024)) {
+        let mut numbers: SecondaryMap<Tile, Option<u32>> = SecondaryMap::new();
+        (0..).zip(tiles).for_each(|(n, t)| numbers[*t] = Some(n));
         let mut flow = Flow {
             kernel,
-            tiles: tiles.clone(),
+            numbers,
             points: FxHashMap::default(),
             constants: FxHashMap::default(),
             shapes: SecondaryMap::new(),
@@ -45,16 +47,35 @@ pub fn holding(kernel: &Kernel) -> SecondaryMap<Tile, Holding> {
         let words = tiles.len().div_ceil(64);
         flow.at.iter_mut().for_each(|set| set.resize(words, 0));
         flow.backward(&kernel.body, vec![0; words]);
-        runs(first, &flow.at, &mut out);
+        runs(tiles, &flow.at, &mut out);
     }
     out
 }
 
-/// Tiles that are followed together.
-const TOGETHER: usize = 1024;
+/// Bits for tiles that are followed together, at all points.
+const BITS: usize = 1 << 28;
 
-/// Runs of points from what is held at each, tiles counted from `first` on.
-fn runs(first: usize, at: &[Set], out: &mut SecondaryMap<Tile, Holding>) {
+/// The tiles that something touches, each once, and the number of points.
+fn note_touched(
+    kernel: &Kernel,
+    region: &[Stmt],
+    seen: &mut SecondaryMap<Tile, bool>,
+    out: &mut Vec<Tile>,
+    points: &mut usize,
+) {
+    for stmt in region {
+        *points += 2;
+        for (_, r) in tile_accesses(kernel, stmt) {
+            if !std::mem::replace(&mut seen[r.tile], true) {
+                out.push(r.tile);
+            }
+        }
+        regions(&stmt.op).into_iter().for_each(|r| note_touched(kernel, r, seen, out, points));
+    }
+}
+
+/// Runs of points from what is held at each of these tiles.
+fn runs(tiles: &[Tile], at: &[Set], out: &mut SecondaryMap<Tile, Holding>) {
     let none = vec![0; at.first().map_or(0, Vec::len)];
     let mut before = &none;
     for (point, now) in at.iter().chain([&none]).enumerate() {
@@ -63,7 +84,7 @@ fn runs(first: usize, at: &[Set], out: &mut SecondaryMap<Tile, Holding>) {
             while changed != 0 {
                 let bit = changed.trailing_zeros() as usize;
                 changed &= changed - 1;
-                let live = &mut out[Tile::new(first + 64 * word + bit)].live;
+                let live = &mut out[tiles[64 * word + bit]].live;
                 let point = point as Point;
                 match is >> bit & 1 {
                     1 => live.push(Interval { start: point, end: point }),
@@ -100,8 +121,8 @@ struct Exit {
 
 struct Flow<'k> {
     kernel: &'k Kernel,
-    /// The tiles that are followed, by number.
-    tiles: Range<usize>,
+    /// Numbers of the tiles that are followed.
+    numbers: SecondaryMap<Tile, Option<u32>>,
     /// Entry and exit of each statement, by its address in the (immutable) program.
     points: FxHashMap<*const Stmt, (Point, Point)>,
     constants: FxHashMap<Value, i64>,
@@ -116,7 +137,7 @@ struct Flow<'k> {
 impl Flow<'_> {
     /// The word and the bit of a tile that is followed.
     fn bit(&self, tile: Tile) -> Option<(usize, u64)> {
-        let n = tile.index().checked_sub(self.tiles.start).filter(|n| *n < self.tiles.len())?;
+        let n = self.numbers[tile]? as usize;
         Some((n / 64, 1 << (n % 64)))
     }
 
@@ -198,6 +219,7 @@ impl Flow<'_> {
         let mut live = after;
         for stmt in region.iter().rev() {
             let (entry, exit) = self.points[&std::ptr::from_ref(stmt)];
+            ptoc_diagnostics::work(1 + live.len());
             join(&mut self.at[exit as usize], &live);
             live = self.before(stmt, live);
             if entry != exit {

@@ -114,7 +114,7 @@ fn place_with(
         verified(&kernel, "elaboration")?;
     }
     let mut diagnostics = pass("addresses", || addresses::settle(&mut kernel, target));
-    diagnostics.extend(pass("initialisation", || init::check(&mut kernel)));
+    diagnostics.extend(pass("initialisation", || init::check_within(&mut kernel, budget)));
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() {

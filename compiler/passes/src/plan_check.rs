@@ -242,6 +242,7 @@ impl Flow<'_> {
     fn backward(&mut self, region: &[Stmt], after: Set) -> Set {
         let mut live = after;
         for stmt in region.iter().rev() {
+            ptoc_diagnostics::work(1 + live.len());
             self.note_wanted(stmt, &live);
             live = self.before(stmt, live);
         }
@@ -325,6 +326,7 @@ impl Flow<'_> {
     /// reached, and the walk goes on as if it were, which only adds to the set.
     fn forward(&mut self, region: &[Stmt], written: &mut Set) {
         for stmt in region {
+            ptoc_diagnostics::work(1);
             if let Op::Alloc { tile } = &stmt.op {
                 written.remove(tile);
             }

@@ -123,6 +123,12 @@ impl Session {
         self.evaluation.take(evaluation);
     }
 
+    /// Another launch begins, for which there are all steps again.
+    pub fn renew_steps(&mut self) {
+        self.budget = Budget::default();
+        self.evaluation = Rc::new(Budget::of(EVALUATION));
+    }
+
     /// Since this was asked last, were there too few?
     pub fn was_short(&mut self) -> bool {
         let evaluation = self.evaluation.was_short();

@@ -289,6 +289,7 @@ impl<'a> Elab<'a> {
             return Err(Reported);
         }
         self.fuel -= 1;
+        ptoc_diagnostics::work(1);
         if let Some(all) = &self.bindings.steps
             && all.spend(Analysis::Elaboration, 1).is_err()
         {

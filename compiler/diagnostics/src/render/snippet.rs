@@ -142,6 +142,7 @@ fn prepare(file: FileId, marks: &[Mark<'_>], sources: &SourceMap, width: usize) 
     let lines: BTreeMap<u32, ShownLine> =
         points.into_iter().map(|(line, points)| (line, show_line(sources.line(file, line), &points, room))).collect();
     let (mut text, mut starts) = (String::new(), Vec::new());
+    crate::work(last as usize);
     for line in 0..=last {
         starts.push(text.len());
         if let Some(shown) = lines.get(&line) {

@@ -90,6 +90,7 @@ pub(super) fn show_line(line: &str, points: &[usize], width: usize) -> ShownLine
     let points: Vec<usize> = points.iter().map(|p| within(&parts, *p)).collect();
     let line: String = parts.iter().map(|&(start, end)| &line[start..end]).collect();
     let (line, points) = (line.as_str(), &points[..]);
+    crate::work(line.len());
     // Each character with its offset and the columns it starts at and takes.
     let mut column = 0;
     let mut cells = Vec::new();

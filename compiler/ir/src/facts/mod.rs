@@ -19,7 +19,7 @@ const DEPTH: u32 = 10;
 /// Steps of a proof: enough for what kernels need, and a bound on what a hostile one can cost.
 const FUEL: u32 = 4_000;
 /// Steps of all questions about one kernel with as much each; later ones have [`LITTLE`], and are more often answered by a test at run time.
-const ALL: u64 = 20_000_000;
+const ALL: u64 = 4_000_000;
 const LITTLE: u32 = 40;
 
 /// What is known at one place of a kernel.
@@ -146,7 +146,7 @@ impl Facts {
             return best;
         }
         let mut offer = |c: Option<i64>| best = best.max(c);
-        for (u, c) in self.lower.get(&v).into_iter().flatten() {
+        for (u, c) in self.lower.get(&v).into_iter().flatten().take_while(|_| self.lasts()) {
             offer(self.min_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
         }
         if let Some((op, a, b)) = self.exact_def(v, depth) {
@@ -194,7 +194,7 @@ impl Facts {
                 best = Some(best.map_or(c, |b| b.min(c)));
             }
         };
-        for (u, c) in self.upper.get(&v).into_iter().flatten() {
+        for (u, c) in self.upper.get(&v).into_iter().flatten().take_while(|_| self.lasts()) {
             offer(self.max_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
         }
         if let Some((op, a, b)) = self.exact_def(v, depth) {
@@ -305,6 +305,7 @@ impl Facts {
             .get(&a)
             .into_iter()
             .flatten()
+            .take_while(|_| self.lasts())
             .any(|(u, k)| c.checked_sub(*k).is_some_and(|r| self.le_at(*u, b, r, d)))
         {
             return true;
@@ -363,6 +364,7 @@ impl Facts {
             .get(&b)
             .into_iter()
             .flatten()
+            .take_while(|_| self.lasts())
             .any(|(u, k)| c.checked_add(*k).is_some_and(|r| self.le_at(a, *u, r, d)))
     }
 
@@ -371,8 +373,14 @@ impl Facts {
         self.fuel.set(if self.spent.get() < ALL { FUEL } else { LITTLE });
     }
 
+    /// Are there steps left for this question?
+    fn lasts(&self) -> bool {
+        self.fuel.get() > 0
+    }
+
     fn spend(&self) -> bool {
         self.spent.set(self.spent.get() + 1);
+        ptoc_diagnostics::work(1);
         let left = self.fuel.get();
         self.fuel.set(left.saturating_sub(1));
         left > 0

@@ -344,6 +344,7 @@ impl<'k> Ranges<'k> {
 
     fn stmt(&mut self, stmt: &'k Stmt) -> Option<()> {
         self.fuel = self.fuel.checked_sub(1)?;
+        ptoc_diagnostics::work(1);
         match &stmt.op {
             Op::Get { dst, var } if self.vars.contains(var) => {
                 let range = self.now.vars.get(var).copied();

@@ -2,6 +2,7 @@
 
 use ptoc_diagnostics::Diagnostic;
 use ptoc_tensor::DType;
+use std::sync::LazyLock;
 
 /// A form of an instruction: the dtypes of its operands, as the list writes them (`f32`, `f32>f16`, `f16:i32:i32`), or `*`.
 pub(super) type Form = String;
@@ -55,7 +56,7 @@ impl LeftOut {
 
 /// What of an instruction is left out.
 pub fn left_out(name: &str) -> impl Iterator<Item = LeftOut> {
-    list().parts.into_iter().filter(move |p| p.of.contains(&name))
+    list().parts.iter().filter(move |p| p.of.contains(&name)).cloned()
 }
 
 /// The storage that PTO's form works in, where this row is a second form with more operands than the first: one of them may be meant so.
@@ -98,13 +99,20 @@ pub fn is_spelled(name: &str) -> bool {
 /// The forms, operands and modes that a word of PTO's stands for, and that are left out.
 pub fn left_out_as(word: &str) -> Vec<LeftOut> {
     let is_word = word.parse::<f64>().is_err() && DType::from_name(word).is_none();
-    list().parts.into_iter().filter(|p| is_word && p.words.iter().any(|w| w.eq_ignore_ascii_case(word))).collect()
+    let stands = |p: &&LeftOut| is_word && p.words.iter().any(|w| w.eq_ignore_ascii_case(word));
+    list().parts.iter().filter(stands).cloned().collect()
 }
 
 const TEXT: &str = include_str!("pto.txt");
 
-/// The list. It is a file of ours: one that cannot be read is a mistake, which a test finds.
-pub(super) fn list() -> List {
+/// The list, which is read once: errors ask for it by the thousand.
+pub(super) fn list() -> &'static List {
+    static LIST: LazyLock<List> = LazyLock::new(read);
+    &LIST
+}
+
+/// The list is a file of ours: one that cannot be read is a mistake, which a test finds.
+fn read() -> List {
     let mut list = List { instructions: Vec::new(), out: Vec::new(), parts: Vec::new(), also: Vec::new() };
     let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
     for line in TEXT.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {

@@ -266,6 +266,11 @@ impl Sets {
             qualify(&mut e, first);
             entries.push(e);
         }
+        // What would need a condition to hold and not to hold is nowhere.
+        let possible = |e: &Entry| !e.literals.iter().any(|l| l.holds && e.literals.contains(&l.negated()));
+        if entries.iter().any(possible) {
+            entries.retain(possible);
+        }
         // The same value on both paths needs no condition.
         self.merge(&mut entries);
         self.of(entries)

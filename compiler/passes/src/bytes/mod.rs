@@ -45,6 +45,7 @@ use crate::init::{Kind, kind};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
+use rustc_hash::FxHashMap;
 
 /// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
 /// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition. If the steps of
@@ -62,17 +63,17 @@ pub fn check(
         account.give_up();
         return Vec::new();
     };
+    let mut proved: FxHashMap<Span, Vec<Tile>> = FxHashMap::default();
+    findings.proved.iter().filter(|_| doubts).for_each(|(span, tile)| proved.entry(*span).or_default().push(*tile));
     diagnostics.retain(|d| {
-        let proved = |(span, tile): &(Span, Tile)| {
-            Some(*span) == d.span && d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span)
-        };
+        let of = |tile: &Tile| d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span);
+        let proved = || d.span.and_then(|span| proved.get(&span)).is_some_and(|tiles| tiles.iter().any(of));
         // Of flags in disorder the hazards have more to say; of a ring, this is what shows it.
         let first = |tile: Tile| kernel.sync != SyncMode::Manual || kind(kernel, tile) == Kind::Ring;
         let wrong = |u: &walk::Unwritten| {
             (u.always || u.sure) && first(u.tile) && d.labels.iter().any(|l| l.span == kernel.tiles[u.tile].span)
         };
-        d.code != codes::MAYBE_UNINITIALISED
-            || !(findings.proved.iter().any(proved) || findings.unwritten.iter().any(wrong))
+        d.code != codes::MAYBE_UNINITIALISED || !(proved() || findings.unwritten.iter().any(wrong))
     });
     report::Report {
         kernel,

@@ -212,7 +212,9 @@ impl<'k> Walk<'k> {
                 }
                 Some(&lost) if self.quiet == 0 => {
                     let new = Overlap { tile, read: stmt.span, lost, by, bytes, summary: self.any_summary, maybe };
-                    match self.overlaps.iter_mut().find(|o| (o.read, o.lost, o.by) == (stmt.span, lost, by)) {
+                    let next = self.overlaps.len();
+                    let at = *self.overlap_ids.entry((stmt.span, lost, by)).or_insert(next);
+                    match self.overlaps.get_mut(at) {
                         // What is sure hides what is not.
                         Some(old) if old.maybe == maybe => {
                             old.bytes = (old.bytes.0.min(bytes.0), old.bytes.1.max(bytes.1));

@@ -385,11 +385,17 @@ impl Report<'_> {
         // A statement stands for several: functions are inlined, an array's elements are written in turn.
         let mut places: FxHashMap<(Span, Tile), Option<&DefInfo>> = FxHashMap::default();
         let mut used: FxHashSet<Span> = FxHashSet::default();
+        // Where each tile is written, if that is one place.
+        let mut place: FxHashMap<Tile, Option<Span>> = FxHashMap::default();
+        for def in &self.findings.defs {
+            let one = place.entry(def.tile).or_insert(Some(def.span));
+            *one = one.filter(|span| *span == def.span);
+        }
         for (n, def) in self.findings.defs.iter().enumerate() {
             let data = &self.kernel.tiles[def.tile];
             let exempt = data.hidden || data.name.starts_with('_') || lost.contains(&Def(n as u32 + FIRST_DEF));
             // Of a name that nothing uses at all, the one with the source has spoken (W0110).
-            let alone = || self.findings.defs.iter().all(|d| d.tile != def.tile || d.span == def.span);
+            let alone = || place.get(&def.tile) == Some(&Some(def.span));
             let exempt = exempt || (self.author.introduces(data.span, def.span) && alone());
             if def.used || exempt {
                 used.insert(def.span);

@@ -43,11 +43,12 @@ impl Walk<'_> {
             if bytes.is_none() && !self.may_meet((dst.tile, &d), (r.tile, &s)) {
                 continue;
             }
-            let same = |o: &&mut OwnSource| (o.span, o.source, o.tiles) == (stmt.span, source, (dst.tile, r.tile));
-            match self.own_sources.iter_mut().find(same) {
+            let tiles = (dst.tile, r.tile);
+            let next = self.own_sources.len();
+            let at = *self.own_ids.entry((stmt.span, source, tiles)).or_insert(next);
+            match self.own_sources.get_mut(at) {
                 Some(old) => old.bytes = old.bytes.or(bytes),
                 None => {
-                    let tiles = (dst.tile, r.tile);
                     self.own_sources.push(OwnSource { instr: inst.instr, span: stmt.span, source, tiles, bytes });
                 }
             }

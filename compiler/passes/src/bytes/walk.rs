@@ -129,6 +129,9 @@ pub(super) struct Walk<'k> {
     pub(super) looked_at: FxHashSet<(Span, Tile)>,
     pub(super) overlaps: Vec<Overlap>,
     pub(super) own_sources: Vec<OwnSource>,
+    /// Where in them that of a place, an operand and two tiles is; and where in the overlaps that of a read and two writes.
+    pub(super) own_ids: FxHashMap<(Span, usize, (Tile, Tile)), usize>,
+    pub(super) overlap_ids: FxHashMap<(Span, Def, Def), usize>,
     /// Pairs of tiles of which one reads what the other wrote: they share bytes on purpose.
     pub(super) aliases: FxHashSet<(Tile, Tile)>,
 }
@@ -220,6 +223,8 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
         looked_at: FxHashSet::default(),
         overlaps: Vec::new(),
         own_sources: Vec::new(),
+        own_ids: FxHashMap::default(),
+        overlap_ids: FxHashMap::default(),
         aliases: kernel.aliases.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect(),
     };
     // What the launch gives is older than every loop.

@@ -1,17 +1,21 @@
 //! The walk through the program.
 
 use super::state::{S, State};
-use super::{Facts, Object, may_alias, object_count};
+use super::{Facts, Object, object_count};
 use crate::access::{Access, accesses, is_auto};
-use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Tile, Value, While};
+use ptoc_diagnostics::{Account, Budget, Span};
+use ptoc_ir::tile::{AddrKind, For, If, Kernel, Label, Op, Region, Stmt, Tile, Value, While};
 use ptoc_isa::{CmpOp, Loc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
 const PEELED: usize = 6;
-/// Visits of statements in iterations that are told apart: of larger kernels, fewer loops around each other are.
-const VISITS: u64 = 1 << 20;
+/// Steps for iterations that are told apart, at most, and the part of what is left that they may be: of kernels with more loops, or behind
+/// many such kernels, fewer loops around each other are.
+const STEPS: usize = 1 << 22;
+const PART: usize = Budget::PART as usize;
+/// Steps of a visit of a statement.
+const VISIT: usize = 4;
 
 /// Which iteration of a loop is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,22 +78,62 @@ pub(super) struct Flow<'k> {
     /// now, and iterations settle after as many rounds as states change, instead of twice as many with each loop around.
     settled: FxHashMap<(Label, Vec<Pass>), State>,
     /// Tiles at addresses of the author's, by memory.
-    placed: FxHashMap<Loc, Vec<Tile>>,
-    /// Statements that were walked, for tests.
-    pub(super) steps: u64,
+    placed: FxHashMap<Loc, Placed>,
+}
+
+/// The tiles of a memory at addresses of the author's.
+#[derive(Default)]
+struct Placed {
+    /// First byte of each element, and the tile; sorted.
+    fixed: Vec<(u64, Tile)>,
+    /// Bytes of the largest.
+    largest: u64,
+    /// Those that are bound while the kernel runs.
+    dynamic: Vec<Tile>,
+}
+
+impl Placed {
+    fn add(&mut self, kernel: &Kernel, tile: Tile) {
+        let data = &kernel.tiles[tile];
+        match &data.addr {
+            AddrKind::Fixed(at) => {
+                self.fixed.extend(at.iter().map(|at| (*at, tile)));
+                self.largest = self.largest.max(data.ty.bytes());
+            }
+            _ => self.dynamic.push(tile),
+        }
+    }
+
+    /// The tiles that may have bytes of `tile`, and the tile itself.
+    fn aliases(&self, kernel: &Kernel, tile: Tile, f: &mut dyn FnMut(Tile)) {
+        self.dynamic.iter().for_each(|t| f(*t));
+        let data = &kernel.tiles[tile];
+        let AddrKind::Fixed(at) = &data.addr else { return self.fixed.iter().for_each(|(_, t)| f(*t)) };
+        for &start in at {
+            let first = self.fixed.partition_point(|(s, _)| s.saturating_add(self.largest) <= start);
+            for &(s, t) in self.fixed[first..].iter().take_while(|(s, _)| *s < start.saturating_add(data.ty.bytes())) {
+                ptoc_diagnostics::work(1);
+                if start < s.saturating_add(kernel.tiles[t].ty.bytes()) {
+                    f(t);
+                }
+            }
+        }
+    }
 }
 
 impl<'k> Flow<'k> {
-    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts) -> Flow<'k> {
+    /// `account`: what telling iterations apart takes its steps from.
+    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, account: Account<'_>) -> Flow<'k> {
         let mut outermost: FxHashSet<Value> = FxHashSet::default();
         outermost.extend(kernel.dims.values().map(|d| d.value));
         outermost.extend(kernel.scalars.iter().map(|s| s.value));
         outermost.extend(kernel.grid.iter().map(|g| g.index));
         outermost.extend(kernel.prologue.iter().filter_map(|s| s.op.def()));
-        let mut placed: FxHashMap<Loc, Vec<Tile>> = FxHashMap::default();
+        let mut placed: FxHashMap<Loc, Placed> = FxHashMap::default();
         for tile in kernel.tiles.keys().filter(|&t| !is_auto(kernel, t)) {
-            placed.entry(kernel.tiles[tile].ty.loc).or_default().push(tile);
+            placed.entry(kernel.tiles[tile].ty.loc).or_default().add(kernel, tile);
         }
+        placed.values_mut().for_each(|p| p.fixed.sort_unstable());
         Flow {
             kernel,
             facts,
@@ -101,10 +145,9 @@ impl<'k> Flow<'k> {
             targets: Vec::new(),
             scope: vec![outermost],
             silent: 0,
-            peeled: peeled(&kernel.body),
+            peeled: peeled(&kernel.body, account),
             settled: FxHashMap::default(),
             placed,
-            steps: 0,
         }
     }
 
@@ -134,7 +177,7 @@ impl<'k> Flow<'k> {
     }
 
     fn stmt(&mut self, stmt: &'k Stmt, mut state: State) -> State {
-        self.steps += 1;
+        ptoc_diagnostics::work(1);
         for (access, place) in accesses(self.kernel, stmt) {
             let object = Object::of(&place);
             let index = object.index(self.kernel);
@@ -150,11 +193,11 @@ impl<'k> Flow<'k> {
                     state.set(index, S::Yes);
                     if let Object::Tile(tile) = object
                         && !is_auto(self.kernel, tile)
+                        && let Some(placed) = self.placed.get(&self.kernel.tiles[tile].ty.loc)
                     {
-                        let all = self.placed.get(&self.kernel.tiles[tile].ty.loc).into_iter().flatten();
-                        for &other in all.filter(|&&t| t != tile && may_alias(self.kernel, tile, t)) {
+                        placed.aliases(self.kernel, tile, &mut |other| {
                             state.set(Object::Tile(other).index(self.kernel), S::Yes);
-                        }
+                        });
                     }
                 }
             }
@@ -407,8 +450,8 @@ impl<'k> Flow<'k> {
 }
 
 /// Of how many loops around each other the first iteration is told from later ones.
-fn peeled(body: &Region) -> usize {
-    fn count(region: &Region, depth: usize, at: &mut [u64; PEELED + 1]) {
+fn peeled(body: &Region, account: Account<'_>) -> usize {
+    fn count(region: &Region, depth: usize, at: &mut [usize; PEELED + 1]) {
         for stmt in region {
             at[depth.min(PEELED)] += 1;
             let inside = matches!(stmt.op, Op::For(_) | Op::While(_));
@@ -417,8 +460,21 @@ fn peeled(body: &Region) -> usize {
     }
     let mut at = [0; PEELED + 1];
     count(body, 0, &mut at);
-    let visits = |peeled: usize| at.iter().enumerate().map(|(n, count)| count << n.min(peeled)).sum::<u64>();
-    (0..=PEELED).rev().find(|n| visits(*n) <= VISITS).unwrap_or(0)
+    // Each of them is walked as the first and as later ones, and these until they settle.
+    let steps = |peeled: usize| -> usize {
+        let visits = at.iter().enumerate().map(|(n, count)| count << (2 * n.min(peeled)));
+        visits.sum::<usize>() * VISIT
+    };
+    let within = |most: usize| (1..=PEELED).rev().find(|n| steps(*n) <= most).unwrap_or(0);
+    let peeled = within(STEPS.min(account.left() / PART));
+    if peeled < within(STEPS) {
+        account.fell_short();
+    }
+    // Without any, each statement is walked a few times; that is nobody's choice.
+    if peeled > 0 && account.spend(steps(peeled)).is_err() {
+        return 0;
+    }
+    peeled
 }
 
 /// Does control leave the region other than by its end?

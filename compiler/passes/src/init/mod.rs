@@ -18,10 +18,10 @@ use crate::access::{Place, regions};
 use crate::liveness::Point;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use flow::{Flow, Pass, Visit};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{
-    AddrKind, CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId,
-    Tile, Ty, Value, ValueData,
+    CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId, Tile, Ty,
+    Value, ValueData,
 };
 use ptoc_isa::{CmpOp, Loc};
 use ptoc_tensor::DType;
@@ -135,15 +135,6 @@ impl Facts {
     }
 }
 
-fn may_alias(kernel: &Kernel, a: Tile, b: Tile) -> bool {
-    let (x, y) = (&kernel.tiles[a], &kernel.tiles[b]);
-    if x.ty.loc != y.ty.loc {
-        return false;
-    }
-    let (AddrKind::Fixed(p), AddrKind::Fixed(q)) = (&x.addr, &y.addr) else { return true };
-    p.iter().any(|&s| q.iter().any(|&t| s < t.saturating_add(y.ty.bytes()) && t < s.saturating_add(x.ty.bytes())))
-}
-
 /// Everything that was seen at one read.
 struct Site {
     span: Span,
@@ -152,9 +143,14 @@ struct Site {
 
 /// Checks `kernel` and inserts the run-time checks that it needs. Errors and warnings.
 pub fn check(kernel: &mut Kernel) -> Vec<Diagnostic> {
+    check_within(kernel, &Budget::default())
+}
+
+/// As [`check`]. Always decided, one way or the other: with fewer steps of `budget`, more reads are only perhaps of something written.
+pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
     let facts = Facts::new(kernel);
     let points = number(&kernel.body);
-    let mut flow = Flow::new(kernel, &facts);
+    let mut flow = Flow::new(kernel, &facts, budget.account(Analysis::Initialisation));
     flow.run();
     let (visits, loops) = (flow.visits, flow.loops);
 

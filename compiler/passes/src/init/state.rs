@@ -136,6 +136,7 @@ impl State {
 fn merged(mut a: Vec<Rc<Chunk>>, b: &[Rc<Chunk>], f: &dyn Fn(&S, &S) -> S) -> Vec<Rc<Chunk>> {
     for (x, y) in a.iter_mut().zip(b) {
         if !Rc::ptr_eq(x, y) && x != y {
+            ptoc_diagnostics::work(CHUNK);
             *x = Rc::new(Chunk::of(x.all.iter().zip(&y.all).map(|(p, q)| f(p, q)).collect()));
         }
     }

@@ -174,6 +174,9 @@ impl Finder<'_> {
                 *how == Access::Write && operands.iter().any(|o| self.behind.meet(t.tile, o.tile))
             };
             if all.iter().any(overwritten) {
+                if left == 0 {
+                    return out;
+                }
                 // What reads it later needs what was kept.
                 let later = |s: &Stmt| own(s).first().is_some_and(|(how, _)| *how == Access::Read);
                 let next = region[at + 1..].iter().find(|s| !own(s).is_empty());

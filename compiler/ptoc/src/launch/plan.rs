@@ -116,6 +116,7 @@ impl Plan {
         arrays: &Arrays,
         random: bool,
     ) -> Result<Plan, Failed> {
+        session.renew_steps();
         let given = arrays.keys().map(Name::new).collect();
         Plan::of(session, unit, entry, (arrays, given), random)
     }

@@ -12,7 +12,7 @@
 use super::settings::Settings;
 use crate::session::{Entry, Unit};
 use ptoc_analysis::{NameFact, item_name};
-use ptoc_diagnostics::{Diagnostic, SourceMap, Span};
+use ptoc_diagnostics::{Budget, Diagnostic, SourceMap, Span};
 use ptoc_ir::cost::BlockCost;
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::ItemKind;
@@ -56,7 +56,7 @@ impl Steps {
     fn suffices(&self, left: [u64; 2]) -> bool {
         match self.short {
             true => self.had[0].min(self.most) == left[0].min(self.most) && self.had[1] == left[1],
-            false => self.took.iter().zip(left).all(|(took, left)| *took <= left),
+            false => self.took.iter().zip(left).all(|(took, left)| Budget::PART * took <= left),
         }
     }
 }

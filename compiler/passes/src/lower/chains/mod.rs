@@ -258,7 +258,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         let [(Place::View(view), Read::Whole)] = def.srcs[..] else { return None };
         let unwritten = self.lower.kernel.tensors[view.tensor].dir == TensorDir::In;
         let plain = unwritten && self.lower.copies(def);
-        (plain && web.reads.iter().all(|r| self.patterns[*r].is_some())).then_some(view)
+        (plain && web.chained).then_some(view)
     }
 
     /// Must a later member not be in one chain with an earlier one?

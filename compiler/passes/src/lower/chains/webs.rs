@@ -39,6 +39,8 @@ pub(super) struct Web {
     pub(super) def: usize,
     /// Statements that read.
     pub(super) reads: Vec<usize>,
+    /// May all of them be in chains?
+    pub(super) chained: bool,
 }
 
 /// The webs of the tiles that live within one turn of a region: private ones with the same window everywhere, which
@@ -52,7 +54,7 @@ pub(super) struct Webs {
 }
 
 impl Webs {
-    /// `whole`: does a statement write its whole window?
+    /// `whole`: is a statement one for chains? It writes its whole window.
     pub(super) fn new(
         kernel: &Kernel,
         uses: &Uses,
@@ -73,23 +75,24 @@ impl Webs {
             let here = uses.of(tile) == accesses.len();
             let even = accesses.iter().all(|(n, access, t)| *t == first && (*access == Access::Read || whole(*n)));
             if plain && here && even {
-                out.tile(tile, &accesses);
+                out.tile(tile, &accesses, whole);
             }
         }
         out
     }
 
-    fn tile(&mut self, tile: Tile, accesses: &[(usize, Access, TileRef)]) {
+    fn tile(&mut self, tile: Tile, accesses: &[(usize, Access, TileRef)], whole: &dyn Fn(usize) -> bool) {
         for &(n, access, _) in accesses {
             match access {
                 Access::Write => {
                     self.written.insert((n, tile), self.webs.len());
-                    self.webs.push(Web { def: n, reads: Vec::new() });
+                    self.webs.push(Web { def: n, reads: Vec::new(), chained: true });
                 }
                 Access::Read => {
                     // The first access has made a web.
                     let last = self.webs.len() - 1;
                     self.webs[last].reads.push(n);
+                    self.webs[last].chained &= whole(n);
                     self.read.insert((n, tile), last);
                 }
             }
