@@ -48,6 +48,8 @@ pub struct Bindings {
     pub fixed: IndexMap<Name, i64>,
     /// Tensor arguments with `= none` that are given; all others of that kind are absent.
     pub given: Vec<Name>,
+    /// Dtypes that stand for others: what a repair would be is tried so.
+    pub(crate) retyped: Vec<(ptoc_tensor::DType, ptoc_tensor::DType)>,
     /// Static parameters that a program gives to a kernel.
     pub(crate) statics: IndexMap<Name, value::Val>,
     /// Where it gives them.

@@ -33,6 +33,27 @@ pub(crate) fn report(base: &Expr, args: &[Arg], span: Span) -> Option<Diagnostic
     };
     let label = if own.is_some() { format!("{} given", values.len()) } else { "PTO's spelling".to_owned() };
     let d = Diagnostic::error(codes::BAD_TILE_TYPE, span, message).with_label(label);
+    // Words of PTO's stand behind rows and columns; another extent is one too many.
+    let extra = |e: &&Expr| match name_of(e) {
+        Some("RowMajor" | "ColMajor" | "NoneBox" | "Zero" | "Null" | "Normal" | "Max" | "Min" | "DYNAMIC") => false,
+        Some(word) => !word.starts_with("Row"),
+        None => false,
+    };
+    if let (Some(loc), [_, _, _, more @ ..]) = (own, rest)
+        && more.len() != 2
+        && more.iter().all(extra)
+    {
+        let written = rest[1..].iter().map(|e| extent(e)).collect::<Option<Vec<_>>>().unwrap_or_default().join(", ");
+        let d = Diagnostic::error(
+            codes::BAD_TILE_TYPE,
+            span,
+            format!("a tile has rows and columns, and `{loc}<..>` is given {} extents", rest.len() - 1),
+        );
+        return Some(d.with_label(if written.is_empty() { String::new() } else { format!("the extents {written}") }).with_help(
+            "walk the other modes by index, one of them at a time: `x[b, _, _].tile(i, j)` is a window of two modes; \
+             or make one mode of several: `modes(x, ((0, 1), 2))`",
+        ));
+    }
     let declared = loc.filter(|_| values.len() == args.len()).and_then(|loc| declared(loc, rest));
     Some(match declared {
         Some(Declared { ty, notes }) => {

@@ -16,6 +16,7 @@ mod readme;
 mod sanitize;
 mod sim;
 mod tensors;
+mod words;
 
 use ptoc_tensor::{DType, Tensor, npy};
 use std::fmt::Write as _;

@@ -123,6 +123,10 @@ impl Elab<'_> {
                 Word::Inf => Ok(Val::Float(f64::INFINITY)),
                 Word::Nan => Ok(Val::Float(f64::NAN)),
                 Word::None => Ok(Val::Nothing),
+                Word::DType(d) => {
+                    let instead = self.bindings.retyped.iter().find(|(from, _)| *from == d);
+                    Ok(Val::Word(Word::DType(instead.map_or(d, |(_, to)| *to))))
+                }
                 w => Ok(Val::Word(w)),
             };
         }

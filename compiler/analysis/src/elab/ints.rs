@@ -139,17 +139,16 @@ impl Elab<'_> {
     /// The shape of a result depends on the dimensions in these integers: they become constants of the instance, and
     /// this elaboration is thrown away. If they are unknown, the check waits for them.
     fn specialise(&mut self, of: &[&Int], span: Span) -> super::R<()> {
-        let before = (self.specialised.len(), self.waits.len());
+        // What an earlier place has asked for is not there yet, here neither.
+        let mut asked = false;
         for n in of {
             let v = self.value_of(n, span);
             if self.const_index(v).is_none() && self.is_dimensional(v) {
                 let _ = self.static_int(&crate::value::Val::Scalar(v), span, "this size");
+                asked = true;
             }
         }
-        match before == (self.specialised.len(), self.waits.len()) {
-            true => Ok(()),
-            false => Err(super::Reported),
-        }
+        if asked { Err(super::Reported) } else { Ok(()) }
     }
 
     /// The condition holds from here on: checked when the kernel runs.

@@ -21,6 +21,9 @@ const ON_WINDOWS: &[&str] = &[
     "take",
 ];
 
+/// What stands for the algebra of a tile.
+pub(super) const OF_TILES: &str = "layouts are of windows of tensors: cut the window, and load the part; of a tile, `t.tile(i, j)` is a part, and `transpose(t)` exchanges its modes";
+
 impl Elab<'_> {
     /// A `static_assert` that failed has said in the author's words that the sizes do not fit: what follows from it is
     /// not reported again.
@@ -89,7 +92,11 @@ impl Elab<'_> {
         if matches!(v, Val::Poison) {
             return Err(Reported);
         }
-        self.error(codes::TYPE_MISMATCH, at, format!("expected {want}, found {}", v.describe()))
+        let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("expected {want}, found {}", v.describe()));
+        self.report(match v {
+            Val::Tile(_) => d.with_help(OF_TILES),
+            _ => d,
+        })
     }
 
     /// `shape : stride`

@@ -42,9 +42,11 @@ impl Elab<'_> {
             }
             if name == "modes" {
                 let d =
-                    Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a tensor's window")
-                        .with_help("for a layout: `select`, `group`, `flatten`");
-                return self.report(d);
+                    Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a tensor's window");
+                return self.report(match values.first() {
+                    Some((Val::Tile(_), _)) => d.with_help(super::layouts::OF_TILES),
+                    _ => d.with_help("for a layout: `select`, `group`, `flatten`"),
+                });
             }
             // With a projection it is an operation of its own.
             return match (name, args.len()) {

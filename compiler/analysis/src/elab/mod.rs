@@ -33,6 +33,7 @@ mod pins;
 mod place;
 mod program;
 mod recast;
+mod retyped;
 mod sample;
 mod scalars;
 mod signature;
@@ -162,6 +163,8 @@ pub(crate) struct Elab<'a> {
     pub absent: Vec<ptoc_isa::Loc>,
     /// Dtypes that the target does not have were named and refused.
     pub absent_dtypes: Vec<ptoc_tensor::DType>,
+    /// Where that is told.
+    pub absent_places: Vec<(ptoc_tensor::DType, Option<Span>)>,
     /// The kernel's static parameters that are dtypes.
     pub parameters: Vec<(Name, ptoc_tensor::DType, Span)>,
     /// An instruction of units was refused, as they are not there: the others of the kernel have the same reason.

@@ -89,6 +89,7 @@ pub struct Instance {
 pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bindings) -> Outcome<Instance> {
     let mut bindings = bindings.clone();
     let on_host = super::place::on_host(modules.item(id), target);
+    let whole = target;
     let host = on_host.then(|| target.host());
     let target = host.as_ref().unwrap_or(target);
     loop {
@@ -107,6 +108,13 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
                 diagnostics.extend(too_large(kernel, target));
             }
             let errors = diagnostics.iter().any(Diagnostic::is_error);
+            if !e.absent_places.is_empty() && bindings.retyped.is_empty() && !whole.is_pim() {
+                let trial = |instead| {
+                    let bindings = Bindings { retyped: instead, ..bindings.clone() };
+                    instantiate(modules, id, whole, &bindings).diagnostics
+                };
+                super::retyped::propose(whole, &e.absent_places, &mut diagnostics, trial);
+            }
             if !errors && !waits.is_empty() {
                 diagnostics.push(waiting(&modules.item(id).kind, &waits, target));
             }
@@ -192,6 +200,7 @@ impl<'a> Elab<'a> {
             refused: Vec::new(),
             absent: Vec::new(),
             absent_dtypes: Vec::new(),
+            absent_places: Vec::new(),
             parameters: Vec::new(),
             elsewhere: false,
             pending_gm: None,

@@ -388,6 +388,7 @@ impl Elab<'_> {
             (Some((name, _, span)), Some(at)) => ptoc_isa::absent_parameter(self.target, name, dtype, (*span, at)),
             _ => d,
         };
+        self.absent_places.push((dtype, d.span));
         self.report(d)
     }
 

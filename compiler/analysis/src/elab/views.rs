@@ -125,7 +125,7 @@ impl Elab<'_> {
             }
         };
         for (k, (part, tree)) in parts.iter().zip(modes).enumerate() {
-            let what = format!("{what}, mode {k} inside");
+            let what = format!("mode {k} inside of {what}");
             match part {
                 Val::Hole => {
                     let extent = self.span_of(tree, at);

@@ -33,8 +33,8 @@ pub use overlap::{OverlapViolation, check_overlap};
 pub use product::no_product;
 pub use scratch::scratch_type;
 pub use tile::{
-    Granule, TypeRule, TypeViolation, absent_parameter, check_tensor_dtype, check_tile_type, default_order, granule,
-    round_up_to_legal, storage_of,
+    Granule, TypeRule, TypeViolation, absent_parameter, check_tensor_dtype, check_tile_type, default_order,
+    dtypes_instead, granule, instead_of, round_up_to_legal, storage_of,
 };
 
 #[cfg(test)]

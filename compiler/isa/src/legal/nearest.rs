@@ -130,6 +130,16 @@ impl Nearest {
                 format!("convert with `{d}(...)`, which keeps what {d} has room for")
             }
             Nearest::Rounds(d) => format!("convert with `{d}(...)`, which rounds"),
+            // A window is read with other dtypes of the same width.
+            Nearest::Declared(d) if given.is_int() && d.is_int() && given.size() == d.size() => {
+                let sign = match given.is_signed_int() {
+                    true => "negative numbers are large ones then".to_owned(),
+                    false => format!("from 2^{} on they are negative then", 8 * given.size() - 1),
+                };
+                format!(
+                    "make the operands {d}: where they are loaded, `recast<{d}>(view)` reads their bits as {d}; {sign}"
+                )
+            }
             Nearest::Declared(d) => {
                 let why = match keeps_all(given, d) {
                     true => format!(", which has every value of {given}"),

@@ -274,11 +274,7 @@ fn factors_of(target: &str, ty: TileType) -> Option<String> {
 /// What there is to say about a dtype that the target has not.
 fn about_absent(d: Diagnostic, dtype: DType, available: &[DType], nearest: Option<DType>) -> Diagnostic {
     let d = d.with_note(format!("its dtypes are {}", text::list(available)));
-    match nearest {
-        Some(n) if keeps_all(dtype, n) => d.with_help(format!("make it {n}, which has every value of {dtype}")),
-        Some(n) => d.with_help(format!("the nearest is to make it {n}")),
-        None => d,
-    }
+    nearest.into_iter().fold(d, |d, n| d.with_help(instead_of(None, dtype, n)))
 }
 
 /// A tensor of a dtype that the target has not, as a report.
@@ -308,14 +304,31 @@ pub fn absent_parameter(target: &Target, name: &str, dtype: DType, (span, at): (
         .with_label(format!("`{name}` is {dtype}"))
         .with_secondary(at, "used here for the first time")
         .with_note(format!("its dtypes are {}", text::list(&target.dtypes)));
-    let d = match nearest_of(dtype, &target.dtypes) {
-        Some(n) if keeps_all(dtype, n) => {
-            d.with_help(format!("`-D {name}={n}` makes it {n}, which has every value of {dtype}"))
-        }
-        Some(n) => d.with_help(format!("`-D {name}={n}` makes it {n}, the nearest")),
-        None => d,
-    };
+    let nearest = nearest_of(dtype, &target.dtypes);
+    let d = nearest.into_iter().fold(d, |d, n| d.with_help(instead_of(Some(name), dtype, n)));
     with_targets_of(d, target, dtype)
+}
+
+/// What comes into question for a dtype that the target has not, the best first: it has every value, or differs the least. A float stays a
+/// float, an integer an integer.
+pub fn dtypes_instead(target: &Target, dtype: DType) -> Vec<DType> {
+    let mut left: Vec<DType> = target.dtypes.iter().copied().filter(|d| d.is_float() == dtype.is_float()).collect();
+    let mut out = Vec::new();
+    while let Some(next) = nearest_of(dtype, &left) {
+        left.retain(|d| *d != next);
+        out.push(next);
+    }
+    out
+}
+
+/// The proposal of `to` for an absent dtype, which is a static parameter's or stands in the text.
+pub fn instead_of(parameter: Option<&str>, from: DType, to: DType) -> String {
+    match (parameter, keeps_all(from, to)) {
+        (Some(name), true) => format!("`-D {name}={to}` makes it {to}, which has every value of {from}"),
+        (Some(name), false) => format!("`-D {name}={to}` makes it {to}, the nearest"),
+        (None, true) => format!("make it {to}, which has every value of {from}"),
+        (None, false) => format!("the nearest is to make it {to}"),
+    }
 }
 
 /// Which other targets have the dtype.

@@ -63,7 +63,7 @@ fn pattern(got: &Tensor, values: &[f64], want: &[f64], (rtol, atol): (f64, f64))
         return Some(format!("{which}: each is {} times what it should be", times.trim_end_matches(".0")));
     } else if turned(got, values, want) {
         ": the result is the transpose of what it should be"
-    } else if which.starts_with("the wrong ones") {
+    } else if which.starts_with("exactly") {
         ""
     } else {
         return None;
@@ -85,7 +85,7 @@ fn place(got: &Tensor, wrong: &[usize], all: usize) -> String {
     }
     let sides: Vec<usize> = low.iter().zip(&high).map(|(l, h)| h - l + 1).collect();
     if sides.iter().product::<usize>() != wrong.len() {
-        return "the elements that differ are no block".into();
+        return "the elements that differ have this in common".into();
     }
     let ranges = low.iter().zip(&high).zip(got.shape()).map(|((l, h), n)| match h - l + 1 == *n {
         true => "_".to_owned(),
@@ -93,7 +93,7 @@ fn place(got: &Tensor, wrong: &[usize], all: usize) -> String {
         false => format!("{l}..{}", h + 1),
     });
     let block = ranges.collect::<Vec<_>>().join(", ");
-    format!("the wrong ones are the block [{block}], whole, and no others")
+    format!("exactly the block [{block}] differs")
 }
 
 /// Is the result of two equal modes what is expected, with the modes exchanged?
@@ -128,14 +128,14 @@ mod tests {
         let number = |i: usize| (i * i % 7) as f64 + 1.0;
         let (notes, helps) = said(&[4, 4], |i| if i / 8 == 1 && i % 4 < 2 { 0.0 } else { number(i) }, number);
         assert_eq!(helps, [""; 0]);
-        let block = "the wrong ones are the block [2..4, 0..2], whole, and no others";
+        let block = "exactly the block [2..4, 0..2] differs";
         assert_eq!(notes, [&format!("{block}: they are 0, as if nothing had been stored there"), rest]);
         let (notes, _) = said(&[4, 4], |i| 2.0 * number(i), number);
         assert_eq!(notes, ["all elements differ: each is 2 times what it should be", rest]);
         let (notes, _) = said(&[4, 4], |i| (i % 4 * 4 + i / 4) as f64, |i| i as f64);
         assert_eq!(
             notes,
-            ["the elements that differ are no block: the result is the transpose of what it should be", rest]
+            ["the elements that differ have this in common: the result is the transpose of what it should be", rest]
         );
         let (notes, _) = said(&[4], |i| if i == 2 { 9.0 } else { number(i) }, number);
         assert_eq!(notes, [rest]);

@@ -1,0 +1,94 @@
+//! Words of the command line's reports: one for each mistake, and repairs that mend it.
+
+use super::Sandbox;
+use ptoc_tensor::DType;
+
+/// Codes of the JSON lines of `check`, with the number of edits of each line.
+fn codes(s: &Sandbox, args: &str) -> Vec<(String, usize)> {
+    let text = s.run(args);
+    let lines = text.lines().filter(|l| l.starts_with('{'));
+    let told = lines.map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+    let told = told.filter(|v| v["code"].is_string());
+    told.map(|v| {
+        let fixes = v["fixes"].as_array().cloned().unwrap_or_default();
+        let edits = fixes.iter().map(|f| f["edits"].as_array().map_or(0, Vec::len)).sum();
+        (v["code"].as_str().unwrap_or_default().to_owned(), edits)
+    })
+    .collect()
+}
+
+/// Blocks in the order of other modes are one mistake, however many windows and shapes are not proved for it.
+#[test]
+fn exchanged_blocks_are_told_once() {
+    let s = Sandbox::new();
+    let kernel = |blocks: &str| {
+        format!(
+            "kernel k(a: in f32[M, N], c: out f32[M, N]) {{\n    grid (i in tiles(M, 16), j in tiles(N, 16));\n    \
+             TSTORE(c.tile({blocks}), Vec(a.tile(i, j)));\n}}\n"
+        )
+    };
+    s.file("k.tile", kernel("j, i"));
+    assert_eq!(codes(&s, "check k.tile --message-format json"), [("PA-1102".to_owned(), 2)]);
+    s.file("k.tile", kernel("i, j"));
+    assert_eq!(codes(&s, "check k.tile --message-format json"), []);
+    // Equal sizes are what the author may have meant.
+    s.file("k.tile", kernel("j, i"));
+    assert_eq!(codes(&s, "check k.tile -D M=64 -D N=64 --message-format json"), []);
+}
+
+/// An address of the launch is one question: is it a place for the tile?
+#[test]
+fn an_address_of_the_launch_is_one_warning() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel k(a: in f32[16, 16], c: out f32[16, 16], p: index) {\n    let t = tile Vec<f32, 16, 16>;\n    TASSIGN(t, p);\n    \
+         TLOAD(t, a);\n    TSTORE(c, t);\n}\n",
+    );
+    assert_eq!(codes(&s, "check k.tile --message-format json"), [("PA-1107".to_owned(), 0)]);
+}
+
+/// An editor has an edit for each address that is proposed.
+#[test]
+fn addresses_have_edits() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel k(a: in f32[16, 16], c: out f32[16, 16]) {\n    let t = tile Vec<f32, 16, 16>;\n    TASSIGN(t, 0x401);\n    \
+         TLOAD(t, a);\n    TSTORE(c, t);\n}\n",
+    );
+    assert_eq!(codes(&s, "check k.tile --message-format json"), [("SA-0354".to_owned(), 2)]);
+}
+
+/// An import that the command line names is used.
+#[test]
+fn imports_for_the_command_line_are_used() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "use std::act::gelu;\n\nfn same(x: f32) -> f32 { x }\n\nkernel k<fn act = same>(a: in f32[M, 64], c: out f32[M, 64]) {\n    \
+         grid (i in tiles(M, 16));\n    TSTORE(c.tile(i, _), act(Vec(a.tile(i, _))));\n}\n",
+    );
+    assert_eq!(codes(&s, "check k.tile --message-format json"), [("W0110".to_owned(), 0)]);
+    assert_eq!(codes(&s, "check k.tile -D act=gelu --message-format json"), []);
+}
+
+/// Other values are no rounding: no tolerance is proposed, and what they have in common is said.
+#[test]
+fn no_tolerance_for_other_values() {
+    let s = Sandbox::new();
+    s.array("x.npy", DType::F32, &[32, 64]);
+    let kernel = |rows: &str, value: &str| {
+        format!(
+            "kernel k(x: in f32[M, 64], y: inout f32[M, 64])\n    ensures y[i, j] == x[i, j] * 3.0\n{{\n    grid (i in {rows});\n    \
+             TSTORE(y.tile(i, _), {value});\n}}\n"
+        )
+    };
+    s.file("k.tile", kernel("tiles(M, 16)", "Vec(x.tile(i, _))"));
+    let told = s.run("run k.tile --in x=x.npy --in y=x.npy --verify");
+    assert!(told.contains("each is 0.3333 times what it should be"), "{told}");
+    assert!(told.contains("rounding does not explain as much") && !told.contains("tolerance"), "{told}");
+    s.file("k.tile", kernel("tiles(M, 16)", "Vec(x.tile(i, _)) * 3.00001"));
+    let told = s.run("run k.tile --in x=x.npy --in y=x.npy --verify");
+    assert!(told.contains("allow a tolerance: it holds with rtol 1e-5 and atol 1e-6"), "{told}");
+}
