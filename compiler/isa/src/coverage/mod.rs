@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(once.len(), listed.len());
         for (name, how) in also {
             assert!(!once.contains(name) && crate::lookup(name).is_none(), "{name}");
-            assert_eq!(otherwise(name), Some(how));
+            assert_eq!(otherwise(name), Some(*how));
         }
         let of_pto = |r: &&Instr| r.sem != crate::Sem::Sample && crate::lookup(r.name).is_some_and(crate::is_first);
         let known: BTreeSet<&str> =
@@ -448,7 +448,7 @@ mod tests {
         let otherwise = instructions.iter().filter(|l| l.otherwise.is_some()).map(|l| l.name);
         let known: BTreeSet<&str> = known.into_iter().chain(otherwise).collect();
         assert_eq!(once, known);
-        for l in &instructions {
+        for l in instructions {
             assert!(SECTIONS.iter().any(|(s, _)| *s == l.section), "{}", l.name);
             for form in l.a2a3.iter().chain(&l.a5) {
                 assert!(form == "*" || form.split([':', '>']).all(|d| COLUMNS.contains(&d)), "{}: {form}", l.name);
@@ -459,7 +459,7 @@ mod tests {
     /// What the table offers is in the list, so that the list cannot fall behind it.
     #[test]
     fn every_choice_of_the_table_is_listed() {
-        let listed = list().instructions;
+        let listed = &list().instructions;
         let mut missing = Vec::new();
         for id in InstrId::all().filter(|id| id.get().sem != crate::Sem::Sample) {
             let row = id.get();
@@ -498,7 +498,7 @@ mod tests {
         let told = |l: &&Listed| {
             lookup(l.name).is_some_and(|id| crate::instruction_page(id.get()).contains("the Kirins have it"))
         };
-        let all = list().instructions;
+        let all = &list().instructions;
         let decided: Vec<&Listed> = all.iter().filter(told).collect();
         assert_eq!(decided.len(), 3);
         for listed in decided {
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told() {
-        for part in list().parts {
+        for part in &list().parts {
             for name in &part.of {
                 let row = lookup(name).expect("of the table").get();
                 assert!(crate::instruction_page(row).contains(part.why), "{name}: {}", part.what);

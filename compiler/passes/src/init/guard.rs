@@ -5,36 +5,75 @@
 //! begins, set behind each write, tested before each read (PA-1001). Parts of a tile that are unwritten are not told apart: the interpreter and
 //! the sanitizer do.
 
-use super::{how_to_start, may_alias};
-use crate::access::{Access, is_auto, tile_accesses};
+use super::how_to_start;
+use crate::access::{Access, tile_accesses};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{
-    CheckData, CheckId, Const, Kernel, Op, Region, Stmt, Tile, TileRef, Ty, Value, ValueData, Var, VarData,
+    AddrKind, CheckData, CheckId, Const, Kernel, Op, Region, Stmt, Tile, TileRef, Ty, Value, ValueData, Var, VarData,
 };
-use ptoc_isa::{BinOp, CmpOp};
-use rustc_hash::FxHashMap;
+use ptoc_isa::{BinOp, CmpOp, Loc};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// Bits of a mask that are used.
 const BITS: u32 = 62;
 
-/// Can the reads of `tile` be guarded? Its bytes are its own, and one role has all of it.
-pub(super) fn can_guard(kernel: &Kernel, tile: Tile) -> bool {
-    let own = |(other, data): (Tile, &ptoc_ir::tile::TileData)| {
-        let planned = is_auto(kernel, tile) || is_auto(kernel, other);
-        other == tile || planned || data.ty.loc != kernel.tiles[tile].ty.loc || !may_alias(kernel, tile, other)
-    };
-    let shared = kernel.aliases.iter().any(|(a, b)| *a == tile || *b == tile);
-    kernel.tiles[tile].count <= BITS && kernel.roles.is_empty() && !shared && kernel.tiles.iter().all(own)
+/// Tiles whose reads can be guarded: their bytes are their own, and no roles share them.
+pub(super) fn guardable(kernel: &Kernel) -> FxHashSet<Tile> {
+    if !kernel.roles.is_empty() {
+        return FxHashSet::default();
+    }
+    let mut out: FxHashSet<Tile> =
+        kernel.tiles.iter().filter(|(_, d)| d.count <= BITS && d.addr != AddrKind::Dynamic).map(|(t, _)| t).collect();
+    kernel.aliases.iter().for_each(|(a, b)| {
+        out.remove(a);
+        out.remove(b);
+    });
+    // Addresses of the author's: those with a byte in common, and all of a memory where some are bound while the kernel runs.
+    let dynamic: Vec<Loc> =
+        kernel.tiles.values().filter(|d| d.addr == AddrKind::Dynamic).map(|d| d.ty.loc).collect();
+    let mut fixed: Vec<(Loc, u64, Tile)> = Vec::new();
+    for (tile, data) in &kernel.tiles {
+        if let AddrKind::Fixed(at) = &data.addr {
+            fixed.extend(at.iter().map(|at| (data.ty.loc, *at, tile)));
+            if dynamic.contains(&data.ty.loc) {
+                out.remove(&tile);
+            }
+        }
+    }
+    fixed.sort_unstable_by_key(|(loc, at, tile)| (*loc as usize, *at, *tile));
+    let mut last: Option<(Loc, u64, Tile)> = None;
+    for (loc, at, tile) in fixed {
+        let end = at.saturating_add(kernel.tiles[tile].ty.bytes());
+        match last {
+            Some((of, until, other)) if of == loc && at < until => {
+                if other != tile {
+                    out.remove(&tile);
+                    out.remove(&other);
+                }
+                if end > until {
+                    last = Some((loc, end, tile));
+                }
+            }
+            _ => last = Some((loc, end, tile)),
+        }
+    }
+    out
 }
 
 /// Adds the checks that the doubts among `diagnostics` want.
 pub fn guard(kernel: &mut Kernel, diagnostics: &[Diagnostic]) {
-    let mut doubts: FxHashMap<Tile, Vec<Span>> = FxHashMap::default();
+    if !diagnostics.iter().any(|d| d.code == codes::MAYBE_UNINITIALISED) {
+        return;
+    }
+    let mut declared: FxHashMap<Span, Vec<Tile>> = FxHashMap::default();
+    for tile in guardable(kernel) {
+        declared.entry(kernel.tiles[tile].span).or_default().push(tile);
+    }
+    let mut doubts: BTreeMap<Tile, Vec<Span>> = BTreeMap::new();
     for d in diagnostics.iter().filter(|d| d.code == codes::MAYBE_UNINITIALISED) {
-        for (tile, data) in &kernel.tiles {
-            if d.labels.iter().any(|l| l.span == data.span) && can_guard(kernel, tile) {
-                doubts.entry(tile).or_default().extend(d.span);
-            }
+        for tile in d.labels.iter().flat_map(|l| declared.get(&l.span).into_iter().flatten()) {
+            doubts.entry(*tile).or_default().extend(d.span);
         }
     }
     if doubts.is_empty() {
@@ -63,7 +102,7 @@ struct Guards<'k> {
 }
 
 impl<'k> Guards<'k> {
-    fn new(kernel: &'k mut Kernel, doubts: FxHashMap<Tile, Vec<Span>>) -> Guards<'k> {
+    fn new(kernel: &'k mut Kernel, doubts: BTreeMap<Tile, Vec<Span>>) -> Guards<'k> {
         let mut fresh = Region::new();
         let [zero, one] = [0, 1].map(|n| {
             let dst = kernel.values.push(ValueData { ty: Ty::Index, name: None, span: Span::default() });

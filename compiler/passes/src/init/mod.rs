@@ -159,6 +159,7 @@ pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
         sites.insert((points[&stmt], object), Site { span, visits: seen });
     }
     let mut diagnostics = Vec::new();
+    let mut guardable = None;
     let mut told: FxHashSet<Object> = FxHashSet::default();
     let mut wanted: BTreeMap<Point, Vec<(Object, Vec<usize>)>> = BTreeMap::new();
     for (&(point, object), site) in &sites {
@@ -175,7 +176,8 @@ pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
             }
         } else if vague {
             if told.insert(object) {
-                diagnostics.push(warning(kernel, object, site.span));
+                let own = guardable.get_or_insert_with(|| guard::guardable(kernel));
+                diagnostics.push(warning(kernel, object, site.span, own));
             }
         } else if !needs.is_empty() {
             wanted.entry(point).or_default().push((object, needs));
@@ -315,13 +317,13 @@ fn error(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
         .with_help(how_to_start(kernel, object))
 }
 
-fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
+fn warning(kernel: &Kernel, object: Object, span: Span, guardable: &FxHashSet<Tile>) -> Diagnostic {
     let (what, declared) = object.describe(kernel);
     Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, format!("{what} may be read here before it is written"))
         .with_label("not written on every path that leads here")
         .with_secondary(declared, "declared here; a tile starts without a value")
         .with_note(match object {
-            Object::Tile(t) if guard::can_guard(kernel, t) => {
+            Object::Tile(t) if guardable.contains(&t) => {
                 "that it is written could not be proved; the launch ends here if it is not"
             }
             _ => "that it is written could not be proved; the interpreter and `--sanitize` end the run if it is not",
