@@ -12,6 +12,7 @@ mod counterparts;
 mod covered;
 mod differential;
 mod engine;
+mod filled;
 mod fixes;
 mod fixpipe;
 mod from_table;

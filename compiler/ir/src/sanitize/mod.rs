@@ -87,10 +87,18 @@ impl<'k> Sanitizer<'k> {
     /// For one launch of a kernel. `kernel` is the one whose code runs.
     ///
     /// # Errors
-    /// Where the prologue fails, as the launch itself does, and where there is no room for the marks of a tensor.
+    /// Where the prologue fails, as the launch itself does, or where there are more blocks or elements than there is room for marks.
     pub fn new(kernel: &'k Kernel, options: &Options<'_>) -> Result<Sanitizer<'k>, Trap> {
         let scalars: Vec<Option<u64>> = options.scalars.iter().map(|&bits| Some(bits)).collect();
         let mut values = crate::interp::prologue(kernel, options.dims, &scalars)?;
+        let extents: Vec<i64> =
+            kernel.grid.iter().map(|d| (values[d.extent.as_u32() as usize] as i64).max(0)).collect();
+        let blocks = extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e));
+        // Marks are the numbers of blocks, 0 and one more.
+        if blocks.is_none_or(|n| n >= i64::from(u32::MAX - 1)) {
+            let message = format!("the grid {extents:?} has too many blocks");
+            return Err(Trap::new(codes::TRAP_LAUNCH_MISMATCH, kernel.span, message));
+        }
         constants(&kernel.body, &mut values);
         let known = known(kernel);
         let list = sites(kernel);

@@ -108,6 +108,16 @@ impl Tensor {
         }
     }
 
+    /// Does nobody write it, and does an array fill it?
+    pub fn is_constant(&self) -> bool {
+        self.dir == TensorDir::In && self.members.is_none()
+    }
+
+    /// How many elements it has.
+    pub fn elements(&self) -> usize {
+        self.bytes / self.dtype.size()
+    }
+
     /// Marks that a block needs for it, if it is a buffer of the block's own.
     pub fn own_marks(&self) -> usize {
         if self.dir == TensorDir::Scratch { self.bytes / self.grain } else { 0 }

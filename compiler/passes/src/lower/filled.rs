@@ -73,8 +73,13 @@ struct Digit {
 fn fills(along: &Along<'_>, view: &ViewRef, indices: &[Index]) -> Option<()> {
     let kernel = along.kernel;
     let mut digits = Vec::new();
-    let mut offset = along.defs.poly(view.offset)?;
-    let mut open = indices.to_vec();
+    // An index of one turn is 0.
+    let (single, mut open): (Vec<Index>, Vec<Index>) =
+        indices.iter().partition(|(_, extent)| along.defs.number(*extent) == Some(1));
+    let at_start = |poly: Poly| {
+        single.iter().try_fold(poly, |poly, (g, _)| poly.plus(&poly.step(*g)?.times(&Poly::symbol(*g))?, -1))
+    };
+    let mut offset = at_start(along.defs.poly(view.offset)?)?;
     for (&extent, &stride) in view.shape.iter().zip(&view.strides) {
         let step = along.defs.poly(stride)?;
         // The blocks along an index that continue each other along this mode.
@@ -91,7 +96,7 @@ fn fills(along: &Along<'_>, view: &ViewRef, indices: &[Index]) -> Option<()> {
                 offset = offset.plus(&moved, -1)?;
                 length.whole?
             }
-            None => along.defs.poly(extent)?,
+            None => at_start(along.defs.poly(extent)?)?,
         };
         digits.push(Digit { count, step });
     }
