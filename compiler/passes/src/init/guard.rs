@@ -30,8 +30,7 @@ pub(super) fn guardable(kernel: &Kernel) -> FxHashSet<Tile> {
         out.remove(b);
     });
     // Addresses of the author's: those with a byte in common, and all of a memory where some are bound while the kernel runs.
-    let dynamic: Vec<Loc> =
-        kernel.tiles.values().filter(|d| d.addr == AddrKind::Dynamic).map(|d| d.ty.loc).collect();
+    let dynamic: Vec<Loc> = kernel.tiles.values().filter(|d| d.addr == AddrKind::Dynamic).map(|d| d.ty.loc).collect();
     let mut fixed: Vec<(Loc, u64, Tile)> = Vec::new();
     for (tile, data) in &kernel.tiles {
         if let AddrKind::Fixed(at) = &data.addr {
