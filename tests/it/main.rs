@@ -19,6 +19,7 @@ mod from_table;
 mod fuzz;
 mod geopim;
 mod golden;
+mod growth;
 mod hazards;
 mod helps;
 mod indexed;

@@ -232,9 +232,9 @@ struct Flow<'k> {
     left: FxHashMap<ptoc_ir::tile::Label, Set>,
     /// What the end of each loop was found to want. Where a loop is looked at once more, for a loop around it, it wants no less.
     again: FxHashMap<ptoc_ir::tile::Label, Set>,
-    /// For each loop what may have been written before its body, when that was walked last, and after it: the same again needs no
-    /// other walk.
-    walked: FxHashMap<*const Stmt, (Set, Set)>,
+    /// For each loop what may have been written behind it, when it was walked last. Before it there is no less later, for a loop
+    /// around it; if there is no more than this, another walk would find the same.
+    walked: FxHashMap<*const Stmt, Set>,
 }
 
 impl Flow<'_> {
@@ -353,20 +353,20 @@ impl Flow<'_> {
                         Op::While(w) => Some(w.label),
                         _ => None,
                     };
-                    for _ in 0..2 {
-                        let skipped = written.clone();
-                        let key = std::ptr::from_ref(stmt);
-                        match self.walked.get(&key).filter(|(before, _)| *before == skipped) {
-                            Some((_, after)) => written.clone_from(after),
-                            None => {
+                    let key = std::ptr::from_ref(stmt);
+                    match self.walked.get(&key).filter(|after| written.is_subset(after)) {
+                        Some(after) => written.extend(after),
+                        None => {
+                            for _ in 0..2 {
+                                let skipped = written.clone();
                                 for region in regions(&stmt.op) {
                                     self.forward(region, written);
                                 }
-                                self.walked.insert(key, (skipped.clone(), written.clone()));
+                                written.extend(skipped);
+                                label.into_iter().for_each(|l| self.arrive(l, written));
                             }
+                            self.walked.insert(key, written.clone());
                         }
-                        written.extend(skipped);
-                        label.into_iter().for_each(|l| self.arrive(l, written));
                     }
                 }
                 Op::Scope(s) => {

@@ -451,18 +451,21 @@ impl<'k> Flow<'k> {
 
 /// Of how many loops around each other the first iteration is told from later ones.
 fn peeled(body: &Region, account: Account<'_>) -> usize {
-    fn count(region: &Region, depth: usize, at: &mut [usize; PEELED + 1]) {
+    fn count(region: &Region, depth: usize, at: &mut Vec<usize>) {
         for stmt in region {
-            at[depth.min(PEELED)] += 1;
+            at.resize(at.len().max(depth + 1), 0);
+            at[depth] += 1;
             let inside = matches!(stmt.op, Op::For(_) | Op::While(_));
             stmt.op.regions().for_each(|r| count(r, depth + usize::from(inside), at));
         }
     }
-    let mut at = [0; PEELED + 1];
+    let mut at = Vec::new();
     count(body, 0, &mut at);
     // Each of them is walked as the first and as later ones, and these until they settle.
     let steps = |peeled: usize| -> usize {
-        let visits = at.iter().enumerate().map(|(n, count)| count << (2 * n.min(peeled)));
+        // Deeper ones are walked again for each loop around them.
+        let again = |n: usize| 1 + 2 * n.saturating_sub(peeled);
+        let visits = at.iter().enumerate().map(|(n, count)| (count << (2 * n.min(peeled))) * again(n));
         visits.sum::<usize>() * VISIT
     };
     let within = |most: usize| (1..=PEELED).rev().find(|n| steps(*n) <= most).unwrap_or(0);
