@@ -3,6 +3,7 @@
 mod accesses;
 mod activations;
 mod arrays;
+mod blocks;
 mod bounds;
 mod bytes;
 mod conversions;

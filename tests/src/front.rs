@@ -95,6 +95,13 @@ pub struct Library<'s> {
     directory: Option<PathBuf>,
 }
 
+impl<'s> Library<'s> {
+    /// The standard library alone.
+    pub fn new(sources: &'s mut SourceMap) -> Library<'s> {
+        Library { sources, directory: None }
+    }
+}
+
 impl Loader for Library<'_> {
     fn load(&mut self, path: &[Name], _: FileId) -> Result<(FileId, String), String> {
         let parts: Vec<&str> = path.iter().map(|n| n.as_str()).collect();

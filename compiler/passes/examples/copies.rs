@@ -66,6 +66,7 @@ fn build(case: &Case, known: bool) -> (CompiledKernel, Vec<i64>) {
             shape,
             optional: false,
             disjoint: false,
+            stored: None,
             place: None,
             span,
         })

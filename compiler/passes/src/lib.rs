@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod addresses;
+pub mod blocks;
 pub mod bounds;
 pub mod bytes;
 pub mod capacity;
@@ -11,6 +12,7 @@ pub mod dynamic;
 pub mod hazards;
 pub mod holding;
 pub mod init;
+mod integers;
 pub mod launch_values;
 pub mod liveness;
 pub mod lower;
@@ -23,7 +25,6 @@ pub mod pipeline;
 pub mod placed;
 pub mod placement;
 pub mod plan_check;
-mod poly;
 mod progressions;
 mod reach;
 mod ring_order;

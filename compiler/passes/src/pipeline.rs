@@ -6,7 +6,7 @@ use crate::map::{MemoryMap, plan_without_limit};
 use crate::memories::seen_by;
 use crate::physical::physical;
 use crate::placed::PlacedKernel;
-use crate::{addresses, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
+use crate::{addresses, blocks, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
@@ -45,6 +45,10 @@ pub fn pipeline_of(
 /// What is said of the first hazard of a launch that goes on.
 const TOLD: &str = "an error, but the interpreter runs the kernel so that you can look at it; `ptoc check` and other backends \
                     refuse it";
+
+/// What is said of the first race of a launch that goes on.
+const WATCHED: &str = "an error, but this run watches every element and goes on, so that you can look at it; `ptoc check` and other runs \
+                       refuse it";
 
 /// As [`pipeline_of`], for a launch on the interpreter: hazards are only told, since a run is how one looks at them.
 pub fn pipeline_to_run(
@@ -117,11 +121,20 @@ fn place_with(
     diagnostics.extend(pass("initialisation", || init::check_within(&mut kernel, budget)));
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
+    if too_large.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
+        let found = pass("blocks", || blocks::check(&kernel, target));
+        let (mut wrong, open): (Vec<_>, Vec<_>) = found.into_iter().partition(Diagnostic::is_error);
+        if hazards == Hazards::Tell {
+            told(&mut wrong, WATCHED);
+        }
+        diagnostics.extend(wrong);
+        remarks = open;
+    }
     if too_large.is_empty() {
         let found = pass("bytes", || bytes::check(&kernel, target, &mut diagnostics, author, budget));
         let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(goes_first);
         diagnostics.extend(now);
-        remarks = later;
+        remarks.extend(later);
     }
     if kernel.sync == SyncMode::Manual {
         ring_order::explain(&kernel, &mut diagnostics);
@@ -148,10 +161,7 @@ fn place_with(
                     hazards::check_of(&physical(&kernel, &placement, target), target, author, budget)
                 });
                 if hazards == Hazards::Tell {
-                    if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
-                        first.notes.push(TOLD.to_owned());
-                    }
-                    found.iter_mut().for_each(|d| d.severity = Severity::Warning);
+                    told(&mut found, TOLD);
                 }
                 // Where a wait is for ever, what is read behind it is not read.
                 if found.iter().any(|d| d.is_error() && d.code == codes::WAIT_WITHOUT_SET) {
@@ -180,6 +190,14 @@ fn place_with(
             Err(diagnostics)
         }
     }
+}
+
+/// Errors become warnings, the first of which says so.
+fn told(found: &mut [Diagnostic], how: &str) {
+    if let Some(first) = found.iter_mut().find(|d| d.is_error()) {
+        first.notes.push(how.to_owned());
+    }
+    found.iter_mut().for_each(|d| d.severity = Severity::Warning);
 }
 
 /// The memories of a kernel. If its tiles do not fit, they are placed as if there were room, and the diagnostics come

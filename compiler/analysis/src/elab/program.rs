@@ -302,6 +302,7 @@ impl Elab<'_> {
             optional: false,
             place: None,
             disjoint: false,
+            stored: None,
             span: n.span,
         });
         if let Some(at) = at {

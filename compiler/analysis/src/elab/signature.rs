@@ -11,7 +11,7 @@ use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::Equation;
-use ptoc_ir::tile::{Builder, Elem, Kernel, TensorData, TensorDir, TensorId, Ty, Value};
+use ptoc_ir::tile::{Affine, Builder, Elem, Kernel, Stored, TensorData, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, Target};
 use ptoc_layout::Condition;
 use ptoc_syntax::ast::*;
@@ -459,6 +459,11 @@ impl<'a> Elab<'a> {
             optional: p.default.is_some(),
             place: None,
             disjoint: false,
+            stored: stored.as_ref().map(|(window, _, swizzle)| Stored {
+                extents: window.leaves().into_iter().map(|l| l.extent).collect(),
+                at: Affine { start: window.starts[0], strides: window.leaves().into_iter().map(|l| l.by[0]).collect() },
+                swizzle: *swizzle,
+            }),
             span: p.name.span,
         });
         let view = match stored {

@@ -334,6 +334,7 @@ impl Elab<'_> {
             optional: false,
             place: None,
             disjoint: false,
+            stored: None,
             span,
         })
     }

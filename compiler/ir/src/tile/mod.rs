@@ -33,7 +33,7 @@ pub use place::{Coord, PlaceLeaf, Placement};
 pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};
 pub use trail::{ScopeCell, Trail};
 pub use types::{
-    AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, TensorData, TensorDir,
-    TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, ViewRef,
+    AddrKind, CheckData, CheckId, Const, Dim, DimId, GridDim, Kernel, Label, ScalarParam, Stored, TensorData,
+    TensorDir, TensorId, Tile, TileData, TileRef, Ty, Value, ValueData, Var, VarData, ViewRef,
 };
 pub use update::{Update, adds_floats, used_values};

@@ -1,10 +1,11 @@
 //! Entities of tile IR and the kernel that owns them.
 
-use super::{Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
+use super::{Affine, Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::{Code, Span};
 use ptoc_exec::Raster;
 use ptoc_isa::TileType;
+use ptoc_layout::Swizzle;
 use ptoc_tensor::DType;
 use smol_str::SmolStr;
 use std::fmt;
@@ -160,8 +161,22 @@ pub struct TensorData {
     pub place: Option<Placement>,
     /// Several blocks write it and the author says why they are disjoint.
     pub disjoint: bool,
+    /// How an array lies in it, where its elements do not fill it row by row. Then its shape is the length of that buffer.
+    pub stored: Option<Stored>,
     /// The declaration.
     pub span: Span,
+}
+
+/// How an array lies in a tensor's buffer: the element of index (i0, i1, ..) below the extents is number
+/// `swizzle(at(i0, i1, ..))`. One index for each leaf of the layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Extents of the leaves.
+    pub extents: Vec<Value>,
+    /// Start and strides, in elements.
+    pub at: Affine,
+    /// Applied to the sum.
+    pub swizzle: Option<Swizzle>,
 }
 
 /// A dimension that stays symbolic. Its value is bound by the launch before the prologue runs, and is at least 0.

@@ -6,7 +6,7 @@
 //! A single inequality says nothing of numbers that wrapped: there, and below quotients and minima, definitions must be exact.
 
 use super::obligations::{Bound, Sum};
-use crate::poly::Poly;
+use crate::integers::poly::Poly;
 use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;

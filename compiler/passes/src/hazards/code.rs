@@ -1,7 +1,8 @@
 //! A kernel as the walk sees it: steps, the statements that matter, loops, and how scalars come about.
 
-use super::domain::{Num, gcd};
+use super::domain::Num;
 use super::touch::Touch;
+use crate::integers::gcd;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use ptoc_ir::tile::{Kernel, RoleId, Stmt, SyncOp, TensorId, Tile, Value, Var};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};

@@ -4,6 +4,7 @@
 //! `base` has been through. The counter of a loop in its general state is `period * t + offset`, and what moves along with it
 //! (its bound, a variable that counts) has the same base, so that comparisons between them are exact.
 
+use crate::integers::gcd;
 use ptoc_isa::{BinOp, CmpOp};
 
 /// No bound.
@@ -449,11 +450,6 @@ fn sum_low(a: i64, b: i64) -> i64 {
 
 fn sum_high(a: i64, b: i64) -> i64 {
     if a == MAX || b == MAX { MAX } else { a.saturating_add(b) }
-}
-
-/// Greatest common divisor; 1 if both are 0.
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.max(1) } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ mod faults;
 mod find;
 mod flat;
 mod global;
-mod linear;
 mod loops;
 mod order;
 mod phases;

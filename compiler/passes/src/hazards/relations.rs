@@ -4,9 +4,9 @@
 
 use super::code::{Code, Def};
 use super::domain::{MAX, MIN, Num};
-use super::linear::{Row, System};
 use super::poly::{Poly, constant, poly};
 use super::state::State;
+use crate::integers::linear::{Row, System};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
 use rustc_hash::FxHashMap;

@@ -6,11 +6,11 @@
 use super::code::{Code, Def};
 use super::domain::Num;
 use super::find::{Finding, Key};
-use super::linear::{Row, System};
 use super::relations::{Leaf, Relations, by_type};
 use super::state::State;
 use super::told::Told;
 use super::walk::Walk;
+use crate::integers::linear::{Row, System};
 use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{Op, TensorId, Ty, Value};
 use ptoc_isa::Target;

@@ -1,6 +1,6 @@
 //! What values do along a dimension of the grid: how they move from block to block, and how long a block is.
 
-use super::poly::{Definitions, Poly};
+use crate::integers::poly::{Definitions, Poly};
 use ptoc_ir::tile::{Kernel, Value};
 use ptoc_isa::BinOp;
 use rustc_hash::FxHashSet;

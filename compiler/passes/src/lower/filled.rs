@@ -1,7 +1,7 @@
 //! Which `out` tensors a launch certainly fills: seen by the shape of a store, without a search.
 
 use super::along::Along;
-use super::poly::Poly;
+use crate::integers::poly::Poly;
 use ptoc_ir::tile::{Kernel, Op, Operand, Region, TensorDir, TensorId, Value, ViewRef};
 use ptoc_isa::{Sem, Window};
 

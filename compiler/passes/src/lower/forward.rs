@@ -14,9 +14,9 @@
 
 use super::memory::tile_layout;
 use super::pattern::Pattern;
-use super::poly::Definitions;
 use super::products::{Products, load, moved, product};
 use crate::access::{Access, Place, accesses, inst_operands, is_private, tile_accesses};
+use crate::integers::poly::Definitions;
 use crate::placement::Placement;
 use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{

@@ -3,9 +3,9 @@
 use super::code::Code;
 use super::from_table::Located;
 use super::matrix::{Matrix, Places, map, scaled};
-use super::poly::{Definitions, Poly};
 use super::reduce::fixed;
 use super::{Lower, ops};
+use crate::integers::poly::{Definitions, Poly};
 use ptoc_diagnostics::codes;
 use ptoc_ir::loops::{Addr, Atomic, Base, BinOp as L, Cast, CmpOp as C, Gather, If, LTy, Op, Reg, SpaceId, Stride};
 use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};

@@ -47,8 +47,8 @@ pub use filled::unfilled;
 
 use crate::access::Access;
 use crate::bounds;
+use crate::integers::poly::Definitions;
 use crate::placement::Placement;
-use crate::poly;
 use code::Code;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
@@ -119,7 +119,7 @@ struct Lower<'k> {
     spaces: PrimaryMap<SpaceId, SpaceData>,
     memory: Memory,
     products: products::Products<'k>,
-    defs: poly::Definitions<'k>,
+    defs: Definitions<'k>,
     uses: chains::Uses,
     spread: spread::Spread,
     /// What the next block will read, and where this one is done with its own.
@@ -175,7 +175,7 @@ impl<'k> Lower<'k> {
             rows: FxHashMap::default(),
             blocks: Vec::new(),
             products,
-            defs: poly::Definitions::new(kernel),
+            defs: Definitions::new(kernel),
             uses: chains::Uses::new(kernel, &|s| from_table::tiles_of(kernel, located, s)),
             values: SecondaryMap::new(),
             vars: FxHashMap::default(),

@@ -10,8 +10,8 @@
 //! lives), it is single and plain, one instruction writes it, and every use is one of those that disappear. The array is
 //! an input, which nothing writes.
 
-use super::poly::{Definitions, Poly};
 use crate::access::{is_private, tile_accesses};
+use crate::integers::poly::{Definitions, Poly};
 use ptoc_ir::tile::{
     For, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef,
 };

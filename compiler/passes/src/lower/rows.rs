@@ -13,8 +13,8 @@
 
 use super::along::{Along, Length};
 use super::pattern::{Pattern, Place, Read};
-use super::poly::Poly;
 use crate::access::is_private;
+use crate::integers::poly::Poly;
 use ptoc_ir::tile::{Const, Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::{BinOp, Loc};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -10,8 +10,8 @@
 //! nothing else of the product depends on g. So the rows of the blocks from g on, s of them, are `min(M - T g, T s)`.
 
 use super::along::{Along, Length};
-use super::poly::Poly;
 use super::products::{Depth, From, KLoop, Products, stored};
+use crate::integers::poly::Poly;
 use ptoc_ir::tile::{Kernel, Op, Value, ViewRef};
 
 /// A dimension of the grid along which blocks join.

@@ -12,7 +12,9 @@ use ptoc_ir::tile::{
     Value, ViewRef,
 };
 use ptoc_isa::{Loc, Order, Target, TileType, lookup};
-use ptoc_passes::{Prepared, pipeline};
+use ptoc_passes::Prepared;
+use ptoc_passes::capacity::Nobody;
+use ptoc_passes::pipeline::pipeline_to_run;
 use ptoc_tensor::DType;
 
 pub fn at(n: u32) -> Span {
@@ -51,7 +53,17 @@ impl K {
     pub fn tensor(&mut self, name: &str, dtype: DType, dir: TensorDir, shape: &[Value]) -> TensorId {
         let span = self.span();
         let (shape, name) = (shape.to_vec(), name.into());
-        self.b.tensor(TensorData { name, dtype, dir, shape, optional: false, disjoint: false, place: None, span })
+        self.b.tensor(TensorData {
+            name,
+            dtype,
+            dir,
+            shape,
+            optional: false,
+            disjoint: false,
+            stored: None,
+            place: None,
+            span,
+        })
     }
 
     pub fn tile(&mut self, name: &str, loc: Loc, dtype: DType, (rows, cols): (u32, u32), order: Order) -> Tile {
@@ -239,7 +251,8 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
 
 /// Compiles for `target`, or shows why not.
 pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
-    let prepared = match pipeline(kernel.clone(), target) {
+    // Elements that meet are for the interpreter to find.
+    let prepared = match pipeline_to_run(kernel.clone(), target, &Nobody) {
         Ok(prepared) => prepared,
         Err(errors) => panic!("{kernel}\n{errors:#?}"),
     };

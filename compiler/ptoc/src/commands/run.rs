@@ -52,7 +52,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         show(d, io, args.compile.message_format);
         return ERRORS;
     }
-    session.watched = backend == Backend::Interp;
+    session.watched = backend == Backend::Interp || args.sanitize;
     session.vectors = args.vectors;
     session.exact = args.exact;
     // Everything that is wrong is among the diagnostics.

@@ -19,6 +19,7 @@ pub(crate) fn add_kernel() -> Kernel {
             optional,
             place: None,
             disjoint,
+            stored: None,
             span: at(3),
         })
     };

@@ -24,7 +24,17 @@ pub(crate) fn vec_ty(dtype: DType, rows: u32, cols: u32) -> TileType {
 pub(crate) fn tensor(b: &mut Builder, name: &str, dtype: DType, dir: TensorDir, shape: &[i64]) -> TensorId {
     let shape = shape.iter().map(|&n| b.index_const(n)).collect();
     let (optional, disjoint) = (false, false);
-    b.tensor(TensorData { name: name.into(), dtype, dir, shape, optional, disjoint, place: None, span: at(900) })
+    b.tensor(TensorData {
+        name: name.into(),
+        dtype,
+        dir,
+        shape,
+        optional,
+        disjoint,
+        stored: None,
+        place: None,
+        span: at(900),
+    })
 }
 
 pub(crate) fn alloc(b: &mut Builder, name: &str, ty: TileType) -> Tile {

@@ -451,11 +451,12 @@ impl<'t> Parser<'t> {
                 let dtype = self.dtype()?;
                 self.expect('[')?;
                 let shape = self.list(']', Self::value)?;
+                let stored = if self.eat_word("stored") { Some(self.stored()?) } else { None };
                 let optional = self.eat_word("optional");
                 let disjoint = self.eat_word("disjoint");
                 let place = if self.eat_word("at") { Some(self.placement()?) } else { None };
                 let span = self.end()?;
-                k.tensors.push(TensorData { name, dtype, dir, shape, optional, disjoint, place, span });
+                k.tensors.push(TensorData { name, dtype, dir, shape, optional, disjoint, stored, place, span });
             }
             "host" => k.host = true,
             "on" => k.on = Some(self.placement()?),

@@ -2,7 +2,7 @@
 
 use super::lexer::Tok;
 use super::parse::{Parser, Res};
-use crate::tile::{Access, Affine, Copy, Elem, Guard, Mma, Op, Table, Value};
+use crate::tile::{Access, Affine, Copy, Elem, Guard, Mma, Op, Stored, Table, Value};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Oob;
 use ptoc_layout::Swizzle;
@@ -105,6 +105,13 @@ impl Parser<'_> {
         let [bits, base, shift] = fields[..] else { return self.wanted("three fields before it") };
         Swizzle::new(bits, base, shift)
             .map_err(|e| Diagnostic::error(codes::IR_SYNTAX, place, format!("no swizzle: {}", e.message)).into())
+    }
+
+    /// `[v0, v1] start + (strides) swizzle (3, 4, 3)`
+    pub(super) fn stored(&mut self) -> Res<Stored> {
+        let (extents, at) = (self.axes()?, self.affine()?);
+        let swizzle = if self.eat_word("swizzle") { Some(self.swizzle()?) } else { None };
+        Ok(Stored { extents, at, swizzle })
     }
 
     fn signed(&mut self) -> Res<i64> {

@@ -93,6 +93,9 @@ impl Printer<'_> {
             write!(self.out, "tensor {id} {} {dir} {} [", Quoted(&t.name), t.dtype)?;
             self.list(&t.shape)?;
             self.out.push(']');
+            if let Some(stored) = &t.stored {
+                self.stored(stored)?;
+            }
             self.out.push_str(if t.optional { " optional" } else { "" });
             self.out.push_str(if t.disjoint { " disjoint" } else { "" });
             if let Some(place) = &t.place {

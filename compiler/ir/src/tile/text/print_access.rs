@@ -1,7 +1,8 @@
 //! Printing copies, matrix products and their sides.
 
 use super::print::Printer;
-use crate::tile::{Access, Affine, Copy, Elem, Mma, Table};
+use crate::tile::{Access, Affine, Copy, Elem, Mma, Stored, Table};
+use ptoc_layout::Swizzle;
 use std::fmt::{self, Write};
 
 impl Printer<'_> {
@@ -52,12 +53,23 @@ impl Printer<'_> {
                 self.affine(at)?;
                 tables.iter().try_for_each(|table| self.table(table))?;
                 self.out.push(']');
-                if let Some(s) = swizzle {
-                    write!(self.out, " swizzle ({}, {}, {})", s.bits(), s.base(), s.shift())?;
-                }
+                swizzle.map_or(Ok(()), |s| self.swizzle(s))?;
             }
         }
         Ok(())
+    }
+
+    fn swizzle(&mut self, s: Swizzle) -> fmt::Result {
+        write!(self.out, " swizzle ({}, {}, {})", s.bits(), s.base(), s.shift())
+    }
+
+    /// ` stored [extents] start + (strides)`
+    pub(super) fn stored(&mut self, stored: &Stored) -> fmt::Result {
+        self.out.push_str(" stored [");
+        self.list(&stored.extents)?;
+        self.out.push_str("] ");
+        self.affine(&stored.at)?;
+        stored.swizzle.map_or(Ok(()), |s| self.swizzle(s))
     }
 
     fn table(&mut self, table: &Table) -> fmt::Result {

@@ -157,6 +157,7 @@ fn a_readable_kernel() {
         optional: false,
         place: None,
         disjoint: false,
+        stored: None,
         span: at(30),
     };
     let x = b.tensor(data.clone());

@@ -4,7 +4,8 @@
 //! * every entity that is referred to is declared; a tile has at least one element, copy, row and column, and at most
 //!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape, stands
 //!   in for the order (which is row-major then), and is for tiles in Vec and Mat that are not `bool`;
-//! * values of dimensions are `index`; extents of tensors and of the grid are `index` values of the prologue;
+//! * values of dimensions are `index`; extents and layouts of tensors and extents of the grid are `index` values of the prologue; a layout
+//!   has a stride for each leaf;
 //! * a placement has the shape of its tensor or of the grid, and no negative numbers; what is in every unit's bank names no
 //!   bank, blocks name nothing inside of one.
 //!
@@ -140,6 +141,14 @@ impl Verifier<'_> {
             self.span = tensor.span;
             for &extent in &tensor.shape {
                 self.expect(extent, Ty::Index, "an extent");
+            }
+            let Some(stored) = &tensor.stored else { continue };
+            if stored.extents.len() != stored.at.strides.len() {
+                let (n, m) = (stored.extents.len(), stored.at.strides.len());
+                self.error(codes::IR_DECLARATION, format!("{n} leaves of a layout with {m} strides"));
+            }
+            for &v in stored.extents.iter().chain(&stored.at.strides).chain([&stored.at.start]) {
+                self.expect(v, Ty::Index, "a number of a layout");
             }
         }
         let mut seen_scratch = false;

@@ -2,8 +2,8 @@
 
 use crate::tile::{
     Access, AddrKind, Affine, Builder, CheckData, Const, Coord, Copy, Elem, EventData, EventKind, EventRef, Guard,
-    Inst, InstAttrs, Kernel, Mma, Op, Operand, PlaceLeaf, Placement, PrintPart, Purpose, RoleData, SyncMode, SyncOp,
-    Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
+    Inst, InstAttrs, Kernel, Mma, Op, Operand, PlaceLeaf, Placement, PrintPart, Purpose, RoleData, Stored, SyncMode,
+    SyncOp, Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_diagnostics::{FileId, Span, codes};
 use ptoc_exec::Raster;
@@ -138,6 +138,11 @@ impl Generator {
 
     fn affine(&mut self) -> Affine {
         Affine { start: self.value(), strides: self.values() }
+    }
+
+    fn stored(&mut self) -> Stored {
+        let swizzles = [None, Swizzle::new(3, 4, 3).ok(), Swizzle::new(1, 2, -3).ok()];
+        Stored { extents: self.values(), at: self.affine(), swizzle: *self.r.pick(&swizzles) }
     }
 
     fn access(&mut self) -> Access {
@@ -352,6 +357,7 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
             shape: (0..g.r.below(4)).map(|_| g.value()).collect(),
             optional: g.r.below(2) == 0,
             disjoint: g.r.below(2) == 0,
+            stored: [None, Some(g.stored())][g.r.below(2)].clone(),
             place: [None, Some(g.placement())][g.r.below(2)].clone(),
             span: g.r.span(),
         };

@@ -1,4 +1,5 @@
-//! `index` values as polynomials in those that are not sums or products: enough to see how a window moves with a loop.
+//! Polynomials over symbols; `index` values as polynomials in those that are not sums or products: enough to see how a window
+//! moves with a loop.
 
 use ptoc_ir::tile::{Kernel, Op, Region, Value};
 use ptoc_isa::BinOp;
@@ -6,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// Deepest expression and most terms that are followed.
 const DEPTH: u32 = 24;
-const TERMS: usize = 16;
+const TERMS: usize = 24;
 
 /// Which statement defines a value. (The indices of loops and of the grid, dimensions and arguments have none.)
 pub(crate) struct Definitions<'k>(FxHashMap<Value, &'k Op>);
@@ -66,15 +67,21 @@ impl<'k> Definitions<'k> {
 }
 
 /// A sum of products: sorted factors with a coefficient that is not 0, in order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Poly(Vec<(Vec<Value>, i64)>);
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Poly<S = Value>(Vec<(Vec<S>, i64)>);
 
-impl Poly {
-    pub(crate) fn constant(n: i64) -> Poly {
+impl<S> Default for Poly<S> {
+    fn default() -> Poly<S> {
+        Poly(Vec::new())
+    }
+}
+
+impl<S: Copy + Ord> Poly<S> {
+    pub(crate) fn constant(n: i64) -> Poly<S> {
         Poly(if n == 0 { Vec::new() } else { vec![(Vec::new(), n)] })
     }
 
-    pub(crate) fn symbol(v: Value) -> Poly {
+    pub(crate) fn symbol(v: S) -> Poly<S> {
         Poly(vec![(vec![v], 1)])
     }
 
@@ -87,7 +94,7 @@ impl Poly {
     }
 
     /// The value, if it is one alone.
-    pub(crate) fn symbol_alone(&self) -> Option<Value> {
+    pub(crate) fn symbol_alone(&self) -> Option<S> {
         match &self.0[..] {
             [(factors, 1)] => {
                 if let [v] = factors[..] {
@@ -101,7 +108,7 @@ impl Poly {
     }
 
     /// `self + n * other`
-    pub(crate) fn plus(&self, other: &Poly, n: i64) -> Option<Poly> {
+    pub(crate) fn plus(&self, other: &Poly<S>, n: i64) -> Option<Poly<S>> {
         let mut terms = self.0.clone();
         for (factors, m) in &other.0 {
             terms.push((factors.clone(), m.checked_mul(n)?));
@@ -109,7 +116,7 @@ impl Poly {
         Poly::of_terms(terms)
     }
 
-    pub(crate) fn times(&self, other: &Poly) -> Option<Poly> {
+    pub(crate) fn times(&self, other: &Poly<S>) -> Option<Poly<S>> {
         let mut terms = Vec::new();
         for (a, n) in &self.0 {
             for (b, m) in &other.0 {
@@ -121,9 +128,9 @@ impl Poly {
         Poly::of_terms(terms)
     }
 
-    fn of_terms(mut terms: Vec<(Vec<Value>, i64)>) -> Option<Poly> {
+    fn of_terms(mut terms: Vec<(Vec<S>, i64)>) -> Option<Poly<S>> {
         terms.sort();
-        let mut out: Vec<(Vec<Value>, i64)> = Vec::new();
+        let mut out: Vec<(Vec<S>, i64)> = Vec::new();
         for (factors, n) in terms {
             match out.last_mut() {
                 Some(last) if last.0 == factors => last.1 = last.1.checked_add(n)?,
@@ -134,28 +141,14 @@ impl Poly {
         (out.len() <= TERMS).then_some(Poly(out))
     }
 
-    /// What it grows by with each step of `x`, if it is linear in `x`.
-    pub(crate) fn step(&self, x: Value) -> Option<Poly> {
-        let mut terms = Vec::new();
-        for (factors, n) in self.0.iter().filter(|t| t.0.contains(&x)) {
-            let mut rest = factors.clone();
-            rest.retain(|f| *f != x);
-            if rest.len() + 1 != factors.len() {
-                return None;
-            }
-            terms.push((rest, *n));
-        }
-        Poly::of_terms(terms)
-    }
-
     /// `self = a * x + b`, if it is linear in `x`: `a` and `b`.
-    pub(crate) fn split(&self, x: Value) -> Option<(Poly, Poly)> {
+    pub(crate) fn split(&self, x: S) -> Option<(Poly<S>, Poly<S>)> {
         let rest = self.0.iter().filter(|t| !t.0.contains(&x)).cloned().collect();
         Some((self.step(x)?, Poly(rest)))
     }
 
     /// The quotient by a monomial, if it divides each term.
-    pub(crate) fn divided(&self, by: &Poly) -> Option<Poly> {
+    pub(crate) fn divided(&self, by: &Poly<S>) -> Option<Poly<S>> {
         let [(factors, n)] = &by.0[..] else { return None };
         let mut terms = Vec::new();
         for (own, m) in &self.0 {
@@ -168,12 +161,31 @@ impl Poly {
         Poly::of_terms(terms)
     }
 
-    /// The terms: factors with their coefficient.
-    pub(crate) fn terms(&self) -> &[(Vec<Value>, i64)] {
+    /// Its terms: sorted factors with a coefficient that is not 0.
+    pub(crate) fn terms(&self) -> &[(Vec<S>, i64)] {
         &self.0
     }
 
-    pub(crate) fn symbols(&self) -> impl Iterator<Item = Value> + '_ {
+    /// The sum of these products, of which each has its factors in order.
+    pub(crate) fn sum_of(terms: Vec<(Vec<S>, i64)>) -> Option<Poly<S>> {
+        Poly::of_terms(terms)
+    }
+
+    /// What it grows by with each step of `x`, if it is linear in `x`.
+    pub(crate) fn step(&self, x: S) -> Option<Poly<S>> {
+        let mut terms = Vec::new();
+        for (factors, n) in self.0.iter().filter(|t| t.0.contains(&x)) {
+            let mut rest = factors.clone();
+            rest.retain(|f| *f != x);
+            if rest.len() + 1 != factors.len() {
+                return None;
+            }
+            terms.push((rest, *n));
+        }
+        Poly::of_terms(terms)
+    }
+
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = S> + '_ {
         self.0.iter().flat_map(|t| t.0.iter().copied())
     }
 }
@@ -192,7 +204,7 @@ mod tests {
         let other = v(0).times(&v(0)).unwrap().plus(&v(1).times(&v(1)).unwrap(), -1).unwrap();
         assert_eq!(square, other);
         assert_eq!(square.plus(&other, -1).unwrap().number(), Some(0));
-        assert_eq!(Poly::constant(i64::MAX).plus(&Poly::constant(1), 1), None, "sums do not wrap");
+        assert_eq!(Poly::<Value>::constant(i64::MAX).plus(&Poly::constant(1), 1), None, "sums do not wrap");
     }
 
     #[test]

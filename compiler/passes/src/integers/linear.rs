@@ -3,7 +3,7 @@
 //! and its constant rounded, so that what only fractions could meet is a contradiction too. Where there are too many
 //! rows, or too great numbers, some are left out: then less is contradicted.
 
-use super::domain::gcd;
+use super::gcd;
 
 /// Rows that are kept during an elimination.
 const ROWS: usize = 160;
@@ -14,7 +14,7 @@ const LARGE: i64 = 1 << 56;
 
 /// A sum of symbols with factors, and a constant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// Sorted by symbol; no factor is 0.
     terms: Vec<(u32, i64)>,
     constant: i64,
@@ -22,7 +22,7 @@ pub(super) struct Row {
 
 /// What holds at once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct System {
+pub(crate) struct System {
     zero: Vec<Row>,
     at_least_zero: Vec<Row>,
     /// One of the two is at least zero.
@@ -30,17 +30,17 @@ pub(super) struct System {
 }
 
 impl Row {
-    pub(super) fn number(constant: i64) -> Row {
+    pub(crate) fn number(constant: i64) -> Row {
         Row { terms: Vec::new(), constant }
     }
 
     /// With `factor * symbol` more; `None`: too great a number.
-    pub(super) fn plus(self, symbol: u32, factor: i64) -> Option<Row> {
+    pub(crate) fn plus(self, symbol: u32, factor: i64) -> Option<Row> {
         self.sum(1, &Row { terms: vec![(symbol, factor)], constant: 0 }, 1)
     }
 
     /// `n * self + m * other`
-    pub(super) fn sum(&self, n: i64, other: &Row, m: i64) -> Option<Row> {
+    pub(crate) fn sum(&self, n: i64, other: &Row, m: i64) -> Option<Row> {
         let scaled = |x: i64, by: i64| x.checked_mul(by).filter(|p| p.abs() < LARGE);
         let added = |x: i64, y: i64| Some(x + y).filter(|s| s.abs() < LARGE);
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
@@ -93,17 +93,17 @@ struct Contradiction;
 
 impl System {
     /// `row == 0`
-    pub(super) fn zero(&mut self, row: Row) {
+    pub(crate) fn zero(&mut self, row: Row) {
         self.zero.push(row);
     }
 
     /// `row >= 0`
-    pub(super) fn at_least_zero(&mut self, row: Row) {
+    pub(crate) fn at_least_zero(&mut self, row: Row) {
         self.at_least_zero.push(row);
     }
 
     /// `row != 0`
-    pub(super) fn not_zero(&mut self, row: Row) {
+    pub(crate) fn not_zero(&mut self, row: Row) {
         let sides = [1, -1].map(|sign| row.sum(sign, &Row::number(-1), 1));
         if let [Some(above), Some(below)] = sides {
             self.either(above, below);
@@ -111,12 +111,12 @@ impl System {
     }
 
     /// `a >= 0` or `b >= 0`
-    pub(super) fn either(&mut self, a: Row, b: Row) {
+    pub(crate) fn either(&mut self, a: Row, b: Row) {
         self.either.push([a, b]);
     }
 
     /// Is there certainly no solution?
-    pub(super) fn refuted(&self) -> bool {
+    pub(crate) fn refuted(&self) -> bool {
         let mut least = self.at_least_zero.clone();
         if project(self.zero.clone(), least.clone(), None).is_err() {
             return true;
@@ -136,7 +136,7 @@ impl System {
     }
 
     /// Between which numbers a symbol is, as far as that is seen.
-    pub(super) fn bounds(&self, symbol: u32) -> (Option<i64>, Option<i64>) {
+    pub(crate) fn bounds(&self, symbol: u32) -> (Option<i64>, Option<i64>) {
         let (mut low, mut high) = (None, None);
         let Ok(rows) = project(self.zero.clone(), self.at_least_zero.clone(), Some(symbol)) else { return (low, high) };
         for row in rows {
@@ -215,13 +215,18 @@ fn rounded(least: &mut Vec<Row>) -> Result<(), Contradiction> {
 
 /// The symbol whose elimination makes the fewest rows.
 fn cheapest(least: &[Row], keep: Option<u32>) -> Option<u32> {
-    let mut symbols: Vec<u32> = least.iter().flat_map(|r| r.terms.iter().map(|t| t.0)).collect();
-    symbols.sort_unstable();
-    symbols.dedup();
-    symbols.into_iter().filter(|s| Some(*s) != keep).min_by_key(|s| {
-        let count = |sign: i64| least.iter().filter(|r| r.factor(*s) * sign > 0).count();
-        (count(1) * count(-1), *s)
-    })
+    // How many rows bound it from below and from above.
+    let mut counts: Vec<(u32, u64, u64)> = Vec::new();
+    for &(symbol, factor) in least.iter().flat_map(|r| &r.terms) {
+        let at = symbol as usize;
+        if counts.len() <= at {
+            counts.resize(at + 1, (0, 0, 0));
+        }
+        let (n, below, above) = counts[at];
+        counts[at] = (n + 1, below + u64::from(factor > 0), above + u64::from(factor < 0));
+    }
+    let all = counts.iter().zip(0u32..).filter(|((n, ..), s)| *n > 0 && Some(*s) != keep);
+    all.map(|((_, below, above), s)| (below * above, s)).min().map(|(_, s)| s)
 }
 
 #[cfg(test)]

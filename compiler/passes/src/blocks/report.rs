@@ -1,0 +1,304 @@
+//! What is said of it.
+
+use super::accesses::{Access, Kind};
+use super::cover::Why;
+use super::nests::{Meets, Nested};
+use super::space::Code;
+use super::trial::{Clash, Hole, Meeting, Use, element_name};
+use super::{Doubt, Gap, Shown};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::scalar;
+use ptoc_ir::tile::{Kernel, Op, Stmt, TensorData, TensorDir, TensorId};
+use ptoc_isa::{AtomicOp, Target};
+
+/// A diagnostic for each tensor of which blocks share elements, or may.
+pub(super) fn races(code: &Code<'_>, target: &Target, doubts: &[Doubt<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    let written = code.kernel.tensors.iter().filter(|(id, _)| super::accesses::is_watched(code.kernel, *id));
+    for (id, data) in written {
+        let found = shown.iter().find_map(|s| Some((s, s.outcome.clashes.iter().find(|c| c.tensor == id)?)));
+        if let Some((launch, clash)) = found {
+            out.push(race(code.kernel, target, launch, clash));
+        } else if let Some(doubt) = doubts.iter().find(|d| d.tensor == id && !data.disjoint) {
+            out.push(doubted(code.kernel, doubt));
+        }
+    }
+    out
+}
+
+fn race(kernel: &Kernel, target: &Target, launch: &Shown, clash: &Clash) -> Diagnostic {
+    let Clash { tensor, element, first, second } = clash;
+    let name = &kernel.tensors[*tensor].name;
+    let place = element_name(name, element);
+    let both = first.kind == Kind::Write && second.kind == Kind::Write;
+    // The store is to blame.
+    let (store, other) = if second.kind == Kind::Write { (second, first) } else { (first, second) };
+    let message = match both {
+        true => format!("two blocks write the same elements of `{name}`"),
+        false => format!("a block writes elements of `{name}` that another block {}", verb(other.kind)),
+    };
+    let (one, two) = (block(kernel, &first.block), block(kernel, &second.block));
+    let mut d = Diagnostic::error(codes::BLOCK_RACE, store.span, message);
+    d = match both && first.span == second.span {
+        true => d.with_label(format!("{one} and {two} both write {place}")),
+        false => d
+            .with_label(format!("{} writes {place}", block(kernel, &store.block)))
+            .with_secondary(other.span, format!("{} {} it", block(kernel, &other.block), verb(other.kind))),
+    };
+    let sizes = sizes(kernel, launch);
+    let blocks = grid(kernel, &launch.outcome.grid);
+    d = d.with_note(match sizes.is_empty() {
+        true => format!("the grid has {blocks}"),
+        false => format!("so it is with {sizes}, which makes {blocks}"),
+    });
+    d = d.with_note("blocks run in any order and at the same time: which value stays is not defined");
+    repairs(kernel, target, clash, d)
+}
+
+/// What would mend it.
+fn repairs(kernel: &Kernel, target: &Target, clash: &Clash, mut d: Diagnostic) -> Diagnostic {
+    let Clash { tensor, first, second, .. } = clash;
+    let data = &kernel.tensors[*tensor];
+    let differ: Vec<&str> = kernel
+        .grid
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| first.block.get(*n) != second.block.get(*n))
+        .map(|(_, g)| g.name.as_str())
+        .collect();
+    let names = listed(&differ);
+    let store = if second.kind == Kind::Write { second } else { first };
+    if let Some(instr) = stored_by(&kernel.body, store).filter(|_| first.span == second.span || updates(first, second))
+    {
+        let takes = ptoc_isa::check_atomic(target, instr, AtomicOp::Add, data.dtype).is_none();
+        if takes {
+            let name = instr.get().name;
+            let inout = match data.dir {
+                TensorDir::InOut => String::new(),
+                _ => format!(", with `{}` declared `inout` and zero at first", data.name),
+            };
+            d = d.with_help(format!("if the blocks' values are to be added: `{name}(.., atomic = true)`{inout}"));
+        }
+    }
+    d = d.with_help(format!("leave {names} out of the grid, and loop over it in the block"));
+    match first.kind == Kind::Write && second.kind == Kind::Write {
+        true => d.with_help(format!("or let the window that is written depend on {names}")),
+        false => d.with_help("or write to another tensor, or make two kernels of it and launch one after the other"),
+    }
+}
+
+/// Is what is written read before, as a sum in place is?
+fn updates(first: &Use, second: &Use) -> bool {
+    first.kind == Kind::Read || second.kind == Kind::Read
+}
+
+/// The instruction that stores there.
+fn stored_by(region: &[Stmt], store: &Use) -> Option<ptoc_isa::InstrId> {
+    region.iter().find_map(|s| match &s.op {
+        Op::Inst(inst) if s.span == store.span && inst.attrs.atomic.is_none() => {
+            let row = inst.instr.get();
+            (row.sem == ptoc_isa::Sem::Store || row.sem.scatters()).then_some(inst.instr)
+        }
+        op => op.regions().find_map(|r| stored_by(r, store)),
+    })
+}
+
+fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
+    let name = &kernel.tensors[doubt.tensor].name;
+    let dims: Vec<&str> = doubt.dims.iter().map(|&d| kernel.grid[d].name.as_str()).collect();
+    let names = listed(&dims);
+    let [store, other] = &doubt.accesses;
+    let what = match other.kind {
+        Kind::Write => "write different elements of",
+        _ => "use different elements of",
+    };
+    let mut d = Diagnostic::warning(
+        codes::BLOCKS_NOT_PROVED,
+        store.span,
+        format!("not proved: blocks that differ in {names} {what} `{name}`"),
+    )
+    .with_label("written by one block");
+    if other.span != store.span {
+        d = d.with_secondary(other.span, format!("{} by another one", participle(other.kind)));
+    }
+    d.with_note(
+        "two blocks that use one element, where one of them writes it, race; `--backend interp` finds that (PA-1013)",
+    )
+    .with_help(format!("if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"))
+}
+
+fn verb(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "reads",
+        Kind::Write => "writes",
+        Kind::Atomic => "updates",
+    }
+}
+
+fn participle(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "read",
+        Kind::Write => "written",
+        Kind::Atomic => "updated",
+    }
+}
+
+/// `block (i = 0, j = 1)`
+fn block(kernel: &Kernel, at: &[i64]) -> String {
+    let at: Vec<String> = kernel.grid.iter().zip(at).map(|(g, n)| format!("{} = {n}", g.name)).collect();
+    format!("block ({})", at.join(", "))
+}
+
+/// The numbers that a launch has been tried with.
+pub(super) fn sizes(kernel: &Kernel, launch: &Shown) -> String {
+    let dims = kernel.dims.values().zip(&launch.sizes.dims).map(|(d, n)| format!("{} = {n}", d.name));
+    let scalars =
+        kernel.scalars.iter().zip(&launch.sizes.scalars).filter_map(|(s, bits)| {
+            Some(format!("{} = {}", s.name, scalar::display(kernel.values[s.value].ty, (*bits)?)))
+        });
+    dims.chain(scalars).collect::<Vec<_>>().join(", ")
+}
+
+/// `2 x 1 blocks`
+fn grid(kernel: &Kernel, extents: &[i64]) -> String {
+    let _ = kernel;
+    match extents {
+        all if all.iter().all(|n| *n == 1) => "one block".to_owned(),
+        all => format!("{} blocks", all.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ")),
+    }
+}
+
+/// The names of what, in words.
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    match &names[..] {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+/// A diagnostic for each `copy` whose elements meet, or may.
+pub(super) fn nests(code: &Code<'_>, doubts: &[Nested<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
+    let mut out: Vec<Diagnostic> = Vec::new();
+    for launch in shown {
+        for meeting in &launch.outcome.meetings {
+            if !out.iter().any(|d| d.span == Some(meeting.span)) {
+                out.push(met(code.kernel, launch, meeting));
+            }
+        }
+    }
+    for doubt in doubts {
+        let span = doubt.write.span;
+        if out.iter().any(|d| d.span == Some(span)) {
+            continue;
+        }
+        let name = &code.kernel.tensors[doubt.tensor].name;
+        let what = match doubt.meets {
+            Meets::Twice => format!("this writes every element of `{name}` once"),
+            Meets::Sides => format!("what this reads of `{name}` and what it writes have no element in common"),
+        };
+        let d = Diagnostic::warning(codes::COPY_NOT_PROVED, span, format!("not proved: {what}"))
+            .with_label("its elements are moved in no particular order")
+            .with_note("`--backend interp` ends a run in which elements meet (PA-1072)")
+            .with_help(match doubt.meets {
+                Meets::Twice => format!(
+                    "if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"
+                ),
+                Meets::Sides => "copy through a tile: load the whole source before anything is stored".to_owned(),
+            });
+        out.push(d);
+    }
+    out
+}
+
+fn met(kernel: &Kernel, launch: &Shown, meeting: &Meeting) -> Diagnostic {
+    let message = match meeting.twice {
+        true => "this writes one element twice",
+        false => "this reads elements that it writes itself",
+    };
+    let how = if meeting.twice { "written twice" } else { "both read and written" };
+    let d = Diagnostic::error(codes::COPY_OVERLAP, meeting.span, message)
+        .with_label(format!("{} is {how}", meeting.element));
+    let sizes = sizes(kernel, launch);
+    let at = if kernel.grid.is_empty() { String::new() } else { format!(" in {}", block(kernel, &meeting.block)) };
+    let d = match (sizes.is_empty(), at.is_empty()) {
+        (true, true) => d,
+        (true, false) => d.with_note(format!("so it is{at}")),
+        (false, _) => d.with_note(format!("so it is with {sizes}{at}")),
+    };
+    let d = d.with_note("elements are moved in no particular order: which value stays is not defined");
+    match meeting.twice {
+        true => d.with_help("copy to a layout in which every coordinate has a place of its own"),
+        false => d
+            .with_help("copy to another tensor")
+            .with_help("or load all that is read into a tile first, and store it then"),
+    }
+}
+
+/// A warning for each `out` tensor that has elements that nothing writes, or may have.
+pub(super) fn holes(
+    code: &Code<'_>,
+    accesses: &[Access<'_>],
+    gaps: &[Gap],
+    shown: &[Shown],
+    skipped: &dyn Fn(TensorId) -> bool,
+) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for (id, data) in code.kernel.tensors.iter().filter(|(id, t)| t.dir == TensorDir::Out && !skipped(*id)) {
+        let found = shown.iter().find_map(|s| Some((s, s.outcome.holes.iter().find(|h| h.tensor == id)?)));
+        let store = accesses.iter().find(|a| a.tensor == id && a.kind == Kind::Write).map(|a| a.span);
+        let gap = gaps.iter().find(|g| g.tensor == id);
+        if let Some((launch, hole)) = found {
+            out.push(hole_shown(code.kernel, launch, hole, gap.and_then(|g| g.span).or(store)));
+        } else if let Some(gap) = gap {
+            out.push(hole_doubted(code.kernel, gap, data));
+        }
+    }
+    out
+}
+
+fn hole_shown(kernel: &Kernel, launch: &Shown, hole: &Hole, store: Option<Span>) -> Diagnostic {
+    let data = &kernel.tensors[hole.tensor];
+    let name = &data.name;
+    let place = element_name(name, &hole.first);
+    let (sizes, blocks) = (sizes(kernel, launch), grid(kernel, &launch.outcome.grid));
+    let case = if sizes.is_empty() { String::new() } else { format!("with {sizes}, ") };
+    let leave = if launch.outcome.grid.iter().all(|n| *n == 1) { "leaves" } else { "leave" };
+    let note = match hole.count {
+        1 => format!("{case}{blocks} {leave} {place} as it was"),
+        n => format!("{case}{blocks} {leave} {n} of {} elements as they were, first {place}", hole.all),
+    };
+    let message = format!("not every element of `{name}` is written");
+    let d = match store {
+        Some(span) => Diagnostic::warning(codes::UNWRITTEN_ELEMENTS, span, message)
+            .with_label(format!("does not write {place}"))
+            .with_secondary(data.span, "declared `out`: it has no values before the launch"),
+        None => Diagnostic::warning(codes::UNWRITTEN_ELEMENTS, data.span, message).with_label("nothing stores to it"),
+    };
+    d.with_note(note)
+        .with_help("let the blocks and their windows cover the whole tensor")
+        .with_help(format!("if what is not written is to keep its old value, declare `{name}` `inout`"))
+}
+
+fn hole_doubted(kernel: &Kernel, gap: &Gap, data: &TensorData) -> Diagnostic {
+    let name = &data.name;
+    let _ = kernel;
+    let message = format!("not proved: every element of `{name}` is written");
+    let mut d = Diagnostic::warning(codes::COVER_NOT_PROVED, gap.span.unwrap_or(data.span), message);
+    d = match gap.why {
+        Why::Data => d.with_label("the data say which elements are written here"),
+        Why::Branch(span) => {
+            // The head of it is enough.
+            let head = Span::new(span.file, span.start, span.start + 2);
+            d.with_label("not written in every case").with_secondary(head, "under this condition")
+        }
+        Why::Skipped => d.with_label("written here, if nothing jumps over it"),
+        Why::Windows => d.with_label("writes a part"),
+    };
+    d.with_secondary(data.span, "declared `out`: it has no values before the launch")
+        .with_help(format!("if what is not written is to keep its old value, declare `{name}` `inout`"))
+        .with_help(format!(
+            "if the data decide which block writes what, say why that is right: `#[disjoint({name}, \"why\")]` before the kernel"
+        ))
+}
