@@ -211,7 +211,7 @@ mod end {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::process::ExitStatusExt;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Command, Stdio};
     use std::thread::sleep;
     use std::time::{Duration, Instant};
@@ -241,6 +241,16 @@ mod tests {
             let script = format!("{ignored} exec \"$0\" --exact {test}");
             let mut child = Command::new("sh");
             child.args(["-c", &script]).arg(&program).env(DIRECTORY, directory.path());
+            // Whoever runs the tests in the background may ignore some of them.
+            // SAFETY: `signal` may be called between fork and exec.
+            unsafe {
+                child.pre_exec(|| {
+                    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                        libc::signal(signal, libc::SIG_DFL);
+                    }
+                    Ok(())
+                })
+            };
             let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             let begin = Instant::now();
             while names(directory.path()).is_empty() {
