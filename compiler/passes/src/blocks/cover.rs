@@ -143,6 +143,10 @@ fn covered<'k>(
     for (n, store) in stores.iter().enumerate() {
         let ways = [Digits::Own, Digits::All, Digits::One].map(|digits| [(digits, false), (digits, true)]);
         for way in ways.into_iter().flatten() {
+            // Two spaces are copied for each.
+            if !rest.space.pay() {
+                return false;
+            }
             let Some((mut space, choice)) = choose(rest, x, strides, store, way) else { continue };
             // Where all is chosen, there is no last one.
             if way.1 && !choice.free {

@@ -1,7 +1,7 @@
 //! Builds small kernels and runs them three times: tile IR on the interpreter, loop IR on its evaluator (which checks
 //! every address), and the machine code made of it.
 
-use ptoc_diagnostics::{FileId, Span};
+use ptoc_diagnostics::{Budget, FileId, Span};
 use ptoc_ir::interp::{self, Launch, Options, TensorArg};
 use ptoc_ir::loops::eval::{self, Memory};
 use ptoc_ir::loops::{self, Module};
@@ -252,7 +252,7 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
 /// Compiles for `target`, or shows why not.
 pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
     // Elements that meet are for the interpreter to find.
-    let prepared = match pipeline_to_run(kernel.clone(), target, &Nobody) {
+    let prepared = match pipeline_to_run(kernel.clone(), target, &Nobody, &Budget::default()) {
         Ok(prepared) => prepared,
         Err(errors) => panic!("{kernel}\n{errors:#?}"),
     };

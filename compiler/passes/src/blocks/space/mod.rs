@@ -132,6 +132,13 @@ pub(in crate::blocks) struct Space<'k, 'a> {
     replaced: Vec<(Sym, Form)>,
 }
 
+impl Space<'_, '_> {
+    /// Spends what a copy takes; false if that is not left.
+    pub(in crate::blocks) fn pay(&self) -> bool {
+        self.budget.spend(16 + (self.values.len() + self.facts.len() + self.small.len()) as u64 / 2)
+    }
+}
+
 pub(in crate::blocks) fn number(n: i64) -> Form {
     Poly::constant(n)
 }
