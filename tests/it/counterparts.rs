@@ -67,7 +67,7 @@ const ALL: &[(&str, Counterpart)] = &[
     (
         "PA-1013",
         Sanitized(
-            "",
+            "W0590",
             "kernel k(p: in i32[M], y: inout f32[8]) { grid (i in 0..M); y[index(p[i]) % 8] = f32(i); }",
             &["-D", "M=64"],
         ),
@@ -137,7 +137,7 @@ const ALL: &[(&str, Counterpart)] = &[
         "PA-1071",
         Stops("kernel k(x: in f32[16, 8], t: in i32[4], y: out f32[4, 8]) { copy(y, gather(x, (t, _))); }", &[]),
     ),
-    ("PA-1072", Sanitized("", "kernel k(x: inout f32[M, M]) { copy(x, x.T); }", &["-D", "M=8"])),
+    ("PA-1072", Sanitized("E0591", "kernel k(x: inout f32[M, M]) { copy(x, x.T); }", &["-D", "M=8"])),
     ("PA-1101", Stops("kernel k(x: in f32[8], y: out f32[1], n: index) { y[0] = x[n]; }", &["-D", "n=8"])),
     (
         "PA-1102",

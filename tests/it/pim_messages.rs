@@ -136,7 +136,7 @@ fn geopim() {
         (&[(store, "acc = acc + acc;\n        TSTORE(y[b, i, _], f16(acc));")], plain),
         (&[(store, "if i < 3 { TSTORE(y[b, i, _], f16(acc)); }")], plain),
         (&[("y: out f16", "y: out f32"), ("f16(acc)", "acc")], plain),
-        (&[(store, "TSTORE(y[b, i, _], f16(acc)); TSTORE(y[b, 0, _], f16(acc));")], plain),
+        (&[(store, "TSTORE(y[b, i, _], f16(acc)); TSTORE(y[b, i, _], f16(acc));")], plain),
         (&[(sample, "acc = 0.0;")], plain),
         (&[(sample, "TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _]);\n        print(\"{}\", i);")], plain),
         (&[], &["C=128", "capacity.Buf=128"]),

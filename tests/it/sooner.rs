@@ -72,7 +72,7 @@ fn tiles_that_are_read_again_at_random() {
 
 fn built(body: &str, bn: u32) -> Built {
     let text = format!(
-        "kernel k<const BN = {bn}>(x: in f32[M, N], z: out f16[M, N], o: out f32[M]) {{
+        "kernel k<const BN = {bn}>(x: in f32[M, N], z: out f16[M, N], o: out f32[M]) where N <= {bn} {{
             grid (m in tiles(M, 16), n in tiles(N, BN));
             let sum = tile Vec<f32, m, 1>;
             sum = 1.0;

@@ -8,7 +8,7 @@ use super::trial::{Clash, Hole, Meeting, Use, element_name};
 use super::{Doubt, Gap, Shown};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Kernel, Op, Stmt, TensorData, TensorDir, TensorId};
+use ptoc_ir::tile::{CheckData, Kernel, Op, Stmt, TensorData, TensorDir, TensorId};
 use ptoc_isa::{AtomicOp, Target};
 
 /// A diagnostic for each tensor of which blocks share elements, or may.
@@ -251,11 +251,17 @@ pub(super) fn holes(
         let gap = gaps.iter().find(|g| g.tensor == id);
         if let Some((launch, hole)) = found {
             out.push(hole_shown(code.kernel, launch, hole, gap.and_then(|g| g.span).or(store)));
-        } else if let Some(gap) = gap {
+        } else if let Some(gap) = gap.filter(|g| !is_told(code.kernel, g)) {
             out.push(hole_doubted(code.kernel, gap, data));
         }
     }
     out
+}
+
+/// A window that is not proved to lie inside its tensor is a question by itself, which the checker asks: where it lies is not known.
+fn is_told(kernel: &Kernel, gap: &Gap) -> bool {
+    let open = |c: &CheckData| c.code == codes::VIEW_OUT_OF_BOUNDS && gap.span.is_some_and(|s| s.contains(c.span));
+    gap.why == Why::Windows && kernel.checks.values().any(open)
 }
 
 fn hole_shown(kernel: &Kernel, launch: &Shown, hole: &Hole, store: Option<Span>) -> Diagnostic {
