@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Factor for twice the size that still counts as near-linear: sorting and maps take a little more than twice.
-const NEAR: f64 = 2.3;
+const NEAR: f64 = 2.7;
 
 /// What a check of a text took and found.
 struct Cost {
