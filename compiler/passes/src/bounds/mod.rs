@@ -5,10 +5,11 @@
 //! from each access what must hold for it to stay inside ([`obligations`]): the element of a tile array, the window and the valid
 //! shape in the tile, row and column in the valid shape, first and last element of a window in its tensor, the address
 //! that TASSIGN binds, the windows that an instruction's index operands name. What is not proved ([`prove`]) gets a check in front
-//! of it (PA-1002, PA-1003), unless intervals of variables decide it ([`ptoc_ir::ranges`]). So machine code is made of kernels alone in which
-//! each access carries its proof or its check, and [`unproved`], which the lowering asks, is the verifier of that.
+//! of it (PA-1002, PA-1003), unless intervals of variables decide it ([`ptoc_ir::ranges`]). The lowering
+//! takes no other kernels. [`unproved`] lists what has no proof, for tests.
 //!
-//! Nests with guards or tables ([`ptoc_ir::tile::Copy`]) are tested point by point where they are lowered: a guard is the bound itself.
+//! Not looked at are the points of nests ([`ptoc_ir::tile::Copy`]) with guards, and sides of nests that have tables, a swizzle or elements
+//! of another type than their tensor: there elaboration's word is all there is.
 
 mod check;
 mod obligations;
