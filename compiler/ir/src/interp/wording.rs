@@ -98,7 +98,7 @@ pub(crate) fn too_large(kernel: &Kernel, tile: Tile, limit: u64) -> Words {
 
 /// Is the valid part of a window inside? Its start and its extents.
 pub(crate) fn window(kernel: &Kernel, t: &TileRef, origin: (i64, i64), valid: (i64, i64)) -> Result<(), Words> {
-    let ty = kernel.tiles[t.tile].ty;
+    let ty = &kernel.tiles[t.tile].ty;
     let axes = [("rows", origin.0, valid.0, t.rows, ty.rows), ("columns", origin.1, valid.1, t.cols, ty.cols)];
     for (what, start, len, window, capacity) in axes {
         let end = i128::from(start) + i128::from(len);

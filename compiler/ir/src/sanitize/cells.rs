@@ -11,8 +11,8 @@ use ptoc_isa::Cells;
 use ptoc_tensor::DType;
 use std::cell::RefCell;
 
-enum Source {
-    Tile(Window, i64, Option<super::memory::Matrix>),
+enum Source<'s> {
+    Tile(Window<'s>, i64, Option<super::memory::Matrix>),
     Scalar(Ty, i64),
 }
 
@@ -26,7 +26,7 @@ enum End {
 /// The operands of an instruction, with the thread that reads them.
 struct Reader<'w, 's> {
     worker: RefCell<&'w mut Worker<'s>>,
-    sources: Vec<Source>,
+    sources: Vec<Source<'s>>,
 }
 
 impl Operands for Reader<'_, '_> {
@@ -118,7 +118,7 @@ impl<'s> Worker<'s> {
     }
 
     /// May all of the valid part be read?
-    fn is_whole(&self, w: &Window) -> bool {
+    fn is_whole(&self, w: &Window<'_>) -> bool {
         let mut whole = true;
         w.slot.lines(w.part, &mut |line| whole = whole && self.tiles.may_read(&w.slot, line));
         whole

@@ -181,7 +181,7 @@ impl<'s> Worker<'s> {
             if !meet(&destination, &source) {
                 continue;
             }
-            let side = |w: &Window| own_source::Side {
+            let side = |w: &Window<'_>| own_source::Side {
                 tile: w.tile,
                 element: w.element,
                 start: (w.part.row, w.part.col),
@@ -200,7 +200,7 @@ impl<'s> Worker<'s> {
 }
 
 /// Have the valid parts of two windows an element or a byte in common?
-fn meet(a: &Window, b: &Window) -> bool {
+fn meet(a: &Window<'_>, b: &Window<'_>) -> bool {
     match (a.slot.place, b.slot.place) {
         (Place::Private(x, i), Place::Private(y, j)) => {
             let apart = |p: usize, n: usize, q: usize, m: usize| p + n <= q || q + m <= p;
@@ -208,12 +208,11 @@ fn meet(a: &Window, b: &Window) -> bool {
             (x, i) == (y, j) && !apart(p.row, p.rows, q.row, q.rows) && !apart(p.col, p.cols, q.col, q.cols)
         }
         (Place::Space(_), Place::Space(_)) if a.slot.ty.loc == b.slot.ty.loc => {
-            let bytes = |w: &Window| {
-                let slot = w.slot;
-                w.part.places().flat_map(move |(row, col)| slot.footprint(slot.index(row, col)))
-            };
+            fn bytes<'w>(w: &'w Window<'_>) -> impl Iterator<Item = u64> + 'w {
+                w.part.places().flat_map(move |(row, col)| w.slot.footprint(w.slot.index(row, col)))
+            }
             // Bits of masks and plain bytes are apart.
-            let masks = |w: &Window| w.slot.is_mask();
+            let masks = |w: &Window<'_>| w.slot.is_mask();
             let own: rustc_hash::FxHashSet<u64> = bytes(a).collect();
             masks(a) == masks(b) && bytes(b).any(|byte| own.contains(&byte))
         }

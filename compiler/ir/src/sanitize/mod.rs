@@ -51,8 +51,6 @@ pub struct Options<'o> {
     pub storage: &'o [Option<Storage>],
     /// Bytes of the memories, for tiles with addresses.
     pub capacity: Vec<(Loc, u64)>,
-    /// Does it run on several threads?
-    pub threads: bool,
 }
 
 /// A statement with what is told of it.
@@ -109,7 +107,7 @@ impl<'k> Sanitizer<'k> {
             let uses: Vec<_> =
                 uses.into_iter().map(|(k, elem)| (k, elem.map_or(t.dtype.size(), |d| d.size()))).collect();
             let storage = options.storage.get(id.as_u32() as usize).and_then(Option::as_ref);
-            let tensor = Tensor::new(t.dtype, t.dir, shape, &uses, options.threads).map_err(|bytes| {
+            let tensor = Tensor::new(t.dtype, t.dir, shape, &uses).map_err(|bytes| {
                 let message = format!("to watch tensor {} takes {bytes} bytes, which there are not", t.name);
                 Trap::new(codes::TRAP_MEMORY_LIMIT, t.span, message)
             })?;

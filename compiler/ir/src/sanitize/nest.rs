@@ -28,8 +28,8 @@ struct Lookup {
 }
 
 /// A side with its numbers.
-enum Side {
-    Tile { w: Window, at: TileRef, row: Line, col: Line },
+enum Side<'s> {
+    Tile { w: Window<'s>, at: TileRef, row: Line, col: Line },
     Tensor { tensor: TensorId, elem: Elem, at: Line, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
 }
 
@@ -99,7 +99,13 @@ impl<'s> Worker<'s> {
         self.copy_points(&extents, (&dst, &src), &guards, filled)
     }
 
-    fn copy_rows(&mut self, rows: &Rows<'_>, (dst, src): (&Side, &Side), guards: &[Limit], filled: bool) -> Step {
+    fn copy_rows(
+        &mut self,
+        rows: &Rows<'_>,
+        (dst, src): (&Side<'_>, &Side<'_>),
+        guards: &[Limit],
+        filled: bool,
+    ) -> Step {
         let mut at = vec![0i64; rows.extents.len()];
         let count = rows.extents[rows.inner];
         loop {
@@ -122,7 +128,13 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn copy_points(&mut self, extents: &[i64], (dst, src): (&Side, &Side), guards: &[Limit], filled: bool) -> Step {
+    fn copy_points(
+        &mut self,
+        extents: &[i64],
+        (dst, src): (&Side<'_>, &Side<'_>),
+        guards: &[Limit],
+        filled: bool,
+    ) -> Step {
         let count = extents.iter().fold(1u64, |n, &e| n.saturating_mul(e.unsigned_abs()));
         let mut watch = self.watch(dst, &[src], count);
         let meets = self.home(src).meets(&watch.home);
@@ -227,7 +239,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn read_rows(&mut self, rows: &Rows<'_>, side: &Side) -> Step {
+    fn read_rows(&mut self, rows: &Rows<'_>, side: &Side<'_>) -> Step {
         let mut at = vec![0i64; rows.extents.len()];
         loop {
             match self.entries(side, &at)? {
@@ -255,7 +267,7 @@ impl<'s> Worker<'s> {
         guards.iter().map(limit).collect()
     }
 
-    fn side(&mut self, access: &'s Access) -> Step<Side> {
+    fn side(&mut self, access: &'s Access) -> Step<Side<'s>> {
         Ok(match access {
             Access::Tile { tile, row, col } => {
                 let w = self.window(tile)?;
@@ -285,7 +297,7 @@ impl<'s> Worker<'s> {
         argument.or_else(|| self.matrix(Data::Scratch(tensor)).map(|m| Matrix::row_of(m.at, size)))
     }
 
-    fn home(&self, side: &Side) -> Home {
+    fn home(&self, side: &Side<'_>) -> Home {
         match side {
             Side::Tensor { tensor, .. } => Home::Tensor(*tensor, self.s.tensors[*tensor].bytes as u64),
             Side::Tile { w, .. } => match (w.slot.place, w.slot.place_in_memory()) {
@@ -302,7 +314,7 @@ impl<'s> Worker<'s> {
     }
 
     /// The bytes (of a placed mask: bits) of an element in its home.
-    fn footprint(&self, side: &Side, spot: Spot) -> Range<u64> {
+    fn footprint(&self, side: &Side<'_>, spot: Spot) -> Range<u64> {
         match (side, spot) {
             (Side::Tile { w, .. }, Spot::Tile(r, c)) => {
                 let index = w.slot.index(w.part.row + r, w.part.col + c);
@@ -332,7 +344,7 @@ impl<'s> Worker<'s> {
     fn side_run(
         &mut self,
         kind: Kind,
-        side: &Side,
+        side: &Side<'_>,
         (at, inner): (&mut [i64], usize),
         range: Range<i64>,
         sum: i128,
@@ -367,7 +379,7 @@ impl<'s> Worker<'s> {
         result
     }
 
-    fn tile_line(&mut self, kind: Kind, w: &Window, line: Elements) -> Step {
+    fn tile_line(&mut self, kind: Kind, w: &Window<'_>, line: Elements) -> Step {
         self.note_line(w, line, kind != Kind::Read);
         if kind != Kind::Read {
             self.tiles.write(&w.slot, line);
@@ -383,7 +395,7 @@ impl<'s> Worker<'s> {
     // ---- points --------------------------------------------------------------------------------------------------
 
     /// What the tables of a side say at a point.
-    fn entries(&mut self, side: &Side, at: &[i64]) -> Step<Entries> {
+    fn entries(&mut self, side: &Side<'_>, at: &[i64]) -> Step<Entries> {
         let Side::Tensor { tables, .. } = side else { return Ok(Entries::Sum(0)) };
         let mut sum = 0i128;
         for table in tables {
@@ -402,7 +414,7 @@ impl<'s> Worker<'s> {
         Ok(Entries::Sum(sum))
     }
 
-    fn spot(&mut self, side: &Side, at: &[i64], watch: &mut Watch) -> Step<Spot> {
+    fn spot(&mut self, side: &Side<'_>, at: &[i64], watch: &mut Watch) -> Step<Spot> {
         match side {
             Side::Tile { w, at: window, row, col } => {
                 let place = (row.at(at), col.at(at));
@@ -431,7 +443,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn read_point(&mut self, side: &Side, meets: bool, at: &[i64], watch: &mut Watch) -> Step<Spot> {
+    fn read_point(&mut self, side: &Side<'_>, meets: bool, at: &[i64], watch: &mut Watch) -> Step<Spot> {
         let spot = self.spot(side, at, watch)?;
         if matches!(spot, Spot::Tile(..) | Spot::Element(_)) {
             self.touch(Kind::Read, side, spot)?;
@@ -442,7 +454,7 @@ impl<'s> Worker<'s> {
         Ok(spot)
     }
 
-    fn note_write(&mut self, side: &Side, spot: Spot, watch: &mut Watch, what: &str) -> Step {
+    fn note_write(&mut self, side: &Side<'_>, spot: Spot, watch: &mut Watch, what: &str) -> Step {
         // An element outside is reported by the write itself.
         let how = match watch.traffic.write(self.footprint(side, spot)) {
             Ok(()) => return Ok(()),
@@ -452,7 +464,7 @@ impl<'s> Worker<'s> {
         self.fault(wording::conflict(&self.describe(side, spot), how, what))
     }
 
-    fn touch(&mut self, kind: Kind, side: &Side, spot: Spot) -> Step {
+    fn touch(&mut self, kind: Kind, side: &Side<'_>, spot: Spot) -> Step {
         match (side, spot) {
             (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => self.element(kind, *tensor, Some(*elem), n),
             (Side::Tile { w, .. }, Spot::Tile(r, c)) if kind == Kind::Read => self.read_one(w, r, c),
@@ -464,7 +476,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn describe(&self, side: &Side, spot: Spot) -> String {
+    fn describe(&self, side: &Side<'_>, spot: Spot) -> String {
         match (side, spot) {
             (Side::Tile { w, .. }, Spot::Tile(r, c)) => {
                 wording::tile_element(self.s.kernel, w.tile, (w.part.row + r, w.part.col + c))
@@ -477,13 +489,13 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn watch(&self, dst: &Side, sources: &[&Side], writes: u64) -> Watch {
+    fn watch(&self, dst: &Side<'_>, sources: &[&Side<'_>], writes: u64) -> Watch {
         let home = self.home(dst);
         let written = match dst {
             Side::Tensor { tensor, .. } => Some(*tensor),
             Side::Tile { .. } => None,
         };
-        let looked_up = |side: &Side| match side {
+        let looked_up = |side: &Side<'_>| match side {
             Side::Tensor { tables, .. } => tables.iter().any(|t| Some(t.tensor) == written),
             Side::Tile { .. } => false,
         };
@@ -540,7 +552,7 @@ fn next(extents: &[i64], at: &mut [i64]) -> bool {
 }
 
 /// Row and column of the window, if the place is inside.
-fn inside(w: &Window, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> Option<(usize, usize)> {
+fn inside(w: &Window<'_>, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> Option<(usize, usize)> {
     let axis = |at: Option<i128>, window: u32, origin: usize, capacity: u32| {
         let at = usize::try_from(at?).ok()?;
         (at < window as usize && origin + at < capacity as usize).then_some(at)
@@ -548,12 +560,12 @@ fn inside(w: &Window, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> Opti
     Some((axis(r, t.rows, w.part.row, w.slot.ty.rows)?, axis(c, t.cols, w.part.col, w.slot.ty.cols)?))
 }
 
-fn origin(w: &Window) -> (usize, usize) {
+fn origin(w: &Window<'_>) -> (usize, usize) {
     (w.part.row, w.part.col)
 }
 
 /// Do the places move evenly along every axis?
-fn even(side: &Side) -> bool {
+fn even(side: &Side<'_>) -> bool {
     match side {
         Side::Tile { w, .. } => w.slot.steps().is_some(),
         Side::Tensor { swizzle, .. } => swizzle.is_none(),
@@ -561,7 +573,7 @@ fn even(side: &Side) -> bool {
 }
 
 /// The longest axis along which no table moves.
-fn inner_axis(extents: &[i64], sides: &[&Side]) -> Option<usize> {
+fn inner_axis(extents: &[i64], sides: &[&Side<'_>]) -> Option<usize> {
     let still = |axis: usize| {
         sides.iter().all(|side| match side {
             Side::Tensor { tables, .. } => tables.iter().all(|t| t.at.strides[axis] == 0),
@@ -572,7 +584,7 @@ fn inner_axis(extents: &[i64], sides: &[&Side]) -> Option<usize> {
 }
 
 /// Have all points places of their own? Not if that takes more than comparing strides.
-fn distinct(side: &Side, extents: &[i64]) -> bool {
+fn distinct(side: &Side<'_>, extents: &[i64]) -> bool {
     let strides: Vec<i128> = match side {
         Side::Tile { w, row, col, .. } => {
             let Some((down, right)) = w.slot.steps() else { return false };

@@ -5,7 +5,7 @@ use crate::tile::TensorDir;
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How an element is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,12 +42,66 @@ impl Run {
     }
 }
 
-/// Blocks that use a grain: their numbers plus 1; 0 is none, [`MANY`] several. Empty where the kernel has no such use.
+/// Grains that share a lock.
+const SHARD: usize = 4096;
+
+/// Blocks that use each grain of a shard: their numbers plus 1; 0 is none, [`MANY`] several. Empty until the first such use.
 #[derive(Default)]
 struct Users {
-    writer: Vec<AtomicU32>,
-    reader: Vec<AtomicU32>,
-    atomic: Vec<AtomicU32>,
+    writer: Vec<u32>,
+    reader: Vec<u32>,
+    atomic: Vec<u32>,
+}
+
+/// Grains of a shard in which a use fails, and why.
+type Failed = (usize, Fault);
+
+impl Users {
+    /// Notes that block `me` (its number plus 1) uses grains, unless another block's use forbids it, or nothing wrote them.
+    /// The first grain that cannot be used, and why.
+    fn claim(&mut self, kind: Kind, of: Range<usize>, me: u32, out: bool) -> Result<(), Failed> {
+        let start = of.start;
+        let Users { writer, reader, atomic } = self;
+        // Zeroed memory is fresh from the system, for the most part.
+        let own = |marks: &mut Vec<u32>| {
+            if marks.is_empty() {
+                *marks = vec![0; SHARD];
+            }
+        };
+        if kind == Kind::Write {
+            own(writer);
+            first(writer, &of, |user| race(user, me))?;
+            for users in [reader, atomic].into_iter().filter(|users| !users.is_empty()) {
+                first(users, &of, |user| race(user, me))?;
+            }
+            writer[of].fill(me);
+            return Ok(());
+        }
+        let users = if kind == Kind::Read { reader } else { atomic };
+        own(users);
+        users[of.clone()].iter_mut().for_each(|u| *u = if *u == 0 || *u == me { me } else { MANY });
+        // A race explains a missing value better than poison does, so it goes first.
+        let missing = |user: u32| if user == 0 && out { Some(Fault::Poison) } else { None };
+        match writer.is_empty() {
+            true => missing(0).map_or(Ok(()), |fault| Err((start, fault))),
+            false => first(writer, &of, |user| race(user, me).or_else(|| missing(user))),
+        }
+    }
+}
+
+/// Does another block use it?
+fn race(user: u32, me: u32) -> Option<Fault> {
+    (user != 0 && user != me).then(|| Fault::Race(if user == MANY { MANY } else { user - 1 }))
+}
+
+/// The first mark with a fault. Rows have none but for wrong programs, so they are looked at without a branch for each mark.
+fn first(marks: &[u32], of: &Range<usize>, fault: impl Fn(u32) -> Option<Fault>) -> Result<(), Failed> {
+    let row = &marks[of.clone()];
+    if row.iter().fold(true, |free, &user| free & fault(user).is_none()) {
+        return Ok(());
+    }
+    let found = row.iter().enumerate().find_map(|(k, &user)| Some((of.start + k, fault(user)?)));
+    found.map_or(Ok(()), Err)
 }
 
 /// One tensor.
@@ -58,13 +112,12 @@ pub(super) struct Tensor {
     pub bytes: usize,
     /// Bytes that a mark is for: an element's, or 1 if something touches a part of an element.
     grain: usize,
-    users: Users,
+    /// One for [`SHARD`] grains each: a lock for a row costs less than an ordered access for each of its elements.
+    shards: Vec<Mutex<Users>>,
     /// How an array lies in it, where that is not its C order.
     storage: Option<Storage>,
     /// Per element: does the array have it? `None` if it fills all.
     members: Option<Vec<bool>>,
-    /// Do blocks run at the same time?
-    threads: bool,
 }
 
 impl Tensor {
@@ -72,32 +125,24 @@ impl Tensor {
     ///
     /// # Errors
     /// Where there is no room for its marks: how many bytes they take.
-    pub fn new(
-        dtype: DType,
-        dir: TensorDir,
-        shape: Vec<u64>,
-        uses: &[(Kind, usize)],
-        threads: bool,
-    ) -> Result<Tensor, u64> {
+    pub fn new(dtype: DType, dir: TensorDir, shape: Vec<u64>, uses: &[(Kind, usize)]) -> Result<Tensor, u64> {
         let bytes = shape.iter().fold(dtype.size() as u64, |n, &e| n.saturating_mul(e));
         let Ok(bytes) = usize::try_from(bytes) else { return Err(bytes) };
         let elements = bytes / dtype.size();
         let whole = uses.iter().all(|(_, size)| size.is_multiple_of(dtype.size()));
         let (grain, grains) = if whole { (dtype.size(), elements) } else { (1, bytes) };
-        let mut users = Users::default();
+        let mut shards = Vec::new();
         if matches!(dir, TensorDir::Out | TensorDir::InOut) {
-            let marks = |kind: Kind| -> Result<Vec<AtomicU32>, u64> {
-                let wanted = kind == Kind::Write || uses.iter().any(|(k, _)| *k == kind);
-                let count = if wanted { grains } else { 0 };
-                let mut marks: Vec<u32> = Vec::new();
-                marks.try_reserve_exact(count).map_err(|_| (count as u64).saturating_mul(4))?;
-                marks.resize(count, 0);
-                Ok(marks.into_iter().map(AtomicU32::new).collect())
-            };
-            users = Users { writer: marks(Kind::Write)?, reader: marks(Kind::Read)?, atomic: marks(Kind::Atomic)? };
+            let kinds = [Kind::Read, Kind::Write, Kind::Atomic];
+            let marks = kinds.into_iter().filter(|kind| uses.iter().any(|(k, _)| k == kind)).count();
+            let room = grains.saturating_mul(marks).saturating_mul(size_of::<u32>());
+            let count = grains.div_ceil(SHARD);
+            if !ptoc_tensor::memory::holds(room) || shards.try_reserve_exact(count).is_err() {
+                return Err(room as u64);
+            }
+            shards.resize_with(count, Mutex::default);
         }
-        let tensor = Tensor { dtype, dir, shape, bytes, grain, users, storage: None, members: None, threads };
-        Ok(tensor)
+        Ok(Tensor { dtype, dir, shape, bytes, grain, shards, storage: None, members: None })
     }
 
     /// An array lies in it so: what no element of the array reaches does not belong to the tensor.
@@ -142,7 +187,7 @@ impl Tensor {
                 }
                 TensorDir::Scratch => {}
                 TensorDir::Out | TensorDir::InOut => {
-                    return self.claims(kind, a as usize, (run.step as isize, run.count as usize), block + 1);
+                    return self.claims(kind, run, block + 1);
                 }
             }
         }
@@ -169,7 +214,8 @@ impl Tensor {
                 }
             },
             TensorDir::Out | TensorDir::InOut => {
-                grains.into_iter().try_for_each(|grain| self.claim(kind, grain, block + 1))
+                let run = Run { start: grains.start as i64, step: 1, count: grains.len() as u64 };
+                self.claims(kind, run, block + 1).map_err(|(_, fault)| fault)
             }
         }
     }
@@ -188,66 +234,32 @@ impl Tensor {
         }
     }
 
-    /// [`Tensor::claim`] for `count` grains, `step` apart: the first that cannot be used.
-    fn claims(&self, kind: Kind, first: usize, (step, count): (isize, usize), me: u32) -> Result<(), (u64, Fault)> {
-        let Users { writer, reader, atomic } = &self.users;
-        // Most tensors are only written.
-        if kind == Kind::Write && step == 1 && !self.threads && reader.is_empty() && atomic.is_empty() {
-            let row = &writer[first..first + count];
-            let users = row.iter().map(|mark| mark.load(Ordering::Relaxed));
-            // A row that other blocks use is gone through again, to say who.
-            if users.fold(true, |free, user| free & (user == 0 || user == me)) {
-                row.iter().for_each(|mark| mark.store(me, Ordering::Relaxed));
-                return Ok(());
+    /// Notes that block `me` (its number plus 1) uses `count` grains, `step` apart: the first that cannot be used.
+    fn claims(&self, kind: Kind, run: Run, me: u32) -> Result<(), (u64, Fault)> {
+        let out = self.dir == TensorDir::Out;
+        // Neighbours at once, others one by one.
+        let at_once = if run.step == 1 { SHARD as u64 } else { 1 };
+        let mut k = 0;
+        while k < run.count {
+            let at = run.at(k) as usize;
+            let (shard, place) = (at / SHARD, at % SHARD);
+            let mut users = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+            // The lock is kept as long as the run stays in the shard.
+            let mut place = place;
+            loop {
+                let count = at_once.min(run.count - k).min((SHARD - place) as u64);
+                users
+                    .claim(kind, place..place + count as usize, me, out)
+                    .map_err(|(failed, fault)| (k + (failed - place) as u64, fault))?;
+                k += count;
+                let next = run.at(k) as usize;
+                if k == run.count || next / SHARD != shard {
+                    break;
+                }
+                place = next % SHARD;
             }
-        }
-        let mut at = first;
-        for k in 0..count {
-            self.claim(kind, at, me).map_err(|fault| (k as u64, fault))?;
-            at = at.wrapping_add_signed(step);
         }
         Ok(())
-    }
-
-    /// Notes a use of a grain by block `me` (its number plus 1), unless another block's forbids it, or nothing wrote it.
-    fn claim(&self, kind: Kind, grain: usize, me: u32) -> Result<(), Fault> {
-        let Users { writer, reader, atomic } = &self.users;
-        let writer = &writer[grain];
-        let race = |user: u32| Fault::Race(if user == MANY { MANY } else { user - 1 });
-        let other = |user: u32| if user != 0 && user != me { Err(race(user)) } else { Ok(()) };
-        // Whoever notes itself before it looks for others cannot miss one that does the same: SeqCst orders the two. One
-        // thread needs no such order.
-        if kind == Kind::Write {
-            match self.threads {
-                true => other(writer.swap(me, Ordering::SeqCst))?,
-                false => {
-                    other(writer.load(Ordering::Relaxed))?;
-                    writer.store(me, Ordering::Relaxed);
-                }
-            }
-            let user = |users: &[AtomicU32]| users.get(grain).map_or(0, |u| u.load(Ordering::SeqCst));
-            other(user(reader))?;
-            return other(user(atomic));
-        }
-        let users = if kind == Kind::Read { &reader[grain] } else { &atomic[grain] };
-        if self.threads {
-            let more = |user: u32| if user == 0 || user == me { me } else { MANY };
-            let mut user = users.load(Ordering::Relaxed);
-            while user != more(user)
-                && let Err(now) = users.compare_exchange_weak(user, more(user), Ordering::SeqCst, Ordering::Relaxed)
-            {
-                user = now;
-            }
-        } else {
-            let user = users.load(Ordering::Relaxed);
-            if user != me {
-                users.store(if user == 0 { me } else { MANY }, Ordering::Relaxed);
-            }
-        }
-        let user = writer.load(Ordering::SeqCst);
-        // A race explains a missing value better than poison does, so it goes first.
-        other(user)?;
-        if user == 0 && self.dir == TensorDir::Out { Err(Fault::Poison) } else { Ok(()) }
     }
 
     /// Number of elements that nothing wrote, and the first one.
@@ -255,12 +267,21 @@ impl Tensor {
         if self.dir != TensorDir::Out {
             return None;
         }
-        let is_missing = |grains: &[AtomicU32]| grains.iter().any(|w| w.load(Ordering::Relaxed) == 0);
-        if !is_missing(&self.users.writer) {
+        let shards = || self.shards.iter().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut written: Vec<bool> = Vec::new();
+        let grains = self.bytes / self.grain;
+        if shards().enumerate().all(|(n, users)| {
+            let count = SHARD.min(grains - n * SHARD);
+            users.writer.get(..count).is_some_and(|marks| !marks.contains(&0))
+        }) {
             return None;
         }
+        for users in shards() {
+            written.extend((0..SHARD).map(|k| users.writer.get(k).is_some_and(|user| *user != 0)));
+        }
+        written.truncate(grains);
         let is_member = |at: usize| self.members.as_ref().is_none_or(|m| m.get(at) == Some(&true));
-        let elements = self.users.writer.chunks(self.dtype.size() / self.grain).map(is_missing).enumerate();
+        let elements = written.chunks(self.dtype.size() / self.grain).map(|grains| grains.contains(&false)).enumerate();
         let mut missing = elements.filter(|&(at, missing)| missing && is_member(at));
         let first = missing.next()?.0;
         Some((1 + missing.count() as u64, first as u64))

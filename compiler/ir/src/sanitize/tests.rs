@@ -101,8 +101,7 @@ pub(crate) fn beside(kernel: &Kernel, tensors: &[TensorArg], dims: &[i64], scala
     if monstrous || crate::tile::verify::verify(kernel).is_err() || scalars.iter().any(Option::is_none) {
         return;
     }
-    let options =
-        Options { dims, scalars: &bits, tensors: &memory, storage: &[], capacity: Vec::new(), threads: false };
+    let options = Options { dims, scalars: &bits, tensors: &memory, storage: &[], capacity: Vec::new() };
     let Ok(sanitizer) = Sanitizer::new(kernel, &options) else { return };
     let list = sites(kernel);
     let numbers = list.iter().map(|stmt| std::ptr::from_ref(*stmt)).zip(0..).collect();

@@ -43,8 +43,8 @@ pub(super) const MOST: u64 = 4 << 30;
 
 /// The storage of one tile (one element of a tile array).
 #[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub ty: TileType,
+pub(super) struct Slot<'k> {
+    pub ty: &'k TileType,
     pub place: Place,
     mark: u16,
     /// From row to row and from column to column, in elements of the storage (a placed mask: bits); `None`: as the layout says.
@@ -82,7 +82,7 @@ pub(super) struct Part {
     pub cols: usize,
 }
 
-impl Slot {
+impl Slot<'_> {
     /// Number of an element in the storage.
     pub fn index(&self, row: usize, col: usize) -> usize {
         match self.steps {
@@ -185,9 +185,7 @@ impl<'k> Tiles<'k> {
             space.bytes.fill(POISON);
             space.bits.fill(0);
         }
-        for marks in self.private.values_mut() {
-            marks.fill(0);
-        }
+        self.private.values_mut().for_each(Vec::clear);
         self.bound.clear();
     }
 
@@ -200,7 +198,7 @@ impl<'k> Tiles<'k> {
             AddrKind::Auto => {
                 let marks = &mut self.private[tile];
                 marks.clear();
-                marks.resize(room(data.ty) * data.count as usize, 0);
+                marks.resize(room(&data.ty) * data.count as usize, 0);
             }
         }
     }
@@ -212,15 +210,22 @@ impl<'k> Tiles<'k> {
         }
     }
 
-    /// The storage of an element of a tile array, which exists.
-    pub fn slot(&mut self, tile: Tile, element: usize) -> Result<Slot, Missing> {
+    /// The mark of an element of a tile that shares no bytes and whose elements lie in rows or columns.
+    pub fn own_mark(&mut self, tile: Tile, row: usize, col: usize) -> Option<&mut u8> {
         let data = &self.kernel.tiles[tile];
-        let ty = data.ty;
-        let steps = match (ty.layout, ty.order) {
-            (Some(_), _) => None,
-            (None, Order::Nd) => Some((ty.cols as usize, 1)),
-            (None, Order::Dn) => Some((1, ty.rows as usize)),
-        };
+        let (down, right) = steps(&data.ty)?;
+        if !matches!(data.addr, AddrKind::Auto) {
+            return None;
+        }
+        self.private[tile].get_mut(row * down + col * right)
+    }
+
+    /// The storage of an element of a tile array, which exists.
+    pub fn slot(&mut self, tile: Tile, element: usize) -> Result<Slot<'k>, Missing> {
+        let kernel = self.kernel;
+        let data = &kernel.tiles[tile];
+        let ty = &data.ty;
+        let steps = steps(ty);
         let addr = match &data.addr {
             AddrKind::Auto => {
                 let first = room(ty) * element;
@@ -247,16 +252,16 @@ impl<'k> Tiles<'k> {
         Ok(Slot { ty, place: Place::Space(addr), mark, steps })
     }
 
-    fn mark(&mut self, ty: TileType) -> u16 {
-        let at = self.types.iter().position(|t| *t == ty).unwrap_or_else(|| {
-            self.types.push(ty);
+    fn mark(&mut self, ty: &TileType) -> u16 {
+        let at = self.types.iter().position(|t| t == ty).unwrap_or_else(|| {
+            self.types.push(*ty);
             self.types.len() - 1
         });
         FIRST_TYPE + at as u16
     }
 
     /// May all elements of the line be read?
-    pub fn may_read(&self, slot: &Slot, line: Line) -> bool {
+    pub fn may_read(&self, slot: &Slot<'_>, line: Line) -> bool {
         match slot.place {
             Place::Private(tile, first) => {
                 let marks = &self.private[tile];
@@ -281,7 +286,7 @@ impl<'k> Tiles<'k> {
     }
 
     /// Why the element with this number cannot be read.
-    pub fn fault(&self, slot: &Slot, index: usize) -> Option<Fault> {
+    pub fn fault(&self, slot: &Slot<'_>, index: usize) -> Option<Fault> {
         match slot.place {
             Place::Private(tile, first) => (self.private[tile][first + index] == 0).then_some(Fault::Poison),
             Place::Space(base) => {
@@ -305,7 +310,7 @@ impl<'k> Tiles<'k> {
     }
 
     /// The elements of a line are written.
-    pub fn write(&mut self, slot: &Slot, line: Line) {
+    pub fn write(&mut self, slot: &Slot<'_>, line: Line) {
         let mark = slot.mark;
         if line.step != 1 && line.count > 1 {
             for k in 0..line.count {
@@ -340,8 +345,17 @@ impl<'k> Tiles<'k> {
     }
 }
 
+/// From row to row and from column to column, in elements; `None`: as the layout says.
+fn steps(ty: &TileType) -> Option<(usize, usize)> {
+    match (ty.layout, ty.order) {
+        (Some(_), _) => None,
+        (None, Order::Nd) => Some((ty.cols as usize, 1)),
+        (None, Order::Dn) => Some((1, ty.rows as usize)),
+    }
+}
+
 /// Elements that the marks of one tile are for.
-fn room(ty: TileType) -> usize {
+fn room(ty: &TileType) -> usize {
     match ty.dtype {
         DType::Bool => ty.rows as usize * ty.cols as usize,
         dtype => ty.bytes() as usize / dtype.size(),

@@ -20,11 +20,11 @@ pub(super) type Step<T = ()> = Result<T, Box<Trap>>;
 
 /// A window of a tile as it is used now: all inside the capacity.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct Window<'s> {
     pub tile: Tile,
     /// Of a tile array.
     pub element: u32,
-    pub slot: Slot,
+    pub slot: Slot<'s>,
     /// The valid part.
     pub part: Part,
 }
@@ -105,6 +105,13 @@ impl<'s> Worker<'s> {
             Op::Load { tensor, offset, .. } => self.element(Kind::Read, *tensor, None, self.index(*offset)),
             Op::Store { tensor, offset, .. } => self.element(Kind::Write, *tensor, None, self.index(*offset)),
             Op::Atomic { tensor, offset, .. } => self.element(Kind::Atomic, *tensor, None, self.index(*offset)),
+            // Elements one by one are what loops spend their time on.
+            Op::TileGet { tile, row, col, .. } if self.own_mark(tile, *row, *col).is_some_and(|mark| *mark == 1) => {
+                Ok(())
+            }
+            Op::TileSet { tile, row, col, .. } if self.own_mark(tile, *row, *col).map(|mark| *mark = 1).is_some() => {
+                Ok(())
+            }
             Op::TileGet { tile, row, col, .. } => {
                 let (w, part) = self.place(tile, *row, *col)?;
                 self.read(&w, part)
@@ -198,7 +205,7 @@ impl<'s> Worker<'s> {
     }
 
     /// A view that must have the shape of a window.
-    pub fn matching(&self, v: &ViewRef, w: &Window) -> Step {
+    pub fn matching(&self, v: &ViewRef, w: &Window<'_>) -> Step {
         let shape: Vec<i64> = v.shape.iter().map(|&n| self.index(n)).collect();
         if shape[..] == [w.part.rows as i64, w.part.cols as i64] {
             return Ok(());
@@ -218,9 +225,9 @@ impl<'s> Worker<'s> {
 
     fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> Step {
         let element = self.number_of(tile, element)?;
-        let ty = self.s.kernel.tiles[tile].ty;
+        let ty = &self.s.kernel.tiles[tile].ty;
         let capacity = self.s.capacity.iter().find(|(l, _)| *l == ty.loc).map(|&(_, bytes)| bytes);
-        if !wording::is_address(ty, addr, capacity) {
+        if !wording::is_address(*ty, addr, capacity) {
             return self.fault(wording::bad_address(self.s.kernel, tile, addr, capacity));
         }
         self.tiles.bind(tile, element, addr as u64);
@@ -228,7 +235,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Resolves a tile operand and checks that its valid part is inside.
-    pub fn window(&mut self, t: &TileRef) -> Step<Window> {
+    pub fn window(&mut self, t: &TileRef) -> Step<Window<'s>> {
         let element = self.number_of(t.tile, t.element)?;
         let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
         let valid = (self.index(t.valid.0), self.index(t.valid.1));
@@ -244,8 +251,20 @@ impl<'s> Worker<'s> {
         Ok(Window { tile: t.tile, element: element as u32, slot, part })
     }
 
+    /// The mark of an element of a tile that shares no bytes, without a window and a layout; `None` also if it is outside.
+    fn own_mark(&mut self, t: &TileRef, row: Value, col: Value) -> Option<&mut u8> {
+        if t.origin.is_some() || t.element.is_some() {
+            return None;
+        }
+        let valid = |v: Value, capacity: u32| usize::try_from(self.index(v)).ok().filter(|n| *n <= capacity as usize);
+        let (rows, cols) = (valid(t.valid.0, t.rows)?, valid(t.valid.1, t.cols)?);
+        let at = |v: Value, valid: usize| usize::try_from(self.index(v)).ok().filter(|n| *n < valid);
+        let (row, col) = (at(row, rows)?, at(col, cols)?);
+        self.tiles.own_mark(t.tile, row, col)
+    }
+
     /// An element of a window, as a part of its tile.
-    fn place(&mut self, t: &TileRef, row: Value, col: Value) -> Step<(Window, Part)> {
+    fn place(&mut self, t: &TileRef, row: Value, col: Value) -> Step<(Window<'s>, Part)> {
         let w = self.window(t)?;
         let (i, j) = (self.index(row), self.index(col));
         match (usize::try_from(i), usize::try_from(j)) {
@@ -257,21 +276,21 @@ impl<'s> Worker<'s> {
     }
 
     /// Reads the valid part of a tile operand.
-    pub fn read_valid(&mut self, t: &TileRef) -> Step<Window> {
+    pub fn read_valid(&mut self, t: &TileRef) -> Step<Window<'s>> {
         let w = self.window(t)?;
         self.read(&w, w.part)?;
         Ok(w)
     }
 
     /// Writes it.
-    pub fn write_valid(&mut self, t: &TileRef) -> Step<Window> {
+    pub fn write_valid(&mut self, t: &TileRef) -> Step<Window<'s>> {
         let w = self.window(t)?;
         self.write(&w, w.part);
         Ok(w)
     }
 
     /// Reads a part of a tile.
-    pub fn read(&mut self, w: &Window, part: Part) -> Step {
+    pub fn read(&mut self, w: &Window<'_>, part: Part) -> Step {
         let mut whole = true;
         let Worker { tiles, .. } = self;
         w.slot.lines(part, &mut |line| whole = whole && tiles.may_read(&w.slot, line));
@@ -283,13 +302,13 @@ impl<'s> Worker<'s> {
     }
 
     /// Reads an element of the window.
-    pub fn read_one(&mut self, w: &Window, row: usize, col: usize) -> Step {
+    pub fn read_one(&mut self, w: &Window<'_>, row: usize, col: usize) -> Step {
         let part = Part { row: w.part.row + row, col: w.part.col + col, rows: 1, cols: 1 };
         self.read(w, part)
     }
 
     /// Fails if an element (row and column of the tile) cannot be read.
-    pub fn readable(&self, w: &Window, (row, col): (usize, usize)) -> Step {
+    pub fn readable(&self, w: &Window<'_>, (row, col): (usize, usize)) -> Step {
         match self.tiles.fault(&w.slot, w.slot.index(row, col)) {
             None => Ok(()),
             Some(Fault::Poison) => self.fault(wording::poison(self.s.kernel, w.tile, (row, col))),
@@ -298,14 +317,14 @@ impl<'s> Worker<'s> {
     }
 
     /// Writes a part of a tile.
-    pub fn write(&mut self, w: &Window, part: Part) {
+    pub fn write(&mut self, w: &Window<'_>, part: Part) {
         self.note(w, part, true);
         let Worker { tiles, .. } = self;
         w.slot.lines(part, &mut |line| tiles.write(&w.slot, line));
     }
 
     /// For [`Overlaps`]. Masks are bits, and are left out; tiles without addresses share no bytes.
-    fn note(&mut self, w: &Window, part: Part, write: bool) {
+    fn note(&mut self, w: &Window<'_>, part: Part, write: bool) {
         if !matches!(w.slot.place, Place::Space(_)) {
             return;
         }
@@ -315,7 +334,7 @@ impl<'s> Worker<'s> {
     }
 
     /// The same for elements of a line.
-    pub fn note_line(&mut self, w: &Window, line: Line, write: bool) {
+    pub fn note_line(&mut self, w: &Window<'_>, line: Line, write: bool) {
         let Some(base) = w.slot.bytes(0) else { return };
         if line.step != 1 && line.count > 1 {
             for k in 0..line.count {

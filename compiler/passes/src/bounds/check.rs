@@ -67,8 +67,9 @@ impl<'k> Checks<'k> {
 
     fn check(&mut self, bound: &Bound, span: Span, out: &mut Region) {
         let mut holds = Vec::new();
-        let low = self.sum(&bound.low, &mut holds, span, out);
-        let high = self.sum(&bound.high, &mut holds, span, out);
+        let claim = &bound.claim;
+        let low = self.sum(&claim.low, &mut holds, span, out);
+        let high = self.sum(&claim.high, &mut holds, span, out);
         holds.push(self.compare(CmpOp::Le, low, high, span, out));
         let mut cond = holds[0];
         for h in &holds[1..] {
@@ -76,12 +77,12 @@ impl<'k> Checks<'k> {
         }
         // Nothing is touched where an extent is empty.
         let one = self.constant(1);
-        for v in &bound.unless_empty {
+        for v in &claim.unless_empty {
             let empty = self.compare(CmpOp::Lt, *v, one, span, out);
             cond = self.binary(BinOp::Or, cond, empty, span, out);
         }
-        let message = format!("{}: {{0}} > {{1}}", bound.what);
-        let data = CheckData { code: bound.code, message, span, help: None };
+        let message = format!("{}: {{0}} > {{1}}", bound.what.text(self.kernel));
+        let data = CheckData { code: bound.what.code(), message, span, help: None };
         let check = self.kernel.checks.push(data);
         out.push(Stmt { op: Op::Check { cond, check, args: vec![low, high] }, span });
     }

@@ -16,7 +16,7 @@ mod obligations;
 mod prove;
 
 use check::Checks;
-use obligations::{Bound, obligations};
+use obligations::{Bound, Claim, obligations};
 use prove::Prover;
 use ptoc_diagnostics::{Code, Span};
 use ptoc_ir::facts::Facts;
@@ -24,6 +24,7 @@ use ptoc_ir::scalar;
 use ptoc_ir::tile::{Const, Kernel, Op, Region, Stmt, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, Target, UnOp};
 use ptoc_tensor::DType;
+use rustc_hash::FxHashSet;
 
 /// An access that nothing shows to be inside.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +63,7 @@ pub fn settled(kernel: &Kernel, target: &Target) -> (Option<Kernel>, Verdict) {
 
 /// The accesses of `kernel` that carry neither a proof nor a check.
 pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
-    let told = |(_, span, bound): Open| Unproved { code: bound.code, what: bound.what, span };
+    let told = |(_, span, bound): Open| Unproved { code: bound.what.code(), what: bound.what.text(kernel), span };
     find(kernel, target).0.into_iter().map(told).collect()
 }
 
@@ -70,7 +71,17 @@ pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
 type Open = (usize, Span, Bound);
 
 fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, usize) {
-    let mut walk = Walk { kernel, target, facts: Facts::default(), zero: None, at: 0, open: Vec::new(), proved: 0 };
+    let mut walk = Walk {
+        kernel,
+        target,
+        facts: Facts::default(),
+        zero: None,
+        at: 0,
+        shown: FxHashSet::default(),
+        order: Vec::new(),
+        open: Vec::new(),
+        proved: 0,
+    };
     walk.launch();
     walk.region(&kernel.prologue);
     walk.at = 0;
@@ -90,6 +101,10 @@ struct Walk<'k> {
     zero: Option<Value>,
     /// Statements before this one.
     at: usize,
+    /// What was proved before in this region or one around it: most statements use the tiles of others.
+    shown: FxHashSet<Claim>,
+    /// The same in the order of the proofs, so that a region takes its own back.
+    order: Vec<Claim>,
     open: Vec<Open>,
     proved: usize,
 }
@@ -107,8 +122,12 @@ impl Walk<'_> {
     }
 
     fn region(&mut self, region: &Region) {
+        let shown = self.order.len();
         for stmt in region {
             self.stmt(stmt);
+        }
+        for claim in self.order.drain(shown..) {
+            self.shown.remove(&claim);
         }
     }
 
@@ -156,30 +175,37 @@ impl Walk<'_> {
     }
 
     fn access(&mut self, at: usize, stmt: &Stmt) {
-        for group in obligations(self.kernel, self.target, &stmt.op) {
+        for mut group in obligations(self.kernel, self.target, &stmt.op) {
+            if group.iter().all(|b| self.shown.contains(&b.claim)) {
+                self.proved += group.len();
+                continue;
+            }
             // What is empty touches nothing.
             let mark = self.facts.mark();
-            group.iter().flat_map(|b| &b.unless_empty).for_each(|v| self.facts.ge_const(*v, 1));
+            group.iter().flat_map(|b| &b.claim.unless_empty).for_each(|v| self.facts.ge_const(*v, 1));
             let prover = Prover::new(&self.facts);
             let all = prover.both(&group);
-            let mut open = Vec::new();
-            for bound in group {
-                match all || prover.alone(&bound) {
-                    true => self.proved += 1,
-                    false => open.push(bound),
-                }
-            }
+            let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
             self.facts.forget(mark);
+            self.proved += group.len();
+            group.into_iter().for_each(|bound| self.show(bound.claim));
             // From here on in this region there is a check.
             for bound in open {
-                self.believe(&bound);
+                self.believe(&bound.claim);
+                self.show(bound.claim.clone());
                 self.open.push((at, stmt.span, bound));
             }
         }
     }
 
-    fn believe(&mut self, bound: &Bound) {
-        match (bound.low.as_number(), bound.low.value(), bound.high.as_number(), bound.high.value()) {
+    fn show(&mut self, claim: Claim) {
+        if self.shown.insert(claim.clone()) {
+            self.order.push(claim);
+        }
+    }
+
+    fn believe(&mut self, claim: &Claim) {
+        match (claim.low.as_number(), claim.low.value(), claim.high.as_number(), claim.high.value()) {
             (Some(n), _, _, Some(v)) => self.facts.ge_const(v, n),
             (_, Some(v), Some(n), _) => self.facts.le_const(v, n),
             (_, Some(v), _, Some(u)) => self.facts.le(v, u, 0),

@@ -2,11 +2,13 @@
 
 use super::extents;
 use ptoc_diagnostics::{Code, codes};
-use ptoc_ir::tile::{Access, Affine, Elem, Inst, Kernel, Op, Operand, PrintPart, TensorId, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{
+    Access, Affine, Elem, Inst, Kernel, Op, Operand, PrintPart, TensorId, Tile, TileRef, Value, ViewRef,
+};
 use ptoc_isa::{BinOp, CmpOp, Num, Target};
 
 /// A sum: constants, values, and products of values.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
     /// Factors, and how often they count.
     pub terms: Vec<(Vec<Value>, i64)>,
@@ -50,15 +52,67 @@ impl Sum {
 }
 
 /// `low <= high`
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bound {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Claim {
     pub low: Sum,
     pub high: Sum,
     /// If one of these extents is not positive, nothing is touched.
     pub unless_empty: Vec<Value>,
-    /// What is wrong otherwise.
-    pub code: Code,
-    pub what: String,
+}
+
+/// A claim, and what is wrong where it does not hold.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    pub claim: Claim,
+    pub what: What,
+}
+
+/// What would lie outside of what.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// Row or column of an element.
+    Element(Tile, &'static str),
+    /// An element of a tile array.
+    Member(Tile),
+    /// The address that a tile is bound to.
+    Address(Tile),
+    /// The valid rows or columns of a window.
+    Valid(Tile, &'static str, u32),
+    /// The rows or columns of a window.
+    Window(Tile, &'static str, u32),
+    /// A point of a nest, in its window.
+    Point(Tile),
+    Tensor(TensorId),
+    /// A demand of an instruction.
+    Need(&'static str, &'static str),
+}
+
+impl What {
+    pub fn code(self) -> Code {
+        match self {
+            What::Tensor(_) => codes::TRAP_TENSOR_OUT_OF_BOUNDS,
+            _ => codes::TRAP_TILE_OUT_OF_BOUNDS,
+        }
+    }
+
+    /// What a check says.
+    pub fn text(self, kernel: &Kernel) -> String {
+        let name = |t: Tile| &kernel.tiles[t].name;
+        match self {
+            What::Element(t, what) => format!("a {what} of tile `{}` lies outside of its valid shape", name(t)),
+            What::Member(t) => format!("an element of the array `{}` that it does not have", name(t)),
+            What::Address(t) => format!("the address of tile `{}` lies outside of its memory", name(t)),
+            What::Valid(t, what, window) => {
+                format!("the valid {what} of tile `{}` exceed its window of {window}", name(t))
+            }
+            What::Window(t, what, capacity) => {
+                format!("a window of tile `{}` reaches beyond its {capacity} {what}", name(t))
+            }
+            What::Point(t) => format!("an element of tile `{}` lies outside of its window", name(t)),
+            What::Tensor(t) => format!("an access of `{}` lies outside of it", kernel.tensors[t].name),
+            What::Need(instruction, what) => format!("{instruction}: {what}"),
+        }
+    }
 }
 
 /// What belongs together: both ends of what is touched, or one demand alone.
@@ -67,23 +121,21 @@ pub(super) type Group = Vec<Bound>;
 /// Bounds of one access.
 struct Bounds<'k> {
     kernel: &'k Kernel,
-    code: Code,
     out: Vec<Group>,
 }
 
 /// Everything that `op` itself must keep.
 pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Group> {
-    let mut b = Bounds { kernel, code: codes::TRAP_TILE_OUT_OF_BOUNDS, out: Vec::new() };
+    let mut b = Bounds { kernel, out: Vec::new() };
     match op {
         Op::Load { tensor, offset, .. } | Op::Store { tensor, offset, .. } | Op::Atomic { tensor, offset, .. } => {
             b.tensor(*tensor, Sum::of(*offset), Sum::of(*offset), &[]);
         }
         Op::TileGet { tile, row, col, .. } | Op::TileSet { tile, row, col, .. } => {
             b.tile(tile);
-            let name = &kernel.tiles[tile.tile].name;
             for (what, at, valid) in [("row", *row, tile.valid.0), ("column", *col, tile.valid.1)] {
-                let message = format!("a {what} of tile `{name}` lies outside of its valid shape");
-                b.inside(Sum::of(at), Sum::of(at), Sum::of(valid).plus(-1), &[], &message);
+                let what = What::Element(tile.tile, what);
+                b.inside(Sum::of(at), Sum::of(at), Sum::of(valid).plus(-1), &[], what);
             }
         }
         Op::Assign { tile, element, addr } => {
@@ -91,8 +143,7 @@ pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Grou
             b.element(*tile, *element);
             // The larger of all: what is bound keeps every element of the tile inside of its memory.
             let last = target.capacity(data.ty.loc) as i64 - data.ty.bytes() as i64;
-            let message = format!("the address of tile `{}` lies outside of its memory", data.name);
-            b.inside(Sum::of(*addr), Sum::of(*addr), Sum::number(last), &[], &message);
+            b.inside(Sum::of(*addr), Sum::of(*addr), Sum::number(last), &[], What::Address(*tile));
         }
         Op::Inst(inst) => b.inst(inst),
         Op::Copy(copy) => {
@@ -118,47 +169,43 @@ pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Grou
 
 impl Bounds<'_> {
     /// `0 <= low` and `high <= last`
-    fn inside(&mut self, low: Sum, high: Sum, last: Sum, unless_empty: &[Value], what: &str) {
+    fn inside(&mut self, low: Sum, high: Sum, last: Sum, unless_empty: &[Value], what: What) {
         let ends = [(Sum::number(0), low), (high, last)].map(|(low, high)| {
-            let (unless_empty, what) = (unless_empty.to_vec(), what.to_owned());
-            Bound { low, high, unless_empty, code: self.code, what }
+            let claim = Claim { low, high, unless_empty: unless_empty.to_vec() };
+            Bound { claim, what }
         });
         self.out.push(ends.to_vec());
     }
 
-    fn element(&mut self, tile: ptoc_ir::tile::Tile, element: Option<Value>) {
+    fn element(&mut self, tile: Tile, element: Option<Value>) {
         let data = &self.kernel.tiles[tile];
         if let Some(e) = element {
-            let message = format!("an element of the array `{}` that it does not have", data.name);
-            self.inside(Sum::of(e), Sum::of(e), Sum::number(i64::from(data.count) - 1), &[], &message);
+            let last = Sum::number(i64::from(data.count) - 1);
+            self.inside(Sum::of(e), Sum::of(e), last, &[], What::Member(tile));
         }
     }
 
     /// A window in its tile, its valid shape in the window.
     fn tile(&mut self, t: &TileRef) {
         self.element(t.tile, t.element);
-        let data = &self.kernel.tiles[t.tile];
-        let (name, ty) = (data.name.clone(), data.ty);
+        let ty = self.kernel.tiles[t.tile].ty;
         let axes = [("rows", t.valid.0, t.rows, ty.rows), ("columns", t.valid.1, t.cols, ty.cols)];
         for (k, (what, valid, window, capacity)) in axes.into_iter().enumerate() {
-            let message = format!("the valid {what} of tile `{name}` exceed its window of {window}");
-            self.inside(Sum::of(valid), Sum::of(valid), Sum::number(i64::from(window)), &[], &message);
+            let exceeds = What::Valid(t.tile, what, window);
+            self.inside(Sum::of(valid), Sum::of(valid), Sum::number(i64::from(window)), &[], exceeds);
             if let Some(origin) = t.origin {
                 let at = if k == 0 { origin.0 } else { origin.1 };
-                let message = format!("a window of tile `{name}` reaches beyond its {capacity} {what}");
                 let end = Sum::of(at).and(&[valid], 1);
-                self.inside(Sum::of(at), end, Sum::number(i64::from(capacity)), &[t.valid.0, t.valid.1], &message);
+                let last = Sum::number(i64::from(capacity));
+                self.inside(Sum::of(at), end, last, &[t.valid.0, t.valid.1], What::Window(t.tile, what, capacity));
             }
         }
     }
 
     /// Elements `first` to `last` of a tensor.
     fn tensor(&mut self, tensor: TensorId, first: Sum, last: Sum, unless_empty: &[Value]) {
-        self.code = codes::TRAP_TENSOR_OUT_OF_BOUNDS;
-        let message = format!("an access of `{}` lies outside of it", self.kernel.tensors[tensor].name);
         let end = Sum::number(-1).and(extents(self.kernel, tensor), 1);
-        self.inside(first, last, end, unless_empty, &message);
-        self.code = codes::TRAP_TILE_OUT_OF_BOUNDS;
+        self.inside(first, last, end, unless_empty, What::Tensor(tensor));
     }
 
     fn view(&mut self, v: &ViewRef) {
@@ -181,8 +228,8 @@ impl Bounds<'_> {
         // Where an instruction's index operands say what it touches.
         for need in inst.instr.get().sem.needs().iter().filter(|n| n.op != CmpOp::Eq) {
             if let (Some(low), Some(high)) = (self.num(&need.left, inst), self.num(&need.right, inst)) {
-                let what = format!("{}: {}", inst.instr.get().written_name(), need.what);
-                self.out.push(vec![Bound { low, high, unless_empty: Vec::new(), code: self.code, what }]);
+                let what = What::Need(inst.instr.get().written_name(), need.what);
+                self.out.push(vec![Bound { claim: Claim { low, high, unless_empty: Vec::new() }, what }]);
             }
         }
     }
@@ -225,11 +272,9 @@ impl Bounds<'_> {
                 if guarded {
                     return;
                 }
-                let name = self.kernel.tiles[tile.tile].name.clone();
                 for (at, capacity) in [(row, tile.rows), (col, tile.cols)] {
                     let last = Sum::number(i64::from(capacity) - 1);
-                    let message = format!("an element of tile `{name}` lies outside of its window");
-                    self.inside(Sum::of(at.start), span(at), last, extents, &message);
+                    self.inside(Sum::of(at.start), span(at), last, extents, What::Point(tile.tile));
                 }
             }
             Access::Tensor { tensor, elem, at, swizzle, tables } => {

@@ -5,12 +5,13 @@
 //! element that are touched are inside *as integers*, the machine's numbers are these integers, and operands need not be exact.
 //! A single inequality says nothing of numbers that wrapped: there, and below quotients and minima, definitions must be exact.
 
-use super::obligations::{Bound, Sum};
+use super::obligations::{Bound, Claim, Sum};
 use crate::integers::poly::Poly;
 use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
-use std::cell::Cell;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
 
 /// Replacements in a row.
 const DEPTH: u32 = 12;
@@ -25,30 +26,33 @@ pub(super) struct Prover<'f> {
     steps: Cell<u32>,
     /// Are bounds of few terms tried before others?
     short_first: Cell<bool>,
+    /// What was not shown to be natural, with so many replacements: replacing in another order leads to the same sums.
+    failed: RefCell<FxHashMap<Poly, u32>>,
 }
 
 impl<'f> Prover<'f> {
     pub fn new(facts: &'f Facts) -> Prover<'f> {
-        Prover { facts, steps: Cell::new(STEPS), short_first: Cell::new(false) }
+        Prover { facts, steps: Cell::new(STEPS), short_first: Cell::new(false), failed: RefCell::default() }
     }
 
     /// Do both ends hold, as integers?
     pub fn both(&self, bounds: &[Bound]) -> bool {
-        bounds.len() == 2 && bounds.iter().all(|b| self.holds(b, false))
+        bounds.len() == 2 && bounds.iter().all(|b| self.holds(&b.claim, false))
     }
 
     /// Does the bound hold by itself?
-    pub fn alone(&self, bound: &Bound) -> bool {
-        self.holds(bound, true)
+    pub fn alone(&self, claim: &Claim) -> bool {
+        self.holds(claim, true)
     }
 
-    fn holds(&self, bound: &Bound, exact: bool) -> bool {
-        let ends = self.sum(&bound.high, exact).zip(self.sum(&bound.low, exact));
+    fn holds(&self, claim: &Claim, exact: bool) -> bool {
+        let ends = self.sum(&claim.high, exact).zip(self.sum(&claim.low, exact));
         let Some(difference) = ends.and_then(|(h, l)| h.plus(&l, -1)) else { return false };
         // Bounds by what a value was computed from lead through windows of tensors, numbers through those of tiles.
         [false, true].into_iter().any(|short_first| {
             self.steps.set(STEPS);
             self.short_first.set(short_first);
+            self.failed.borrow_mut().clear();
             self.natural(&difference, DEPTH)
         })
     }
@@ -90,7 +94,19 @@ impl<'f> Prover<'f> {
         if p.terms().iter().all(|(factors, n)| *n > 0 && factors.iter().all(positive)) {
             return true;
         }
-        let Some(depth) = depth.checked_sub(1) else { return false };
+        let Some(less) = depth.checked_sub(1) else { return false };
+        if self.failed.borrow().get(p).is_some_and(|d| *d >= depth) {
+            return false;
+        }
+        let found = self.by_replacement(p, less);
+        if !found {
+            self.failed.borrow_mut().insert(p.clone(), depth);
+        }
+        found
+    }
+
+    /// Is it not negative once the latest of its values is replaced by a bound of it?
+    fn by_replacement(&self, p: &Poly, depth: u32) -> bool {
         let mut symbols: Vec<Value> = p.symbols().collect();
         symbols.sort_unstable_by(|a, b| b.cmp(a));
         symbols.dedup();

@@ -74,6 +74,11 @@ impl Row {
         Some(Row { terms, constant })
     }
 
+    /// Its symbols.
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = u32> + '_ {
+        self.terms.iter().map(|t| t.0)
+    }
+
     fn factor(&self, symbol: u32) -> i64 {
         self.terms.iter().find(|t| t.0 == symbol).map_or(0, |t| t.1)
     }
@@ -83,6 +88,9 @@ impl Row {
     }
 
     fn divided(&mut self, by: i64) {
+        if by == 1 {
+            return;
+        }
         self.terms.iter_mut().for_each(|t| t.1 /= by);
         self.constant = self.constant.div_euclid(by);
     }
@@ -115,16 +123,22 @@ impl System {
         self.either.push([a, b]);
     }
 
+    /// What follows for the symbols that `keep` names; `None`: there is certainly no solution.
+    pub(crate) fn reduced(&self, keep: &dyn Fn(u32) -> bool) -> Option<System> {
+        let (zero, at_least_zero) = project(self.zero.clone(), self.at_least_zero.clone(), keep).ok()?;
+        Some(System { zero, at_least_zero, either: self.either.clone() })
+    }
+
     /// Is there certainly no solution?
     pub(crate) fn refuted(&self) -> bool {
         let mut least = self.at_least_zero.clone();
-        if project(self.zero.clone(), least.clone(), None).is_err() {
+        if project(self.zero.clone(), least.clone(), &|_| false).is_err() {
             return true;
         }
         for sides in self.either.iter().take(SIDES) {
             let mut possible = sides.iter().filter(|side| {
                 let with = least.iter().chain([*side]).cloned().collect();
-                project(self.zero.clone(), with, None).is_ok()
+                project(self.zero.clone(), with, &|_| false).is_ok()
             });
             match (possible.next(), possible.next()) {
                 (None, _) => return true,
@@ -138,7 +152,10 @@ impl System {
     /// Between which numbers a symbol is, as far as that is seen.
     pub(crate) fn bounds(&self, symbol: u32) -> (Option<i64>, Option<i64>) {
         let (mut low, mut high) = (None, None);
-        let Ok(rows) = project(self.zero.clone(), self.at_least_zero.clone(), Some(symbol)) else { return (low, high) };
+        let Ok((zero, mut rows)) = project(self.zero.clone(), self.at_least_zero.clone(), &|s| s == symbol) else {
+            return (low, high);
+        };
+        both_ways(zero, &mut rows);
         for row in rows {
             match row.factor(symbol) {
                 1 => low = Some(low.map_or(-row.constant, |n: i64| n.max(-row.constant))),
@@ -150,8 +167,12 @@ impl System {
     }
 }
 
-/// What is left of the rows without the symbols, but for `keep`.
-fn project(mut zero: Vec<Row>, mut least: Vec<Row>, keep: Option<u32>) -> Result<Vec<Row>, Contradiction> {
+/// What is left of equations and inequalities without the symbols, but for those that `keep` names.
+fn project(
+    mut zero: Vec<Row>,
+    mut least: Vec<Row>,
+    keep: &dyn Fn(u32) -> bool,
+) -> Result<(Vec<Row>, Vec<Row>), Contradiction> {
     while let Some((at, symbol)) = solvable(&mut zero, keep)? {
         let equation = zero.swap_remove(at);
         let factor = equation.factor(symbol);
@@ -163,13 +184,11 @@ fn project(mut zero: Vec<Row>, mut least: Vec<Row>, keep: Option<u32>) -> Result
         zero = zero.iter().filter_map(replaced).collect();
         least = least.iter().filter_map(replaced).collect();
     }
-    for row in zero {
-        least.extend(row.sum(-1, &Row::default(), 1));
-        least.push(row);
-    }
+    let (zero, others): (Vec<Row>, Vec<Row>) = zero.into_iter().partition(|r| r.terms.iter().all(|t| keep(t.0)));
+    both_ways(others, &mut least);
     loop {
         rounded(&mut least)?;
-        let Some(symbol) = cheapest(&least, keep) else { return Ok(least) };
+        let Some(symbol) = cheapest(&least, keep) else { return Ok((zero, least)) };
         let (with, mut rest): (Vec<Row>, Vec<Row>) = least.into_iter().partition(|r| r.factor(symbol) != 0);
         for low in with.iter().filter(|r| r.factor(symbol) > 0) {
             for high in with.iter().filter(|r| r.factor(symbol) < 0) {
@@ -183,8 +202,16 @@ fn project(mut zero: Vec<Row>, mut least: Vec<Row>, keep: Option<u32>) -> Result
     }
 }
 
+/// Equations as two inequalities each.
+fn both_ways(zero: Vec<Row>, least: &mut Vec<Row>) {
+    for row in zero {
+        least.extend(row.sum(-1, &Row::default(), 1));
+        least.push(row);
+    }
+}
+
 /// An equation with a symbol that has the factor 1 or -1. All of them are divided by what divides their factors.
-fn solvable(zero: &mut Vec<Row>, keep: Option<u32>) -> Result<Option<(usize, u32)>, Contradiction> {
+fn solvable(zero: &mut Vec<Row>, keep: &dyn Fn(u32) -> bool) -> Result<Option<(usize, u32)>, Contradiction> {
     for row in zero.iter_mut() {
         let by = row.divisor();
         if row.constant % by != 0 || row.terms.is_empty() && row.constant != 0 {
@@ -194,7 +221,7 @@ fn solvable(zero: &mut Vec<Row>, keep: Option<u32>) -> Result<Option<(usize, u32
     }
     zero.retain(|r| !r.terms.is_empty());
     Ok(zero.iter().enumerate().find_map(|(n, row)| {
-        let one = row.terms.iter().find(|t| t.1.abs() == 1 && Some(t.0) != keep)?;
+        let one = row.terms.iter().find(|t| t.1.abs() == 1 && !keep(t.0))?;
         Some((n, one.0))
     }))
 }
@@ -214,7 +241,7 @@ fn rounded(least: &mut Vec<Row>) -> Result<(), Contradiction> {
 }
 
 /// The symbol whose elimination makes the fewest rows.
-fn cheapest(least: &[Row], keep: Option<u32>) -> Option<u32> {
+fn cheapest(least: &[Row], keep: &dyn Fn(u32) -> bool) -> Option<u32> {
     // How many rows bound it from below and from above.
     let mut counts: Vec<(u32, u64, u64)> = Vec::new();
     for &(symbol, factor) in least.iter().flat_map(|r| &r.terms) {
@@ -225,7 +252,7 @@ fn cheapest(least: &[Row], keep: Option<u32>) -> Option<u32> {
         let (n, below, above) = counts[at];
         counts[at] = (n + 1, below + u64::from(factor > 0), above + u64::from(factor < 0));
     }
-    let all = counts.iter().zip(0u32..).filter(|((n, ..), s)| *n > 0 && Some(*s) != keep);
+    let all = counts.iter().zip(0u32..).filter(|((n, ..), s)| *n > 0 && !keep(*s));
     all.map(|((_, below, above), s)| (below * above, s)).min().map(|(_, s)| s)
 }
 

@@ -4,7 +4,7 @@ use super::plan::{Plan, Step};
 use super::run::{Used, failed, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_exec::{Pool, PrintEvent};
+use ptoc_exec::PrintEvent;
 use ptoc_ir::sanitize::{Options, Sanitizer};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Loc;
@@ -90,7 +90,6 @@ impl Watched {
             tensors: &memory,
             storage: &step.storage,
             capacity: Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect(),
-            threads: threads != 1 && (threads != 0 || Pool::default_threads() > 1),
         };
         let sanitizer = Sanitizer::new(&self.kernel, &options).map_err(|trap| Box::new(trap.to_diagnostic()))?;
         let mut sink = |event: PrintEvent| print(&event.line());

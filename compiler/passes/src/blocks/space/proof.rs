@@ -144,9 +144,12 @@ impl Space<'_, '_> {
         if system.refuted() {
             return true;
         }
-        if depth == 0 {
+        if depth == 0 || open.is_empty() {
             return false;
         }
+        // What no alternative speaks of is eliminated once for all of them.
+        let spoken: FxHashSet<u32> = open.iter().flatten().flatten().flat_map(|line| line.row().symbols()).collect();
+        let Some(system) = &system.reduced(&|s| spoken.contains(&s)) else { return true };
         let with = |rows: &[Line]| {
             let mut s = system.clone();
             rows.iter().cloned().for_each(|r| r.add(&mut s));
@@ -226,6 +229,12 @@ enum Line {
 }
 
 impl Line {
+    fn row(&self) -> &Row {
+        match self {
+            Line::Zero(r) | Line::Least(r) => r,
+        }
+    }
+
     fn add(self, system: &mut System) {
         match self {
             Line::Zero(r) => system.zero(r),
