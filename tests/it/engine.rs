@@ -189,7 +189,6 @@ impl Built {
                 tensors: &memory,
                 storage: &[],
                 capacity: Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect(),
-                threads: threads > 1,
             };
             let sanitizer = ptoc_ir::sanitize::Sanitizer::new(&kernel, &options).map_err(|trap| trap.message)?;
             let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };

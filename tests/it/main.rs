@@ -37,6 +37,7 @@ mod numpy;
 mod one_entry;
 mod orders;
 mod pages;
+mod parts;
 mod physical;
 mod pim_backend;
 mod pim_hbm;

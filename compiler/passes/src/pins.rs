@@ -5,7 +5,7 @@
 
 use crate::liveness::{Interval, Liveness};
 use crate::memories;
-use crate::placement::{footprint, in_place, pitch, root};
+use crate::placement::{footprint, in_place, pitch};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData};
 use ptoc_isa::Target;
@@ -37,14 +37,14 @@ pub fn check(kernel: &Kernel, live: &Liveness, target: &Target) -> Vec<Diagnosti
     if !errors.is_empty() {
         return errors;
     }
-    let parents = in_place(kernel, live);
+    let slots = in_place(kernel, live);
     let held: Vec<Held> = kernel.tiles.keys().filter_map(|t| held(kernel, live, t, target)).collect();
     for (n, a) in held.iter().enumerate() {
         for b in &held[n + 1..] {
             let (x, y) = (&kernel.tiles[a.tile], &kernel.tiles[b.tile]);
             // What the author fixed may lie as it likes among its like.
             let fixed = x.addr != AddrKind::Auto && y.addr != AddrKind::Auto;
-            let one = root(&parents, a.tile) == root(&parents, b.tile);
+            let one = slots[a.tile] == slots[b.tile];
             if x.ty.loc == y.ty.loc
                 && !fixed
                 && !one

@@ -130,9 +130,11 @@ fn place_with(
         diagnostics.extend(wrong);
         remarks = open;
     }
+    let mut watched = false;
     if too_large.is_empty() {
         let found = pass("bytes", || bytes::check(&kernel, target, &mut diagnostics, author, budget));
-        let (now, later): (Vec<_>, Vec<_>) = found.into_iter().partition(goes_first);
+        watched = !found.proved;
+        let (now, later): (Vec<_>, Vec<_>) = found.diagnostics.into_iter().partition(goes_first);
         diagnostics.extend(now);
         remarks.extend(later);
     }
@@ -176,12 +178,10 @@ fn place_with(
                     return Err(diagnostics);
                 }
             }
-            init::guard(&mut kernel, &diagnostics);
-            verified(&kernel, "guards")?;
             diagnostics.extend(remarks);
             diagnostics.extend(stages::check(&kernel, target));
             diagnostics.extend(budget.warning(&kernel.name, kernel.span));
-            Ok((PlacedKernel { kernel, placement }, diagnostics))
+            Ok((PlacedKernel { kernel, placement, watched }, diagnostics))
         }
         Ok(_) => Err(diagnostics),
         Err(overflows) => {

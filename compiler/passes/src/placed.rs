@@ -25,6 +25,8 @@ pub struct PlacedKernel {
     pub kernel: Kernel,
     /// Its plan.
     pub placement: Placement,
+    /// What it reads of tiles is not proved to be written: machine code is to be watched while it runs ([`ptoc_ir::sanitize`]).
+    pub watched: bool,
 }
 
 impl PlacedKernel {
@@ -80,7 +82,7 @@ impl PlacedKernel {
                 return Err(Diagnostic::error(codes::PLACEMENT_SYNTAX, span, message));
             }
         }
-        Ok(PlacedKernel { kernel, placement })
+        Ok(PlacedKernel { kernel, placement, watched: false })
     }
 }
 

@@ -18,6 +18,9 @@ use crate::{memories, pins};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, Tile, TileData};
 use ptoc_isa::{Loc, Target};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 
 /// Where every tile lives.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,13 +99,13 @@ pub fn plan_with(
 ) -> Result<Placement, Vec<Overflow>> {
     let mut offsets: SecondaryMap<Tile, Vec<u64>> = SecondaryMap::new();
     let (mut memories, mut overflows) = (Vec::new(), Vec::new());
-    let parents = in_place(kernel, live);
+    let roots = in_place(kernel, live);
     for loc in Loc::ALL {
         let tiles: Vec<Tile> = kernel.tiles.keys().filter(|&t| kernel.tiles[t].ty.loc == loc).collect();
         if tiles.is_empty() {
             continue;
         }
-        let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &parents);
+        let space = Space::new(kernel, live, target, max_stages, loc, &tiles, &roots);
         // Whole cache lines are kinder to the CPU, where they cost no bytes.
         let kind = if space.mirrored { space.align } else { space.align.max(64) };
         let (mut bases, mut needed) = space.pack(kind, Effort::Little);
@@ -201,29 +204,31 @@ impl Space {
         max_stages: u32,
         loc: Loc,
         tiles: &[Tile],
-        parents: &SecondaryMap<Tile, Option<Tile>>,
+        roots: &SecondaryMap<Tile, Tile>,
     ) -> Space {
         let (capacity, align) = (memories::capacity(target, loc), memories::align(target, loc));
         let mirrored = tiles.iter().any(|&t| kernel.tiles[t].addr == AddrKind::Dynamic);
-        let mut groups: Vec<(Tile, Group)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut of_root: FxHashMap<Tile, usize> = FxHashMap::default();
         let mut obstacles = Vec::new();
         for &tile in tiles {
             let data = &kernel.tiles[tile];
             let Some(interval) = live.intervals[tile] else { continue };
             match &data.addr {
                 AddrKind::Auto => {
-                    let root = root(parents, tile);
                     let capped = TileData { stages: data.stages.min(max_stages), ..data.clone() };
                     let size = footprint(&capped, align);
-                    match groups.iter_mut().find(|(r, _)| *r == root) {
-                        Some((_, group)) => {
+                    match of_root.entry(roots[tile]) {
+                        Entry::Occupied(at) => {
+                            let group = &mut groups[*at.get()];
                             group.tiles.push(tile);
                             group.interval = group.interval.hull(interval);
                             group.size = group.size.max(size);
                         }
-                        None => {
+                        Entry::Vacant(new) => {
+                            new.insert(groups.len());
                             let pin = pins::base(kernel, tile);
-                            groups.push((root, Group { tiles: vec![tile], interval, size, pin }));
+                            groups.push(Group { tiles: vec![tile], interval, size, pin });
                         }
                     }
                 }
@@ -241,7 +246,7 @@ impl Space {
                 AddrKind::Dynamic => {}
             }
         }
-        Space { capacity, align, mirrored, groups: groups.into_iter().map(|(_, g)| g).collect(), obstacles }
+        Space { capacity, align, mirrored, groups, obstacles }
     }
 
     /// Base of each group, and the bytes that the plan needs.
@@ -271,15 +276,23 @@ impl Space {
     /// loop rather than the loop). Fixed tiles count the bytes that they cover together.
     fn peak(&self, live: &Liveness) -> (u64, Point) {
         let mut best = (0, 0);
+        let (groups, obstacles) =
+            (Sweep::new(self.groups.iter().map(|g| g.interval)), Sweep::new(self.obstacles.iter().map(|o| o.interval)));
+        let (mut auto, mut fixed, mut covered) = (0, BTreeSet::new(), 0);
         for point in 0..live.spans.len() as Point {
-            let auto: u64 = self.groups.iter().filter(|g| g.interval.contains(point)).map(|g| g.size).sum();
-            let mut fixed: Vec<(u64, u64)> =
-                self.obstacles.iter().filter(|o| o.interval.contains(point)).map(|o| (o.start, o.end)).collect();
-            fixed.sort_unstable();
-            let (mut covered, mut reach) = (0, 0);
-            for (start, end) in fixed {
-                covered += end.saturating_sub(start.max(reach));
-                reach = reach.max(end);
+            auto -= groups.ended(point).map(|n| self.groups[n].size).sum::<u64>();
+            auto += groups.begun(point).map(|n| self.groups[n].size).sum::<u64>();
+            let before = fixed.len();
+            let place = |n: usize| (self.obstacles[n].start, self.obstacles[n].end, n);
+            let ended = obstacles.ended(point).filter(|n| fixed.remove(&place(*n))).count();
+            fixed.extend(obstacles.begun(point).map(place));
+            if ended > 0 || fixed.len() != before {
+                let mut reach = 0;
+                covered = 0;
+                for &(start, end, _) in &fixed {
+                    covered += end.saturating_sub(start.max(reach));
+                    reach = reach.max(end);
+                }
             }
             // What the compiler made has an empty span, which tells nothing.
             let length = |p: Point| match live.spans[p as usize].range().len() {
@@ -295,15 +308,63 @@ impl Space {
     }
 }
 
-pub(crate) fn root(parents: &SecondaryMap<Tile, Option<Tile>>, mut tile: Tile) -> Tile {
-    while let Some(up) = parents[tile] {
-        tile = up;
-    }
-    tile
+/// Intervals by the points where they begin and end.
+struct Sweep {
+    begins: Vec<(Point, usize)>,
+    ends: Vec<(Point, usize)>,
 }
 
-/// Which tile's slot each tile takes over (in-place reuse), as parent links. Tiles with pins do so where these agree.
-pub(crate) fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Option<Tile>> {
+impl Sweep {
+    fn new(intervals: impl Iterator<Item = Interval>) -> Sweep {
+        let all: Vec<(usize, Interval)> = intervals.enumerate().collect();
+        let mut begins: Vec<_> = all.iter().map(|(n, i)| (i.start, *n)).collect();
+        let mut ends: Vec<_> = all.iter().map(|(n, i)| (i.end, *n)).collect();
+        begins.sort_unstable();
+        ends.sort_unstable();
+        Sweep { begins, ends }
+    }
+
+    fn at(all: &[(Point, usize)], point: Point) -> impl Iterator<Item = usize> {
+        let first = all.partition_point(|(p, _)| *p < point);
+        all[first..].iter().take_while(move |(p, _)| *p == point).map(|(_, n)| *n)
+    }
+
+    /// Those that begin at this point.
+    fn begun(&self, point: Point) -> impl Iterator<Item = usize> {
+        Sweep::at(&self.begins, point)
+    }
+
+    /// Those of which the point before was the last.
+    fn ended(&self, point: Point) -> impl Iterator<Item = usize> {
+        let before = point.checked_sub(1);
+        before.into_iter().flat_map(|p| Sweep::at(&self.ends, p))
+    }
+}
+
+/// The first tile of each chain of parents.
+fn roots(kernel: &Kernel, parents: &SecondaryMap<Tile, Option<Tile>>) -> SecondaryMap<Tile, Tile> {
+    let mut roots: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
+    for tile in kernel.tiles.keys() {
+        let (mut chain, mut at) = (Vec::new(), tile);
+        let root = loop {
+            match (roots[at], parents[at]) {
+                (Some(root), _) => break root,
+                (None, None) => break at,
+                (None, Some(up)) => {
+                    chain.push(at);
+                    at = up;
+                }
+            }
+        };
+        chain.into_iter().chain([tile]).for_each(|t| roots[t] = Some(root));
+    }
+    let mut out = SecondaryMap::with_default(Tile::new(0));
+    roots.iter().for_each(|(tile, root)| out[tile] = root.unwrap_or(tile));
+    out
+}
+
+/// The tile whose slot each tile takes over (in-place reuse) in the end, or itself. Tiles with pins do so where these agree.
+pub(crate) fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Tile> {
     let mut parents: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
     parents.resize(kernel.tiles.len());
     for_each_point(kernel, &mut |point, stmt| {
@@ -346,5 +407,5 @@ pub(crate) fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, O
             parents[dst] = Some(src);
         }
     });
-    parents
+    roots(kernel, &parents)
 }

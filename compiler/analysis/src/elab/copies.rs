@@ -239,6 +239,8 @@ impl Elab<'_> {
             }
             guards.push(Guard { at: Affine { start: zero, strides }, bound });
         }
+        // So far they leave out what is no part of the destination.
+        let own = guards.len();
         for (w, of_dst) in [(&d, true), (&s, false)] {
             for (q, bound) in w.guards() {
                 guards.push(Guard { at: affine(w, q, &axes, of_dst), bound });
@@ -254,7 +256,7 @@ impl Elab<'_> {
             extents: axes.iter().map(|a| a.extent).collect(),
             dst: self.access(dst, &axes, true),
             src: self.access(src, &axes, false),
-            covers: covers && (fill.is_some() || guards.is_empty()),
+            covers: covers && (fill.is_some() || guards.len() == own),
             guards,
             fill,
         };

@@ -4,7 +4,8 @@
 use super::contents::Meeting;
 use super::numbers::{Literal, Num};
 use super::states::State;
-use super::walk::{Target, Walk, touches};
+use super::touches::{Constants, touches};
+use super::walk::{Target, Walk};
 use crate::access::Access;
 use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While};
 use rustc_hash::FxHashMap;
@@ -75,10 +76,12 @@ impl<'k> Walk<'k> {
     }
 
     pub(super) fn scope(&mut self, s: &'k Scope, state: State) -> Flow {
-        let before = self.unsure;
+        let (before, depth) = (self.unsure, self.path.len());
         self.target(s.label);
         let end = self.region(&s.body, Some(state))?;
         self.unsure = before;
+        // Who leaves early passes no check behind that.
+        self.path.truncate(depth);
         let breaks = self.targets.pop().and_then(|t| t.breaks);
         Some(self.join(end, breaks, Meeting::Plain))
     }
@@ -194,7 +197,7 @@ impl<'k> Walk<'k> {
     /// itself reads none of it.
     fn filled_in_turn(&mut self, f: &'k For) -> Vec<Tile> {
         let mut uses = FxHashMap::default();
-        uses_in(self.kernel, &f.body, &mut uses);
+        uses_in(self.kernel, &self.constants, &f.body, &mut uses);
         uses.retain(|_, u| u.writes > 0 && !u.declared);
         if !uses.is_empty() {
             let mut whole: FxHashMap<Tile, usize> = FxHashMap::default();
@@ -367,19 +370,19 @@ struct Uses {
     declared: bool,
 }
 
-fn uses_in(kernel: &Kernel, region: &[Stmt], out: &mut FxHashMap<Tile, Uses>) {
+fn uses_in(kernel: &Kernel, constants: &Constants, region: &[Stmt], out: &mut FxHashMap<Tile, Uses>) {
     for stmt in region {
         if let Op::Alloc { tile } = stmt.op {
             out.entry(tile).or_default().declared = true;
         }
-        for (access, r, _) in touches(kernel, stmt) {
+        for (access, r, _) in touches(kernel, constants, stmt) {
             let uses = out.entry(r.tile).or_default();
             match access {
                 Access::Read => uses.read = true,
                 Access::Write => uses.writes += 1,
             }
         }
-        stmt.op.regions().for_each(|r| uses_in(kernel, r, out));
+        stmt.op.regions().for_each(|r| uses_in(kernel, constants, r, out));
     }
 }
 

@@ -10,8 +10,9 @@ use super::contents::{EMPTY_LOOP, UNWRITTEN};
 use super::control::jumps;
 use super::numbers::Num;
 use super::states::State;
-use super::walk::{Walk, touches};
-use super::window::{Key, Part};
+use super::touches::touches;
+use super::walk::Walk;
+use super::window::{Count, Key, Part};
 use crate::access::Access;
 use ptoc_ir::tile::{AddrKind, For, Op, Stmt, Tile, TileRef, Ty, Value};
 use ptoc_isa::BinOp;
@@ -105,7 +106,7 @@ impl<'k> Walk<'k> {
                 Op::For(f) => out.extend(self.covers_of(f, body)),
                 Op::Scope(s) => out.extend(self.written_in(&s.body, body)),
                 _ => {
-                    let all = touches(self.kernel, stmt);
+                    let all = touches(self.kernel, &self.constants, stmt);
                     let writes = all.into_iter().filter(|(a, ..)| *a == Access::Write);
                     out.extend(writes.filter_map(|(_, r, part)| self.cover(&r, part, body)));
                 }
@@ -153,7 +154,17 @@ impl<'k> Walk<'k> {
                 let mut at = |a: Num, b: Num| (self.numbers.binary(Ty::Index, BinOp::Add, a, b), Num::known(1));
                 (at(row, i), at(col, j))
             }
-            Part::Some => return None,
+            Part::Rect((i, j), (m, n)) => {
+                let (i, j) = (self.number(i, body)?, self.number(j, body)?);
+                let mut count = |this: &mut Self, n: Count| match n {
+                    Count::One => Some(Num::known(1)),
+                    Count::Of(v) => this.number(v, body),
+                };
+                let (m, n) = (count(self, m)?, count(self, n)?);
+                let mut at = |a: Num, b: Num| self.numbers.binary(Ty::Index, BinOp::Add, a, b);
+                ((at(row, i), m), (at(col, j), n))
+            }
+            Part::Some | Part::Within(..) => return None,
         };
         Some(Cover { tile: r.tile, element, row, col })
     }

@@ -12,9 +12,10 @@
 //! * **Dead store** (W0221): a write of which no read can find a byte.
 //!
 //! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked at).
-//! Where a valid extent is symbolic, the same numbers mean the same window, and otherwise nothing is claimed: what is read
-//! may be more than is read, what is overwritten less than is overwritten. So a dead store is dead in every run, and what
-//! is called unwritten is unwritten; what cannot be shown is left to the interpreter, which traps.
+//! Where a valid extent is symbolic, the same numbers mean the same window, and so does what is left of it behind an origin;
+//! otherwise nothing is claimed: what is read may be more than is read, what is overwritten less than is overwritten. So a dead
+//! store is dead in every run, and what is called unwritten is unwritten. A read of which neither is shown is a warning (E0502),
+//! and runs of the kernel are watched.
 //!
 //! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
 //! windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay unwritten.
@@ -36,6 +37,7 @@ mod shift;
 mod sources;
 mod spread;
 mod states;
+mod touches;
 mod walk;
 mod window;
 mod writes;
@@ -47,6 +49,14 @@ use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 use rustc_hash::FxHashMap;
 
+/// What was found.
+pub struct Checked {
+    /// Errors and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whatever a statement reads of a tile is certainly written, by that tile.
+    pub proved: bool,
+}
+
 /// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
 /// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition. If the steps of
 /// `budget` do not suffice, it says nothing, and notes that there.
@@ -56,15 +66,14 @@ pub fn check(
     diagnostics: &mut Vec<Diagnostic>,
     author: &dyn Author,
     budget: &Budget,
-) -> Vec<Diagnostic> {
-    let doubts = diagnostics.iter().any(|d| d.code == codes::MAYBE_UNINITIALISED);
+) -> Checked {
     let account = budget.account(Analysis::Bytes);
-    let Some(findings) = walk::analyse(kernel, doubts, account) else {
+    let Some(findings) = walk::analyse(kernel, account) else {
         account.give_up();
-        return Vec::new();
+        return Checked { diagnostics: Vec::new(), proved: false };
     };
     let mut proved: FxHashMap<Span, Vec<Tile>> = FxHashMap::default();
-    findings.proved.iter().filter(|_| doubts).for_each(|(span, tile)| proved.entry(*span).or_default().push(*tile));
+    findings.proved.iter().for_each(|(span, tile)| proved.entry(*span).or_default().push(*tile));
     diagnostics.retain(|d| {
         let of = |tile: &Tile| d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span);
         let proved = || d.span.and_then(|span| proved.get(&span)).is_some_and(|tiles| tiles.iter().any(of));
@@ -75,13 +84,18 @@ pub fn check(
         };
         d.code != codes::MAYBE_UNINITIALISED || !(proved() || findings.unwritten.iter().any(wrong))
     });
-    report::Report {
+    let report = report::Report {
         kernel,
         target,
         earlier: diagnostics,
         author,
         findings: &findings,
         trial: account.of(Analysis::Repairs),
-    }
-    .all()
+    };
+    let found = report.all();
+    // Two tiles on the same bytes, and results over their own sources, are told where they are not on purpose.
+    let of_bytes =
+        |d: &Diagnostic| matches!(d.code, codes::OVERLAP | codes::OVERLAPPING_OPERANDS | codes::MAYBE_UNINITIALISED);
+    let proved = findings.unproved.is_empty() && !found.iter().chain(diagnostics.iter()).any(of_bytes);
+    Checked { diagnostics: found, proved }
 }

@@ -73,6 +73,8 @@ pub(super) struct Numbers {
     at_least: FxHashMap<u32, Num>,
     /// Symbols that are less than some number.
     below: FxHashMap<u32, Num>,
+    /// Symbols that are multiples of some number.
+    multiples: FxHashSet<(u32, i64)>,
     /// The values that nodes may have.
     spreads: FxHashMap<u32, Spread>,
     values: FxHashMap<Value, Num>,
@@ -87,8 +89,18 @@ impl Numbers {
             symbols: 0,
             at_least: FxHashMap::default(),
             below: FxHashMap::default(),
+            multiples: FxHashSet::default(),
             spreads: FxHashMap::default(),
             values: FxHashMap::default(),
+        }
+    }
+
+    /// `0 <= i < end`, for a symbol.
+    pub(super) fn counts(&mut self, i: Num, end: Num) {
+        if i.offset == 0 && matches!(self.nodes[i.base as usize], Node::Symbol(_)) {
+            self.at_least.insert(i.base, Num::known(0));
+            self.below.insert(i.base, end);
+            self.spreads.remove(&i.base);
         }
     }
 
@@ -215,6 +227,13 @@ impl Numbers {
             }
         }
         for l in known {
+            // a % n == 0
+            if let (Node::Equal(a, b, 0), true) = (&self.nodes[l.condition as usize], l.holds)
+                && let Node::Index(BinOp::Rem, of, n) = self.nodes[*a.max(b) as usize]
+                && let (0, 0, Some(n)) = (*a.min(b), of.offset, n.constant())
+            {
+                self.multiples.insert((of.base, n));
+            }
             let (symbol, end, least) = match (&self.nodes[l.condition as usize], l.holds) {
                 // a < n, a >= n
                 (Node::Less(a, 0, n), true) => (*a, Some(*n), None),
@@ -346,7 +365,7 @@ impl Numbers {
             };
         }
         if ty == Ty::Index {
-            return match index_binary(op, a, b) {
+            return match index_binary(op, a, b).or_else(|| self.whole_block(op, a, b)) {
                 Some(n) => n,
                 None => {
                     let made = Num { base: self.node(Node::Index(op, a, b)), offset: 0 };
@@ -358,6 +377,107 @@ impl Numbers {
             };
         }
         self.pure(format!("{op:?} {ty}"), vec![a, b])
+    }
+
+    /// Is `start + n <= end` certain where `path` holds? `n` is a minimum of what is left there, or a constant.
+    pub(super) fn ends_by(&self, start: Num, n: Num, end: Num, path: &[Literal]) -> bool {
+        if let (Some(start), Some(n)) = (start.constant(), n.constant())
+            && let Some(last) = start.checked_add(n)
+            && self.least(end, path).is_some_and(|least| last <= least)
+        {
+            return true;
+        }
+        if let Some(n) = n.constant() {
+            let (_, most) = self.difference(start.base, end.base, path);
+            let last = most.and_then(|m| m.checked_add(start.offset)).and_then(|m| m.checked_add(n));
+            return last.is_some_and(|last| last <= end.offset);
+        }
+        if let Some(start) = start.constant() {
+            let left = start.checked_neg().and_then(|start| end.plus(start));
+            if left.is_some_and(|left| left.base == n.base && n.offset <= left.offset) {
+                return true;
+            }
+        }
+        match self.nodes[n.base as usize] {
+            Node::Index(BinOp::Sub, a, b) => n.offset <= 0 && (a, b) == (end, start),
+            Node::Index(BinOp::Min, a, b) if n.offset <= 0 => {
+                [a, b].into_iter().any(|x| x.constant().is_none() && self.ends_by(start, x, end, path))
+            }
+            _ => false,
+        }
+    }
+
+    /// `min(n, end - n * i)` where block `i` is never cut.
+    fn whole_block(&self, op: BinOp, a: Num, b: Num) -> Option<Num> {
+        let (size, rest) = if a.constant().is_some() { (a, b) } else { (b, a) };
+        let n = size.constant().filter(|n| op == BinOp::Min && *n >= 1)?;
+        let Node::Index(BinOp::Sub, end, start) = self.nodes[rest.base as usize] else { return None };
+        (rest.offset == 0 && self.is_left(n, end, start, &[])).then_some(size)
+    }
+
+    /// Is `n <= end - n * i` certain where `path` holds, for `start = n * i`? It is for `0 <= i < of / n`, if `of` is `end`, or rounds it up and
+    /// `end` is a multiple of `n`; and for `n = 1` and `i < end`.
+    fn is_left(&self, n: i64, end: Num, start: Num, path: &[Literal]) -> bool {
+        let size = Num::known(n);
+        let i = match self.nodes[start.base as usize] {
+            Node::Index(BinOp::Mul, i, by) | Node::Index(BinOp::Mul, by, i) if by == size => i,
+            _ if n == 1 => start,
+            _ => return false,
+        };
+        // i < count
+        let enough = |count: Num| match self.nodes[count.base as usize] {
+            Node::Index(BinOp::Div, of, by) if by == size => {
+                let rounded = || self.rounded_up(of, n).is_some_and(|of| of <= end.offset);
+                count.offset <= 0 && (of == end || of.base == end.base && rounded())
+            }
+            _ => n == 1 && count.base == end.base && count.offset <= end.offset,
+        };
+        let natural = |least: &Num| least.constant().and_then(|l| l.checked_add(i.offset)).is_some_and(|l| l >= 0);
+        let mut below = self.below.get(&i.base).copied().into_iter().chain(path.iter().filter_map(|l| {
+            match (&self.nodes[l.condition as usize], l.holds) {
+                (Node::Less(x, y, m), true) if *x == i.base => Some(Num { base: *y, offset: *m }),
+                _ => None,
+            }
+        }));
+        (start == i || start.offset == 0)
+            && self.at_least.get(&i.base).is_some_and(natural)
+            && below.any(|count| count.plus(i.offset).is_some_and(enough))
+    }
+
+    /// `of` is some multiple of `n`, and less than `n` more: how much that multiple is more than the symbol.
+    fn rounded_up(&self, of: Num, n: i64) -> Option<i64> {
+        (self.multiples.contains(&(of.base, n)) && (0..n).contains(&of.offset)).then_some(0)
+    }
+
+    /// What `n` is at least, where `path` holds.
+    fn least(&self, n: Num, path: &[Literal]) -> Option<i64> {
+        if let Some(n) = n.constant() {
+            return Some(n);
+        }
+        if let Node::Index(BinOp::Min, a, b) = self.nodes[n.base as usize] {
+            return self.least(a, path)?.min(self.least(b, path)?).checked_add(n.offset);
+        }
+        if let Node::Index(BinOp::Sub, end, start) = self.nodes[n.base as usize]
+            && let Node::Index(BinOp::Mul, a, b) = self.nodes[start.base as usize]
+            && let Some(size) = a.constant().or(b.constant()).filter(|size| *size >= 1)
+            && self.is_left(size, end, start, path)
+        {
+            return size.checked_add(n.offset);
+        }
+        let known = self.at_least.get(&n.base).and_then(|least| least.constant());
+        let found = path.iter().filter_map(|l| {
+            let (Node::Less(0, x, m), true) = (&self.nodes[l.condition as usize], l.holds) else { return None };
+            let least = m.checked_neg()?.checked_add(1)?;
+            if *x == n.base {
+                return Some(least);
+            }
+            // of / by >= least
+            let Node::Index(BinOp::Div, of, by) = self.nodes[*x as usize] else { return None };
+            let by = by.constant().filter(|by| *by >= 1 && of.base == n.base)?;
+            let more = self.rounded_up(of, by).unwrap_or(of.offset);
+            least.checked_mul(by)?.checked_sub(more)
+        });
+        known.into_iter().chain(found).max()?.checked_add(n.offset)
     }
 
     pub(super) fn compare(&mut self, ty: Ty, op: CmpOp, a: Num, b: Num) -> Num {

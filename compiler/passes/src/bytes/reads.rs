@@ -1,6 +1,7 @@
 //! Reads: what they find that is unwritten, and what belongs to other tiles.
 
 use super::contents::{Bytes, Def, EMPTY_LOOP, Entry, FIRST_DEF, UNWRITTEN, Vague};
+use super::numbers::Literal;
 use super::places::{Places, shift};
 use super::states::State;
 use super::walk::{Overlap, Unwritten, Walk, owns};
@@ -10,32 +11,18 @@ use std::rc::Rc;
 
 impl<'k> Walk<'k> {
     fn visible(&self, e: &Entry, key: Key) -> bool {
-        !e.shadows.iter().any(|s| self.keys.covers(*s, key))
-            && !e.literals.iter().any(|l| self.numbers.contradicts(*l, &self.path))
+        if e.literals.iter().any(|l| self.numbers.contradicts(*l, &self.path)) {
+            return false;
+        }
+        // What is there at all is there where its conditions hold.
+        let path: Vec<Literal> = self.path.iter().chain(&e.literals).copied().collect();
+        !e.shadows.iter().any(|s| self.keys.covers(*s, key, &self.numbers, &path))
     }
 
     /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements before
     /// whom is what the flags are about.
     pub(super) fn in_turn(&self, places: &Places) -> bool {
         self.kernel.sync == SyncMode::Manual && places.element.is_none()
-    }
-
-    /// May a read find something unwritten, because of where a window is?
-    fn doubtful(&self, state: &State, places: &Places, checked: bool) -> bool {
-        let mut found = false;
-        let in_turn = self.in_turn(places);
-        for (storage, ranges) in places.sure() {
-            state.storages[storage].visit(&ranges, &mut |_, set| {
-                let open = |e: &Entry| match e.def {
-                    UNWRITTEN if in_turn => e.vague == Vague::Somewhere,
-                    UNWRITTEN => e.vague != Vague::Valid,
-                    EMPTY_LOOP => e.vague == Vague::Somewhere && !checked,
-                    _ => false,
-                };
-                found |= self.sets.get(set).iter().any(|e| open(e) && self.visible(e, places.key));
-            });
-        }
-        found
     }
 
     pub(super) fn read(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
@@ -56,11 +43,8 @@ impl<'k> Walk<'k> {
         }
         if self.quiet == 0 {
             self.looked_at.insert((stmt.span, r.tile));
-            if !written {
+            if !written && !self.in_turn(&places) {
                 self.unproved.insert((stmt.span, r.tile));
-                if self.doubtful(state, &places, self.checked == Some(stmt.span)) {
-                    self.doubts.insert((stmt.span, r.tile));
-                }
             }
         }
         self.foreign(stmt, state, r.tile, &places);

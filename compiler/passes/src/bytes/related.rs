@@ -10,7 +10,8 @@ use super::control::ENOUGH;
 use super::numbers::{Literal, Num};
 use super::shift::Instead;
 use super::states::{State, agreed, replace};
-use super::walk::{Walk, touches};
+use super::touches::touches;
+use super::walk::Walk;
 use ptoc_ir::tile::{For, Op, Stmt, Value, Var, While};
 use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
@@ -197,7 +198,8 @@ impl<'k> Walk<'k> {
 
     fn counts(&self, region: &[Stmt], out: &mut Vec<i64>) {
         for stmt in region {
-            let arrays = touches(self.kernel, stmt).into_iter().filter(|(_, r, _)| r.element.is_some());
+            let arrays =
+                touches(self.kernel, &self.constants, stmt).into_iter().filter(|(_, r, _)| r.element.is_some());
             out.extend(
                 arrays.map(|(_, r, _)| i64::from(self.kernel.tiles[r.tile].count.max(1))).filter(|n| *n <= PERIOD),
             );

@@ -35,7 +35,7 @@ pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target, trial: 
     ends.into_iter().take(TRIES).find(|&at| {
         let mut moved = kernel.clone();
         moved.tiles[tile].addr = AddrKind::Fixed(vec![at]);
-        let apart = analyse(&moved, true, trial).is_some_and(|f| {
+        let apart = analyse(&moved, trial).is_some_and(|f| {
             f.overlaps.iter().all(|o| o.tile != tile && f.def(o.by).tile != tile)
                 && f.unwritten.iter().all(|u| u.tile != tile)
         });

@@ -5,11 +5,11 @@ use super::repair::free_address;
 use super::walk::{DefInfo, Findings, Overlap, Unwritten};
 use super::window::{Shape, elements_in};
 use crate::capacity::Author;
-use crate::init::{Kind, kind, zeros};
+use crate::init::{Kind, RUNS_ARE_WATCHED, kind, zeros};
 use crate::liveness::liveness;
 use crate::memories;
 use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, Tile};
+use ptoc_ir::tile::{AddrKind, Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -63,13 +63,15 @@ impl Report<'_> {
     /// Reads of which nothing was shown: neither that they find something unwritten, nor that they do not.
     fn unproved(&self, told: &BTreeMap<Tile, &Unwritten>) -> Vec<Diagnostic> {
         let mut first: BTreeMap<Tile, Span> = BTreeMap::new();
-        for &(span, tile) in &self.findings.doubts {
+        for &(span, tile) in &self.findings.unproved {
             let data = &self.kernel.tiles[tile];
             let earlier = self.earlier.iter().any(|d| {
                 matches!(d.code, codes::UNINITIALISED | codes::MAYBE_UNINITIALISED)
                     && d.labels.iter().any(|l| l.span == data.span)
             });
-            if data.hidden || earlier || told.contains_key(&tile) {
+            // What a slot holds when is a matter of the ring's order.
+            let in_turn = self.kernel.sync == SyncMode::Manual && kind(self.kernel, tile) == Kind::Ring;
+            if data.hidden || earlier || in_turn || told.contains_key(&tile) {
                 continue;
             }
             let slot = first.entry(tile).or_insert(span);
@@ -89,10 +91,10 @@ impl Report<'_> {
         };
         let message = format!("{own} may be read here before all of it is written");
         Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, message)
-        .with_label("not proved: each byte that this reads was written before")
-        .with_secondary(data.span, "declared here; a tile starts without a value")
-        .with_note("which bytes are written or read depends on a number that was not followed; the interpreter watches every byte, and ends the run if it reads an unwritten one")
-        .with_help(help)
+            .with_label("not proved: each byte that this reads was written before")
+            .with_secondary(data.span, "declared here; a tile starts without a value")
+            .with_note(RUNS_ARE_WATCHED)
+            .with_help(help)
     }
 
     fn own(&self, tile: Tile) -> String {
@@ -160,7 +162,8 @@ impl Report<'_> {
             return Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, message)
                 .with_label("reads it, if all that can be valid is")
                 .with_secondary(data.span, declared)
-                .with_note(format!("{}; the interpreter ends the run if they are read", bytes("would be unwritten")))
+                .with_note(bytes("would be unwritten"))
+                .with_note(RUNS_ARE_WATCHED)
                 .with_help(help);
         }
         let label = match u.empty_loop {
@@ -170,7 +173,8 @@ impl Report<'_> {
         Diagnostic::warning(codes::MAYBE_UNINITIALISED, u.span, format!("{what} may be read here before being written"))
             .with_label(label)
             .with_secondary(data.span, declared)
-            .with_note(format!("{}; the interpreter ends the run if so", bytes("may be unwritten")))
+            .with_note(bytes("may be unwritten"))
+            .with_note(RUNS_ARE_WATCHED)
             .with_help(help)
     }
 

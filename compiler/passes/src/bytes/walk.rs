@@ -4,12 +4,13 @@ use super::contents::{Bytes, Contents, Def, FIRST_DEF, Owner, Sets};
 use super::numbers::{Literal, Num, Numbers};
 use super::sources::OwnSource;
 use super::states::State;
-use super::window::{Keys, Part};
-use crate::access::{Access, inst_operands, tile_accesses};
+use super::touches::{Constants, constants, touches};
+use super::window::Keys;
+use crate::access::Access;
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Account, Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Operand, PrintPart, Stmt, TensorDir, Tile, TileRef, Value};
-use ptoc_isa::{Loc, Sem};
+use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Stmt, TensorDir, Tile, Value};
+use ptoc_isa::Loc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
@@ -92,6 +93,8 @@ pub(super) struct Target {
 
 pub(super) struct Walk<'k> {
     pub(super) kernel: &'k Kernel,
+    /// All `index` constants.
+    pub(super) constants: Constants,
     account: Account<'k>,
     /// Steps since the last statement.
     pub(super) work: usize,
@@ -123,8 +126,6 @@ pub(super) struct Walk<'k> {
     pub(super) clean: FxHashSet<(*const Stmt, Tile, Element)>,
     /// Reads that may find something unwritten, or cannot be followed: the statement and the tile.
     pub(super) unproved: FxHashSet<(Span, Tile)>,
-    /// Those of them for which it matters where a window is.
-    pub(super) doubts: FxHashSet<(Span, Tile)>,
     /// Reads that were looked at.
     pub(super) looked_at: FxHashSet<(Span, Tile)>,
     pub(super) overlaps: Vec<Overlap>,
@@ -144,10 +145,8 @@ pub(super) struct Findings {
     pub(super) own_sources: Vec<OwnSource>,
     /// Statements with a tile that they read, of which every byte that they may read is sure to be written.
     pub(super) proved: FxHashSet<(Span, Tile)>,
-    /// There are others.
-    unproved: bool,
-    /// Of the others, those of which it is not known where they, or the writes before them, are.
-    pub(super) doubts: FxHashSet<(Span, Tile)>,
+    /// The others: something that they read may be unwritten, as far as the analysis sees.
+    pub(super) unproved: FxHashSet<(Span, Tile)>,
 }
 
 pub(super) fn owns(defs: &[DefInfo], def: Def, tile: Tile, element: Element) -> bool {
@@ -163,13 +162,12 @@ pub(super) fn owner(defs: &[DefInfo], def: Def) -> Owner {
 /// Rounds in which equal numbers become one.
 const EQUALITIES: usize = 4;
 
-/// Analyses the body of `kernel`; `None` if it is too large for that. `doubts` says that initialisation has some, which
-/// may be dispelled.
-pub(super) fn analyse(kernel: &Kernel, doubts: bool, account: Account<'_>) -> Option<Findings> {
+/// Analyses the body of `kernel`; `None` if it is too large for that.
+pub(super) fn analyse(kernel: &Kernel, account: Account<'_>) -> Option<Findings> {
     let mut plain = pass(kernel, false, account)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
     // What one iteration writes for the next one takes more work to see.
-    let doubts = (doubts && plain.unproved) || !plain.doubts.is_empty() || plain.overlaps.iter().any(Overlap::vague);
+    let doubts = !plain.unproved.is_empty() || plain.overlaps.iter().any(Overlap::vague);
     if (doubts || plain.unwritten.iter().any(doubtful))
         && let Some(closer) = pass(kernel, true, account)
     {
@@ -182,7 +180,7 @@ pub(super) fn analyse(kernel: &Kernel, doubts: bool, account: Account<'_>) -> Op
         let mut overlaps = std::mem::take(&mut plain.overlaps);
         overlaps.retain(|o| !o.vague() || found.contains(&places(&plain, o)));
         plain.overlaps = overlaps;
-        plain.doubts.retain(|read| !closer.proved.contains(read) && closer.doubts.contains(read));
+        plain.unproved.retain(|read| !closer.proved.contains(read));
         plain.proved.extend(closer.proved);
     }
     Some(plain)
@@ -199,6 +197,7 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
     }
     let mut walk = Walk {
         kernel,
+        constants: constants(kernel),
         account,
         work: 0,
         numbers: Numbers::new(),
@@ -219,7 +218,6 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
         unwritten: FxHashMap::default(),
         clean: FxHashSet::default(),
         unproved: FxHashSet::default(),
-        doubts: FxHashSet::default(),
         looked_at: FxHashSet::default(),
         overlaps: Vec::new(),
         own_sources: Vec::new(),
@@ -245,6 +243,10 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
     }
     walk.numbers.bound(&kernel.prologue);
     let start = walk.region(&kernel.prologue, Some(start))?;
+    for dim in &kernel.grid {
+        let (i, extent) = (walk.numbers.get(dim.index), walk.numbers.get(dim.extent));
+        walk.numbers.counts(i, extent);
+    }
     let end = walk.region(&kernel.body, start)?;
     if let Some(end) = end {
         walk.note_end(&end);
@@ -261,8 +263,8 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
         !walk.aliases.contains(&(by.min(o.tile), by.max(o.tile)))
     });
     let proved = walk.looked_at.difference(&walk.unproved).copied().collect();
-    let (own_sources, unproved, doubts) = (walk.own_sources, !walk.unproved.is_empty(), walk.doubts);
-    Some(Findings { defs: walk.defs, unwritten, overlaps, own_sources, proved, unproved, doubts })
+    let (own_sources, unproved) = (walk.own_sources, walk.unproved);
+    Some(Findings { defs: walk.defs, unwritten, overlaps, own_sources, proved, unproved })
 }
 
 impl Findings {
@@ -298,7 +300,12 @@ impl<'k> Walk<'k> {
                 self.jump(*label, state, true);
                 return Some(None);
             }
-            Op::Check { check, .. } if self.kernel.checks[*check].code == codes::EMPTY_LOOP => {
+            Op::Check { check, cond, .. } if self.kernel.checks[*check].code == codes::EMPTY_LOOP => {
+                // From here on the loop has run.
+                let cond = self.numbers.get(*cond);
+                let more = self.assume(cond, true);
+                state = self.filter(state, &more);
+                self.path.extend(more);
                 self.checked = Some(stmt.span);
             }
             Op::Alloc { tile } => self.declare(*tile, &mut state),
@@ -314,7 +321,7 @@ impl<'k> Walk<'k> {
             Op::Inst(inst) => self.sources(stmt, inst, &state),
             op => self.scalar(op, &mut state),
         }
-        for (access, tile, part) in touches(self.kernel, stmt) {
+        for (access, tile, part) in touches(self.kernel, &self.constants, stmt) {
             match access {
                 Access::Read => self.read(stmt, &mut state, &tile, part),
                 Access::Write => self.write(stmt, &mut state, &tile, part),
@@ -430,33 +437,4 @@ impl<'k> Walk<'k> {
         let storage = &mut state.storages[kernel.tiles[tile].ty.loc as usize];
         Rc::make_mut(storage).update(ranges, &mut |set| sets.end(set, &own));
     }
-}
-
-/// The windows that a statement touches, reads before writes.
-pub(super) fn touches(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef, Part)> {
-    let mut out = Vec::new();
-    match &stmt.op {
-        Op::TileGet { tile, row, col, .. } => out.push((Access::Read, *tile, Part::Element(*row, *col))),
-        Op::TileSet { tile, row, col, .. } => out.push((Access::Write, *tile, Part::Element(*row, *col))),
-        Op::Print { parts } => out.extend(parts.iter().filter_map(|p| match p {
-            PrintPart::Tile(t) => Some((Access::Read, *t, Part::Valid)),
-            _ => None,
-        })),
-        Op::Inst(inst) if inst.instr.get().sem == Sem::Assign => {}
-        Op::Inst(inst) => {
-            for (access, operand) in inst_operands(inst) {
-                if let Operand::Tile(t) = operand {
-                    out.push((access, *t, Part::Valid));
-                }
-            }
-        }
-        Op::Copy(copy) => {
-            out.extend(copy.src.tile().map(|t| (Access::Read, *t, Part::Some)));
-            let part = if copy.covers { Part::Valid } else { Part::Some };
-            out.extend(copy.dst.tile().map(|t| (Access::Write, *t, part)));
-        }
-        _ => out.extend(tile_accesses(kernel, stmt).into_iter().map(|(a, t)| (a, t, Part::Some))),
-    }
-    out.sort_by_key(|(a, ..)| *a == Access::Write);
-    out
 }

@@ -1,7 +1,7 @@
 //! Which bytes a window of a tile takes.
 
 use super::contents::Bytes;
-use super::numbers::{Num, Numbers};
+use super::numbers::{Literal, Num, Numbers};
 use ptoc_ir::tile::{Kernel, Tile, TileRef, Value};
 use ptoc_isa::{Order, TileType};
 use ptoc_layout::TileLayout;
@@ -96,18 +96,20 @@ impl Axis {
             || (single && numbers.differ(self.origin, other.origin))
     }
 
-    /// Does every row or column of `inner` lie in this one?
-    fn covers(self, inner: Axis) -> bool {
+    /// Does every row or column of `inner` lie in this one, where `path` holds? No window begins before its tile.
+    fn covers(self, inner: Axis, numbers: &Numbers, path: &[Literal]) -> bool {
         if self.origin == inner.origin && self.valid == inner.valid {
             return true;
         }
-        match (self.origin.constant(), self.valid.constant(), inner.origin.constant()) {
-            (Some(o), Some(n), Some(p)) => {
-                let m = inner.valid.constant().unwrap_or(i64::from(inner.capacity));
-                o <= p && p.saturating_add(m) <= o.saturating_add(n)
-            }
-            _ => false,
+        let Some(first) = self.origin.constant() else { return false };
+        if first > 0 && inner.origin.constant().is_none_or(|o| o < first) {
+            return false;
         }
+        if let (Some(n), Some(p)) = (self.valid.constant(), inner.origin.constant()) {
+            let m = inner.valid.constant().unwrap_or(i64::from(inner.capacity));
+            return p.saturating_add(m) <= first.saturating_add(n);
+        }
+        self.valid.plus(first).is_some_and(|end| numbers.ends_by(inner.origin, inner.valid, end, path))
     }
 }
 
@@ -227,6 +229,13 @@ pub(super) struct Extent {
     pub(super) reach: (Range, Range),
 }
 
+/// How many rows or columns.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    One,
+    Of(Value),
+}
+
 /// Which part of a window a statement touches.
 #[derive(Clone, Copy)]
 pub(super) enum Part {
@@ -234,6 +243,10 @@ pub(super) enum Part {
     Valid,
     /// One element.
     Element(Value, Value),
+    /// A rectangle, by its first row and column in the window and how many there are of each.
+    Rect((Value, Value), (Count, Count)),
+    /// Some elements of such a rectangle.
+    Within((Value, Value), (Count, Count)),
     /// Some elements; nobody knows which.
     Some,
 }
@@ -281,9 +294,10 @@ impl Keys {
     }
 
     /// Does every element of `inner` lie in `outer`?
-    pub(super) fn covers(&self, outer: Key, inner: Key) -> bool {
+    pub(super) fn covers(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
-        outer == inner || (o.start == i.start && o.shape == i.shape && o.row.covers(i.row) && o.col.covers(i.col))
+        let within = |o: Axis, i: Axis| o.covers(i, numbers, path);
+        outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
     fn rectangle(&mut self, shape: Shape, rows: Range, cols: Range) -> Rc<[Bytes]> {
@@ -360,27 +374,46 @@ impl Keys {
             (row, col) = (sum(row, i), sum(col, j));
             (valid, capacity) = ((Num::known(1), Num::known(1)), (1, 1));
         }
+        if let Part::Rect((i, j), (m, n)) | Part::Within((i, j), (m, n)) = part {
+            let mut sum = |a: Num, b: Value| {
+                let b = numbers.get(b);
+                numbers.binary(ptoc_ir::tile::Ty::Index, ptoc_isa::BinOp::Add, a, b)
+            };
+            (row, col) = (sum(row, i), sum(col, j));
+            let mut count = |n: Count| match n {
+                Count::One => Num::known(1),
+                Count::Of(v) => numbers.get(v),
+            };
+            valid = (count(m), count(n));
+        }
+        // A block of 20 rows may be seen through a window of 32.
+        let mut least = |valid: Num, capacity: u32| match numbers.spread(valid).last {
+            Some(n) => u32::try_from(n.max(0)).map_or(capacity, |n| n.min(capacity)),
+            None => capacity,
+        };
+        let capacity = (least(valid.0, capacity.0), least(valid.1, capacity.1));
         let row = Axis { origin: row, valid: valid.0, capacity: capacity.0 };
         let col = Axis { origin: col, valid: valid.1, capacity: capacity.1 };
         let (most_rows, most_cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
         let nowhere = ((0, 0), (0, 0));
         let (rows, cols) = match part {
-            Part::Some => nowhere,
+            Part::Some | Part::Within(..) => nowhere,
             _ => (row.least(ty.rows), col.least(ty.cols)),
         };
         let full = match part {
-            Part::Some => nowhere,
+            Part::Some | Part::Within(..) => nowhere,
             _ => (row.full(ty.rows), col.full(ty.cols)),
         };
         let whole = [(0, ty.rows)] == most_rows[..] && [(0, ty.cols)] == most_cols[..];
         // A part of it is less than whole bytes, so that only all of it is byte-exact.
         let coarse = shape.packed && !whole;
+        let whole_part = !matches!(part, Part::Some | Part::Within(..));
         let extent = Extent {
             most: self.rectangles(shape, &most_rows, &most_cols),
             full: self.rectangle(shape, full.0, full.1),
             least: if coarse { Rc::from([]) } else { self.rectangle(shape, rows, cols) },
-            sized: [row, col].iter().all(|a| a.valid.constant().is_some()) && !matches!(part, Part::Some),
-            exact: row.exact() && col.exact() && !coarse && !matches!(part, Part::Some),
+            sized: [row, col].iter().all(|a| a.valid.constant().is_some()) && whole_part,
+            exact: row.exact() && col.exact() && !coarse && whole_part,
             rows,
             cols,
             reach: full,

@@ -16,7 +16,7 @@ impl<'k> Walk<'k> {
             self.defs[(def.0 - FIRST_DEF) as usize].somewhere = true;
         }
         let in_turn = self.in_turn(&places);
-        let Walk { sets, defs, keys, .. } = self;
+        let Walk { sets, defs, keys, numbers, path, .. } = self;
         let own = Owner { tile: r.tile, element: places.element };
         if places.certain && places.extent.exact {
             let (storage, base) = places.all[0];
@@ -33,14 +33,14 @@ impl<'k> Walk<'k> {
             });
             return;
         }
-        let key = (!matches!(part, Part::Some)).then_some(places.key);
+        let key = (!matches!(part, Part::Some | Part::Within(..))).then_some(places.key);
         // What is written somewhere in a tile destroys nothing that could be named.
         let placed = places.certain && !places.extent.full.is_empty();
-        let somewhere = !placed && !matches!(part, Part::Some) && !in_turn;
+        let somewhere = !placed && !matches!(part, Part::Some | Part::Within(..)) && !in_turn;
         let owners = |d: Def| owner(defs, d);
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);
-            let covers = |outer, inner| keys.covers(outer, inner);
+            let covers = |outer, inner| keys.covers(outer, inner, numbers, path);
             contents
                 .update(&ranges, &mut |set| sets.overlaid(set, def, key, &covers, (placed, somewhere), own, &owners));
         }

@@ -3,16 +3,13 @@
 //! * A read that is certainly of something unwritten is an error (E0501).
 //! * A read of what a loop has written if it ran at all gets a run-time check of the trip count (PA-1041): `K = 0`
 //!   leaves an accumulator unwritten, and that is a matter of the launch.
-//! * What cannot be decided is a warning (E0502), and a check where it is read ([`guard`]): the launch ends if it happens.
+//! * What cannot be decided is a warning (E0502), and runs of the kernel are watched: the launch ends if it happens.
 //!
 //! Loops are analysed as a first and a later iteration, so `if k.first { TMATMUL } else { TMATMUL_ACC }` is
 //! understood: a condition that compares the index with the lower bound is known in each of them.
 
 mod flow;
-mod guard;
 mod state;
-
-pub use guard::guard;
 
 use crate::access::{Place, regions};
 use crate::liveness::Point;
@@ -159,7 +156,6 @@ pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
         sites.insert((points[&stmt], object), Site { span, visits: seen });
     }
     let mut diagnostics = Vec::new();
-    let mut guardable = None;
     let mut told: FxHashSet<Object> = FxHashSet::default();
     let mut wanted: BTreeMap<Point, Vec<(Object, Vec<usize>)>> = BTreeMap::new();
     for (&(point, object), site) in &sites {
@@ -176,8 +172,7 @@ pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
             }
         } else if vague {
             if told.insert(object) {
-                let own = guardable.get_or_insert_with(|| guard::guardable(kernel));
-                diagnostics.push(warning(kernel, object, site.span, own));
+                diagnostics.push(warning(kernel, object, site.span));
             }
         } else if !needs.is_empty() {
             wanted.entry(point).or_default().push((object, needs));
@@ -317,17 +312,15 @@ fn error(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
         .with_help(how_to_start(kernel, object))
 }
 
-fn warning(kernel: &Kernel, object: Object, span: Span, guardable: &FxHashSet<Tile>) -> Diagnostic {
+/// What is said of runs with a read that is not proved.
+pub(crate) const RUNS_ARE_WATCHED: &str = "not proved either way: runs keep a mark for each byte, which takes several times as long, and end here if it happens (PA-1001)";
+
+fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
     let (what, declared) = object.describe(kernel);
     Diagnostic::warning(codes::MAYBE_UNINITIALISED, span, format!("{what} may be read here before it is written"))
         .with_label("not written on every path that leads here")
         .with_secondary(declared, "declared here; a tile starts without a value")
-        .with_note(match object {
-            Object::Tile(t) if guardable.contains(&t) => {
-                "that it is written could not be proved; the launch ends here if it is not"
-            }
-            _ => "that it is written could not be proved; the interpreter and `--sanitize` end the run if it is not",
-        })
+        .with_note(RUNS_ARE_WATCHED)
         .with_help(how_to_start(kernel, object))
 }
 

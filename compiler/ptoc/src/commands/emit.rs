@@ -151,7 +151,7 @@ pub(crate) fn text_of(
                 out.push_str(&placed.print(tile::text::Spans::Omit));
             }
             Stage::Sync => {
-                let PlacedKernel { kernel, placement } = &prepared.placed;
+                let PlacedKernel { kernel, placement, .. } = &prepared.placed;
                 let bytes = ptoc_passes::physical(kernel, placement, &session.target);
                 let (ordered, report) = ptoc_passes::sync::insert_and_report(bytes, &session.target);
                 out.push_str(&order::listing(&ordered, &session.sources));

@@ -70,6 +70,8 @@ pub struct Step {
     pub elsewhere: Vec<u32>,
     /// Blocks of the grid.
     pub blocks: u64,
+    /// See [`ptoc_passes::PlacedKernel::watched`].
+    pub watched: bool,
     /// The call in a program; of a kernel by itself its name.
     pub span: Span,
 }
@@ -321,7 +323,7 @@ impl Step {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let debug = std::mem::take(&mut instance.debug);
         let Some(prepared) = session.prepare_to_run(instance, origin) else { return Err(Failed) };
-        let (kernel, placement) = (prepared.placed.kernel, prepared.placed.placement);
+        let ptoc_passes::PlacedKernel { kernel, placement, watched } = prepared.placed;
         let values = match interp::prologue(&kernel, &dims, scalars) {
             Ok(values) => values,
             Err(trap) => return session.fail(trap.to_diagnostic()),
@@ -355,7 +357,20 @@ impl Step {
         let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
         let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
-        let step = Step { kernel, debug, placement, module, tensors, storage, dims, scalars, elsewhere, blocks, span };
+        let step = Step {
+            kernel,
+            debug,
+            placement,
+            module,
+            tensors,
+            storage,
+            dims,
+            scalars,
+            elsewhere,
+            blocks,
+            span,
+            watched,
+        };
         Ok((step, shapes))
     }
 }

@@ -132,7 +132,8 @@ impl<'p> CompiledPlan<'p> {
             plan.steps.iter().map(|step| ptoc_passes::lower::unfilled(&step.kernel)).collect();
         // What such a kernel adds to may be nothing that it has written, which only marks can tell (PA-1012).
         let updates = |(step, of): (&Step, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
-        let watched = match backend == Backend::Cpu && plan.steps.iter().zip(&unfilled).any(updates) {
+        let open = plan.steps.iter().any(|step| step.watched) || plan.steps.iter().zip(&unfilled).any(updates);
+        let watched = match backend == Backend::Cpu && open {
             true => watched::compile(session, plan)?,
             false => Vec::new(),
         };
