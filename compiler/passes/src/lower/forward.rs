@@ -40,12 +40,13 @@ pub(super) fn forwarded(
     if !f.found {
         return None;
     }
+    debug_assert!(f.counts_hold(&body));
     f.drop_stores(&mut body);
     Some(Kernel { body, ..kernel.clone() })
 }
 
-/// How often a tile or a buffer is read and written in the whole kernel.
-#[derive(Clone, Copy, Default)]
+/// How often a tile or a buffer is read and written in the whole kernel, as it is now.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Uses {
     reads: usize,
     writes: usize,
@@ -83,30 +84,24 @@ impl<'a> Forward<'a> {
             through: FxHashMap::default(),
             found: false,
         };
-        f.count(&kernel.body);
+        count(kernel, &kernel.body, &mut f.tiles, &mut f.buffers);
         f
     }
 
-    fn count(&mut self, region: &Region) {
-        for stmt in region {
-            for (access, place) in accesses(self.kernel, stmt) {
-                let uses = match place {
-                    Place::Tile(t) => self.tiles.entry(t.tile).or_default(),
-                    Place::Scratch(b) => self.buffers.entry(b).or_default(),
-                };
-                match access {
-                    Access::Read => uses.reads += 1,
-                    Access::Write => uses.writes += 1,
-                }
-            }
-            stmt.op.regions().for_each(|r| self.count(r));
-        }
+    /// Are the uses of tiles those of the changed kernel, counted anew? Behind the last counted reader nobody looks for
+    /// another one.
+    fn counts_hold(&self, body: &Region) -> bool {
+        let mut tiles = FxHashMap::default();
+        count(self.kernel, body, &mut tiles, &mut FxHashMap::default());
+        self.tiles.iter().all(|(t, uses)| tiles.get(t).copied().unwrap_or_default() == *uses)
     }
 
     fn region(&mut self, region: &mut Region) {
         for n in 0..region.len() {
-            if let Some((tensor, inst)) = self.through_buffer(region, n) {
+            if let Some((tensor, from, inst)) = self.through_buffer(region, n) {
                 region[n].op = Op::Inst(Box::new(inst));
+                // What was stored has one more reader; the store itself stays one until all is done.
+                self.tiles.entry(from).or_default().reads += 1;
                 *self.through.entry(tensor).or_default() += 1;
                 self.found = true;
             }
@@ -136,8 +131,9 @@ impl<'a> Forward<'a> {
 
     // ---- buffers in global memory --------------------------------------------------------------------------------
 
-    /// TLOAD from a buffer that one TSTORE in front of it has filled, as a move from what was stored.
-    fn through_buffer(&self, region: &[Stmt], n: usize) -> Option<(TensorId, Inst)> {
+    /// TLOAD from a buffer that one TSTORE in front of it has filled, as a move from what was stored: the buffer, that
+    /// tile, the move.
+    fn through_buffer(&self, region: &[Stmt], n: usize) -> Option<(TensorId, Tile, Inst)> {
         let (to, view) = load(&region[n].op)?;
         let data = &self.kernel.tensors[view.tensor];
         let one = self.buffers.get(&view.tensor).is_some_and(|u| u.writes == 1);
@@ -157,7 +153,7 @@ impl<'a> Forward<'a> {
         }
         let instr = ptoc_isa::lookup("TMOV")?;
         let operands = vec![Operand::Tile(to), Operand::Tile(from)];
-        Some((view.tensor, Inst { instr, operands, scratch: Vec::new(), attrs }))
+        Some((view.tensor, from.tile, Inst { instr, operands, scratch: Vec::new(), attrs }))
     }
 
     /// Has a window an element of its own for each one of a tile?
@@ -221,8 +217,11 @@ impl<'a> Forward<'a> {
     fn last_reader(&self, rest: &[Stmt], to: &TileRef, from: &TileRef) -> Option<usize> {
         let (mut found, mut last) = (0, None);
         let all = self.tiles.get(&to.tile)?.reads;
-        // To the end: readers of copies that are gone already read `to` now, and are not among the counted ones.
+        // Readers that were led to `to` are among the counted ones, so behind the last of them there is none.
         for (n, stmt) in rest.iter().enumerate() {
+            if found == all {
+                break;
+            }
             self.account.spend(1).ok()?;
             let here = self.readers(stmt, to, from)?;
             if here > 0 {
@@ -280,6 +279,23 @@ impl<'a> Forward<'a> {
 
     fn meets(&self, a: Tile, b: Tile) -> bool {
         meets(self.kernel, self.placement, a, b)
+    }
+}
+
+/// Counts the uses in a region.
+fn count(kernel: &Kernel, region: &Region, tiles: &mut FxHashMap<Tile, Uses>, buffers: &mut FxHashMap<TensorId, Uses>) {
+    for stmt in region {
+        for (access, place) in accesses(kernel, stmt) {
+            let uses = match place {
+                Place::Tile(t) => tiles.entry(t.tile).or_default(),
+                Place::Scratch(b) => buffers.entry(b).or_default(),
+            };
+            match access {
+                Access::Read => uses.reads += 1,
+                Access::Write => uses.writes += 1,
+            }
+        }
+        stmt.op.regions().for_each(|r| count(kernel, r, tiles, buffers));
     }
 }
 
