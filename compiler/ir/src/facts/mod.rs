@@ -11,7 +11,7 @@ use crate::tile::Value;
 use conditions::Tests;
 use ptoc_isa::BinOp;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// Depth of a proof.
 const DEPTH: u32 = 10;
@@ -49,6 +49,9 @@ pub struct Facts {
     fuel: Cell<u32>,
     /// Steps of all questions so far.
     spent: Cell<u64>,
+    /// Definitions that this question has not found to be exact, to this depth of a proof: a chain of them asks for each one
+    /// many times.
+    inexact: RefCell<FxHashSet<(Value, u32)>>,
 }
 
 enum Undo {
@@ -119,7 +122,7 @@ impl Facts {
         }
         self.defs.insert(v, (op, a, b));
         // Until the region ends: the value may be the same one in a region around, where less is known.
-        self.fuel.set(FUEL);
+        self.begin(FUEL);
         if self.exact_at(v, DEPTH) {
             self.assume_exact(v);
             self.note_width(v);
@@ -370,7 +373,13 @@ impl Facts {
 
     /// A question begins.
     fn ask(&self) {
-        self.fuel.set(if self.spent.get() < ALL { FUEL } else { LITTLE });
+        self.begin(if self.spent.get() < ALL { FUEL } else { LITTLE });
+    }
+
+    /// A question begins, of so many steps at most.
+    fn begin(&self, fuel: u32) {
+        self.fuel.set(fuel);
+        self.inexact.borrow_mut().clear();
     }
 
     /// Are there steps left for this question?

@@ -50,14 +50,14 @@ impl Facts {
 
     /// The definition of `v`, if it is known to be one over the integers.
     pub fn exact_definition(&self, v: Value) -> Option<(BinOp, Value, Value)> {
-        self.fuel.set(FUEL);
+        self.begin(FUEL);
         self.exact_def(v, DEPTH)
     }
 
     /// The definition of `v`, if it may wrap.
     pub fn may_wrap(&self, v: Value) -> Option<(BinOp, Value, Value)> {
         let def = self.definition(v)?;
-        self.fuel.set(FUEL);
+        self.begin(FUEL);
         (!self.exact.contains(&v) && !self.exact_at(v, DEPTH)).then_some(def)
     }
 
@@ -72,6 +72,17 @@ impl Facts {
         if !matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div) {
             return true;
         }
+        if self.inexact.borrow().contains(&(v, depth)) {
+            return false;
+        }
+        let exact = self.stays_exact(v, (op, a, b), depth);
+        if !exact {
+            self.inexact.borrow_mut().insert((v, depth));
+        }
+        exact
+    }
+
+    fn stays_exact(&self, v: Value, (op, a, b): (BinOp, Value, Value), depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1).filter(|_| self.spend()) else { return false };
         let (x, y) = (self.bits_at(a, depth), self.bits_at(b, depth));
         if self.corners_fit(op, a, b, depth) {
