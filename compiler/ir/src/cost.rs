@@ -182,7 +182,8 @@ impl Walk<'_> {
                 Op::Sync(_) => {}
                 op => {
                     if let Some(pipe) = pipe_of_op(self.kernel, op) {
-                        *lanes.entry((self.role, pipe)).or_default() += self.cycles(op, pipe);
+                        let sum = lanes.entry((self.role, pipe)).or_default();
+                        *sum = sum.saturating_add(self.cycles(op, pipe));
                     }
                 }
             }
@@ -213,12 +214,12 @@ impl Walk<'_> {
             // Of a nest along axes that only the launch knows, one step counts.
             (None, None) => 1,
         };
-        startup + work_of(self.kernel, op, &extent).cycles(self.times, pipe)
+        startup.saturating_add(work_of(self.kernel, op, &extent).cycles(self.times, pipe))
     }
 }
 
 fn add(to: &mut Lanes, more: &Lanes, times: u64) {
-    for (lane, cycles) in more.iter().filter(|(_, cycles)| **cycles * times > 0) {
+    for (lane, cycles) in more.iter().filter(|(_, cycles)| **cycles > 0 && times > 0) {
         let sum = to.entry(*lane).or_default();
         *sum = sum.saturating_add(cycles.saturating_mul(times));
     }
