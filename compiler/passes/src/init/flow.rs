@@ -1,11 +1,12 @@
 //! The walk through the program.
 
+use super::carried::Loops;
 use super::state::{S, State};
 use super::{Facts, Object, object_count};
 use crate::access::{Access, accesses, is_auto};
 use ptoc_diagnostics::{Account, Budget, Span};
-use ptoc_ir::tile::{AddrKind, For, If, Kernel, Label, Op, Region, Stmt, Tile, Value, While};
-use ptoc_isa::{CmpOp, Loc};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While};
+use ptoc_isa::CmpOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
@@ -67,58 +68,12 @@ pub(super) struct Flow<'k> {
     /// See [`Visit::clean_from`].
     clean_from: usize,
     targets: Vec<Target>,
-    /// Values that can be named at this place.
-    scope: Vec<FxHashSet<Value>>,
-    /// Visits are not noted while a fixed point is sought.
-    silent: u32,
+    /// Values that can be named at this place, and which of them the regions around have defined, innermost last.
+    named: FxHashSet<Value>,
+    scope: Vec<Vec<Value>>,
     /// See [`PEELED`].
     peeled: usize,
-    /// What held before each later iteration of a loop, by the iterations of the loops around, when it was last walked. Where it is
-    /// walked again, because loops around it have not settled yet, more is unwritten and never less; so what held then holds
-    /// now, and iterations settle after as many rounds as states change, instead of twice as many with each loop around.
-    settled: FxHashMap<(Label, Vec<Pass>), State>,
-    /// Tiles at addresses of the author's, by memory.
-    placed: FxHashMap<Loc, Placed>,
-}
-
-/// The tiles of a memory at addresses of the author's.
-#[derive(Default)]
-struct Placed {
-    /// First byte of each element, and the tile; sorted.
-    fixed: Vec<(u64, Tile)>,
-    /// Bytes of the largest.
-    largest: u64,
-    /// Those that are bound while the kernel runs.
-    dynamic: Vec<Tile>,
-}
-
-impl Placed {
-    fn add(&mut self, kernel: &Kernel, tile: Tile) {
-        let data = &kernel.tiles[tile];
-        match &data.addr {
-            AddrKind::Fixed(at) => {
-                self.fixed.extend(at.iter().map(|at| (*at, tile)));
-                self.largest = self.largest.max(data.ty.bytes());
-            }
-            _ => self.dynamic.push(tile),
-        }
-    }
-
-    /// The tiles that may have bytes of `tile`, and the tile itself.
-    fn aliases(&self, kernel: &Kernel, tile: Tile, f: &mut dyn FnMut(Tile)) {
-        self.dynamic.iter().for_each(|t| f(*t));
-        let data = &kernel.tiles[tile];
-        let AddrKind::Fixed(at) = &data.addr else { return self.fixed.iter().for_each(|(_, t)| f(*t)) };
-        for &start in at {
-            let first = self.fixed.partition_point(|(s, _)| s.saturating_add(self.largest) <= start);
-            for &(s, t) in self.fixed[first..].iter().take_while(|(s, _)| *s < start.saturating_add(data.ty.bytes())) {
-                ptoc_diagnostics::work(1);
-                if start < s.saturating_add(kernel.tiles[t].ty.bytes()) {
-                    f(t);
-                }
-            }
-        }
-    }
+    loops_of: Loops,
 }
 
 impl<'k> Flow<'k> {
@@ -129,11 +84,6 @@ impl<'k> Flow<'k> {
         outermost.extend(kernel.scalars.iter().map(|s| s.value));
         outermost.extend(kernel.grid.iter().map(|g| g.index));
         outermost.extend(kernel.prologue.iter().filter_map(|s| s.op.def()));
-        let mut placed: FxHashMap<Loc, Placed> = FxHashMap::default();
-        for tile in kernel.tiles.keys().filter(|&t| !is_auto(kernel, t)) {
-            placed.entry(kernel.tiles[tile].ty.loc).or_default().add(kernel, tile);
-        }
-        placed.values_mut().for_each(|p| p.fixed.sort_unstable());
         Flow {
             kernel,
             facts,
@@ -143,11 +93,10 @@ impl<'k> Flow<'k> {
             around: Vec::new(),
             clean_from: 0,
             targets: Vec::new(),
-            scope: vec![outermost],
-            silent: 0,
+            named: outermost,
+            scope: Vec::new(),
             peeled: peeled(&kernel.body, account),
-            settled: FxHashMap::default(),
-            placed,
+            loops_of: Loops::new(kernel),
         }
     }
 
@@ -157,23 +106,35 @@ impl<'k> Flow<'k> {
     }
 
     fn region(&mut self, region: &'k Region, mut state: State) -> State {
-        self.scope.push(FxHashSet::default());
+        self.open();
         for stmt in region {
             state = self.stmt(stmt, state);
         }
-        self.scope.pop();
+        self.close();
         state
     }
 
+    fn open(&mut self) {
+        self.scope.push(Vec::new());
+    }
+
+    fn close(&mut self) {
+        for value in self.scope.pop().into_iter().flatten() {
+            self.named.remove(&value);
+        }
+    }
+
     fn define(&mut self, value: Value) {
-        if let Some(top) = self.scope.last_mut() {
-            top.insert(value);
+        if let Some(top) = self.scope.last_mut()
+            && self.named.insert(value)
+        {
+            top.push(value);
         }
     }
 
     fn visible(&self, l: usize) -> bool {
         let Loop { lo, hi, .. } = self.loops[l];
-        [lo, hi].iter().all(|v| self.scope.iter().any(|s| s.contains(v)))
+        [lo, hi].iter().all(|v| self.named.contains(v))
     }
 
     fn stmt(&mut self, stmt: &'k Stmt, mut state: State) -> State {
@@ -191,11 +152,8 @@ impl<'k> Flow<'k> {
                 }
                 Access::Write => {
                     state.set(index, S::Yes);
-                    if let Object::Tile(tile) = object
-                        && !is_auto(self.kernel, tile)
-                        && let Some(placed) = self.placed.get(&self.kernel.tiles[tile].ty.loc)
-                    {
-                        placed.aliases(self.kernel, tile, &mut |other| {
+                    if let Object::Tile(tile) = object {
+                        self.loops_of.placed.aliases(self.kernel, tile, &mut |other| {
                             state.set(Object::Tile(other).index(self.kernel), S::Yes);
                         });
                     }
@@ -230,9 +188,6 @@ impl<'k> Flow<'k> {
     }
 
     fn visit(&mut self, stmt: &Stmt, object: Object, state: &S) {
-        if self.silent > 0 {
-            return;
-        }
         let passes = self.around.iter().map(|a| a.pass).collect();
         let visit = Visit { state: state.clone(), passes, clean_from: self.clean_from };
         let key = (std::ptr::from_ref(stmt), object);
@@ -341,51 +296,13 @@ impl<'k> Flow<'k> {
         let at = |pass| Around { counted, pass };
         if self.around.len() >= self.peeled {
             // All iterations as one.
-            let (entry, end) = self.settle(label, counted, state, &mut broken, body);
-            let end = match self.silent {
-                0 => self.iteration(label, at(Pass::Later), entry, &mut broken, body),
-                _ => end,
-            };
-            return end.join(broken);
+            let entry = self.loops_of.carried(self.kernel, label, state);
+            return self.iteration(label, at(Pass::Later), entry, &mut broken, body).join(broken);
         }
         let first = self.iteration(label, at(Pass::First), state, &mut broken, body);
-        let (entry, later) = self.settle(label, counted, first.clone(), &mut broken, body);
-        let later = match self.silent {
-            0 => self.iteration(label, at(Pass::Later), entry, &mut broken, body),
-            _ => later,
-        };
+        let entry = self.loops_of.carried(self.kernel, label, first.clone());
+        let later = self.iteration(label, at(Pass::Later), entry, &mut broken, body);
         first.join(later).join(broken)
-    }
-
-    /// What holds before each later iteration, of which the first one finds `entry`, and at its end. Breaks of that one are collected
-    /// in `broken`.
-    fn settle(
-        &mut self,
-        label: Label,
-        counted: Option<(Value, Value)>,
-        mut entry: State,
-        broken: &mut State,
-        body: &mut dyn FnMut(&mut Self, State) -> State,
-    ) -> (State, State) {
-        let key = (label, self.around.iter().map(|a| a.pass).collect::<Vec<_>>());
-        if let Some(before) = self.settled.get(&key) {
-            entry = entry.join(before.clone());
-        }
-        self.silent += 1;
-        let end = loop {
-            let around = Around { counted, pass: Pass::Later };
-            let mut left = State::UNREACHABLE;
-            let end = self.iteration(label, around, entry.clone(), &mut left, body);
-            let next = entry.clone().join(end.clone());
-            if next == entry {
-                *broken = std::mem::replace(broken, State::UNREACHABLE).join(left);
-                break end;
-            }
-            entry = next;
-        };
-        self.silent -= 1;
-        self.settled.insert(key, entry.clone());
-        (entry, end)
     }
 
     fn for_loop(&mut self, f: &'k For, span: Span, state: State) -> State {
@@ -411,10 +328,10 @@ impl<'k> Flow<'k> {
             self.clean_from = self.around.len();
         }
         let mut ran = self.iterations(f.label, Some((f.index, f.lo)), state.clone(), &mut |this, state| {
-            this.scope.push(FxHashSet::default());
+            this.open();
             this.define(f.index);
             let end = this.region(&f.body, state);
-            this.scope.pop();
+            this.close();
             end
         });
         self.clean_from = outer;
@@ -429,7 +346,7 @@ impl<'k> Flow<'k> {
         let outer = std::mem::replace(&mut self.clean_from, self.around.len());
         let mut ran = self.iterations(w.label, None, state.clone(), &mut |this, state| {
             // The body sees the head's values.
-            this.scope.push(FxHashSet::default());
+            this.open();
             let mut at_test = state;
             for stmt in &w.head {
                 at_test = this.stmt(stmt, at_test);
@@ -439,7 +356,7 @@ impl<'k> Flow<'k> {
                 target.breaks = std::mem::replace(&mut target.breaks, State::UNREACHABLE).join(at_test.clone());
             }
             let end = this.guarded(|this| this.region(&w.body, at_test));
-            this.scope.pop();
+            this.close();
             end
         });
         self.clean_from = outer;
@@ -461,19 +378,16 @@ fn peeled(body: &Region, account: Account<'_>) -> usize {
     }
     let mut at = Vec::new();
     count(body, 0, &mut at);
-    // Each of them is walked as the first and as later ones, and these until they settle.
+    // Each of them is walked as the first and as later ones, deeper ones as all iterations at once.
     let steps = |peeled: usize| -> usize {
-        // Deeper ones are walked again for each loop around them.
-        let again = |n: usize| 1 + 2 * n.saturating_sub(peeled);
-        let visits = at.iter().enumerate().map(|(n, count)| (count << (2 * n.min(peeled))) * again(n));
-        visits.sum::<usize>() * VISIT
+        at.iter().enumerate().map(|(n, count)| count << n.min(peeled)).sum::<usize>() * VISIT
     };
     let within = |most: usize| (1..=PEELED).rev().find(|n| steps(*n) <= most).unwrap_or(0);
     let peeled = within(STEPS.min(account.left() / PART));
     if peeled < within(STEPS) {
         account.fell_short();
     }
-    // Without any, each statement is walked a few times; that is nobody's choice.
+    // Without any, each statement is walked once; that is nobody's choice.
     if peeled > 0 && account.spend(steps(peeled)).is_err() {
         return 0;
     }

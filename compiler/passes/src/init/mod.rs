@@ -8,6 +8,7 @@
 //! Loops are analysed as a first and a later iteration, so `if k.first { TMATMUL } else { TMATMUL_ACC }` is
 //! understood: a condition that compares the index with the lower bound is known in each of them.
 
+mod carried;
 mod flow;
 mod state;
 

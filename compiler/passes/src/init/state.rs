@@ -114,8 +114,11 @@ impl State {
             (S::No | S::Maybe, S::Ran(inner)) if visible(this) && inner.iter().all(|&l| visible(l)) => {
                 S::ran(inner.iter().copied().chain([this]))
             }
-            // Written already, and still if the loop's own writes depend on something.
-            (S::Yes, S::Yes) => S::Yes,
+            // What was written stays so, whether the loop ran or not.
+            (S::Ran(outer), S::Yes) => S::Ran(outer.clone()),
+            (S::Ran(outer), S::Ran(inner)) if inner.iter().all(|&l| visible(l)) => {
+                S::ran(outer.iter().chain(inner).copied())
+            }
             _ => S::Maybe,
         })))
     }
