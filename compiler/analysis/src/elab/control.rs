@@ -203,7 +203,9 @@ impl Elab<'_> {
             self.step(span)?;
             self.env.push();
             self.env.define(var.name.clone(), Binding::Let(v), var.span);
+            self.fuel.unrolling += 1;
             failed |= self.block(body).is_err();
+            self.fuel.unrolling -= 1;
             self.env.pop();
             if failed {
                 return Err(Reported);

@@ -17,6 +17,7 @@ mod emit;
 mod env;
 mod exchanged;
 mod expr;
+mod fuel;
 mod inst;
 mod ints;
 mod kernel;
@@ -57,7 +58,7 @@ use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
 use env::Env;
 pub(crate) use env::{Binding, Entered};
-use ptoc_diagnostics::{Analysis, Code, Diagnostic, Span};
+use ptoc_diagnostics::{Code, Diagnostic, Span};
 use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
@@ -70,9 +71,6 @@ pub(crate) struct Reported;
 
 /// Result of everything that can fail with a diagnostic.
 pub(crate) type R<T> = Result<T, Reported>;
-
-/// Steps of compile-time evaluation (unrolled iterations, inlined calls) before we give up.
-const FUEL: u32 = 200_000;
 
 /// Depth of inlined calls.
 const MAX_CALLS: usize = 64;
@@ -140,7 +138,8 @@ pub(crate) struct Elab<'a> {
     /// Work on tiles or memory was emitted: `grid` can no longer come.
     pub worked: bool,
     pub in_prologue: bool,
-    pub fuel: u32,
+    /// Steps of compile-time evaluation.
+    pub fuel: fuel::Fuel,
     /// Dimensions that were needed statically, with their values.
     pub specialised: Vec<(Name, i64)>,
     /// A dimension that was needed and is not known: elaboration goes on, but nothing is produced.
@@ -284,34 +283,5 @@ impl<'a> Elab<'a> {
                 .with_note("a name can be used after its definition; types of parameters are evaluated in order");
             self.report::<()>(d).ok();
         }
-    }
-
-    /// Uses up a step of compile-time evaluation.
-    pub fn step(&mut self, span: Span) -> R<()> {
-        if self.fuel == 0 {
-            return Err(Reported);
-        }
-        self.fuel -= 1;
-        ptoc_diagnostics::work(1);
-        if let Some(all) = &self.bindings.steps
-            && all.spend(Analysis::Elaboration, 1).is_err()
-        {
-            self.fuel = 0;
-            let message = "compile-time evaluation of all kernels of this file took too many steps";
-            let d = Diagnostic::error(ptoc_diagnostics::codes::OUT_OF_FUEL, span, message)
-                .with_note("the kernels before this one have taken most of them")
-                .with_help("check fewer kernels at a time: put some of them into another file");
-            return self.report(d);
-        }
-        if self.fuel == 0 {
-            let d = Diagnostic::error(
-                ptoc_diagnostics::codes::OUT_OF_FUEL,
-                span,
-                format!("compile-time evaluation took more than {FUEL} steps"),
-            )
-            .with_help("bound the loop, or make it a run-time loop over an `index` range");
-            return self.report(d);
-        }
-        Ok(())
     }
 }

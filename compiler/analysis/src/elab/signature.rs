@@ -3,7 +3,7 @@
 use super::env::Binding;
 use super::tensors::ArgLayout;
 use super::types::names_dtype;
-use super::{Elab, FUEL, PlaceMode, R, Reported};
+use super::{Elab, PlaceMode, R, Reported};
 use crate::builtins::Word;
 use crate::debug::DebugInfo;
 use crate::modules::{ItemId, Modules};
@@ -187,7 +187,7 @@ impl<'a> Elab<'a> {
             stored: Vec::new(),
             worked: false,
             in_prologue: true,
-            fuel: FUEL,
+            fuel: super::fuel::Fuel::default(),
             specialised: Vec::new(),
             waits: Vec::new(),
             dims: FxHashMap::default(),
