@@ -4,6 +4,7 @@ use super::oracle::mistakes;
 use super::program::{At, EVENTS, P, Trip, When};
 use super::schedules::{double, found};
 use proptest::prelude::*;
+use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, Pipe};
 
 fn at(looped: bool) -> BoxedStrategy<At> {
@@ -94,9 +95,39 @@ fn agree(program: &[P]) -> Result<(), TestCaseError> {
     let text = || format!("{program:?}\n{wrong:?}\n{got:#?}");
     prop_assert!(!errors || !wrong.is_empty(), "a false alarm\n{}", text());
     prop_assert!(wrong.is_empty() || errors || vague, "missed\n{}", text());
-    // In these programs everything can be decided.
-    prop_assert!(!vague || errors, "not decided\n{}", text());
+    // In these programs everything can be decided, as far as there are steps for it. Where loops around each other take turns at
+    // arrays of events there may be too few, which the one warning says.
+    let spent = got.iter().all(|d| d.code == codes::UNDECIDED);
+    prop_assert!(!vague || errors || (spent && nested(program)), "not decided\n{}", text());
     Ok(())
+}
+
+/// Is there a loop in a loop?
+fn nested(program: &[P]) -> bool {
+    fn depth(program: &[P]) -> usize {
+        let one = |p: &P| match p {
+            P::Loop(_, body) => 1 + depth(body),
+            P::If(_, body) => depth(body),
+            _ => 0,
+        };
+        program.iter().map(one).max().unwrap_or(0)
+    }
+    depth(program) > 1
+}
+
+/// A loop whose two inner loops change what is known of all that they touch: there are more states than steps. Nothing else is said of
+/// it, and the interpreter decides each launch.
+#[test]
+fn there_may_be_too_few_steps() {
+    let at = At::Fixed;
+    let inner = vec![
+        P::Loop(Trip::Dim(1), vec![P::Set(4, at(0)), P::Wait(4, at(0))]),
+        P::Loop(Trip::Dim(0), vec![P::Load(At::Turn(1, 2))]),
+    ];
+    let around = |n| vec![P::Set(0, at(n)), P::Wait(0, at(n))];
+    let program = [around(0), vec![P::Loop(Trip::Dim(0), inner)], around(1)].concat();
+    assert!(by_force(&program).is_empty());
+    assert_eq!(found(&program).iter().map(|d| d.code).collect::<Vec<_>>(), [codes::UNDECIDED]);
 }
 
 /// What random programs have shown before.
