@@ -40,6 +40,9 @@ impl fmt::Display for Condition {
     }
 }
 
+/// Facts that are kept: every question goes through all of them.
+const FACTS: usize = 2000;
+
 /// Facts beyond those that symbols carry themselves. Static layouts need none: `Cx::default()`.
 #[derive(Clone, Default, Debug)]
 pub struct Cx {
@@ -58,9 +61,9 @@ impl Cx {
         &self.families
     }
 
-    /// From here on `fact` holds.
+    /// From here on `fact` holds. Of more than [`FACTS`] the later ones are not kept.
     pub fn assume(&mut self, fact: Condition) {
-        if !self.facts.contains(&fact) {
+        if self.facts.len() < FACTS && !self.facts.contains(&fact) {
             self.facts.push(fact);
         }
     }

@@ -138,6 +138,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         faults,
         wanted: FxHashMap::default(),
         exits: Vec::new(),
+        loops: 0,
         left: FxHashMap::default(),
         again: FxHashMap::default(),
         walked: FxHashMap::default(),
@@ -213,6 +214,17 @@ fn overlap(a: Option<&Vec<Range>>, b: Option<&Vec<Range>>) -> bool {
     a.iter().any(|x| b.iter().any(|y| x.0 < y.1 && y.0 < x.1))
 }
 
+/// The tiles that a loop's body declares, but for those of loops inside.
+fn declared(region: &[Stmt], f: &mut impl FnMut(Tile)) {
+    for stmt in region {
+        match &stmt.op {
+            Op::Alloc { tile } => f(*tile),
+            Op::For(_) | Op::While(_) => {}
+            op => regions(op).into_iter().for_each(|r| declared(r, f)),
+        }
+    }
+}
+
 /// The tiles that may still be read where a `break`, `continue` or `leave` of this label arrives.
 struct Exit {
     label: ptoc_ir::tile::Label,
@@ -228,6 +240,8 @@ struct Flow<'k> {
     /// (immutable) program.
     wanted: FxHashMap<*const Stmt, Set>,
     exits: Vec<Exit>,
+    /// Loops around what is looked at. Of one without any nothing is kept: nobody looks at it again.
+    loops: u32,
     /// What may have been written where a jump leaves for a label.
     left: FxHashMap<ptoc_ir::tile::Label, Set>,
     /// What the end of each loop was found to want. Where a loop is looked at once more, for a loop around it, it wants no less.
@@ -309,6 +323,7 @@ impl Flow<'_> {
     fn repeat(&mut self, label: ptoc_ir::tile::Label, after: Set, mut body: impl FnMut(&mut Self, Set) -> Set) -> Set {
         let mut again = after.clone();
         again.extend(self.again.get(&label).into_iter().flatten());
+        self.loops += 1;
         loop {
             self.exits.push(Exit { label, on_break: after.clone(), on_continue: again.clone() });
             let start = body(self, again.clone());
@@ -316,7 +331,10 @@ impl Flow<'_> {
             let before = again.len();
             again.extend(start);
             if again.len() == before {
-                self.again.insert(label, again.clone());
+                self.loops -= 1;
+                if self.loops > 0 {
+                    self.again.insert(label, again.clone());
+                }
                 return again;
             }
         }
@@ -357,6 +375,7 @@ impl Flow<'_> {
                     match self.walked.get(&key).filter(|after| written.is_subset(after)) {
                         Some(after) => written.extend(after),
                         None => {
+                            self.loops += 1;
                             for _ in 0..2 {
                                 let skipped = written.clone();
                                 for region in regions(&stmt.op) {
@@ -365,7 +384,16 @@ impl Flow<'_> {
                                 written.extend(skipped);
                                 label.into_iter().for_each(|l| self.arrive(l, written));
                             }
-                            self.walked.insert(key, written.clone());
+                            self.loops -= 1;
+                            // What the loop declares ends with it.
+                            let mut ended = Vec::new();
+                            regions(&stmt.op).into_iter().for_each(|r| declared(r, &mut |t| ended.push(t)));
+                            ended.iter().for_each(|t| {
+                                written.remove(t);
+                            });
+                            if self.loops > 0 {
+                                self.walked.insert(key, written.clone());
+                            }
                         }
                     }
                 }

@@ -76,10 +76,14 @@ pub(crate) fn too_long() -> String {
     format!("it does not end within {} MiB, which is the most that is read of a pipe or a device", MOST_PIPED >> 20)
 }
 
+/// Why a file cannot be read, as a message.
+fn unreadable(what: &str, path: &Path, why: &str) -> String {
+    format!("cannot read {what} `{}`: {why}", path.display())
+}
+
 /// The bytes of a file. `what` is what the file is to be, `extension` how such files end.
 pub fn read_bytes(path: &Path, what: &str, extension: &str) -> Result<Vec<u8>, Diagnostic> {
-    let refuse =
-        |why: &str| Diagnostic::global(codes::CANNOT_READ, format!("cannot read {what} `{}`: {why}", path.display()));
+    let refuse = |why: &str| Diagnostic::global(codes::CANNOT_READ, unreadable(what, path, why));
     let mut bytes = Vec::new();
     // `false`: there is no end where there should be one.
     let mut read = || -> io::Result<bool> {
@@ -255,7 +259,11 @@ impl Loader for FileLoader<'_> {
         }
         let text = match self.open.texts.get(&identity(&file)) {
             Some(text) => text.clone(),
-            None => read_module(&file).map_err(|d| d.message)?,
+            // What is not there is told without a search for what may have been meant: there may be many.
+            None => match fs::metadata(&file) {
+                Err(e) => return Err(unreadable("source file", &file, &reason(&e))),
+                Ok(_) => read_module(&file).map_err(|d| d.message)?,
+            },
         };
         let id = self.sources.add(file.display().to_string(), text.clone());
         self.remember(id, &file);

@@ -535,26 +535,33 @@ impl Elab<'_> {
 
     /// A text with `{name}` replaced by the values of constants.
     pub fn interpolate(&mut self, text: &str) -> String {
-        let mut out = text.to_string();
-        for path in text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n)) {
-            let mut parts = path.split('.').map(str::trim);
-            let Some(first) = parts.next() else { continue };
-            let Some((Binding::Let(v), _)) = self.env.get(first).map(|(b, s)| (b.clone(), s)) else { continue };
-            let mut v = v;
-            for p in parts {
-                v = match (v, p.parse::<usize>()) {
-                    (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
-                    (Val::Algebra(a), Err(_)) => match self.member_of(&a, p, Span::default()) {
-                        Ok(Some(m)) => m,
-                        _ => Val::Algebra(a),
-                    },
-                    (v, _) => v,
-                };
+        let mut pieces = text.split('{');
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            match piece.split_once('}').and_then(|(path, rest)| Some((self.shown_at(path)?, rest))) {
+                Some((shown, rest)) => out.extend([shown.as_str(), rest]),
+                None => out.extend(["{", piece]),
             }
-            let shown = self.show(&v);
-            out = out.replace(&format!("{{{path}}}"), &shown);
         }
         out
+    }
+
+    /// The text of a name, or of a part of what it names.
+    fn shown_at(&mut self, path: &str) -> Option<String> {
+        let mut parts = path.split('.').map(str::trim);
+        let Some((Binding::Let(v), _)) = self.env.get(parts.next()?).map(|(b, s)| (b.clone(), s)) else { return None };
+        let mut v = v;
+        for p in parts {
+            v = match (v, p.parse::<usize>()) {
+                (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
+                (Val::Algebra(a), Err(_)) => match self.member_of(&a, p, Span::default()) {
+                    Ok(Some(m)) => m,
+                    _ => Val::Algebra(a),
+                },
+                (v, _) => v,
+            };
+        }
+        Some(self.show(&v))
     }
 
     /// A constant as text.

@@ -4,6 +4,7 @@ use super::order::{Order, Wrong};
 use super::state::State;
 use super::touch::Kind;
 use ptoc_isa::Loc;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Ways that are kept for one finding.
@@ -131,12 +132,15 @@ impl Finding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     pub(super) all: Vec<Finding>,
+    /// Where each is.
+    at: FxHashMap<Key, usize>,
 }
 
 impl Findings {
     pub(super) fn add(&mut self, mut finding: Finding, state: &State) {
         let ground = || Rc::new(State { order: Order::default(), ..state.clone() });
-        match self.all.iter_mut().find(|f| f.key() == finding.key()) {
+        let at = self.at.get(&finding.key()).copied();
+        match at.and_then(|n| self.all.get_mut(n)) {
             Some(old) if finding.sure && !old.sure => {
                 finding.grounds = vec![ground()];
                 *old = finding;
@@ -149,6 +153,7 @@ impl Findings {
             Some(_) => {}
             None => {
                 finding.grounds = vec![ground()];
+                self.at.insert(finding.key(), self.all.len());
                 self.all.push(finding);
             }
         }

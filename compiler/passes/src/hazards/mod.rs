@@ -49,6 +49,7 @@ use find::{Finding, Key};
 use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use told::Told;
 use walk::{GivenUp, Walk};
@@ -113,7 +114,8 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &
             Some(retyped) => retype::told(report::diagnostic(&walk, first, None, None), retyped),
             None => report::diagnostic(&walk, first, repair.as_ref(), tried),
         };
-        let gone = |f: &&Finding| f.sure && f.key() != first.key() && left.iter().all(|r| r.key() != f.key());
+        let kept: FxHashSet<Key> = left.iter().map(Finding::key).chain([first.key()]).collect();
+        let gone = |f: &&Finding| f.sure && !kept.contains(&f.key());
         let diagnostic = report::with_consequences(&walk, diagnostic, findings.iter().filter(gone));
         out.push(diagnostic);
         before.push(first.clone());

@@ -12,6 +12,7 @@ use crate::memories;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
 use ptoc_isa::Loc;
+use rustc_hash::FxHashSet;
 
 /// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as `tried`
 /// in general.
@@ -26,12 +27,15 @@ pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>, trie
     }
 }
 
+/// Pairs of accesses that are looked at, of those that one mistake leaves without an order.
+const CONSEQUENCES: usize = 1000;
+
 /// With the further pairs of accesses that the same mistake leaves without an order.
 pub(super) fn with_consequences<'f>(walk: &Walk, d: Diagnostic, gone: impl Iterator<Item = &'f Finding>) -> Diagnostic {
-    let mut more: Vec<String> = Vec::new();
-    for f in gone.filter(|f| f.fault.pair().is_some()) {
+    let (mut more, mut known) = (Vec::new(), FxHashSet::from_iter([d.message.clone()]));
+    for f in gone.filter(|f| f.fault.pair().is_some()).take(CONSEQUENCES) {
         let message = diagnostic(walk, f, None, None).message;
-        if message != d.message && !more.contains(&message) {
+        if known.insert(message.clone()) {
             more.push(message);
         }
     }

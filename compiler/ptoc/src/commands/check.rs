@@ -14,6 +14,7 @@ use ptoc_ir::cost::BlockCost;
 use ptoc_ir::tile::{CheckData, CheckId, Kernel, Op, Stmt, TensorDir};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
+use std::collections::HashSet;
 
 /// Checks each file on its own; only the definitions are for all of them.
 pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
@@ -307,7 +308,7 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
     // Addresses are decided for each iteration by a pass, which says the errors when its turn comes.
     let mut kernel = kernel.clone();
     let wrong = ptoc_passes::addresses::settle(&mut kernel, &session.target);
-    let mut needed = Vec::new();
+    let mut needed = HashSet::default();
     tests(&kernel.prologue, &mut needed);
     tests(&kernel.body, &mut needed);
     let about = |d: &Diagnostic, span: Span| d.span.is_some_and(|s| s.contains(span) || span.contains(s));
@@ -316,8 +317,9 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
     let orders: Vec<Diagnostic> = session.diagnostics.iter().filter(order).cloned().collect();
     let told = |span: Span| wrong.iter().chain(&orders).any(|d| about(d, span));
     let needed = |(id, c): &(CheckId, &CheckData)| needed.contains(id) && !told(c.span);
+    let asked: HashSet<(Code, Span)> = kernel.checks.iter().filter(needed).map(|(_, c)| (c.code, c.span)).collect();
     for (_, check) in kernel.checks.iter().filter(needed) {
-        let same = |code| kernel.checks.iter().filter(needed).any(|(_, c)| c.code == code && c.span == check.span);
+        let same = |code| asked.contains(&(code, check.span));
         let what = match check.code {
             // One address is one question.
             codes::ADDRESS_MISALIGNED if same(codes::ADDRESS_OUT_OF_RANGE) => continue,
@@ -341,10 +343,12 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
 }
 
 /// The checks that the statements of a region make.
-fn tests(region: &[Stmt], out: &mut Vec<CheckId>) {
+fn tests(region: &[Stmt], out: &mut HashSet<CheckId>) {
     for stmt in region {
         match &stmt.op {
-            Op::Check { check, .. } => out.push(*check),
+            Op::Check { check, .. } => {
+                out.insert(*check);
+            }
             op => ptoc_passes::access::regions(op).into_iter().for_each(|r| tests(r, out)),
         }
     }

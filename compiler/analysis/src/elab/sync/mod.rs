@@ -12,7 +12,7 @@ use super::{Elab, R, Reported};
 use crate::builtins::{Builtin, SyncFn};
 use crate::value::{EventVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
-use ptoc_ir::tile::{EventKind, SyncMode, SyncOp, Var};
+use ptoc_ir::tile::{EventKind, RoleId, SyncMode, SyncOp, Var};
 use ptoc_isa::{Loc, Pipe, Place};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
@@ -28,6 +28,8 @@ pub(crate) struct State {
     refused: bool,
     /// Rings whose scope has not ended.
     rings: Vec<ring::Live>,
+    /// Roles by their names.
+    roles: FxHashMap<Name, RoleId>,
     /// The role around.
     role: Option<role::Inside>,
     /// Variables that roles write.

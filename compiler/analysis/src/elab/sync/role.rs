@@ -43,9 +43,9 @@ impl Elab<'_> {
             return self.report(d);
         }
         self.outside_prologue(span)?;
-        let known = self.b.kernel().roles.iter().find(|(_, r)| r.name == name.name).map(|(id, _)| id);
-        let role = known
-            .unwrap_or_else(|| self.b.kernel_mut().roles.push(RoleData { name: name.name.clone(), span: name.span }));
+        let roles = &mut self.b.kernel_mut().roles;
+        let new = || roles.push(RoleData { name: name.name.clone(), span: name.span });
+        let role = *self.sync.roles.entry(name.name.clone()).or_insert_with(new);
         self.sync.role = Some(Inside { role, name: name.name.clone(), span: name.span, calls: self.calls.len() });
         let loops = std::mem::take(&mut self.loops);
         let before = self.valid.clone();
