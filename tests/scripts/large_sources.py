@@ -106,6 +106,49 @@ KINDS = {
     "comments": (lambda n: "// it says nothing\n" * n + kernel([]), None),
     "a long name": (lambda n: kernel([f"let {'a' * n} = 1; b += {'b' * n};"]), None),
     "kernels that order their pipes": (lambda n: "".join(waiting(f"h{i}") for i in range(n)), None),
+    "kernels with nests of loops with tiles": (
+        lambda n: "".join(
+            kernel(["".join(f"for q{i} in 0..M {{ let t{i} = tile Vec<f32, 1, 8>; t{i} = 0.0; " for i in range(118)) + "}" * 118], f"k{k}")
+            for k in range(n)
+        ),
+        None,
+    ),
+    "loops with a tile each": (lambda n: lines(n, lambda i: f"for q in 0..M {{ let t{i} = tile Vec<f32, i, 64>; t{i} = a; b += t{i}; }}"), None),
+    "pipelines": (lambda n: lines(n, lambda i: "pipeline(stages = 2) for k in tiles(M, 8) { let t = Vec(x.tile(k, _)); b += t; }"), None),
+    "numbers as conditions say": (lambda n: lines(n, lambda i: f"let v{i} = if M > {i} {{ {i} }} else {{ M }};"), None),
+    "names in a text": (lambda n: kernel(['print("' + "{M} " * n + '");']), None),
+    "modules that are not there": (lambda n: "".join(f"use nobody{i}::item;\n" for i in range(n)) + kernel([]), None),
+    "bounds of dimensions by others": (
+        lambda n: f"kernel k({words(n + 1, lambda i: f'x{i}: in f32[M{i}]')})\n    where {words(n, lambda i: f'M{i} <= M{i + 1}')}\n{{\n}}\n",
+        None,
+    ),
+    "roles": (lambda n: "#[sync(manual)]\n" + lines(n, lambda i: f"role r{i} {{ b += a; }}"), None),
+    "kernels with roles": (
+        lambda n: "".join("#[sync(manual)]\n" + kernel((f"role r{i} {{ b += a; }}" for i in range(30)), f"k{k}") for k in range(n)),
+        None,
+    ),
+    "outputs": (
+        lambda n: f"kernel k({words(n, lambda i: f'x{i}: out f32[M{i}]')}) {{\ngrid (i in 0..4);\n"
+        + "".join(f"x{i}[0] = 1.0;\n" for i in range(n))
+        + "}\n",
+        None,
+    ),
+    "dimensions of a grid": (
+        lambda n: f"kernel k(y: out f32[M, 64]) {{\ngrid ({words(n, lambda i: f'i{i} in 0..M')});\ny[i0, i1] = 1.0;\n}}\n",
+        None,
+    ),
+    "arguments": (
+        lambda n: f"kernel k(y: out f32[M], {words(n, lambda i: f's{i}: index')}) {{\ngrid (i in 0..4);\ny[s0] = 1.0;\n}}\n",
+        None,
+    ),
+    "kernels with indices that are products": (
+        lambda n: "".join(
+            f"kernel k{k}(y: out f32[M, 64]) {{\ngrid (a in 0..M, b in 0..M, c in 0..M);\n"
+            "y[a * b + c % 7, b + c / 3] = 1.0;\ny[c * b + a % 5, b * c] = 2.0;\n}\n"
+            for k in range(n)
+        ),
+        None,
+    ),
 }
 
 

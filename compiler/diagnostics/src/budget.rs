@@ -46,6 +46,8 @@ pub enum Analysis {
     Bytes,
     /// Whether pipes are in order.
     Hazards,
+    /// Which elements blocks share, and which of an output nobody writes.
+    Blocks,
     /// Which change of the source would make tiles fit, or order pipes.
     Repairs,
     /// Which statements become faster elsewhere.
@@ -54,11 +56,12 @@ pub enum Analysis {
 
 impl Analysis {
     /// Every analysis.
-    pub const ALL: [Analysis; 6] = [
+    pub const ALL: [Analysis; 7] = [
         Analysis::Elaboration,
         Analysis::Initialisation,
         Analysis::Bytes,
         Analysis::Hazards,
+        Analysis::Blocks,
         Analysis::Repairs,
         Analysis::Lowering,
     ];
@@ -68,6 +71,7 @@ impl Analysis {
         match self {
             Analysis::Bytes => Some("what is read is written before, and no tile destroys another one"),
             Analysis::Hazards => Some("every access and every event has its order"),
+            Analysis::Blocks => Some("no element is shared by blocks, and every element of an output is written"),
             Analysis::Elaboration | Analysis::Initialisation | Analysis::Repairs | Analysis::Lowering => None,
         }
     }

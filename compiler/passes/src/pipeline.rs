@@ -122,7 +122,7 @@ fn place_with(
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
-        let found = pass("blocks", || blocks::check(&kernel, target));
+        let found = pass("blocks", || blocks::check(&kernel, target, budget));
         let (mut wrong, open): (Vec<_>, Vec<_>) = found.into_iter().partition(Diagnostic::is_error);
         if hazards == Hazards::Tell {
             told(&mut wrong, WATCHED);

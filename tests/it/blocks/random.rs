@@ -2,7 +2,7 @@
 //! the sizes that are named.
 
 use ptoc_analysis::{Bindings, Modules, instantiate};
-use ptoc_diagnostics::{Code, Diagnostic, SourceMap, codes};
+use ptoc_diagnostics::{Budget, Code, Diagnostic, SourceMap, codes};
 use ptoc_ir::interp::{self, Launch, Options, TensorArg};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::Target;
@@ -143,7 +143,7 @@ fn verdicts_agree_with_the_interpreter() {
         let outcome = instantiate(&modules, id, target, &Bindings::default());
         let Some(instance) = outcome.result else { panic!("{source}\n{:?}", outcome.diagnostics) };
         let kernel = instance.kernel;
-        let told = ptoc_passes::blocks::check(&kernel, target);
+        let told = ptoc_passes::blocks::check(&kernel, target, &Budget::default());
         let of = |code: Code| told.iter().find(|d| d.code == code);
         let (mut raced, mut left) = (false, false);
         for m in 1..=4 {

@@ -7,6 +7,7 @@ use ptoc_ir::tile::{
 };
 use ptoc_isa::{Oob, Role, Sem};
 use ptoc_layout::Swizzle;
+use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
 /// How elements are used.
@@ -103,6 +104,24 @@ pub(super) struct Access<'k> {
     pub(super) span: Span,
     /// The statement.
     pub(super) stmt: &'k Stmt,
+}
+
+/// The accesses without those that ask what an earlier one asks: the same elements at the same place of the program.
+pub(super) fn distinct<'k>(accesses: &[Access<'k>]) -> Vec<Access<'k>> {
+    let mut known = FxHashSet::default();
+    let is_new = |a: &&Access<'k>| {
+        let (kind, elements) = match &a.place {
+            Place::Element(at) => (0, (*at, &[][..], &[][..])),
+            Place::Window(view) => (1, (view.offset, &view.shape[..], &view.strides[..])),
+            Place::Within(view) => (2, (view.offset, &view.shape[..], &view.strides[..])),
+            // Of these the statement counts, too.
+            Place::Nest(_) => return true,
+        };
+        let facts = a.facts.0.as_ref().map(Rc::as_ptr);
+        known.insert((a.tensor, a.kind, kind, elements, facts, a.skipped))
+    };
+    // The keys are borrowed from the accesses.
+    accesses.iter().filter(is_new).cloned().collect()
 }
 
 /// Is it shared by blocks, and written?

@@ -5,8 +5,8 @@
 //! proof does not rely on that: it asks whether the indices are in their ranges, conditions hold, and the element is x. Where a
 //! condition is not proved, x may still be another store's: the two branches of an `if` together write what each does not.
 
-use super::Budget;
 use super::accesses::{Access, Fact, Place};
+use super::budget::Steps;
 use super::disjoint::along;
 use super::space::{Claim, Code, Form, LAUNCH, Side, Space, Stride, Sym, number};
 use ptoc_diagnostics::Span;
@@ -67,7 +67,7 @@ enum Digits {
 /// Do these stores together write every element of the tensor? Or which of them does not do what it should, and why?
 pub(super) fn cover<'k>(
     code: &Code<'k>,
-    budget: &Budget,
+    budget: &Steps<'_>,
     tensor: TensorId,
     stores: &[&Access<'k>],
 ) -> Result<(), Option<(usize, Why)>> {

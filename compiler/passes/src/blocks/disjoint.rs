@@ -5,8 +5,8 @@
 //! the tensor, of windows, of tiles. Then the equations of all digits must contradict that the blocks differ in some dimension
 //! of the grid.
 
-use super::Budget;
 use super::accesses::{Access, Nest, Place};
+use super::budget::Steps;
 use super::space::{Claim, Code, Form, LAUNCH, Side, Space, Stride, number};
 use crate::integers::poly::Poly;
 use ptoc_ir::tile::{Affine, Elem, TensorId, Value, ViewRef};
@@ -24,7 +24,7 @@ pub(super) enum Verdict {
 }
 
 /// May two blocks meet, one in `a` and the other in `b`? `same`: the two are one access.
-pub(super) fn meet<'k>(code: &Code<'k>, budget: &Budget, a: &Access<'k>, b: &Access<'k>) -> Verdict {
+pub(super) fn meet<'k>(code: &Code<'k>, budget: &Steps<'_>, a: &Access<'k>, b: &Access<'k>) -> Verdict {
     let same = std::ptr::eq(a, b);
     if !budget.spend(FIRST) {
         return Verdict::Open((0..code.kernel.grid.len()).collect());

@@ -8,6 +8,7 @@
 
 mod accesses;
 mod bounded;
+mod budget;
 mod counters;
 mod cover;
 mod disjoint;
@@ -18,43 +19,19 @@ mod space;
 mod trial;
 
 use accesses::{Access, Kind};
+use budget::Steps;
 use cover::Why;
 use disjoint::Verdict;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::Target;
+use rustc_hash::FxHashSet;
 use space::Code;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use trial::{Outcome, Sizes};
 
-/// Steps of the proofs of a kernel.
-const PROOFS: u64 = 160_000;
-/// Steps of all launches that are tried, and of one.
-const TRIALS: (u64, u64) = (4_000_000, 1_000_000);
 /// Launches of a kernel in which only the author says why blocks do not meet.
 const VOUCHED: usize = 8;
-
-/// Steps that are left.
-#[derive(Debug)]
-struct Budget(Cell<u64>);
-
-impl Budget {
-    fn new(steps: u64) -> Budget {
-        Budget(Cell::new(steps))
-    }
-
-    /// False if they are spent.
-    fn spend(&self, n: u64) -> bool {
-        let left = self.0.get();
-        self.0.set(left.saturating_sub(n));
-        left > n
-    }
-
-    fn left(&self) -> u64 {
-        self.0.get()
-    }
-}
 
 /// Two accesses that are not proved to be apart.
 struct Doubt<'k> {
@@ -62,6 +39,8 @@ struct Doubt<'k> {
     accesses: [Access<'k>; 2],
     /// Dimensions of the grid.
     dims: Vec<usize>,
+    /// There were no steps left to prove it.
+    spent: bool,
 }
 
 /// An `out` tensor that may have elements that nothing writes.
@@ -70,6 +49,16 @@ struct Gap {
     /// The store that is not proved to write what it should.
     span: Option<Span>,
     why: Why,
+    /// There were no steps left to prove it.
+    spent: bool,
+}
+
+/// What launches have shown.
+#[derive(Default)]
+struct Found {
+    clashes: FxHashSet<TensorId>,
+    holes: FxHashSet<TensorId>,
+    meetings: FxHashSet<Span>,
 }
 
 /// A launch that shows something.
@@ -79,27 +68,32 @@ struct Shown {
 }
 
 /// Races between blocks: errors where a launch shows one, warnings where none could be excluded. Elements of `out` tensors that
-/// nothing writes: warnings where a launch shows some, and where it is not proved that there are none.
-pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
+/// nothing writes: warnings where a launch shows some, and where it is not proved that there are none. What there are no steps of
+/// `all` left for is said in its one warning.
+pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> {
     let code = Code::new(kernel);
     let accesses = accesses::collect(kernel);
-    let budget = Budget::new(PROOFS);
-    let doubts = doubts(&code, &accesses, &budget);
-    let gaps = gaps(&code, &accesses, &budget);
-    let nested = nests::doubts(&code, &accesses, &budget);
+    let account = all.account(Analysis::Blocks);
+    let budget = Steps::of_proofs(account);
+    let distinct = accesses::distinct(&accesses);
+    let doubts = doubts(&code, &distinct, &budget);
+    let gaps = gaps(&code, &distinct, &budget);
+    let nested = nests::doubts(&code, &distinct, &budget);
+    if budget.skipped() {
+        account.give_up();
+    }
     // What the author vouches for is not proved; it may still be shown to be wrong.
     let vouched = kernel.tensors.iter().any(|(id, t)| t.disjoint && accesses::is_watched(kernel, id));
     if doubts.is_empty() && gaps.is_empty() && nested.is_empty() && !vouched {
         return Vec::new();
     }
-    let shown = tried(&code, &|shown| {
-        let any = |f: &dyn Fn(&Outcome) -> bool| shown.iter().any(|s| f(&s.outcome));
-        let races = doubts.iter().all(|d| any(&|o| o.clashes.iter().any(|c| c.tensor == d.tensor)));
-        let holes = gaps.iter().all(|g| any(&|o| o.holes.iter().any(|h| h.tensor == g.tensor)));
-        let nests = nested.iter().all(|n| any(&|o| o.meetings.iter().any(|m| m.span == n.write.span)));
+    let shown = tried(&code, account, &|launches, found| {
+        let races = doubts.iter().all(|d| found.clashes.contains(&d.tensor));
+        let holes = gaps.iter().all(|g| found.holes.contains(&g.tensor));
+        let nests = nested.iter().all(|n| found.meetings.contains(&n.write.span));
         // What only the author says is tried a few times.
         let open = doubts.len() + gaps.len() + nested.len();
-        races && holes && nests && (open > 0 || shown.len() >= VOUCHED)
+        races && holes && nests && (open > 0 || launches >= VOUCHED)
     });
     let mut out = report::races(&code, target, &doubts, &shown);
     out.extend(report::nests(&code, &nested, &shown));
@@ -111,24 +105,34 @@ pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
 }
 
 /// The `out` tensors of which it is not proved that every element is written.
-fn gaps<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budget) -> Vec<Gap> {
+fn gaps<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Gap> {
     let mut out = Vec::new();
+    let mut writes: BTreeMap<TensorId, Vec<&Access<'k>>> = BTreeMap::new();
+    for a in accesses.iter().filter(|a| a.kind == Kind::Write) {
+        writes.entry(a.tensor).or_default().push(a);
+    }
     for (tensor, data) in &code.kernel.tensors {
         if data.dir != TensorDir::Out || data.disjoint {
             continue;
         }
-        let stores: Vec<&Access<'k>> =
-            accesses.iter().filter(|a| a.tensor == tensor && a.kind == Kind::Write).collect();
-        if let Err(found) = cover::cover(code, budget, tensor, &stores) {
+        if !budget.begin() {
+            break;
+        }
+        let stores = writes.remove(&tensor).unwrap_or_default();
+        let found = cover::cover(code, budget, tensor, &stores);
+        if !budget.answered() {
+            break;
+        }
+        if let Err(found) = found {
             let span = found.and_then(|(n, _)| stores.get(n)).or(stores.first()).map(|s| s.span);
-            out.push(Gap { tensor, span, why: found.map_or(Why::Windows, |(_, why)| why) });
+            out.push(Gap { tensor, span, why: found.map_or(Why::Windows, |(_, why)| why), spent: budget.are_spent() });
         }
     }
     out
 }
 
 /// What is not proved, at most one pair for a tensor.
-fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budget) -> Vec<Doubt<'k>> {
+fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Doubt<'k>> {
     let mut out: Vec<Doubt<'k>> = Vec::new();
     if code.kernel.grid.is_empty() {
         return out;
@@ -138,6 +142,9 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budget) -> Vec<
         by_tensor.entry(a.tensor).or_default().push(a);
     }
     for (tensor, own) in by_tensor {
+        if !budget.begin() {
+            break;
+        }
         // A store with itself, each later store, and every other access.
         let stores = own.iter().enumerate().filter(|(_, a)| a.kind == Kind::Write);
         let mut pairs = stores.flat_map(|(n, a)| {
@@ -148,30 +155,35 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budget) -> Vec<
             Verdict::Disjoint => None,
             Verdict::Open(dims) => Some((a, b, dims)),
         });
+        if !budget.answered() {
+            break;
+        }
         if let Some((a, b, dims)) = open {
             // What is written is shown first.
             let mut pair = [a.clone(), b.clone()];
             pair.sort_by_key(|x| x.kind != Kind::Write);
-            out.push(Doubt { tensor, accesses: pair, dims });
+            out.push(Doubt { tensor, accesses: pair, dims, spent: budget.are_spent() });
         }
     }
     out
 }
 
 /// Launches with some small sizes, until they show enough.
-fn tried(code: &Code<'_>, enough: &dyn Fn(&[Shown]) -> bool) -> Vec<Shown> {
-    let mut out = Vec::new();
-    let mut left = TRIALS.0;
+fn tried(code: &Code<'_>, account: Account<'_>, enough: &dyn Fn(usize, &Found) -> bool) -> Vec<Shown> {
+    let (mut out, mut found) = (Vec::new(), Found::default());
+    let all = Steps::of_trials(account);
     for sizes in sizes::candidates(code) {
-        if left == 0 || enough(&out) {
+        if all.are_spent() || enough(out.len(), &found) {
             break;
         }
-        let budget = Budget::new(left.min(TRIALS.1));
-        let before = budget.left();
+        let budget = all.of_one_trial();
         let sizes = trial::adjusted(code.kernel, sizes, &budget);
         let outcome = trial::run(code.kernel, &sizes, &budget);
-        left = left.saturating_sub(before - budget.left());
+        all.settle(&budget);
         let Some(outcome) = outcome else { continue };
+        found.clashes.extend(outcome.clashes.iter().map(|c| c.tensor));
+        found.holes.extend(outcome.holes.iter().map(|h| h.tensor));
+        found.meetings.extend(outcome.meetings.iter().map(|m| m.span));
         out.push(Shown { sizes, outcome });
     }
     out

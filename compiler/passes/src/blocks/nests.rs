@@ -1,8 +1,8 @@
 //! Elements of one `copy` or product of partitions: it moves them in no order, so that no two may be written at one place, and none
 //! read that the same one writes (PA-1072).
 
-use super::Budget;
 use super::accesses::{Access, Kind, Nest, Place};
+use super::budget::Steps;
 use super::disjoint::{assume_equal, axis, digits, element, points, same_unit};
 use super::space::{Claim, Code, Space, number};
 use ptoc_ir::tile::{Op, TensorId};
@@ -21,27 +21,40 @@ pub(super) struct Nested<'k> {
     pub(super) tensor: TensorId,
     pub(super) write: Access<'k>,
     pub(super) meets: Meets,
+    /// There were no steps left to prove it.
+    pub(super) spent: bool,
 }
 
 /// The nests of which that is not proved.
-pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budget) -> Vec<Nested<'k>> {
+pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Nested<'k>> {
     let mut out = Vec::new();
     for (n, write) in accesses.iter().enumerate() {
         let Place::Nest(nest) = &write.place else { continue };
         if write.kind != Kind::Write || code.kernel.tensors[write.tensor].disjoint {
             continue;
         }
-        let doubt = |meets| Nested { tensor: write.tensor, write: write.clone(), meets };
+        let doubt = |meets| Nested { tensor: write.tensor, write: write.clone(), meets, spent: budget.are_spent() };
         // A product's results are apart by the shape of its partition.
         let copy = matches!(write.stmt.op, Op::Copy(_));
-        if copy && !apart_in_itself(code, budget, write, nest) {
+        if !budget.begin() {
+            break;
+        }
+        let once = !copy || apart_in_itself(code, budget, write, nest);
+        if !budget.answered() {
+            break;
+        }
+        if !once {
             out.push(doubt(Meets::Twice));
             continue;
         }
         // Reads of the same statement come right before it; a product reads its own accumulator, element by element.
         let own = accesses[..n].iter().rev().take_while(|a| std::ptr::eq(a.stmt, write.stmt));
         let own = own.filter(|a| a.tensor == write.tensor && a.kind == Kind::Read);
-        if own.skip(usize::from(!copy)).any(|read| !apart(code, budget, read, write)) {
+        let meet = own.skip(usize::from(!copy)).any(|read| !apart(code, budget, read, write));
+        if !budget.answered() {
+            break;
+        }
+        if meet {
             out.push(doubt(Meets::Sides));
         }
     }
@@ -49,7 +62,7 @@ pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Budg
 }
 
 /// Do the two sides never use one element?
-fn apart<'k>(code: &Code<'k>, budget: &Budget, read: &Access<'k>, write: &Access<'k>) -> bool {
+fn apart<'k>(code: &Code<'k>, budget: &Steps<'_>, read: &Access<'k>, write: &Access<'k>) -> bool {
     if !same_unit(code, read, write) {
         return false;
     }
@@ -65,7 +78,7 @@ fn apart<'k>(code: &Code<'k>, budget: &Budget, read: &Access<'k>, write: &Access
 }
 
 /// Is every element of the nest another one?
-fn apart_in_itself<'k>(code: &Code<'k>, budget: &Budget, write: &Access<'k>, nest: &Nest<'k>) -> bool {
+fn apart_in_itself<'k>(code: &Code<'k>, budget: &Steps<'_>, write: &Access<'k>, nest: &Nest<'k>) -> bool {
     if !nest.tables.is_empty() {
         return false;
     }

@@ -4,23 +4,42 @@ use super::accesses::{Access, Kind};
 use super::cover::Why;
 use super::nests::{Meets, Nested};
 use super::space::Code;
-use super::trial::{Clash, Hole, Meeting, Use, element_name};
+use super::trial::{Clash, Hole, Meeting, Outcome, Use, element_name};
 use super::{Doubt, Gap, Shown};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{CheckData, Kernel, Op, Stmt, TensorData, TensorDir, TensorId};
 use ptoc_isa::{AtomicOp, Target};
+use rustc_hash::FxHashMap;
+
+/// Numbers and names of one kind that a message lists.
+const NAMED: usize = 16;
 
 /// A diagnostic for each tensor of which blocks share elements, or may.
 pub(super) fn races(code: &Code<'_>, target: &Target, doubts: &[Doubt<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let written = code.kernel.tensors.iter().filter(|(id, _)| super::accesses::is_watched(code.kernel, *id));
+    let found = firsts(shown, |outcome| &outcome.clashes, |c| c.tensor);
     for (id, data) in written {
-        let found = shown.iter().find_map(|s| Some((s, s.outcome.clashes.iter().find(|c| c.tensor == id)?)));
-        if let Some((launch, clash)) = found {
+        if let Some((launch, clash)) = found.get(&id) {
             out.push(race(code.kernel, target, launch, clash));
         } else if let Some(doubt) = doubts.iter().find(|d| d.tensor == id && !data.disjoint) {
             out.push(doubted(code.kernel, doubt));
+        }
+    }
+    out
+}
+
+/// The first launch that shows something of a tensor, and what.
+fn firsts<T>(
+    shown: &[Shown],
+    of: impl Fn(&Outcome) -> &Vec<T>,
+    tensor: impl Fn(&T) -> TensorId,
+) -> FxHashMap<TensorId, (&Shown, &T)> {
+    let mut out = FxHashMap::default();
+    for launch in shown {
+        for one in of(&launch.outcome) {
+            out.entry(tensor(one)).or_insert((launch, one));
         }
     }
     out
@@ -121,10 +140,22 @@ fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
     if other.span != store.span {
         d = d.with_secondary(other.span, format!("{} by another one", participle(other.kind)));
     }
-    d.with_note(
+    d = d.with_note(
         "two blocks that use one element, where one of them writes it, race; `--backend interp` finds that (PA-1013)",
-    )
-    .with_help(format!("if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"))
+    );
+    noted(d, doubt.spent).with_help(format!(
+        "if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"
+    ))
+}
+
+/// Says that a proof was not finished.
+fn noted(d: Diagnostic, spent: bool) -> Diagnostic {
+    match spent {
+        true => d.with_note(
+            "the proofs of this kernel took all their steps: of fewer stores, loops and conditions more is proved",
+        ),
+        false => d,
+    }
 }
 
 fn verb(kind: Kind) -> &'static str {
@@ -145,8 +176,8 @@ fn participle(kind: Kind) -> &'static str {
 
 /// `block (i = 0, j = 1)`
 fn block(kernel: &Kernel, at: &[i64]) -> String {
-    let at: Vec<String> = kernel.grid.iter().zip(at).map(|(g, n)| format!("{} = {n}", g.name)).collect();
-    format!("block ({})", at.join(", "))
+    let all = kernel.grid.iter().zip(at).map(|(g, n)| format!("{} = {n}", g.name));
+    format!("block ({})", some(all, at.len()))
 }
 
 /// The numbers that a launch has been tried with.
@@ -156,7 +187,17 @@ pub(super) fn sizes(kernel: &Kernel, launch: &Shown) -> String {
         kernel.scalars.iter().zip(&launch.sizes.scalars).filter_map(|(s, bits)| {
             Some(format!("{} = {}", s.name, scalar::display(kernel.values[s.value].ty, (*bits)?)))
         });
-    dims.chain(scalars).collect::<Vec<_>>().join(", ")
+    let given = launch.sizes.scalars.iter().filter(|s| s.is_some()).count();
+    some(dims.chain(scalars), launch.sizes.dims.len() + given)
+}
+
+/// The first of many, with commas, and how many more there are.
+fn some(all: impl Iterator<Item = String>, of: usize) -> String {
+    let mut named: Vec<String> = all.take(NAMED).collect();
+    if of > NAMED {
+        named.push(format!("and {} more", of - NAMED));
+    }
+    named.join(", ")
 }
 
 /// `2 x 1 blocks`
@@ -164,13 +205,18 @@ fn grid(kernel: &Kernel, extents: &[i64]) -> String {
     let _ = kernel;
     match extents {
         all if all.iter().all(|n| *n == 1) => "one block".to_owned(),
+        all if all.len() > NAMED => format!("{} blocks", all.iter().fold(1i64, |n, e| n.saturating_mul(*e))),
         all => format!("{} blocks", all.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ")),
     }
 }
 
 /// The names of what, in words.
 fn listed(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let mut names: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{n}`")).collect();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
     match &names[..] {
         [] => "nothing".to_owned(),
         [one] => one.clone(),
@@ -200,13 +246,13 @@ pub(super) fn nests(code: &Code<'_>, doubts: &[Nested<'_>], shown: &[Shown]) -> 
         };
         let d = Diagnostic::warning(codes::COPY_NOT_PROVED, span, format!("not proved: {what}"))
             .with_label("its elements are moved in no particular order")
-            .with_note("`--backend interp` ends a run in which elements meet (PA-1072)")
-            .with_help(match doubt.meets {
-                Meets::Twice => format!(
-                    "if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"
-                ),
-                Meets::Sides => "copy through a tile: load the whole source before anything is stored".to_owned(),
-            });
+            .with_note("`--backend interp` ends a run in which elements meet (PA-1072)");
+        let d = noted(d, doubt.spent).with_help(match doubt.meets {
+            Meets::Twice => {
+                format!("if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel")
+            }
+            Meets::Sides => "copy through a tile: load the whole source before anything is stored".to_owned(),
+        });
         out.push(d);
     }
     out
@@ -245,11 +291,16 @@ pub(super) fn holes(
     skipped: &dyn Fn(TensorId) -> bool,
 ) -> Vec<Diagnostic> {
     let mut out = Vec::new();
+    let found = firsts(shown, |outcome| &outcome.holes, |h| h.tensor);
+    let gaps: FxHashMap<TensorId, &Gap> = gaps.iter().map(|g| (g.tensor, g)).collect();
+    let mut stores = FxHashMap::default();
+    for a in accesses.iter().filter(|a| a.kind == Kind::Write) {
+        stores.entry(a.tensor).or_insert(a.span);
+    }
     for (id, data) in code.kernel.tensors.iter().filter(|(id, t)| t.dir == TensorDir::Out && !skipped(*id)) {
-        let found = shown.iter().find_map(|s| Some((s, s.outcome.holes.iter().find(|h| h.tensor == id)?)));
-        let store = accesses.iter().find(|a| a.tensor == id && a.kind == Kind::Write).map(|a| a.span);
-        let gap = gaps.iter().find(|g| g.tensor == id);
-        if let Some((launch, hole)) = found {
+        let store = stores.get(&id).copied();
+        let gap = gaps.get(&id).copied();
+        if let Some((launch, hole)) = found.get(&id) {
             out.push(hole_shown(code.kernel, launch, hole, gap.and_then(|g| g.span).or(store)));
         } else if let Some(gap) = gap.filter(|g| !is_told(code.kernel, g)) {
             out.push(hole_doubted(code.kernel, gap, data));
@@ -302,7 +353,8 @@ fn hole_doubted(kernel: &Kernel, gap: &Gap, data: &TensorData) -> Diagnostic {
         Why::Skipped => d.with_label("written here, if nothing jumps over it"),
         Why::Windows => d.with_label("writes a part"),
     };
-    d.with_secondary(data.span, "declared `out`: it has no values before the launch")
+    d = d.with_secondary(data.span, "declared `out`: it has no values before the launch");
+    noted(d, gap.spent)
         .with_help(format!("if what is not written is to keep its old value, declare `{name}` `inout`"))
         .with_help(format!(
             "if the data decide which block writes what, say why that is right: `#[disjoint({name}, \"why\")]` before the kernel"

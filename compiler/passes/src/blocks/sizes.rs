@@ -2,53 +2,51 @@
 
 use super::space::Code;
 use super::trial::Sizes;
-use ptoc_ir::tile::{Const, Op, Region, Ty, Value};
+use ptoc_ir::tile::{Const, Op, Region, ScalarParam, Ty, Value};
 use ptoc_isa::BinOp;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
 
 /// Dimensions of which several numbers are tried.
 const VARIED: usize = 8;
+/// Scalar arguments of which several are tried.
+const SCALARS: usize = 8;
 /// Launches that are tried.
 const MOST: usize = 96;
 
 /// What is tried, the most promising first.
-pub(super) fn candidates(code: &Code<'_>) -> Vec<Sizes> {
+pub(super) fn candidates<'k>(code: &Code<'k>) -> impl Iterator<Item = Sizes> + use<'k> {
     let kernel = code.kernel;
     let mut axes: Vec<Vec<i64>> = Vec::new();
     for (n, dim) in kernel.dims.values().enumerate() {
         axes.push(if n < VARIED { of_dimension(code, dim.value) } else { vec![2] });
     }
+    let mut varied = 0;
     for param in &kernel.scalars {
         axes.push(match (param.default, kernel.values[param.value].ty) {
             // The first means: by default.
             (Some(_), _) => vec![0],
-            (None, Ty::Index) => vec![1, 2, 0, 3],
+            (None, Ty::Index) if varied < SCALARS => {
+                varied += 1;
+                vec![1, 2, 0, 3]
+            }
             (None, _) => vec![1],
         });
     }
     // Of all combinations those whose positions are the lowest.
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
-    for axis in &axes {
+    for axis in axes.iter().filter(|axis| axis.len() > 1) {
         all = all.iter().flat_map(|at| (0..axis.len()).map(move |k| [&at[..], &[k]].concat())).collect();
         all.sort_by_key(|at| at.iter().sum::<usize>());
         all.truncate(MOST);
     }
-    let number = |at: &Vec<usize>, n: usize| axes[n][at[n]];
-    all.iter()
-        .map(|at| Sizes {
-            dims: (0..kernel.dims.len()).map(|n| number(at, n)).collect(),
-            scalars: kernel
-                .scalars
-                .iter()
-                .enumerate()
-                .map(|(n, p)| {
-                    let n = number(at, kernel.dims.len() + n);
-                    p.default.is_none().then(|| bits(kernel.values[p.value].ty, n))
-                })
-                .collect(),
-        })
-        .collect()
+    all.into_iter().map(move |at| {
+        let mut at = at.into_iter();
+        let mut numbers = axes.iter().map(|axis| axis[if axis.len() > 1 { at.next().unwrap_or(0) } else { 0 }]);
+        let dims: Vec<i64> = numbers.by_ref().take(kernel.dims.len()).collect();
+        let given = |(p, n): (&ScalarParam, i64)| p.default.is_none().then(|| bits(kernel.values[p.value].ty, n));
+        Sizes { dims, scalars: kernel.scalars.iter().zip(numbers).map(given).collect() }
+    })
 }
 
 /// A small number as a scalar.

@@ -129,6 +129,11 @@ impl System {
         Some(System { zero, at_least_zero, either: self.either.clone() })
     }
 
+    /// Equations and inequalities.
+    pub(crate) fn rows(&self) -> usize {
+        self.zero.len() + self.at_least_zero.len()
+    }
+
     /// Is there certainly no solution?
     pub(crate) fn refuted(&self) -> bool {
         let mut least = self.at_least_zero.clone();

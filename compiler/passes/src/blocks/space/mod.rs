@@ -9,8 +9,8 @@ mod stride;
 
 pub(in crate::blocks) use stride::Stride;
 
-use super::Budget;
 use super::accesses::Fact;
+use super::budget::Steps;
 use crate::integers::poly::{Definitions, Poly};
 use ptoc_ir::tile::{Kernel, Op, Region, Ty, Value, Var};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
@@ -110,7 +110,7 @@ impl<'k> Code<'k> {
 #[derive(Clone)]
 pub(in crate::blocks) struct Space<'k, 'a> {
     pub(in crate::blocks) code: &'a Code<'k>,
-    budget: &'a Budget,
+    budget: &'a Steps<'a>,
     /// Is the symbol's size bounded by that of an array or a loop, so that products with it do not wrap?
     small: Vec<bool>,
     /// Symbols that have a small bound below, and above.
@@ -144,7 +144,7 @@ pub(in crate::blocks) fn number(n: i64) -> Form {
 }
 
 impl<'k, 'a> Space<'k, 'a> {
-    pub(in crate::blocks) fn new(code: &'a Code<'k>, budget: &'a Budget) -> Space<'k, 'a> {
+    pub(in crate::blocks) fn new(code: &'a Code<'k>, budget: &'a Steps<'a>) -> Space<'k, 'a> {
         let mut space = Space {
             code,
             budget,
@@ -162,6 +162,8 @@ impl<'k, 'a> Space<'k, 'a> {
             either: Vec::new(),
             replaced: Vec::new(),
         };
+        let kernel = code.kernel;
+        budget.spend((kernel.dims.len() + kernel.scalars.len() + kernel.tensors.len() + kernel.grid.len()) as u64 / 2);
         for dim in code.kernel.dims.values() {
             let s = space.symbol(true);
             space.facts.push(Claim::Least(s.clone()));

@@ -9,6 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const NESTED: u32 = 4;
 /// Facts that have a symbol in common with what is asked, or with one of those.
 const NEAR: u32 = 2;
+/// Of a system with more rows than its root, the rows decide how long it takes.
+const MANY: u64 = 128;
 /// Factors that are taken out of a sum, one within the other.
 const FACTORED: u32 = 2;
 
@@ -70,6 +72,9 @@ impl Space<'_, '_> {
 
     /// Do these certainly contradict what is known?
     pub(in crate::blocks) fn refutes(&self, claims: &[Claim]) -> bool {
+        if !self.budget.spend((self.facts.len() + self.either.len()) as u64 / 16) {
+            return false;
+        }
         // What is near decides most; only then is all that is connected looked at.
         let (near, all) = self.related(claims, Some(NEAR));
         self.contradict(claims, near) || !all && self.contradict(claims, self.related(claims, None).0)
@@ -80,7 +85,7 @@ impl Space<'_, '_> {
         let kept: Vec<Claim> = claims.iter().chain(near).filter_map(now).collect();
         let alternatives: Vec<[Vec<Claim>; 2]> =
             open.into_iter().map(|sides| sides.clone().map(|s| s.iter().filter_map(now).collect())).collect();
-        if !self.budget.spend(20 + kept.len() as u64) {
+        if !self.budget.spend(20 + (kept.len() + alternatives.len()) as u64) {
             return false;
         }
         let mut problem = Problem::default();
@@ -138,7 +143,9 @@ impl Space<'_, '_> {
 
     /// Is there no solution, whichever of the alternatives hold?
     fn split(&self, system: &System, open: &[[Vec<Line>; 2]], depth: u32) -> bool {
-        if !self.budget.spend(30) {
+        let large = system.rows() as u64;
+        let large = large * large / MANY;
+        if !self.budget.spend(30 + large) {
             return false;
         }
         if system.refuted() {
@@ -159,7 +166,7 @@ impl Space<'_, '_> {
             let [x, y] = [with(&sides[0]), with(&sides[1])];
             let rest: Vec<[Vec<Line>; 2]> =
                 open.iter().enumerate().filter(|(k, _)| *k != n).map(|(_, s)| s.clone()).collect();
-            if !self.budget.spend(60) {
+            if !self.budget.spend(60 + 2 * large + open.len() as u64 / 4) {
                 return false;
             }
             match (x.refuted(), y.refuted()) {

@@ -5,8 +5,8 @@
 
 mod touch;
 
-use super::Budget;
 use super::accesses::{Kind, is_watched, leaves};
+use super::budget::Steps;
 use cranelift_entity::EntityRef as _;
 use ptoc_diagnostics::Span;
 use ptoc_ir::scalar;
@@ -98,8 +98,9 @@ type Line = (i64, Vec<i64>);
 
 /// Iterations of a `while`.
 const TURNS: u32 = 100_000;
-/// Elements of a tensor that are marked.
+/// Elements of all tensors together that are marked, and how many of them are made in a step.
 const ELEMENTS: i64 = 1 << 22;
+const MADE: u64 = 16;
 
 /// Who used an element: numbers of uses plus 1.
 #[derive(Clone, Copy, Default)]
@@ -117,6 +118,8 @@ struct Tensor {
     /// Written, perhaps.
     covered: Vec<bool>,
     anywhere: bool,
+    /// Two blocks have met in it.
+    raced: bool,
 }
 
 impl Tensor {
@@ -129,7 +132,7 @@ impl Tensor {
 
 struct Trial<'k, 'b> {
     kernel: &'k Kernel,
-    budget: &'b Budget,
+    budget: &'b Steps<'b>,
     values: Vec<Option<u64>>,
     vars: Vec<Option<u64>>,
     tensors: FxHashMap<TensorId, Tensor>,
@@ -146,7 +149,7 @@ struct Trial<'k, 'b> {
 }
 
 /// The sizes with dimensions that equations of `where` give in place of their own.
-pub(in crate::blocks) fn adjusted(kernel: &Kernel, mut sizes: Sizes, budget: &Budget) -> Sizes {
+pub(in crate::blocks) fn adjusted(kernel: &Kernel, mut sizes: Sizes, budget: &Steps<'_>) -> Sizes {
     let wanted =
         kernel.prologue.iter().filter_map(|s| if let Op::Check { cond, .. } = s.op { Some(cond) } else { None });
     let wanted: FxHashSet<Value> = wanted.collect();
@@ -187,7 +190,7 @@ pub(in crate::blocks) fn adjusted(kernel: &Kernel, mut sizes: Sizes, budget: &Bu
 }
 
 /// Launches the kernel; `None`: there is no such launch.
-pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Budget) -> Option<Outcome> {
+pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>) -> Option<Outcome> {
     let mut trial = Trial::new(kernel, budget);
     let defaults = trial.arguments(sizes);
     // A default may be computed in the prologue, and be used there.
@@ -202,14 +205,19 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Budget) ->
             trial.set(param.value, value);
         }
     }
+    let mut room = ELEMENTS;
     for (id, data) in kernel.tensors.iter().filter(|(id, _)| is_watched(kernel, *id)) {
         let shape: Option<Vec<i64>> = data.shape.iter().map(|&v| trial.index(v)).collect();
         let shape = shape?;
-        let len = shape.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).filter(|n| (0..=ELEMENTS).contains(n));
+        let len = shape.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).filter(|n| (0..=room).contains(n));
         if shape.iter().any(|&e| e < 0) {
             return None;
         }
         let Some(len) = len else { return Some(trial.out) };
+        room -= len;
+        if !budget.spend(1 + len as u64 / MADE) {
+            return Some(trial.out);
+        }
         let members = match &data.stored {
             Some(stored) => match trial.members(stored) {
                 Ok(Some(members)) => Some(members),
@@ -224,6 +232,7 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Budget) ->
             users: vec![Users::default(); len as usize],
             covered: vec![false; len as usize],
             anywhere: false,
+            raced: false,
         };
         trial.tensors.insert(id, tensor);
     }
@@ -240,7 +249,7 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Budget) ->
 }
 
 impl<'k, 'b> Trial<'k, 'b> {
-    fn new(kernel: &'k Kernel, budget: &'b Budget) -> Trial<'k, 'b> {
+    fn new(kernel: &'k Kernel, budget: &'b Steps<'b>) -> Trial<'k, 'b> {
         Trial {
             kernel,
             budget,
@@ -284,6 +293,11 @@ impl<'k, 'b> Trial<'k, 'b> {
         self.get(v).map(|bits| bits as i64)
     }
 
+    /// Steps beyond one that a block's indices take, which most grids have few of.
+    fn dims(&self) -> u64 {
+        self.block.len() as u64 / 8
+    }
+
     fn spend(&self, n: u64) -> Step {
         if self.budget.spend(n) { Ok(()) } else { Err(Stop::Long) }
     }
@@ -318,6 +332,7 @@ impl<'k, 'b> Trial<'k, 'b> {
             for (dim, &at) in self.kernel.grid.iter().zip(&self.block.clone()) {
                 self.set(dim.index, Some(at as u64));
             }
+            self.spend(1 + self.dims())?;
             (self.sure, self.jumped) = (true, false);
             self.known_uses.clear();
             self.earlier = self.uses.len() as u32;

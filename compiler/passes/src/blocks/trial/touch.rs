@@ -39,7 +39,7 @@ impl<'k> Trial<'k, '_> {
         if !self.tensors.contains_key(&tensor) {
             return Ok(());
         }
-        self.spend(1)?;
+        self.spend(1 + self.dims())?;
         let me = self.use_of(kind, span);
         let sure = self.sure;
         let Some(t) = self.tensors.get_mut(&tensor) else { return Ok(()) };
@@ -65,8 +65,9 @@ impl<'k> Trial<'k, '_> {
             _ => {}
         }
         if let Some(rival) = rival
-            && !self.out.clashes.iter().any(|c| c.tensor == tensor)
+            && !t.raced
         {
+            t.raced = true;
             let (first, second) = (self.uses[rival as usize - 1].clone(), self.uses[me as usize - 1].clone());
             let element = t.coordinates(at);
             self.out.clashes.push(Clash { tensor, element, first, second });
