@@ -114,6 +114,11 @@ kernel by_rows(x: in f32[M, 64], rows: in i32[M], y: inout f32[M, 64]) {
 kernel transposed(x: inout f32[M, M]) {
     copy(x, x.T);
 }
+kernel counted(n: inout i32[1], z: out i32[M]) {
+    grid (i in 0..M);
+    atomic_add(n[0], 1);
+    z[i] = n[0];
+}
 kernel floor(x: in f32[M, 64], y: out f32[M, 64]) {
     grid (i in 0..M / 16);
     TSTORE(y.tile(tiles(M, 16)[i], _), Vec(x.tile(tiles(M, 16)[i], _)));

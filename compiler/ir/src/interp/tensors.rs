@@ -13,7 +13,7 @@ pub(crate) enum Fault {
     Outside,
     /// Nothing wrote it.
     Poison,
-    /// That block used it too, and one of the two writes.
+    /// That block used it too: one of the two writes, or one reads plainly what the other updates.
     Race(u32),
 }
 
@@ -177,7 +177,8 @@ impl Tensor {
     pub fn read_as(&mut self, dtype: DType, index: i64, block: u32) -> Result<u64, Fault> {
         let at = self.range(dtype, index)?;
         let me = block + 1;
-        self.claim(&at, |u| Users::other(u.writer, me), |u| Users::add(&mut u.reader, me))?;
+        let rivals = |u: &Users| [u.writer, u.atomic].into_iter().find_map(|user| Users::other(user, me));
+        self.claim(&at, rivals, |u| Users::add(&mut u.reader, me))?;
         self.initialised(&at)?;
         Ok(self.get(dtype, at))
     }
@@ -203,7 +204,8 @@ impl Tensor {
     pub fn update(&mut self, index: i64, block: u32, f: impl FnOnce(u64) -> Option<u64>) -> Result<u64, Fault> {
         let at = self.range(self.dtype, index)?;
         let me = block + 1;
-        self.claim(&at, |u| Users::other(u.writer, me), |u| Users::add(&mut u.atomic, me))?;
+        let rivals = |u: &Users| [u.writer, u.reader].into_iter().find_map(|user| Users::other(user, me));
+        self.claim(&at, rivals, |u| Users::add(&mut u.atomic, me))?;
         self.initialised(&at)?;
         let old = self.get(self.dtype, at.clone());
         if let Some(new) = f(old) {

@@ -4,7 +4,7 @@
 //! * reads of what nothing has written, in tiles (PA-1001), `out` tensors and buffers of the block (PA-1012);
 //! * bytes that are read under another type than they were written under (PA-1006), values that another tile has destroyed
 //!   (PA-1014), results over operands that are still read (PA-1015);
-//! * uses of one element of a tensor by two blocks of which one writes it (PA-1013);
+//! * uses of one element of a tensor by two blocks of which one writes it, or one reads what the other updates (PA-1013);
 //! * two points of a nest that meet (PA-1072);
 //! * accesses outside of tiles, their valid parts and tensors (PA-1002, PA-1003), addresses that are none (PA-1004, PA-1005).
 //!

@@ -77,8 +77,12 @@ impl Users {
             writer[of].fill(me);
             return Ok(());
         }
-        let users = if kind == Kind::Read { reader } else { atomic };
+        // Two reads go together, and two atomic updates; a read and an update do not.
+        let (users, others) = if kind == Kind::Read { (reader, atomic) } else { (atomic, reader) };
         own(users);
+        if !others.is_empty() {
+            first(others, &of, |user| race(user, me))?;
+        }
         users[of.clone()].iter_mut().for_each(|u| *u = if *u == 0 || *u == me { me } else { MANY });
         // A race explains a missing value better than poison does, so it goes first.
         let missing = |user: u32| if user == 0 && out { Some(Fault::Poison) } else { None };

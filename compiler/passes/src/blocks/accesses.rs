@@ -19,6 +19,13 @@ pub(super) enum Kind {
     Atomic,
 }
 
+impl Kind {
+    /// Is an element that one block uses so and another one so a race? All but two reads, and two atomic updates.
+    pub(super) fn races_with(self, other: Kind) -> bool {
+        self != other || self == Kind::Write
+    }
+}
+
 /// Which elements.
 #[derive(Clone, Debug)]
 pub(super) enum Place<'k> {

@@ -1,7 +1,7 @@
 //! Elements that blocks of one launch share, decided at compile time.
 //!
-//! Blocks run in any order and at the same time. So an element of a tensor that one block writes must be no other block's (the
-//! interpreter ends a run with PA-1013), and every element of an `out` tensor must be some block's (W0760). Bounds are decided
+//! Blocks run in any order and at the same time. So an element of a tensor that one block writes must be no other block's, one
+//! that a block updates atomically no other block may read plainly (the interpreter ends a run with PA-1013), and every element of an `out` tensor must be some block's (W0760). Bounds are decided
 //! over the indices of the grid and of loops, and so is this: where an access lies is a polynomial (`space`), two blocks are
 //! apart if the digits of their elements' numbers cannot all be equal (`disjoint`). What is not proved is tried: the index
 //! computations of a kernel are gone through in numbers for some small sizes (`trial`). Only what such a launch shows is an error.
@@ -145,12 +145,18 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> V
         if !budget.begin() {
             break;
         }
-        // A store with itself, each later store, and every other access.
-        let stores = own.iter().enumerate().filter(|(_, a)| a.kind == Kind::Write);
-        let mut pairs = stores.flat_map(|(n, a)| {
-            let others = own.iter().enumerate().filter(move |(k, b)| *k >= n || b.kind != Kind::Write);
-            others.map(move |(_, b)| (*a, *b))
-        });
+        // A store with itself, each later store, and every other access; then an atomic update with each read.
+        let own = &own;
+        let pairs = |kind: Kind| {
+            let firsts = own.iter().enumerate().filter(move |(_, a)| a.kind == kind);
+            firsts.flat_map(move |(n, a)| {
+                let others = own.iter().enumerate();
+                let others =
+                    others.filter(move |(k, b)| a.kind.races_with(b.kind) && (*k >= n || b.kind != Kind::Write));
+                others.map(move |(_, b)| (*a, *b))
+            })
+        };
+        let mut pairs = pairs(Kind::Write).chain(pairs(Kind::Atomic).filter(|(_, b)| b.kind == Kind::Read));
         let open = pairs.find_map(|(a, b)| match disjoint::meet(code, budget, a, b) {
             Verdict::Disjoint => None,
             Verdict::Open(dims) => Some((a, b, dims)),
@@ -159,10 +165,8 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> V
             break;
         }
         if let Some((a, b, dims)) = open {
-            // What is written is shown first.
-            let mut pair = [a.clone(), b.clone()];
-            pair.sort_by_key(|x| x.kind != Kind::Write);
-            out.push(Doubt { tensor, accesses: pair, dims, spent: budget.are_spent() });
+            // What is written is shown first, as the pairs have it.
+            out.push(Doubt { tensor, accesses: [a.clone(), b.clone()], dims, spent: budget.are_spent() });
         }
     }
     out

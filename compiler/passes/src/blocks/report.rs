@@ -1,6 +1,6 @@
 //! What is said of it.
 
-use super::accesses::{Access, Kind};
+use super::accesses::{Access, Kind, Place};
 use super::cover::Why;
 use super::nests::{Meets, Nested};
 use super::space::Code;
@@ -8,7 +8,7 @@ use super::trial::{Clash, Hole, Meeting, Outcome, Use, element_name};
 use super::{Doubt, Gap, Shown};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{CheckData, Kernel, Op, Stmt, TensorData, TensorDir, TensorId};
+use ptoc_ir::tile::{CheckData, Kernel, Op, Operand, Stmt, TensorData, TensorDir, TensorId, ViewRef};
 use ptoc_isa::{AtomicOp, Target};
 use rustc_hash::FxHashMap;
 
@@ -50,18 +50,17 @@ fn race(kernel: &Kernel, target: &Target, launch: &Shown, clash: &Clash) -> Diag
     let name = &kernel.tensors[*tensor].name;
     let place = element_name(name, element);
     let both = first.kind == Kind::Write && second.kind == Kind::Write;
-    // The store is to blame.
-    let (store, other) = if second.kind == Kind::Write { (second, first) } else { (first, second) };
+    let (store, other) = blamed(first, second);
     let message = match both {
         true => format!("two blocks write the same elements of `{name}`"),
-        false => format!("a block writes elements of `{name}` that another block {}", verb(other.kind)),
+        false => format!("a block {} elements of `{name}` that another block {}", verb(store.kind), verb(other.kind)),
     };
     let (one, two) = (block(kernel, &first.block), block(kernel, &second.block));
     let mut d = Diagnostic::error(codes::BLOCK_RACE, store.span, message);
     d = match both && first.span == second.span {
         true => d.with_label(format!("{one} and {two} both write {place}")),
         false => d
-            .with_label(format!("{} writes {place}", block(kernel, &store.block)))
+            .with_label(format!("{} {} {place}", block(kernel, &store.block), verb(store.kind)))
             .with_secondary(other.span, format!("{} {} it", block(kernel, &other.block), verb(other.kind))),
     };
     let sizes = sizes(kernel, launch);
@@ -70,7 +69,12 @@ fn race(kernel: &Kernel, target: &Target, launch: &Shown, clash: &Clash) -> Diag
         true => format!("the grid has {blocks}"),
         false => format!("so it is with {sizes}, which makes {blocks}"),
     });
-    d = d.with_note("blocks run in any order and at the same time: which value stays is not defined");
+    d = d.with_note(match (store.kind, other.kind) {
+        (Kind::Atomic, _) => {
+            "blocks run in any order and at the same time: whether the old value or a new one is read is not defined"
+        }
+        _ => "blocks run in any order and at the same time: which value stays is not defined",
+    });
     repairs(kernel, target, clash, d)
 }
 
@@ -86,9 +90,10 @@ fn repairs(kernel: &Kernel, target: &Target, clash: &Clash, mut d: Diagnostic) -
         .map(|(_, g)| g.name.as_str())
         .collect();
     let names = listed(&differ);
-    let store = if second.kind == Kind::Write { second } else { first };
-    if let Some(instr) = stored_by(&kernel.body, store).filter(|_| first.span == second.span || updates(first, second))
-    {
+    let (store, other) = blamed(first, second);
+    let both = first.kind == Kind::Write && second.kind == Kind::Write;
+    let in_place = other.kind == Kind::Read && is_in_place(kernel, *tensor, store, other);
+    if let Some(instr) = stored_by(&kernel.body, store).filter(|_| both && first.span == second.span || in_place) {
         let takes = ptoc_isa::check_atomic(target, instr, AtomicOp::Add, data.dtype).is_none();
         if takes {
             let name = instr.get().name;
@@ -96,19 +101,61 @@ fn repairs(kernel: &Kernel, target: &Target, clash: &Clash, mut d: Diagnostic) -
                 TensorDir::InOut => String::new(),
                 _ => format!(", with `{}` declared `inout` and zero at first", data.name),
             };
-            d = d.with_help(format!("if the blocks' values are to be added: `{name}(.., atomic = true)`{inout}"));
+            let alone = match in_place {
+                true => format!(" of what is added alone, without reading `{}`", data.name),
+                false => String::new(),
+            };
+            d = d
+                .with_help(format!("if the blocks' values are to be added: `{name}(.., atomic = true)`{alone}{inout}"));
         }
     }
     d = d.with_help(format!("leave {names} out of the grid, and loop over it in the block"));
-    match first.kind == Kind::Write && second.kind == Kind::Write {
-        true => d.with_help(format!("or let the window that is written depend on {names}")),
-        false => d.with_help("or write to another tensor, or make two kernels of it and launch one after the other"),
+    match (store.kind, other.kind) {
+        (Kind::Write, Kind::Write) => d.with_help(format!("or let the window that is written depend on {names}")),
+        (Kind::Atomic, _) => {
+            if is_element(&kernel.body, other.span) {
+                d = d.with_help(format!("or {READ_ATOMICALLY}"));
+            }
+            d.with_help("or read another tensor, or make two kernels of it and launch one after the other")
+        }
+        _ => d.with_help("or write to another tensor, or make two kernels of it and launch one after the other"),
     }
 }
 
-/// Is what is written read before, as a sum in place is?
-fn updates(first: &Use, second: &Use) -> bool {
-    first.kind == Kind::Read || second.kind == Kind::Read
+/// How an element is read that others update.
+const READ_ATOMICALLY: &str = "read it by an atomic update too: `atomic_add(.., 0)` gives the value at that moment";
+
+/// Is one element read there?
+fn is_element(region: &[Stmt], span: Span) -> bool {
+    region
+        .iter()
+        .any(|s| matches!(s.op, Op::Load { .. }) && s.span == span || s.op.regions().any(|r| is_element(r, span)))
+}
+
+/// The use to blame, and the other one: a store rather than an update, an update rather than a read.
+fn blamed<'u>(first: &'u Use, second: &'u Use) -> (&'u Use, &'u Use) {
+    let rank = |u: &Use| match u.kind {
+        Kind::Write => 2,
+        Kind::Atomic => 1,
+        Kind::Read => 0,
+    };
+    // Of two stores the later one.
+    if rank(second) >= rank(first) { (second, first) } else { (first, second) }
+}
+
+/// Does a block store the very window that it has read, as a sum in place does?
+fn is_in_place(kernel: &Kernel, tensor: TensorId, store: &Use, read: &Use) -> bool {
+    fn window(region: &[Stmt], tensor: TensorId, span: Span) -> Option<&ViewRef> {
+        region.iter().find_map(|s| match &s.op {
+            Op::Inst(inst) if s.span == span => inst.operands.iter().find_map(|o| match o {
+                Operand::View(view) if view.tensor == tensor => Some(view),
+                _ => None,
+            }),
+            op => op.regions().find_map(|r| window(r, tensor, span)),
+        })
+    }
+    let of = |u: &Use| window(&kernel.body, tensor, u.span);
+    of(store).is_some() && of(store) == of(read)
 }
 
 /// The instruction that stores there.
@@ -131,18 +178,25 @@ fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
         Kind::Write => "write different elements of",
         _ => "use different elements of",
     };
+    let rule = match store.kind {
+        Kind::Atomic => {
+            "two blocks that use one element, where one of them updates it and the other reads it plainly, race"
+        }
+        _ => "two blocks that use one element, where one of them writes it, race",
+    };
     let mut d = Diagnostic::warning(
         codes::BLOCKS_NOT_PROVED,
         store.span,
         format!("not proved: blocks that differ in {names} {what} `{name}`"),
     )
-    .with_label("written by one block");
+    .with_label(format!("{} by one block", participle(store.kind)));
     if other.span != store.span {
         d = d.with_secondary(other.span, format!("{} by another one", participle(other.kind)));
     }
-    d = d.with_note(
-        "two blocks that use one element, where one of them writes it, race; `--backend interp` finds that (PA-1013)",
-    );
+    d = d.with_note(format!("{rule}; `--backend interp` finds that (PA-1013)"));
+    if store.kind == Kind::Atomic && matches!(other.place, Place::Element(_)) {
+        d = d.with_help(READ_ATOMICALLY);
+    }
     noted(d, doubt.spent).with_help(format!(
         "if they are different for a reason, say it: `#[disjoint({name}, \"why\")]` before the kernel"
     ))

@@ -54,10 +54,8 @@ impl<'k> Trial<'k, '_> {
         let u = &mut t.users[k];
         let earlier = self.earlier;
         let foreign = |n: u32| n != 0 && n <= earlier;
-        let rival = match kind {
-            Kind::Write => [u.writer, u.atomic, u.reader].into_iter().find(|n| foreign(*n)),
-            _ => Some(u.writer).filter(|n| foreign(*n)),
-        };
+        let users = [(Kind::Write, u.writer), (Kind::Atomic, u.atomic), (Kind::Read, u.reader)];
+        let rival = users.into_iter().find(|(other, n)| kind.races_with(*other) && foreign(*n)).map(|(_, n)| n);
         match kind {
             Kind::Write => u.writer = me,
             Kind::Read if !foreign(u.reader) => u.reader = me,
