@@ -51,7 +51,10 @@ impl Elab<'_> {
             return self.assign_element(target, value, span);
         }
         match self.place(target, None)? {
-            Val::Tile(t) => self.assign_tile(&t, value, span),
+            Val::Tile(t) => {
+                self.tile_destination(&t, target)?;
+                self.assign_tile(&t, value, span)
+            }
             Val::View(v) if v.modes.is_empty() => {
                 self.writable(&v, target.span)?;
                 self.outside_prologue(span)?;
@@ -115,6 +118,7 @@ impl Elab<'_> {
         let not = |s: &mut Self| s.error(codes::NOT_ASSIGNABLE, target.span, "this is a value, not a place");
         let ExprKind::Index(base, args) = &*target.kind else { return not(self) };
         let Val::Tile(t) = self.expr(base)? else { return not(self) };
+        self.tile_destination(&t, base)?;
         let parts = self.exactly(args, 2, "t[row, column]", span)?;
         let valid = self.valid_of(&t, target.span)?;
         let (i, j) = (self.expr(parts[0])?, self.expr(parts[1])?);
@@ -264,6 +268,7 @@ impl Elab<'_> {
                 self.report(d)
             }
             Val::Tile(t) => {
+                self.tile_destination(&t, target)?;
                 let v = self.expr(value)?;
                 let r = self.binary(op, Val::Tile(t), v, Some(t), span, (target.span, value.span))?;
                 self.write_tile(&t, r, span, span)

@@ -48,6 +48,7 @@ impl Elab<'_> {
         let e = self.exactly(args, 2, "copy(dst, src)", span)?;
         let (dst, src) = (self.place(e[0], None)?, self.place(e[1], None)?);
         self.outside_prologue(span)?;
+        self.destination(&dst, e[0])?;
         let to = self.side(&dst, e[0].span, true)?;
         let from = self.side(&src, e[1].span, false)?;
         self.same_pattern(&to, &from, (e[0].span, e[1].span))?;

@@ -211,6 +211,9 @@ impl Elab<'_> {
                 first_failed |= k == 0;
                 continue;
             }
+            if wanted[k].role == Role::Dst {
+                self.destination(v, e)?;
+            }
             let op = self.operand(id, (k, v.clone()), e, &mut attrs, &call)?;
             ops.push(op);
         }

@@ -13,6 +13,7 @@ mod consts;
 mod control;
 mod convert;
 mod copies;
+mod destination;
 mod emit;
 mod env;
 mod exchanged;

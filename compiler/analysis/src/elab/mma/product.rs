@@ -64,6 +64,9 @@ impl Elab<'_> {
         for (k, operand) in [Operand::C, Operand::A, Operand::B].into_iter().enumerate() {
             let at = e[k + 1].span;
             let v = self.expr(e[k + 1])?;
+            if operand == Operand::C {
+                self.destination(&v, e[k + 1])?;
+            }
             let part = self.operand_part(&v, operand, at)?;
             self.is_operand(&mma, operand, &part.window, e[0].span, at)?;
             self.operand_type(&mma, operand, &part.tile, at)?;
