@@ -11,6 +11,7 @@ mod files;
 mod format;
 mod layout;
 mod lsp;
+mod overflow;
 mod pipes;
 mod readme;
 mod sanitize;

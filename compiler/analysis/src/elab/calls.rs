@@ -8,7 +8,7 @@ use crate::modules::ItemId;
 use crate::value::{TileVal, Tiles, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty, Value};
-use ptoc_isa::{AtomicOp, BinOp, TileType};
+use ptoc_isa::{AtomicOp, BinOp, TileType, UnOp};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -152,6 +152,7 @@ impl Elab<'_> {
                 let size = self.static_extent(&v, e[1].span, "the size of a block")?;
                 let by = self.idx(i64::from(size));
                 let count = self.ceil_div(n, by, span);
+                self.exact(count, span)?;
                 Ok(Val::Tiles(Tiles { n, size, count }.into()))
             }
             Builtin::CeilDiv => {
@@ -171,6 +172,12 @@ impl Elab<'_> {
                     };
                 }
                 let (x, y) = (self.index_of(&a, e[0].span)?, self.index_of(&b, e[1].span)?);
+                if self.const_index(y).is_none_or(|c| c <= 0) {
+                    // -(-a / b), of which facts do not see the parts.
+                    let minus = self.un(UnOp::Neg, x, span);
+                    self.exact(minus, span)?;
+                    self.exact(y, span)?;
+                }
                 Ok(Val::Scalar(self.ceil_div(x, y, span)))
             }
             Builtin::Unary(op) => {

@@ -142,10 +142,15 @@ impl Elab<'_> {
                 }
                 self.unrolled(var, items, body, span)
             }
-            Val::Range(lo, hi) => self.counted(var, lo, hi, body, stages, span, |s, i| {
-                s.note_loop(i, lo, hi, range.span);
-                Val::Scalar(i)
-            }),
+            Val::Range(lo, hi) => {
+                self.outside_prologue(span)?;
+                self.exact(lo, range.span)?;
+                self.exact(hi, range.span)?;
+                self.counted(var, lo, hi, body, stages, span, |s, i| {
+                    s.note_loop(i, lo, hi, range.span);
+                    Val::Scalar(i)
+                })
+            }
             Val::Tiles(t) => {
                 let (lo, hi) = (self.idx(0), t.count);
                 self.counted(var, lo, hi, body, stages, span, |s, i| {

@@ -70,8 +70,14 @@ impl Elab<'_> {
 
     /// `op a`
     pub fn un(&mut self, op: UnOp, a: Value, span: Span) -> Value {
+        let known = self.b.kernel().values.len();
         let v = self.b.unary(op, a, span);
         self.note_const(v);
+        let new = v.as_u32() as usize >= known;
+        if op == UnOp::Neg && new && self.ty(v) == Ty::Index && self.const_index(v).is_none() {
+            let zero = self.idx(0);
+            self.facts.defined(v, BinOp::Sub, zero, a);
+        }
         if op == UnOp::Not && self.ty(v) == Ty::BOOL {
             self.facts.negated(v, a);
         }

@@ -74,6 +74,7 @@ impl Elab<'_> {
                 Val::Tiles(t) => (t.count, Val::Tiles(t)),
                 Val::Range(lo, hi) => {
                     let n = self.bin(BinOp::Sub, hi, lo, e.span);
+                    self.exact(n, e.span)?;
                     (n, Val::Range(lo, hi))
                 }
                 Val::Poison => return Err(Reported),

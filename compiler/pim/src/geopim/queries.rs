@@ -161,7 +161,7 @@ impl Visitor for Block<'_> {
 pub(super) fn queries(kernel: &Kernel, values: &[u64], target: &Target) -> Result<Vec<Query>, Refused> {
     let mut numbers = Numbers::new(kernel, values);
     let grid = numbers.grid();
-    let blocks: i64 = grid.iter().product();
+    let blocks = grid.iter().copied().fold(1, i64::saturating_mul);
     let mut all = Vec::new();
     for block in 0..blocks {
         let mut rest = block;

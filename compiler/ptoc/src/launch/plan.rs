@@ -354,7 +354,9 @@ impl Step {
             shapes.push(shape);
             storage.push(None);
         }
-        let blocks = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64).product();
+        // More than 64 bits are refused by whoever launches it.
+        let extents = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64);
+        let blocks = extents.fold(1, u64::saturating_mul);
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
         let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
         let step = Step {

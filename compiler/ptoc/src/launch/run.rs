@@ -326,7 +326,7 @@ impl<'p> CompiledPlan<'p> {
     /// What every backend counts.
     fn counts(&self, stats: &mut Map<String, Value>, run_time: Duration) {
         stats.insert("run_ms".into(), json!(crate::commands::run::milliseconds(run_time)));
-        stats.insert("blocks".into(), json!(self.plan.steps.iter().map(|s| s.blocks).sum::<u64>()));
+        stats.insert("blocks".into(), json!(self.plan.steps.iter().map(|s| s.blocks).fold(0, u64::saturating_add)));
     }
 
     /// Executes the program's stream. Kernels of the host run where their numbers are defined, on the interpreter.
