@@ -66,3 +66,32 @@ fn what_changes_is_copied() {
     // The first sum, the result, and `s`: the bytes of its accumulator are those of `acc` by then.
     assert_eq!((lines(&changed, "contract"), lines(&changed, "store")), (3, 3), "{changed}");
 }
+
+/// One part of a tile to another one, with a layout of the tile's own too, and between a write and a read of either.
+#[test]
+fn within_a_tile() {
+    let dtype = DType::F32;
+    for (layout, body) in [
+        ("", "copy(t[0, _], t[1, _]);"),
+        ("", "copy(t.tile(_, tiles(64, 8)[0]), t.tile(_, tiles(64, 8)[5])); copy(t[1, _], t[2, _]);"),
+        ("", "for r in 1..i.len { copy(t[r - 1, _], t[r, _]); }"),
+        ("", "for c in tiles(64, 16) { if !c.last { copy(t.tile(_, tiles(64, 16)[c.index + 1]), t.tile(_, c)); } }"),
+        (", layout = swizzle<3, 3, 3>", "copy(t.tile(_, tiles(64, 8)[0]), t.tile(_, tiles(64, 8)[1]));"),
+    ] {
+        let source = format!(
+            "kernel within(x: in f32[64, 64], y: out f32[64, 64], z: out f32[64, 64]) {{
+                let i = tiles(64, 64)[0];
+                let t = tile Vec<f32, 64, 64{layout}>;
+                copy(t, x);
+                {body}
+                copy(y, t);
+                copy(t[3, _], t[4, _]);
+                copy(z, t);
+            }}"
+        );
+        let built = build(&source, "a2a3", &[], &[]).unwrap_or_else(|e| panic!("{source}\n{e:?}"));
+        let tensors = [1, 2, 3].map(|seed| noise(dtype, &[64, 64], Content::Tame, seed));
+        let run = agree(&built, &[], &tensors, &[1]).unwrap_or_else(|e| panic!("{source}\n{e}"));
+        run.unwrap_or_else(|e| panic!("{source}\n{e:?}"));
+    }
+}

@@ -55,6 +55,7 @@ impl Elab<'_> {
         if let Side::Part(p) = &from {
             self.padding_written(p, e[1].span)?;
         }
+        self.apart_in_tile([&to, &from], [&dst, &src], [e[0], e[1]], span)?;
         let at = (e[0].span, e[1].span);
         match &dst {
             Val::Tile(t) => self.copy_to_tile(t, to, from, span, at)?,

@@ -19,6 +19,7 @@ mod env;
 mod exchanged;
 mod expr;
 mod fuel;
+mod in_place;
 mod inst;
 mod ints;
 mod kernel;

@@ -36,7 +36,6 @@ impl Verifier<'_> {
         if copy.covers && copy.dst.tile().is_none() {
             self.error(codes::IR_OPERANDS, "a copy to a tensor covers no tile");
         }
-        self.apart(&copy.dst, &copy.src, "copy");
     }
 
     pub(super) fn mma(&mut self, mma: &Mma) {
@@ -123,7 +122,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// What is written must not be the very tile that is read.
+    /// The accumulator must not be the very tile that is read. (A copy may read one part of a tile and write another one: those
+    /// are apart, or it ends with PA-1072.)
     fn apart(&mut self, written: &Access, read: &Access, what: &str) {
         let same = |a: &TileRef, b: &TileRef| a.tile == b.tile && a.element == b.element;
         if let (Some(w), Some(r)) = (written.tile(), read.tile())

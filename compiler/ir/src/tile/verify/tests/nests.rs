@@ -94,7 +94,8 @@ fn copies() {
     change("g1.f16[v6 + (v2)]", "g1.f16[v6 + (v2) + table.zero g2[v6 + (v2)] by v2 below v2]", &["E0817"]);
     change("g1.f16[v6 + (v2)]", "g1.f16[v6 + (v2) + table.wrap g2[v6 + (v2)] by v2 below v2]", &[]);
     change("at (v0 + (v0), v0 + (v2))\n", "at (v0 + (v0), v0 + (v2)) covers\n", &["E0809"]);
-    change("from t3#v2[", "from t3[", &["E0809"]);
+    // Parts of one tile may be apart; where they are not, the copy ends with PA-1072.
+    change("from t3#v2[", "from t3[", &[]);
 }
 
 #[test]
