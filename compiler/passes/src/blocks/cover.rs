@@ -7,7 +7,7 @@
 
 use super::accesses::{Access, Fact, Place};
 use super::budget::Steps;
-use super::disjoint::along;
+use super::disjoint::{along, from_above};
 use super::space::{Claim, Code, Form, LAUNCH, Side, Space, Stride, Sym, number};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{If, Op, TensorId, Value, Var, While};
@@ -302,7 +302,8 @@ fn digits(e: &Form, x: &Form, strides: &[Stride], which: Digits, unknown: &Range
     let mut unit = Stride { factors: Vec::new(), count: 1 };
     for stride in strides {
         let Some(by) = unit.within(stride).filter(|by| !(by.factors.is_empty() && by.count == 1)) else { continue };
-        let (Some((eq, er)), Some((xq, xr))) = (by.split(&e), by.split(&x)) else { continue };
+        let (Some(own), Some((xq, xr))) = (by.split(&e), by.split(&x)) else { continue };
+        let (eq, er) = from_above(&by, own);
         let moves = |factors: &[Sym], k: i64| {
             let launch: Vec<Sym> = factors.iter().copied().filter(|s| !unknown.contains(&s.0)).collect();
             launch.len() < factors.len() && launch == by.factors && k == by.count
@@ -339,7 +340,9 @@ fn next(space: &mut Space<'_, '_>, e: &Form, x: &Form, unknown: &Range<u32>) -> 
             _ => return None,
         }
     }
-    let several = terms.len() > 1;
+    // What is left counts as the index does, or the other way.
+    let mixed = terms.iter().any(|t| t.2 > 0);
+    let several = terms.len() > 1 && mixed;
     // Of equals the outermost index.
     let key = |t: &(Sym, Stride, i64)| (t.1.factors.len(), t.1.count, t.1.factors.clone(), std::cmp::Reverse(t.0));
     let most = terms.into_iter().max_by_key(key);

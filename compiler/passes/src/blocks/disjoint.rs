@@ -147,7 +147,8 @@ fn taken_apart(
         if by.factors.is_empty() && by.count == 1 {
             continue;
         }
-        let (Some((qa, ra)), Some((qb, rb))) = (by.split(&a), by.split(&b)) else { continue };
+        let (Some(first), Some(second)) = (by.split(&a), by.split(&b)) else { continue };
+        let ((qa, ra), (qb, rb)) = (from_above(&by, first), from_above(&by, second));
         let base = by.form();
         let mut digit = |r: &Form| space.proves(&Claim::Least(r.clone())) && space.below(r, &base);
         // Two sides of one access are alike.
@@ -161,6 +162,15 @@ fn taken_apart(
         }
     }
     out.push((a, b));
+}
+
+/// Quotient and rest of what counts down from a multiple: `S * Q - 1 - c` is `S * (Q - 1) + (S - 1 - c)`.
+pub(super) fn from_above(by: &Stride, (q, r): (Form, Form)) -> (Form, Form) {
+    let down = !r.terms().is_empty() && r.terms().iter().all(|(_, k)| *k < 0);
+    match (q.plus(&number(1), -1), r.plus(&by.form(), 1)) {
+        (Some(q), Some(r)) if down => (q, r),
+        _ => (q, r),
+    }
 }
 
 /// What a digit may count, the smallest first.

@@ -25,7 +25,7 @@ use disjoint::Verdict;
 use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::Target;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use space::Code;
 use std::collections::BTreeMap;
 use trial::{Outcome, Sizes};
@@ -102,6 +102,25 @@ pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> 
     let raced = |t: TensorId| accesses.iter().any(|a| a.tensor == t && raced.contains(&a.span));
     out.extend(report::holes(&code, &accesses, &gaps, &shown, &raced));
     out
+}
+
+/// Does the kernel read elements of the tensor?
+pub fn reads(kernel: &Kernel, tensor: TensorId) -> bool {
+    kernel.tensors[tensor].dir == TensorDir::In
+        || accesses::collect(kernel).iter().any(|a| a.tensor == tensor && a.kind != Kind::Write)
+}
+
+/// For each `out` and `inout` tensor: which elements a launch with these dimensions and scalars writes for certain, in the order of
+/// its buffer. `None`: it takes too many steps, or data decide whether it goes to its end.
+pub fn written(
+    kernel: &Kernel,
+    dims: &[i64],
+    scalars: &[Option<u64>],
+    all: &Budget,
+) -> Option<FxHashMap<TensorId, Vec<bool>>> {
+    let sizes = Sizes { dims: dims.to_vec(), scalars: scalars.to_vec() };
+    let steps = Steps::of_trials(all.account(Analysis::Blocks));
+    trial::written(kernel, &sizes, &steps.of_one_trial())
 }
 
 /// The `out` tensors of which it is not proved that every element is written.

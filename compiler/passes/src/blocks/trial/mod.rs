@@ -191,6 +191,33 @@ pub(in crate::blocks) fn adjusted(kernel: &Kernel, mut sizes: Sizes, budget: &St
 
 /// Launches the kernel; `None`: there is no such launch.
 pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>) -> Option<Outcome> {
+    let mut trial = launched(kernel, sizes, budget)?;
+    if trial.out.whole {
+        trial.holes();
+    }
+    Some(trial.out)
+}
+
+/// For each tensor that blocks share: which elements a launch writes whatever the data are. What an array has no element for
+/// counts as written. `None`: that is not known.
+pub(in crate::blocks) fn written(
+    kernel: &Kernel,
+    sizes: &Sizes,
+    budget: &Steps<'_>,
+) -> Option<FxHashMap<TensorId, Vec<bool>>> {
+    let trial = launched(kernel, sizes, budget).filter(|t| t.out.whole)?;
+    let marks = |t: &Tensor| {
+        let mut marks: Vec<bool> = t.users.iter().map(|u| u.writer != 0).collect();
+        if let Some(members) = &t.members {
+            let of: FxHashSet<i64> = members.iter().map(|(_, n)| *n).collect();
+            marks.iter_mut().enumerate().for_each(|(n, m)| *m |= !of.contains(&(n as i64)));
+        }
+        marks
+    };
+    Some(trial.tensors.iter().map(|(id, t)| (*id, marks(t))).collect())
+}
+
+fn launched<'k, 'b>(kernel: &'k Kernel, sizes: &Sizes, budget: &'b Steps<'b>) -> Option<Trial<'k, 'b>> {
     let mut trial = Trial::new(kernel, budget);
     let defaults = trial.arguments(sizes);
     // A default may be computed in the prologue, and be used there.
@@ -198,7 +225,7 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>)
         match trial.region(&kernel.prologue) {
             Ok(()) => {}
             Err(Stop::Trap) => return None,
-            Err(_) => return Some(trial.out),
+            Err(_) => return Some(trial),
         }
         for param in &defaults {
             let value = param.default.and_then(|d| trial.get(d));
@@ -213,16 +240,16 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>)
         if shape.iter().any(|&e| e < 0) {
             return None;
         }
-        let Some(len) = len else { return Some(trial.out) };
+        let Some(len) = len else { return Some(trial) };
         room -= len;
         if !budget.spend(1 + len as u64 / MADE) {
-            return Some(trial.out);
+            return Some(trial);
         }
         let members = match &data.stored {
             Some(stored) => match trial.members(stored) {
                 Ok(Some(members)) => Some(members),
                 Ok(None) => return None,
-                Err(_) => return Some(trial.out),
+                Err(_) => return Some(trial),
             },
             None => None,
         };
@@ -237,15 +264,14 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>)
         trial.tensors.insert(id, tensor);
     }
     let extents: Option<Vec<i64>> = kernel.grid.iter().map(|g| trial.index(g.extent)).collect();
-    let Some(extents) = extents else { return Some(trial.out) };
+    let Some(extents) = extents else { return Some(trial) };
     trial.out.grid = extents.clone();
     match trial.blocks(&extents) {
         Ok(()) => trial.out.whole = true,
         Err(Stop::Trap) => return None,
-        Err(_) => return Some(trial.out),
+        Err(_) => {}
     }
-    trial.holes();
-    Some(trial.out)
+    Some(trial)
 }
 
 impl<'k, 'b> Trial<'k, 'b> {
