@@ -148,6 +148,28 @@ program reads_rest(a: in f32[40, 8], b: out f32[40, 8]) {
     floor(a, t);
     all(t, b);
 }
+kernel upper(x: in f32[N], y: out f32[N]) { grid (i in 0..N / 2); y[i] = x[i]; }
+kernel lower(x: in f32[N], y: out f32[N]) { grid (i in N / 2..N); y[i] = x[i]; }
+kernel filled(x: in f32[N], y: inout f32[N]) { grid (i in N / 2..N); y[i] = x[i]; }
+kernel twice(x: in f32[N], y: out f32[N]) { grid (i in 0..N); y[i] = 2.0 * x[i]; }
+program two_halves(a: in f32[41], b: out f32[41]) {
+    let t = tensor f32[41];
+    upper(a, t);
+    lower(a, t);
+    twice(t, b);
+}
+program rest_filled(a: in f32[41], b: out f32[41]) {
+    let u = tensor f32[41];
+    upper(a, u);
+    filled(a, u);
+    twice(u, b);
+}
+program one_half_twice(a: in f32[41], b: out f32[41]) {
+    let v = tensor f32[41];
+    upper(a, v);
+    upper(a, v);
+    twice(v, b);
+}
 program reads_all(a: in f32[40, 8], b: out f32[40, 8]) {
     let t = tensor f32[40, 8];
     all(a, t);
@@ -160,6 +182,8 @@ program reads_all(a: in f32[40, 8], b: out f32[40, 8]) {
     let status =
         ptoc::execute(["ptoc".into(), "check".into(), file.into_os_string()], &mut Io::new(&mut out, &mut err));
     let said = String::from_utf8_lossy(&err);
-    let told = "this launch reads `x`, of which the launch of `floor` has not written every element";
+    let told = "this launch reads `t`, of which the launch of `floor` has not written every element";
+    let half = "this launch reads `v`, of which the launch of `upper` has not written every element";
     assert!(status == ptoc::DONE && said.matches(told).count() == 1, "{said}");
+    assert!(said.matches(half).count() == 1 && said.matches("this launch reads").count() == 2, "{said}");
 }

@@ -3,15 +3,16 @@
 use super::Report;
 use super::mem::calls;
 use super::mem::lines::Lines;
+use super::unwritten::Unwritten;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::{Io, plural};
 use crate::launch::{Plan, pim};
 use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
-use ptoc_analysis::{Instance, ProgramStep, TensorSource};
+use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, Span, codes};
 use ptoc_ir::cost::BlockCost;
-use ptoc_ir::tile::{CheckData, CheckId, Kernel, Op, Stmt, TensorDir};
+use ptoc_ir::tile::{CheckData, CheckId, Kernel, Op, Stmt};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::Name;
 use std::collections::HashSet;
@@ -188,21 +189,17 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
             return Checked::Partly;
         };
         let mut found = Whole::default();
-        let mut left = Vec::new();
+        let mut unwritten = Unwritten::new(&program);
         for step in program.steps {
             unproved(&step.instance.kernel, session);
-            read_unwritten(session, &step, &mut left);
             let origin = Origin { unit, kernel: step.kernel, bindings: &step.bindings };
-            let (name, tensors) = (step.instance.kernel.name.clone(), step.instance.kernel.tensors.clone());
             let before = std::mem::take(&mut session.diagnostics);
+            let launch = unwritten.of(&step);
             prepare(session, step.instance, &origin, &mut found);
             let told = std::mem::replace(&mut session.diagnostics, before);
-            for (t, source) in tensors.values().zip(&step.tensors) {
-                if let Some(d) = told.iter().find(|d| leaves(d, t.span)) {
-                    left.push(Left { source: *source, code: d.code, kernel: name.to_string() });
-                }
-            }
-            session.diagnostics.extend(told.iter().cloned());
+            let told: Vec<Diagnostic> = told.iter().cloned().collect();
+            unwritten.launched(session, &launch, &told);
+            session.diagnostics.extend(told);
         }
         return Checked::Whole(found);
     }
@@ -226,35 +223,6 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
             Checked::Whole(found)
         }
         None => Checked::Partly,
-    }
-}
-
-/// A tensor that a launch of a program leaves unwritten in part, or may.
-struct Left {
-    source: TensorSource,
-    code: Code,
-    kernel: String,
-}
-
-/// Does it say of the tensor declared there that elements are not written?
-fn leaves(d: &Diagnostic, tensor: Span) -> bool {
-    let about = d.span == Some(tensor) || d.labels.iter().any(|l| l.span == tensor);
-    about && matches!(d.code, codes::UNWRITTEN_ELEMENTS | codes::COVER_NOT_PROVED)
-}
-
-/// Warns of what a launch reads that an earlier one has not written for certain. What it writes all of is written from here on.
-fn read_unwritten(session: &mut Session, step: &ProgramStep, left: &mut Vec<Left>) {
-    for (t, source) in step.instance.kernel.tensors.values().zip(&step.tensors) {
-        let Some(at) = left.iter().position(|l| l.source == *source) else { continue };
-        let Left { code, kernel, .. } = left.swap_remove(at);
-        if t.dir == TensorDir::Out {
-            continue;
-        }
-        let sure = code == codes::UNWRITTEN_ELEMENTS;
-        let what = if sure { "has not written" } else { "is not proved to have written" };
-        let message = format!("this launch reads `{}`, of which the launch of `{kernel}` {what} every element", t.name);
-        let d = Diagnostic::warning(code, step.span, message).with_label("reads what may not be there");
-        session.diagnostics.push(d.with_help(format!("let `{kernel}` write all of it, or give the tensor a `fill`")));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod run;
 pub mod sim;
 pub mod targets;
 pub mod test;
+mod unwritten;
 
 use crate::args::{Cli, CompileArgs, MessageFormat};
 use crate::defs::Definition;

@@ -24,6 +24,7 @@ pub use compare::{Verified, verify};
 pub use mismatch::explain;
 pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, Step};
+pub(crate) use plan::{extent, step_dims};
 pub use run::{Backend, CompiledPlan, Outcome, RunOptions};
 
 /// A stage of `emit` that kernels for this target do not have.

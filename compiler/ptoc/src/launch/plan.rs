@@ -389,7 +389,8 @@ fn data_conditions(entry: &Entry<'_>) -> Vec<Expr> {
     entry.item.wheres.iter().filter(|e| super::random::has_index(e)).cloned().collect()
 }
 
-fn extent(dim: &ArgDim, dims: &IndexMap<Name, i64>) -> Option<usize> {
+/// The number that an extent is.
+pub(crate) fn extent(dim: &ArgDim, dims: &IndexMap<Name, i64>) -> Option<usize> {
     match dim {
         ArgDim::Dim(n) => dims.get(n).and_then(|&n| usize::try_from(n).ok()),
         ArgDim::Const(n) => usize::try_from(*n).ok(),
@@ -405,7 +406,7 @@ fn source_shape(source: TensorSource, arguments: &[Argument], locals: &[ProgramT
 }
 
 /// The dimensions of a program's launch, from the shapes that it is given.
-fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> {
+pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> {
     let size = |name: &str| {
         instance.tensors.iter().zip(shapes).find_map(|(t, shape)| {
             let at = t.dims.iter().position(|d| d.is_dim(name))?;
