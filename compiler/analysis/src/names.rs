@@ -436,11 +436,14 @@ impl Walk<'_> {
         let near = self.suggested <= SUGGESTED;
         let mut candidates: Vec<&str> = Vec::new();
         if near {
+            // A function may be an argument, a kernel is no value.
             let can_be_called = |item: &ItemKind| !matches!(item, ItemKind::Const(_) | ItemKind::Atom(_));
+            let is_value = |item: &ItemKind| !matches!(item, ItemKind::Kernel(_) | ItemKind::Program(_));
             let own = |n: &str| self.module.ast.items.iter().find(|i| item_name(i).is_some_and(|own| own.name == n));
             candidates.extend(self.scopes.iter().flatten().map(|l| l.name.as_str()));
             let items = self.module.scope.keys().map(|n| n.as_str());
-            candidates.extend(items.filter(|n| !callee || own(n).is_none_or(|i| can_be_called(&i.kind))));
+            let fits = |kind: &ItemKind| if callee { can_be_called(kind) } else { is_value(kind) };
+            candidates.extend(items.filter(|n| own(n).is_none_or(|i| fits(&i.kind))));
             candidates.extend(builtins::WORD_NAMES.iter().filter(|w| !callee || builtins::word_is_called(w)));
         }
         if near && (called || upper) {

@@ -367,6 +367,7 @@ impl Elab<'_> {
         match &*e.kind {
             ExprKind::Int(_) => Some(e.span),
             ExprKind::Paren(inner) => self.literal_of(inner),
+            ExprKind::Unary(UnaryOp::Neg, of) => self.literal_of(of).map(|_| e.span),
             ExprKind::Name(n) if self.env.get(n).is_none() => {
                 let id = *self.modules.get(self.module).scope.get(n)?;
                 match &self.modules.item(id).kind {

@@ -63,7 +63,7 @@ impl Elab<'_> {
             }
             match need.op {
                 CmpOp::Eq if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) => {}
-                CmpOp::Eq => self.check_equal(a, b, message, span)?,
+                CmpOp::Eq => self.check_equal(a, b, message, None, span)?,
                 _ => self.require_le(a, b, codes::SHAPES_DIFFER, message, span)?,
             }
         }

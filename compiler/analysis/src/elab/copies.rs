@@ -287,7 +287,7 @@ impl Elab<'_> {
             }
             Truth::Unknown => {
                 let message = format!("`copy`: mode {k} has {{1}} elements in the source and {{0}} in the destination");
-                self.check_equal(a, b, message, span)
+                self.check_equal(a, b, message, None, span)
             }
         }
     }

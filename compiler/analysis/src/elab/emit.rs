@@ -160,10 +160,10 @@ impl Elab<'_> {
     }
 
     /// `a == b` is checked at run time, and believed from here on. `message` speaks of `{0}` and `{1}`.
-    pub fn check_equal(&mut self, a: Value, b: Value, message: String, span: Span) -> R<()> {
+    pub fn check_equal(&mut self, a: Value, b: Value, message: String, help: Option<String>, span: Span) -> R<()> {
         let cond = self.compare(CmpOp::Eq, a, b, span);
         let code = ptoc_diagnostics::codes::SHAPES_DIFFER;
-        self.check(cond, CheckData { code, message, span, help: None }, vec![a, b], span)?;
+        self.check(cond, CheckData { code, message, span, help }, vec![a, b], span)?;
         self.facts.le(a, b, 0);
         self.facts.le(b, a, 0);
         Ok(())

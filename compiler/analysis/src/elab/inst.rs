@@ -60,6 +60,13 @@ pub(crate) fn instr_for(sem: Sem) -> Option<InstrId> {
     ptoc_isa::TABLE.iter().position(|i| i.sem == sem).map(|i| InstrId(i as u16))
 }
 
+/// A window with one mode, which is a row to a tile, if a tile with one column stands beside it.
+fn vector_beside_column(operands: &[(Val, &Expr)]) -> Option<Span> {
+    let column = |(v, _): &(Val, &Expr)| matches!(v, Val::Tile(t) if t.cols == 1 && t.rows > 1);
+    let vector = operands.iter().find(|(v, _)| matches!(v, Val::View(v) if v.modes.len() == 1))?;
+    operands.iter().any(column).then_some(vector.1.span)
+}
+
 impl Elab<'_> {
     /// `TADD(z, x, y);`
     pub fn instruction(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
@@ -235,7 +242,10 @@ impl Elab<'_> {
         if instr.updates {
             ops.extend(ops.first().cloned());
         }
-        self.apply(id, ops, attrs, span)?;
+        self.vector = vector_beside_column(&operands);
+        let applied = self.apply(id, ops, attrs, span);
+        self.vector = None;
+        applied?;
         Ok(Val::Unit)
     }
 

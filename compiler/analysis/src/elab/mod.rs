@@ -152,6 +152,8 @@ pub(crate) struct Elab<'a> {
     pub place: PlaceMode,
     /// `rest = [..]` of `#[place(..)]`.
     pub rest: Option<Expr>,
+    /// The vector among the operands of the instruction that is looked at, if a column stands beside it.
+    pub vector: Option<Span>,
     /// How the author calls the operands of the instruction that is looked at.
     pub operand_names: Vec<(Span, String)>,
     /// Tiles whose `TASSIGN` was refused; of some it is not known which they are.

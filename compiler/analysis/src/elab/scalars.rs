@@ -150,6 +150,17 @@ impl Elab<'_> {
 
     /// The value as an `index`.
     pub fn index_of(&mut self, v: &Val, span: Span) -> R<Value> {
+        if let Val::Block(b) = v {
+            let message = "expected a scalar of type `index`, found a block";
+            let d = Diagnostic::error(codes::TYPE_MISMATCH, span, message).with_label("does not fit here");
+            let d = match b.place {
+                Some(_) => d
+                    .with_help("a block is several indices: `for r in i { .. }` goes through them, from `i.start` on")
+                    .with_help("in a tile that was loaded from the block they count from 0, up to `i.len`"),
+                None => d.with_help("its length is `.len`"),
+            };
+            return self.report(d);
+        }
         let v = self.scalar_of(v, Ty::Index, span)?;
         if let Some(c) = self.const_index(v) {
             self.facts.constant(v, c);

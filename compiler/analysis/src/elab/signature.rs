@@ -194,6 +194,7 @@ impl<'a> Elab<'a> {
             declared: FxHashMap::default(),
             place: PlaceMode::Mixed,
             rest: None,
+            vector: None,
             operand_names: Vec::new(),
             refused_places: Vec::new(),
             sync: super::sync::State::default(),

@@ -11,6 +11,9 @@ use ptoc_tensor::DType;
 /// Rows and columns.
 pub(crate) type Shape = (Value, Value);
 
+/// What a vector is beside a column.
+const VECTOR: &str = "a vector is a row to a tile; `col` makes it a column";
+
 impl Elab<'_> {
     /// New storage, alive from here.
     pub fn new_tile(
@@ -185,6 +188,10 @@ impl Elab<'_> {
                     .with_secondary(sa, counted(x)),
                 None => Diagnostic::error(codes::SHAPE_MISMATCH, span, message),
             };
+            let d = match self.vector {
+                Some(at) => d.with_edits(VECTOR, super::labels::around(at, "col(", ")")),
+                None => d,
+            };
             return self.report(d);
         }
         if self.facts.le_certain(a, b, -1) || self.facts.le_certain(b, a, -1) {
@@ -200,7 +207,9 @@ impl Elab<'_> {
         let name = |at| self.operand_names.iter().find(|(s, _)| *s == at).map(|(_, name)| name);
         let names = spans.and_then(|(sa, sb)| name(sa).zip(name(sb))).filter(|(x, y)| x != y);
         let of = names.map_or(String::new(), |(x, y)| format!(" of `{x}` and `{y}`"));
-        self.check_equal(a, b, format!("valid {what}{of} differ: {{0}} and {{1}}"), span)
+        let message = format!("valid {what}{of} differ: {{0}} and {{1}}");
+        let help = self.vector.map(|_| format!("{VECTOR}, as in `TSTORE(col(v), t)`"));
+        self.check_equal(a, b, message, help, span)
     }
 
     /// Two shapes must be equal.

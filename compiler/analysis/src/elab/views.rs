@@ -121,6 +121,14 @@ impl Elab<'_> {
                 );
                 let d = Diagnostic::error(codes::RANK_MISMATCH, at, message)
                     .with_label("one coordinate, or `_`, for each mode inside");
+                let d = match tree {
+                    Tuple::Leaf(_) => d
+                        .with_note("modes of a group that count on where the one before ends are merged into one mode")
+                        .with_help(
+                            "give one number: the first coordinate, plus the second times the first one's extent",
+                        ),
+                    Tuple::Node(_) => d,
+                };
                 return self.report(d);
             }
         };

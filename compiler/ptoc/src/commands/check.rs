@@ -306,6 +306,10 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
         };
         let d = Diagnostic::warning(check.code, check.span, format!("not proved: {what}"))
             .with_label("tested when the kernel runs");
+        let d = match &check.help {
+            Some(help) if check.code == codes::SHAPES_DIFFER => d.with_help(help.clone()),
+            _ => d,
+        };
         session.diagnostics.push(d);
     }
 }

@@ -339,6 +339,15 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             let d = v.error(codes::MISSING_BRACE, v.here(), "the body of a function stands in `{` and `}`");
             Situation::hopeless(d)
         }
+        (Some(Tok::Name), Tok::Kernel | Tok::Program)
+            if v.wants.block && !v.wants.operand && v.starts_operand(at + 1) && meant_clause(v, tok).is_some() =>
+        {
+            let (word, meant) = meant_clause(v, tok)?;
+            let message = format!("a {kind} has no `{}`", v.text(at));
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
+            let d = d.with_fix(format!("did you mean `{word}`?"), v.here(), word);
+            Situation::replace(d, at..at + 1, vec![v.made(meant, v.here())])
+        }
         _ if v.wants.block && v.starts_operand(at) && v.prev_tok() == Some(Tok::RParen) && has_block_later(v) => {
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "a condition follows the parameters without its word");
             let start = v.builder.span(v.here().start, v.here().start);
@@ -358,6 +367,17 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
         }
         _ => None,
     }
+}
+
+/// The word of a clause that the name here is most like.
+fn meant_clause(v: &View<'_, '_>, tok: Tok) -> Option<(&'static str, Tok)> {
+    let word = match v.text(v.at) {
+        // Of other languages.
+        "require" | "requires" => "where",
+        text if tok == Tok::Program => similar::nearest(text, &["where"])?,
+        text => similar::nearest(text, &["ensures", "where"])?,
+    };
+    Some((word, if word == "where" { Tok::Where } else { Tok::Ensures }))
 }
 
 /// A `:` after which the line ends: the body of Python.

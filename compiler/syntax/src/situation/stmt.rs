@@ -150,6 +150,13 @@ pub(super) fn definition(v: &View<'_, '_>) -> Option<Situation> {
             let d = d.with_fix(format!("write `{name}: {ty}`"), span, format!("{name}: {ty}"));
             Situation::replace(d, 1..2, Vec::new())
         }
+        Some(Tok::Name) if at == 2 && v.tok(1) == Some(Tok::Name) && v.tok(3) == Some(Tok::Assign) => {
+            let first = v.text(1).to_owned();
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.between(1, 2), format!("`{word}` is followed by two names"));
+            let early = v.builder.span(v.span(1).start, v.span(2).start);
+            let d = d.with_fix(format!("remove the first one, `{first}`"), early, "");
+            Situation::replace(d, 1..2, Vec::new())
+        }
         _ if v.starts_operand(at) || here == Some(Tok::LBracket) => {
             let d = v.error(codes::MISSING_VALUE, v.after_prev(), format!("`=` is missing after `{}`", v.text(at - 1)));
             let d = d.with_fix("insert `=`", v.after_prev(), " =");
