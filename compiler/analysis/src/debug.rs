@@ -5,7 +5,7 @@ use crate::elab::{Binding, Entered};
 use crate::value::{TileVal, Val};
 use crate::window::{Lookup, Quantity, View};
 use ptoc_diagnostics::{Diagnostic, Span};
-use ptoc_ir::tile::{Elem, Event, TensorId, Tile, Trail, Value, Var};
+use ptoc_ir::tile::{Elem, Event, Kernel, TensorId, Tile, Trail, Value, Var};
 use ptoc_isa::Oob;
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
@@ -224,12 +224,25 @@ impl DebugInfo {
     }
 
     /// A report of a pass about a place in a function, with the calls that lead there.
-    pub fn called_from(&self, mut d: Diagnostic) -> Diagnostic {
+    pub fn called_from(&self, d: Diagnostic) -> Diagnostic {
+        self.called(d, &self.trail.statements)
+    }
+
+    /// As [`DebugInfo::called_from`], of a trap of the running kernel: a check, which lies in a statement or in an expression.
+    pub fn trapped_in(&self, kernel: &Kernel, d: Diagnostic) -> Diagnostic {
+        let known = kernel.values.iter().filter_map(|(v, data)| Some((data.span, *self.trail.values.get(v)?)));
+        let mut places = self.trail.statements.clone();
+        places.extend(known);
+        self.called(d, &places)
+    }
+
+    /// `places` are those of the source with their scopes.
+    fn called(&self, mut d: Diagnostic, places: &[(Span, u32)]) -> Diagnostic {
         /// Calls of one function that a report shows.
         const SHOWN: usize = 3;
         let Some(at) = d.span else { return d };
         let length = |s: &Span| s.end - s.start;
-        let around = || self.trail.statements.iter().filter(|(s, _)| s.contains(at));
+        let around = || places.iter().filter(|(s, _)| s.contains(at));
         let least = around().map(|(s, _)| length(s)).min();
         let mut frames: Vec<u32> = Vec::new();
         for (_, scope) in around().filter(|(s, _)| Some(length(s)) == least) {
@@ -254,7 +267,8 @@ impl DebugInfo {
                     [] => String::new(),
                     list => format!(", with {}", ptoc_isa::text::list(list)),
                 };
-                if !d.labels.iter().any(|l| l.span == *span) {
+                // What is said of the call itself, or of its arguments, has its place.
+                if !span.contains(at) && !d.labels.iter().any(|l| l.span == *span) {
                     d = d.with_secondary(*span, format!("`{function}` is called here{with}"));
                 }
                 if !alone {

@@ -79,9 +79,8 @@ impl Operands for Reader<'_, '_, '_> {
                     Source::Tile(w, _) => machine.tile_name(w.tile),
                     Source::Scalar(..) => String::new(),
                 };
-                format!(
-                    "index {value} at ({i}, {j}) of tile {index} is outside the {rows} x {cols} elements of tile {tile}"
-                )
+                // As machine code says it.
+                format!("index {value} in `{index}`[{i}, {j}] is outside the valid elements of `{tile}`")
             }
             None => {
                 format!("{} reads element ({row}, {col}) of tile {tile}, which is valid as {rows} x {cols}", self.name)
@@ -130,7 +129,7 @@ impl<'k> Machine<'k, '_> {
     /// TSCATTER: the destination as it was, with elements put into it.
     pub(super) fn scatter(&mut self, inst: &'k Inst) -> Step<Matrix> {
         let name = inst.instr.get().name;
-        let [Operand::Tile(_), Operand::Tile(a), Operand::Tile(idx), Operand::Tile(old)] = &inst.operands[..] else {
+        let [Operand::Tile(to), Operand::Tile(a), Operand::Tile(idx), Operand::Tile(old)] = &inst.operands[..] else {
             return self.malformed(name);
         };
         let (a, index, mut d) = (self.take(a)?, self.take(idx)?, self.take(old)?);
@@ -141,8 +140,8 @@ impl<'k> Machine<'k, '_> {
             for j in 0..a.cols {
                 let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
                 if !(0..d.rows as i64).contains(&n) {
-                    let message =
-                        format!("index {n} at ({i}, {j}) of tile {}, of {} rows", self.tile_name(idx.tile), d.rows);
+                    let (index, to, rows) = (self.tile_name(idx.tile), self.tile_name(to.tile), d.rows);
+                    let message = format!("index {n} in `{index}`[{i}, {j}] is outside the {rows} rows of `{to}`");
                     return self.trap(codes::GATHER_INDEX, message);
                 }
                 d.bits[n as usize * d.cols + j] = a.at(i, j);

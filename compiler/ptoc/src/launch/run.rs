@@ -491,7 +491,7 @@ fn interpret(
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(End::Stopped) => return Ok(Ending::Stopped),
-        Err(End::Trap(trap)) => return Err(Box::new(blamed(kernel, &trap))),
+        Err(End::Trap(trap)) => return Err(Box::new(step.debug.trapped_in(&step.kernel, blamed(kernel, &trap)))),
     };
     for ((arg, &source), buffer) in launch.tensors.iter().zip(&step.tensors).zip(buffers) {
         buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
@@ -580,7 +580,7 @@ pub(super) fn failed(
         block: failure.block.map(|_| failure.coords.clone()),
         ..Trap::new(check.code, check.span, fill(&check.message))
     };
-    Box::new(trap.to_diagnostic())
+    Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()))
 }
 
 /// An `out` argument that a launch did not fill.

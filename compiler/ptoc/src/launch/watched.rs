@@ -96,13 +96,15 @@ impl Watched {
         let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
         // SAFETY: as in `run::launch`; this code is made of the same kernel, and carries the same checks.
         let ended = unsafe { self.code.launch_watched(launch, Some(&sanitizer)) };
+        let trapped =
+            |trap: &ptoc_ir::interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));
         match (ended, sanitizer.finish()) {
             // A check fails before what the monitor has not been told yet.
             (Err(e @ ptoc_exec::LaunchError::Check(_)), found) => match found {
-                Err(trap) if trap.code != codes::TRAP_OVERLAP => Err(Box::new(trap.to_diagnostic())),
+                Err(trap) if trap.code != codes::TRAP_OVERLAP => Err(trapped(&trap)),
                 _ => Err(failed(step, &self.kernel, |row| self.checks[row], e)),
             },
-            (_, Err(trap)) => Err(Box::new(trap.to_diagnostic())),
+            (_, Err(trap)) => Err(trapped(&trap)),
             (Err(e), Ok(_)) => Err(failed(step, &self.kernel, |row| self.checks[row], e)),
             (Ok(()), Ok(holes)) => {
                 for hole in &holes {

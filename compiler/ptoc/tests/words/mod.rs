@@ -92,3 +92,18 @@ fn no_tolerance_for_other_values() {
     let told = s.run("run k.tile --in x=x.npy --in y=x.npy --verify");
     assert!(told.contains("allow a tolerance: it holds with rtol 1e-5 and atol 1e-6"), "{told}");
 }
+
+/// A trap in a function names the call, on every backend.
+#[test]
+fn traps_name_calls() {
+    let s = Sandbox::new();
+    s.file(
+        "call.tile",
+        "fn at(x: f32[8], p: index) -> f32 { x[p] }\nkernel k(x: in f32[8], y: out f32[8], p: index) {\n    grid (i in 0..8);\n    \
+         y[i] = at(x, p);\n}\n",
+    );
+    for how in ["--backend interp", "--backend cpu", "--sanitize"] {
+        let told = s.run(&format!("run call.tile {how} --random 1 -D p=9"));
+        assert!(told.contains("error[PA-1101]") && told.contains("`at` is called here"), "{how}: {told}");
+    }
+}
