@@ -98,8 +98,9 @@ pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> 
     let mut out = report::races(&code, target, &doubts, &shown);
     out.extend(report::nests(&code, &nested, &shown));
     // Of a tensor in which blocks meet, more would distract.
-    let raced: Vec<Span> = out.iter().filter(|d| d.code == codes::BLOCK_RACE).filter_map(|d| d.span).collect();
-    let raced = |t: TensorId| accesses.iter().any(|a| a.tensor == t && raced.contains(&a.span));
+    let raced: FxHashSet<Span> = out.iter().filter(|d| d.code == codes::BLOCK_RACE).filter_map(|d| d.span).collect();
+    let raced: FxHashSet<TensorId> = accesses.iter().filter(|a| raced.contains(&a.span)).map(|a| a.tensor).collect();
+    let raced = |t: TensorId| raced.contains(&t);
     out.extend(report::holes(&code, &accesses, &gaps, &shown, &raced));
     out
 }

@@ -20,9 +20,11 @@ pub(super) fn races(code: &Code<'_>, target: &Target, doubts: &[Doubt<'_>], show
     let mut out = Vec::new();
     let written = code.kernel.tensors.iter().filter(|(id, _)| super::accesses::is_watched(code.kernel, *id));
     let found = firsts(shown, |outcome| &outcome.clashes, |c| c.tensor);
+    let mut all = Stores::default();
+    stores(&code.kernel.body, &mut all);
     for (id, data) in written {
         if let Some((launch, clash)) = found.get(&id) {
-            out.push(race(code.kernel, target, launch, clash));
+            out.push(race(code.kernel, target, &all, launch, clash));
         } else if let Some(doubt) = doubts.iter().find(|d| d.tensor == id && !data.disjoint) {
             out.push(doubted(code.kernel, doubt));
         }
@@ -45,7 +47,7 @@ fn firsts<T>(
     out
 }
 
-fn race(kernel: &Kernel, target: &Target, launch: &Shown, clash: &Clash) -> Diagnostic {
+fn race(kernel: &Kernel, target: &Target, stores: &Stores, launch: &Shown, clash: &Clash) -> Diagnostic {
     let Clash { tensor, element, first, second } = clash;
     let name = &kernel.tensors[*tensor].name;
     let place = element_name(name, element);
@@ -75,11 +77,11 @@ fn race(kernel: &Kernel, target: &Target, launch: &Shown, clash: &Clash) -> Diag
         }
         _ => "blocks run in any order and at the same time: which value stays is not defined",
     });
-    repairs(kernel, target, clash, d)
+    repairs(kernel, target, stores, clash, d)
 }
 
 /// What would mend it.
-fn repairs(kernel: &Kernel, target: &Target, clash: &Clash, mut d: Diagnostic) -> Diagnostic {
+fn repairs(kernel: &Kernel, target: &Target, stores: &Stores, clash: &Clash, mut d: Diagnostic) -> Diagnostic {
     let Clash { tensor, first, second, .. } = clash;
     let data = &kernel.tensors[*tensor];
     let differ: Vec<&str> = kernel
@@ -93,7 +95,7 @@ fn repairs(kernel: &Kernel, target: &Target, clash: &Clash, mut d: Diagnostic) -
     let (store, other) = blamed(first, second);
     let both = first.kind == Kind::Write && second.kind == Kind::Write;
     let in_place = other.kind == Kind::Read && is_in_place(kernel, *tensor, store, other);
-    if let Some(instr) = stored_by(&kernel.body, store).filter(|_| both && first.span == second.span || in_place) {
+    if let Some(&instr) = stores.get(&store.span).filter(|_| both && first.span == second.span || in_place) {
         let takes = ptoc_isa::check_atomic(target, instr, AtomicOp::Add, data.dtype).is_none();
         if takes {
             let name = instr.get().name;
@@ -158,15 +160,19 @@ fn is_in_place(kernel: &Kernel, tensor: TensorId, store: &Use, read: &Use) -> bo
     of(store).is_some() && of(store) == of(read)
 }
 
-/// The instruction that stores there.
-fn stored_by(region: &[Stmt], store: &Use) -> Option<ptoc_isa::InstrId> {
-    region.iter().find_map(|s| match &s.op {
-        Op::Inst(inst) if s.span == store.span && inst.attrs.atomic.is_none() => {
-            let row = inst.instr.get();
-            (row.sem == ptoc_isa::Sem::Store || row.sem.scatters()).then_some(inst.instr)
+/// Instructions that store to tensors, by their places.
+type Stores = FxHashMap<Span, ptoc_isa::InstrId>;
+
+fn stores(region: &[Stmt], out: &mut Stores) {
+    for s in region {
+        if let Op::Inst(inst) = &s.op
+            && inst.attrs.atomic.is_none()
+            && (inst.instr.get().sem == ptoc_isa::Sem::Store || inst.instr.get().sem.scatters())
+        {
+            out.entry(s.span).or_insert(inst.instr);
         }
-        op => op.regions().find_map(|r| stored_by(r, store)),
-    })
+        s.op.regions().for_each(|r| stores(r, out));
+    }
 }
 
 fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
