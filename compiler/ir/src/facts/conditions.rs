@@ -93,6 +93,8 @@ impl Facts {
             CmpOp::Eq => {
                 self.learn_le(a, b, 0);
                 self.learn_le(b, a, 0);
+                self.learn_multiple(a, b);
+                self.learn_multiple(b, a);
             }
             CmpOp::Ne if self.le_certain(a, b, 0) => self.learn_le(a, b, -1),
             CmpOp::Ne if self.le_certain(b, a, 0) => self.learn_le(b, a, -1),
@@ -103,6 +105,16 @@ impl Facts {
             (CmpOp::Eq, Some((index, count))) => self.le(count, index, 1),
             (CmpOp::Ne | CmpOp::Lt | CmpOp::Gt, Some((index, count))) => self.le(index, count, -2),
             _ => {}
+        }
+    }
+
+    /// `x % n == 0`, with a constant.
+    fn learn_multiple(&mut self, remainder: Value, zero: Value) {
+        let number = |v: Value| self.consts.get(&v).copied();
+        if let (Some(0), Some((BinOp::Rem, x, n))) = (number(zero), self.definition(remainder))
+            && let Some(n) = number(n).filter(|n| *n > 0)
+        {
+            self.divisible(x, n);
         }
     }
 

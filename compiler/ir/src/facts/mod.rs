@@ -30,6 +30,8 @@ pub struct Facts {
     upper: FxHashMap<Value, Vec<(Value, i64)>>,
     /// `v >= u + c`
     lower: FxHashMap<Value, Vec<(Value, i64)>>,
+    /// Sums with an upper bound, by their operands: the sum and the other operand.
+    sums: FxHashMap<Value, Vec<(Value, Value)>>,
     /// `v >= c`
     at_least: FxHashMap<Value, i64>,
     /// `v <= c`
@@ -40,6 +42,8 @@ pub struct Facts {
     exact: FxHashSet<Value>,
     /// `|v| < 2^bits`
     widths: FxHashMap<Value, u32>,
+    /// What a condition says to divide a value.
+    multiples: FxHashMap<Value, i64>,
     /// Extents of each tensor: the launch bounds their product ([`ptoc_tensor::MAX_BYTES_BITS`]).
     shapes: Vec<Vec<Value>>,
     tests: Tests,
@@ -60,6 +64,7 @@ enum Undo {
     AtMost(Value, Option<i64>),
     Exact(Value),
     Width(Value, Option<u32>),
+    Multiple(Value, Option<i64>),
 }
 
 impl Facts {
@@ -70,6 +75,10 @@ impl Facts {
 
     /// `v <= u + c` until the region ends.
     pub fn le(&mut self, v: Value, u: Value, c: i64) {
+        if let Some((BinOp::Add, a, b)) = self.definition(v) {
+            self.sums.entry(a).or_default().push((v, b));
+            self.sums.entry(b).or_default().push((v, a));
+        }
         self.upper.entry(v).or_default().push((u, c));
         self.lower.entry(u).or_default().push((v, c.saturating_neg()));
         self.log.push(Undo::Pair(v, u));
@@ -87,6 +96,11 @@ impl Facts {
                 Some(Undo::Pair(v, u)) => {
                     self.upper.entry(v).or_default().pop();
                     self.lower.entry(u).or_default().pop();
+                    if let Some((BinOp::Add, a, b)) = self.definition(v) {
+                        for x in [a, b] {
+                            self.sums.entry(x).or_default().pop_if(|s| s.0 == v);
+                        }
+                    }
                 }
                 Some(Undo::AtLeast(v, old)) => restore(&mut self.at_least, v, old),
                 Some(Undo::AtMost(v, old)) => restore(&mut self.at_most, v, old),
@@ -96,6 +110,7 @@ impl Facts {
                 Some(Undo::Width(v, old)) => {
                     restore(&mut self.widths, v, old);
                 }
+                Some(Undo::Multiple(v, old)) => restore(&mut self.multiples, v, old),
                 None => return,
             }
         }
@@ -245,6 +260,24 @@ impl Facts {
         self.consts.get(&v).copied()
     }
 
+    /// Sums that `x` is a part of, with the other part, which do not wrap and are at most another value.
+    pub fn sums_with(&self, x: Value) -> impl Iterator<Item = (Value, Value)> + '_ {
+        let sums = self.sums.get(&x).into_iter().flatten().copied();
+        sums.filter(|(sum, _)| self.exact_definition(*sum).is_some())
+    }
+
+    /// A number that divides `v`, as a condition said.
+    pub fn multiple_of(&self, v: Value) -> Option<i64> {
+        self.multiples.get(&v).copied()
+    }
+
+    /// `n` divides `v` until the region ends.
+    pub(super) fn divisible(&mut self, v: Value, n: i64) {
+        let old = self.multiples.get(&v).copied();
+        self.log.push(Undo::Multiple(v, old));
+        self.multiples.insert(v, n);
+    }
+
     /// `v` is one of two values.
     pub fn selected(&mut self, v: Value, x: Value, y: Value) {
         if let (Some(a), Some(b)) = (self.min_of(x), self.min_of(y)) {
@@ -264,6 +297,12 @@ impl Facts {
     pub fn multiple_certain(&self, v: Value, n: u64) -> bool {
         self.ask();
         n.is_power_of_two() && self.twos_at(v, DEPTH) >= n.trailing_zeros()
+    }
+
+    /// 2 to this power certainly divides `v`; 64 for 0.
+    pub fn twos(&self, v: Value) -> u32 {
+        self.ask();
+        self.twos_at(v, DEPTH)
     }
 
     /// 2 to this power divides `v`; 64 for 0. Sums and products that wrap around keep that.

@@ -21,6 +21,12 @@ impl Facts {
         *known = (*known).min(bits);
     }
 
+    /// `|v| < 2^bits`, as far as is known; 64: nothing is.
+    pub fn magnitude(&self, v: Value) -> u32 {
+        self.fuel.set(FUEL);
+        self.bits_at(v, DEPTH)
+    }
+
     /// Keeps what the definition of `v` says of its magnitude, so that what is computed from it need not follow it again.
     pub(super) fn note_width(&mut self, v: Value) {
         let bits = self.bits_at(v, DEPTH);

@@ -23,18 +23,23 @@ const ROUNDS: u32 = 3;
 
 /// Takes out the checks that ranges of variables prove; gives their number.
 pub fn settle(kernel: &mut Kernel) -> usize {
+    settle_from(kernel, CheckId::from_u32(0)).len()
+}
+
+/// [`settle`] of the checks from this one on, all of them seen as they depend on each other; gives those that are gone.
+pub fn settle_from(kernel: &mut Kernel, first: CheckId) -> Vec<CheckId> {
     let proved = {
-        let Some(mut ranges) = Ranges::new(kernel) else { return 0 };
+        let Some(mut ranges) = Ranges::new(kernel) else { return Vec::new() };
         if ranges.region(&kernel.prologue).is_none() || ranges.region(&kernel.body).is_none() {
-            return 0;
+            return Vec::new();
         }
         let Ranges { held, failed, .. } = ranges;
-        held.into_iter().filter(|c| !failed.contains(c)).collect::<FxHashSet<CheckId>>()
+        held.into_iter().filter(|c| *c >= first && !failed.contains(c)).collect::<FxHashSet<CheckId>>()
     };
     if !proved.is_empty() {
         without(&mut kernel.body, &proved);
     }
-    proved.len()
+    proved.into_iter().collect()
 }
 
 fn without(region: &mut Region, proved: &FxHashSet<CheckId>) {

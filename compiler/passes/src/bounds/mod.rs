@@ -3,28 +3,40 @@
 //! Elaboration proves or checks an index where a window is made, and says why in the author's words. This pass trusts none of
 //! that. It walks the finished kernel, keeps what conditions, loops and checks say at each place ([`Facts`]), and derives
 //! from each access what must hold for it to stay inside ([`obligations`]): the element of a tile array, the window and the valid
-//! shape in the tile, row and column in the valid shape, first and last element of a window in its tensor, the address
-//! that TASSIGN binds, the windows that an instruction's index operands name. What is not proved ([`prove`]) gets a check in front
-//! of it (PA-1002, PA-1003), unless intervals of variables decide it ([`ptoc_ir::ranges`]). The lowering
-//! takes no other kernels. [`unproved`] lists what has no proof, for tests.
+//! shape in the tile, row and column in the valid shape, every point of a window and of a nest in its tensor or tile, the entries of
+//! tables that are looked up, the address that TASSIGN binds, the windows that an instruction's index operands name. What is
+//! not proved ([`prove`]) gets a check in front of it (PA-1002, PA-1003; [`check`]), unless intervals of variables decide it
+//! ([`ptoc_ir::ranges`]). The lowering takes no other kernels: [`verify`] refuses an access that has neither, and loop IR has
+//! a table of what each statement touches and by what that is in bounds ([`Verdict::rows`]). [`unproved`] lists what has no
+//! proof, for tests.
 //!
-//! Not looked at are the points of nests ([`ptoc_ir::tile::Copy`]) with guards, and sides of nests that have tables, a swizzle or elements
-//! of another type than their tensor: there elaboration's word is all there is.
+//! Taken on trust is what a launch guarantees (dimensions and sizes of tensors), and that the data of instructions that take indices
+//! from tiles (MGATHER, TGATHER, ..) is tested where it is read: their lowering does that.
 
 mod check;
+mod claim;
 mod obligations;
+mod points;
 mod prove;
+mod table;
+mod verify;
 
 use check::Checks;
-use obligations::{Bound, Claim, obligations};
+use claim::{Bound, Claim};
+use cranelift_entity::EntityRef;
+use obligations::obligations;
 use prove::Prover;
 use ptoc_diagnostics::{Code, Span};
 use ptoc_ir::facts::Facts;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Const, Kernel, Op, Region, Stmt, TensorId, Ty, Value};
+use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value};
 use ptoc_isa::{BinOp, Target, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
+use table::Touched;
+
+pub use table::Row;
+pub use verify::verify;
 
 /// An access that nothing shows to be inside.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,30 +50,35 @@ pub struct Unproved {
 }
 
 /// What was decided of the accesses of a kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Bounds that follow from what is known at the access.
     pub proved: usize,
     /// Bounds with a check in front of the access.
     pub checked: usize,
+    /// By what each thing that a statement touches is in bounds.
+    pub rows: Vec<Row>,
 }
 
 /// The kernel with a check in front of each access that has no proof; `None`: all have one.
 pub fn settled(kernel: &Kernel, target: &Target) -> (Option<Kernel>, Verdict) {
-    let (mut open, proved) = find(kernel, target);
-    let checked = open.len();
+    let (open, touched) = find(kernel, target);
+    let bounds: usize = touched.iter().map(|t| t.bounds).sum();
     if open.is_empty() {
-        return (None, Verdict { proved, checked });
+        return (None, Verdict { proved: bounds, checked: 0, rows: table::rows(kernel, &touched, &[], &[]) });
     }
     let mut out = kernel.clone();
+    let first = CheckId::new(out.checks.len());
     let mut checks = Checks::new(&mut out);
-    checks.insert(&mut open);
+    checks.insert(&open);
     checks.finish();
-    let removed = ptoc_ir::ranges::settle(&mut out);
-    (Some(out), Verdict { proved: proved + removed, checked: checked - removed })
+    let removed = ptoc_ir::ranges::settle_from(&mut out, first);
+    let rows = table::rows(kernel, &touched, &open, &removed);
+    let checked = open.len() - removed.len();
+    (Some(out), Verdict { proved: bounds - checked, checked, rows })
 }
 
-/// The accesses of `kernel` that carry neither a proof nor a check.
+/// The accesses of `kernel` whose bounds do not follow from what is known there.
 pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
     let told = |(_, span, bound): Open| Unproved { code: bound.what.code(), what: bound.what.text(kernel), span };
     find(kernel, target).0.into_iter().map(told).collect()
@@ -70,7 +87,7 @@ pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
 /// A bound that is not proved: the number of its statement (in the order of a walk into regions), the source.
 type Open = (usize, Span, Bound);
 
-fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, usize) {
+fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, Vec<Touched>) {
     let mut walk = Walk {
         kernel,
         target,
@@ -80,7 +97,7 @@ fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, usize) {
         shown: FxHashSet::default(),
         order: Vec::new(),
         open: Vec::new(),
-        proved: 0,
+        touched: Vec::new(),
     };
     walk.launch();
     walk.region(&kernel.prologue);
@@ -90,7 +107,7 @@ fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, usize) {
         walk.facts.le(dim.index, dim.extent, -1);
     }
     walk.region(&kernel.body);
-    (walk.open, walk.proved)
+    (walk.open, walk.touched)
 }
 
 struct Walk<'k> {
@@ -106,7 +123,7 @@ struct Walk<'k> {
     /// The same in the order of the proofs, so that a region takes its own back.
     order: Vec<Claim>,
     open: Vec<Open>,
-    proved: usize,
+    touched: Vec<Touched>,
 }
 
 impl Walk<'_> {
@@ -175,19 +192,32 @@ impl Walk<'_> {
     }
 
     fn access(&mut self, at: usize, stmt: &Stmt) {
-        for mut group in obligations(self.kernel, self.target, &stmt.op) {
+        for mut group in obligations(self.kernel, self.target, &self.facts, &stmt.op) {
+            if let Some(thing) = group.first().map(|b| b.what.thing()) {
+                self.touched.push(Touched { at, span: stmt.span, thing, bounds: group.len() });
+            }
             if group.iter().all(|b| self.shown.contains(&b.claim)) {
-                self.proved += group.len();
                 continue;
             }
             // What is empty touches nothing.
             let mark = self.facts.mark();
-            group.iter().flat_map(|b| &b.claim.unless_empty).for_each(|v| self.facts.ge_const(*v, 1));
+            for claim in group.iter().map(|b| &b.claim) {
+                claim.unless_empty.iter().for_each(|v| self.facts.ge_const(*v, 1));
+                // Nor is a point whose table has no entry that counts.
+                let Some(nest) = &claim.nest else { continue };
+                nest.entries.iter().for_each(|e| self.facts.ge_const(e.extent, 1));
+                for (at, bound) in &nest.guards {
+                    match (at.value(), at.as_number()) {
+                        (Some(v), _) => self.facts.le(v, *bound, -1),
+                        (_, Some(n)) => self.facts.ge_const(*bound, n.saturating_add(1)),
+                        _ => {}
+                    }
+                }
+            }
             let prover = Prover::new(&self.facts);
             let all = prover.both(&group);
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
             self.facts.forget(mark);
-            self.proved += group.len();
             group.into_iter().for_each(|bound| self.show(bound.claim));
             // From here on in this region there is a check.
             for bound in open {
@@ -205,6 +235,10 @@ impl Walk<'_> {
     }
 
     fn believe(&mut self, claim: &Claim) {
+        // Where nothing is touched, a check says nothing.
+        if claim.nest.is_some() || !claim.unless_empty.is_empty() {
+            return;
+        }
         match (claim.low.as_number(), claim.low.value(), claim.high.as_number(), claim.high.value()) {
             (Some(n), _, _, Some(v)) => self.facts.ge_const(v, n),
             (_, Some(v), Some(n), _) => self.facts.le_const(v, n),
@@ -246,9 +280,4 @@ impl Walk<'_> {
             _ => {}
         }
     }
-}
-
-/// Elements of a tensor: the product of its extents.
-fn extents(kernel: &Kernel, tensor: TensorId) -> &[Value] {
-    &kernel.tensors[tensor].shape
 }

@@ -1,141 +1,38 @@
 //! What must hold for a statement to stay inside of what it touches.
+//!
+//! What a nest or a window touches is claimed of every *point*, whatever the signs of its strides: `0 <= at(i)` and `at(i) <= last`
+//! for all `i` below the extents at which the guards hold, with entries of tables below theirs.
 
-use super::extents;
-use ptoc_diagnostics::{Code, codes};
+use super::claim::{Bound, Claim, Entry, Group, Nest, Sum, Uneven, What};
+use cranelift_entity::EntityRef;
+use ptoc_ir::facts::Facts;
 use ptoc_ir::tile::{
-    Access, Affine, Elem, Inst, Kernel, Op, Operand, PrintPart, TensorId, Tile, TileRef, Value, ViewRef,
+    Access, Affine, Elem, Guard, Inst, Kernel, Op, Operand, PrintPart, TensorId, Tile, TileRef, Value, ViewRef,
 };
 use ptoc_isa::{BinOp, CmpOp, Num, Target};
-
-/// A sum: constants, values, and products of values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Sum {
-    /// Factors, and how often they count.
-    pub terms: Vec<(Vec<Value>, i64)>,
-    /// The constant.
-    pub constant: i64,
-}
-
-impl Sum {
-    pub fn of(v: Value) -> Sum {
-        Sum { terms: vec![(vec![v], 1)], constant: 0 }
-    }
-
-    pub fn number(constant: i64) -> Sum {
-        Sum { terms: Vec::new(), constant }
-    }
-
-    /// The value, if it is one alone.
-    pub fn value(&self) -> Option<Value> {
-        match &self.terms[..] {
-            [(factors, 1)] if self.constant == 0 && factors.len() == 1 => factors.first().copied(),
-            _ => None,
-        }
-    }
-
-    /// The number, if it is one.
-    pub fn as_number(&self) -> Option<i64> {
-        self.terms.is_empty().then_some(self.constant)
-    }
-
-    /// `self + n * product`
-    pub fn and(mut self, product: &[Value], n: i64) -> Sum {
-        self.terms.push((product.to_vec(), n));
-        self
-    }
-
-    /// `self + n`
-    pub fn plus(mut self, n: i64) -> Sum {
-        self.constant += n;
-        self
-    }
-}
-
-/// `low <= high`
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Claim {
-    pub low: Sum,
-    pub high: Sum,
-    /// If one of these extents is not positive, nothing is touched.
-    pub unless_empty: Vec<Value>,
-}
-
-/// A claim, and what is wrong where it does not hold.
-#[derive(Clone, Debug)]
-pub(super) struct Bound {
-    pub claim: Claim,
-    pub what: What,
-}
-
-/// What would lie outside of what.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum What {
-    /// Row or column of an element.
-    Element(Tile, &'static str),
-    /// An element of a tile array.
-    Member(Tile),
-    /// The address that a tile is bound to.
-    Address(Tile),
-    /// The valid rows or columns of a window.
-    Valid(Tile, &'static str, u32),
-    /// The rows or columns of a window.
-    Window(Tile, &'static str, u32),
-    /// A point of a nest, in its window.
-    Point(Tile),
-    Tensor(TensorId),
-    /// A demand of an instruction.
-    Need(&'static str, &'static str),
-}
-
-impl What {
-    pub fn code(self) -> Code {
-        match self {
-            What::Tensor(_) => codes::TRAP_TENSOR_OUT_OF_BOUNDS,
-            _ => codes::TRAP_TILE_OUT_OF_BOUNDS,
-        }
-    }
-
-    /// What a check says.
-    pub fn text(self, kernel: &Kernel) -> String {
-        let name = |t: Tile| &kernel.tiles[t].name;
-        match self {
-            What::Element(t, what) => format!("a {what} of tile `{}` lies outside of its valid shape", name(t)),
-            What::Member(t) => format!("an element of the array `{}` that it does not have", name(t)),
-            What::Address(t) => format!("the address of tile `{}` lies outside of its memory", name(t)),
-            What::Valid(t, what, window) => {
-                format!("the valid {what} of tile `{}` exceed its window of {window}", name(t))
-            }
-            What::Window(t, what, capacity) => {
-                format!("a window of tile `{}` reaches beyond its {capacity} {what}", name(t))
-            }
-            What::Point(t) => format!("an element of tile `{}` lies outside of its window", name(t)),
-            What::Tensor(t) => format!("an access of `{}` lies outside of it", kernel.tensors[t].name),
-            What::Need(instruction, what) => format!("{instruction}: {what}"),
-        }
-    }
-}
-
-/// What belongs together: both ends of what is touched, or one demand alone.
-pub(super) type Group = Vec<Bound>;
+use ptoc_layout::Swizzle;
+use std::rc::Rc;
 
 /// Bounds of one access.
 struct Bounds<'k> {
     kernel: &'k Kernel,
+    facts: &'k Facts,
     out: Vec<Group>,
 }
 
 /// Everything that `op` itself must keep.
-pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Group> {
-    let mut b = Bounds { kernel, out: Vec::new() };
+pub(super) fn obligations(kernel: &Kernel, target: &Target, facts: &Facts, op: &Op) -> Vec<Group> {
+    let mut b = Bounds { kernel, facts, out: Vec::new() };
     match op {
         Op::Load { tensor, offset, .. } | Op::Store { tensor, offset, .. } | Op::Atomic { tensor, offset, .. } => {
-            b.tensor(*tensor, Sum::of(*offset), Sum::of(*offset), &[]);
+            let last = Sum::number(-1).and(&kernel.tensors[*tensor].shape, 1);
+            b.inside(Sum::of(*offset), last, What::Tensor(*tensor));
         }
         Op::TileGet { tile, row, col, .. } | Op::TileSet { tile, row, col, .. } => {
             b.tile(tile);
             for (what, at, valid) in [("row", *row, tile.valid.0), ("column", *col, tile.valid.1)] {
                 let what = What::Element(tile.tile, what);
-                b.inside(Sum::of(at), Sum::of(at), Sum::of(valid).plus(-1), &[], what);
+                b.inside(Sum::of(at), Sum::of(valid).plus(-1), what);
             }
         }
         Op::Assign { tile, element, addr } => {
@@ -143,18 +40,19 @@ pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Grou
             b.element(*tile, *element);
             // The larger of all: what is bound keeps every element of the tile inside of its memory.
             let last = target.capacity(data.ty.loc) as i64 - data.ty.bytes() as i64;
-            b.inside(Sum::of(*addr), Sum::of(*addr), Sum::number(last), &[], What::Address(*tile));
+            b.inside(Sum::of(*addr), Sum::number(last), What::Address(*tile));
         }
         Op::Inst(inst) => b.inst(inst),
         Op::Copy(copy) => {
-            let guarded = !copy.guards.is_empty();
-            b.nest(&copy.dst, &copy.extents, guarded);
-            b.nest(&copy.src, &copy.extents, guarded);
+            // What is filled is touched where guards fail, too.
+            let filled = if copy.fill.is_some() { &[] } else { &copy.guards[..] };
+            b.side(&copy.dst, &copy.extents, filled);
+            b.side(&copy.src, &copy.extents, &copy.guards);
         }
         Op::Mma(mma) => {
             let extents: Vec<Value> = [&mma.m, &mma.n, &mma.k].into_iter().flatten().copied().collect();
             for side in [&mma.acc, &mma.a, &mma.b] {
-                b.nest(side, &extents, false);
+                b.side(side, &extents, &[]);
             }
         }
         Op::Print { parts } => parts.iter().for_each(|p| {
@@ -168,20 +66,68 @@ pub(super) fn obligations(kernel: &Kernel, target: &Target, op: &Op) -> Vec<Grou
 }
 
 impl Bounds<'_> {
-    /// `0 <= low` and `high <= last`
-    fn inside(&mut self, low: Sum, high: Sum, last: Sum, unless_empty: &[Value], what: What) {
-        let ends = [(Sum::number(0), low), (high, last)].map(|(low, high)| {
-            let claim = Claim { low, high, unless_empty: unless_empty.to_vec() };
-            Bound { claim, what }
-        });
-        self.out.push(ends.to_vec());
+    /// `0 <= at` and `at <= last`
+    fn inside(&mut self, at: Sum, last: Sum, what: What) {
+        self.points((at, 1), last, &[], None, (None, what));
+    }
+
+    /// `0 <= at` and `at * scale <= last` at every point of the nest.
+    fn points(
+        &mut self,
+        (at, scale): (Sum, i64),
+        last: Sum,
+        unless_empty: &[Value],
+        nest: Option<&Rc<Nest>>,
+        (swizzle, what): (Option<Uneven>, What),
+    ) {
+        // Most have no axis but those of one element.
+        let nest = nest.filter(|n| ***n != Nest::default()).cloned();
+        let claim =
+            |low, high, swizzle| Claim { low, high, unless_empty: unless_empty.to_vec(), nest: nest.clone(), swizzle };
+        let low = claim(Sum::number(0), at.clone(), None);
+        let high = claim(at.times(scale), last, swizzle);
+        self.out.push([low, high].map(|claim| Bound { claim, what }).to_vec());
+    }
+
+    /// The index of axis `k`, as a value that the kernel does not have; `None`: it is 0.
+    fn index(&self, k: usize, extent: Value) -> Option<Value> {
+        (self.facts.number(extent) != Some(1)).then(|| Value::new(self.kernel.values.len() + k))
+    }
+
+    /// `start + sum of strides * indices`
+    fn affine(&self, at: &Affine, extents: &[Value]) -> Sum {
+        self.strided(at.start, &at.strides, extents)
+    }
+
+    fn strided(&self, start: Value, strides: &[Value], extents: &[Value]) -> Sum {
+        let mut sum = match self.facts.number(start) {
+            Some(n) => Sum::number(n),
+            None => Sum::of(start),
+        };
+        for (k, (&by, &extent)) in strides.iter().zip(extents).enumerate() {
+            sum = match (self.index(k, extent), self.facts.number(by)) {
+                (None, _) | (_, Some(0)) => sum,
+                (Some(index), Some(n)) => sum.and(&[index], n),
+                (Some(index), None) => sum.and(&[by, index], 1),
+            };
+        }
+        sum
+    }
+
+    fn nest(&self, extents: &[Value], guards: &[Guard]) -> Nest {
+        let axes = extents.iter().enumerate().filter_map(|(k, &n)| Some((self.index(k, n)?, n)));
+        Nest {
+            axes: axes.collect(),
+            entries: Vec::new(),
+            guards: guards.iter().map(|g| (self.affine(&g.at, extents), g.bound)).collect(),
+        }
     }
 
     fn element(&mut self, tile: Tile, element: Option<Value>) {
         let data = &self.kernel.tiles[tile];
         if let Some(e) = element {
             let last = Sum::number(i64::from(data.count) - 1);
-            self.inside(Sum::of(e), Sum::of(e), last, &[], What::Member(tile));
+            self.inside(Sum::of(e), last, What::Member(tile));
         }
     }
 
@@ -192,28 +138,23 @@ impl Bounds<'_> {
         let axes = [("rows", t.valid.0, t.rows, ty.rows), ("columns", t.valid.1, t.cols, ty.cols)];
         for (k, (what, valid, window, capacity)) in axes.into_iter().enumerate() {
             let exceeds = What::Valid(t.tile, what, window);
-            self.inside(Sum::of(valid), Sum::of(valid), Sum::number(i64::from(window)), &[], exceeds);
+            self.inside(Sum::of(valid), Sum::number(i64::from(window)), exceeds);
             if let Some(origin) = t.origin {
                 let at = if k == 0 { origin.0 } else { origin.1 };
-                let end = Sum::of(at).and(&[valid], 1);
-                let last = Sum::number(i64::from(capacity));
-                self.inside(Sum::of(at), end, last, &[t.valid.0, t.valid.1], What::Window(t.tile, what, capacity));
+                let nest = Rc::new(self.nest(&[valid], &[]));
+                let at = nest.axes.iter().fold(Sum::of(at), |at, (index, _)| at.and(&[*index], 1));
+                let last = Sum::number(i64::from(capacity) - 1);
+                let what = What::Window(t.tile, what, capacity);
+                self.points((at, 1), last, &[t.valid.0, t.valid.1], Some(&nest), (None, what));
             }
         }
     }
 
-    /// Elements `first` to `last` of a tensor.
-    fn tensor(&mut self, tensor: TensorId, first: Sum, last: Sum, unless_empty: &[Value]) {
-        let end = Sum::number(-1).and(extents(self.kernel, tensor), 1);
-        self.inside(first, last, end, unless_empty, What::Tensor(tensor));
-    }
-
     fn view(&mut self, v: &ViewRef) {
-        let mut last = Sum::of(v.offset);
-        for (&extent, &stride) in v.shape.iter().zip(&v.strides) {
-            last = last.and(&[extent, stride], 1).and(&[stride], -1);
-        }
-        self.tensor(v.tensor, Sum::of(v.offset), last, &v.shape);
+        let nest = Rc::new(self.nest(&v.shape, &[]));
+        let at = self.strided(v.offset, &v.strides, &v.shape);
+        let last = Sum::number(-1).and(&self.kernel.tensors[v.tensor].shape, 1);
+        self.points((at, 1), last, &v.shape, Some(&nest), (None, What::Tensor(v.tensor)));
     }
 
     fn inst(&mut self, inst: &Inst) {
@@ -229,7 +170,8 @@ impl Bounds<'_> {
         for need in inst.instr.get().sem.needs().iter().filter(|n| n.op != CmpOp::Eq) {
             if let (Some(low), Some(high)) = (self.num(&need.left, inst), self.num(&need.right, inst)) {
                 let what = What::Need(inst.instr.get().written_name(), need.what);
-                self.out.push(vec![Bound { claim: Claim { low, high, unless_empty: Vec::new() }, what }]);
+                let claim = Claim { low, high, unless_empty: Vec::new(), nest: None, swizzle: None };
+                self.out.push(vec![Bound { claim, what }]);
             }
         }
     }
@@ -260,30 +202,71 @@ impl Bounds<'_> {
         })
     }
 
-    /// One side of a nest. Guards and tables bound its points themselves.
-    fn nest(&mut self, side: &Access, extents: &[Value], guarded: bool) {
-        let span = |at: &Affine| {
-            let ends = extents.iter().zip(&at.strides);
-            ends.fold(Sum::of(at.start), |s, (&n, &by)| s.and(&[n, by], 1).and(&[by], -1))
-        };
+    /// One side of a nest.
+    fn side(&mut self, side: &Access, extents: &[Value], guards: &[Guard]) {
+        let mut nest = self.nest(extents, guards);
         match side {
             Access::Tile { tile, row, col } => {
                 self.tile(tile);
-                if guarded {
-                    return;
-                }
-                for (at, capacity) in [(row, tile.rows), (col, tile.cols)] {
-                    let last = Sum::number(i64::from(capacity) - 1);
-                    self.inside(Sum::of(at.start), span(at), last, extents, What::Point(tile.tile));
+                let nest = Rc::new(nest);
+                let ty = self.kernel.tiles[tile.tile].ty;
+                let (first_row, first_col) = tile.origin.unzip();
+                let axes = [(row, tile.rows, first_row, ty.rows), (col, tile.cols, first_col, ty.cols)];
+                for (at, window, first, capacity) in axes {
+                    let at = self.affine(at, extents);
+                    let last = |n: u32| Sum::number(i64::from(n) - 1);
+                    let what = (None, What::Point(tile.tile));
+                    self.points((at.clone(), 1), last(window), extents, Some(&nest), what);
+                    if let Some(first) = first {
+                        self.points((at.and(&[first], 1), 1), last(capacity), extents, Some(&nest), what);
+                    }
                 }
             }
             Access::Tensor { tensor, elem, at, swizzle, tables } => {
-                let own = self.kernel.tensors[*tensor].dtype;
-                let plain = matches!(elem, Elem::Whole(d) if *d == own);
-                if !guarded && tables.is_empty() && swizzle.is_none() && plain {
-                    self.tensor(*tensor, Sum::of(at.start), span(at), extents);
+                let mut at = self.affine(at, extents);
+                for (k, table) in tables.iter().enumerate() {
+                    let place = self.affine(&table.at, extents);
+                    let last = Sum::number(-1).and(&self.kernel.tensors[table.tensor].shape, 1);
+                    let looked_up = Rc::new(nest.clone());
+                    let what = (None, What::Tensor(table.tensor));
+                    self.points((place.clone(), 1), last, extents, Some(&looked_up), what);
+                    // Whatever is done with entries outside, those that count are below the extent.
+                    let value = Value::new(self.kernel.values.len() + extents.len() + k);
+                    let &ptoc_ir::tile::Table { tensor, stride, extent, oob, .. } = table;
+                    nest.entries.push(Entry { value, tensor, at: place, extent, oob });
+                    at = at.and(&[stride, value], 1);
                 }
+                let (last, scale) = self.last(*tensor, *elem);
+                let uneven = swizzle.and_then(|s| self.uneven(s, *tensor, *elem));
+                self.points((at, scale), last, extents, Some(&Rc::new(nest)), (uneven, What::Tensor(*tensor)));
             }
         }
+    }
+
+    /// The largest number of an element, and what it counts in: `number * scale <= last`.
+    fn last(&self, tensor: TensorId, elem: Elem) -> (Sum, i64) {
+        let data = &self.kernel.tensors[tensor];
+        let own = 8 * data.dtype.size() as i64;
+        let bits = i64::from(elem.bits());
+        // Sizes are powers of two.
+        let (each, scale) = ((own / bits).max(1), (bits / own).max(1));
+        (Sum::number(-scale).and(&data.shape, each), scale)
+    }
+
+    /// A swizzle of elements that do not surely fill whole blocks of it.
+    fn uneven(&self, swizzle: Swizzle, tensor: TensorId, elem: Elem) -> Option<Uneven> {
+        let data = &self.kernel.tensors[tensor];
+        let (own, bits) = (8 * data.dtype.size() as i64, i64::from(elem.bits()));
+        let (each, scale, block) = ((own / bits).max(1), (bits / own).max(1), swizzle.block());
+        let twos: u32 = data.shape.iter().map(|&n| self.facts.twos(n)).sum();
+        if twos + each.trailing_zeros() >= block.trailing_zeros() + scale.trailing_zeros() {
+            return None;
+        }
+        let mut extents = data.shape.iter().map(|&n| self.facts.number(n));
+        let room = match extents.try_fold(each, |product, n| product.checked_mul(n?)) {
+            Some(n) => n % (scale * block),
+            None => scale * block - 1,
+        };
+        Some(Uneven { swizzle, scale, room })
     }
 }

@@ -69,6 +69,7 @@ pub fn lower(
     let mut new_checks = Vec::new();
     let (bounded, _) = bounds::settled(kernel, target);
     if let Some(b) = &bounded {
+        bounds::verify(b, target)?;
         kernel.checks.clone_from(&b.checks);
     }
     let bounded = bounded.as_ref().unwrap_or(kernel);

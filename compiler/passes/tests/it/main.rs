@@ -13,6 +13,7 @@ mod nests;
 mod packing;
 mod partial;
 mod placement;
+mod points;
 mod products;
 mod scalars;
 mod shapes;
