@@ -2,6 +2,7 @@
 //! that takes one end alike on the interpreter and in machine code, between guard pages.
 
 use crate::engine::{Built, Content, Refused, Stop, build, noise};
+use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::{Const, Op, Ty};
 use ptoc_isa::OperandKind;
 use ptoc_passes::bounds;
@@ -23,6 +24,12 @@ fn programs_are_proved() {
                 proved += verdict.proved;
                 let taken = bounded.as_ref().unwrap_or(&step.kernel);
                 assert_eq!(bounds::verify(taken, &p.session.target), Ok(()), "{} {}", p.name, step.kernel.name);
+                if let Some(module) = &step.module {
+                    assert_eq!(ptoc_ir::loops::verify(module), Ok(()), "{} {}", p.name, step.kernel.name);
+                    let tested = module.bounds.iter().any(|row| matches!(row.by, Bounded::Checks(_)));
+                    assert_eq!(tested, verdict.checked > 0, "{} {}", p.name, step.kernel.name);
+                    assert_eq!(module.bounds.is_empty(), verdict.rows.is_empty(), "{}", p.name);
+                }
                 let told = NOT_PROVED.contains(&step.kernel.name.as_str());
                 if verdict.checked > 0 && step.module.is_some() && !told {
                     let checks = bounded.map(|k| k.checks.values().skip(step.kernel.checks.len()).cloned().collect());

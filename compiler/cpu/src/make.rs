@@ -66,6 +66,7 @@ impl Maker {
             spaces: PrimaryMap::new(),
             arena: 0,
             checks: Vec::new(),
+            bounds: Vec::new(),
             launch: empty(Entry::Launch),
             block: empty(Entry::Block),
         };

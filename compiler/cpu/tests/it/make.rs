@@ -106,6 +106,7 @@ impl Build {
             spaces,
             arena: 64 + 2 * 2048,
             checks: (0..8).map(|id| CheckRow { id, span: Span::default() }).collect(),
+            bounds: Vec::new(),
             launch,
             block,
         }

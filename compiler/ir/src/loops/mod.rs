@@ -22,7 +22,10 @@ pub use op::{
     Scope, Start, Stmt, Stride, UnOp, Watch, While,
 };
 pub use shared::{SharedInfo, operands};
-pub use types::{CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId};
+pub use types::{
+    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData,
+    VarId,
+};
 pub use verify::{MAX_DEPTH, verify};
 
 #[cfg(test)]

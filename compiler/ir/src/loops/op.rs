@@ -493,3 +493,18 @@ pub struct Scope {
     /// The body.
     pub body: Region,
 }
+
+impl Op {
+    /// The regions inside, in the order in which they run.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        let (a, b) = match self {
+            Op::For(x) => (Some(&x.body), None),
+            Op::Lanes(x) => (Some(&x.body), None),
+            Op::If(x) => (Some(&x.then), Some(&x.els)),
+            Op::While(x) => (Some(&x.head), Some(&x.body)),
+            Op::Scope(x) => (Some(&x.body), None),
+            _ => (None, None),
+        };
+        a.into_iter().chain(b)
+    }
+}

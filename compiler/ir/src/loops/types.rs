@@ -173,6 +173,29 @@ pub struct CheckRow {
     pub span: Span,
 }
 
+/// By what one thing that a statement of the source touches is in bounds. Rows are about statements of tile IR: what the lowering makes
+/// of one touches no more than the statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundsRow {
+    /// The tensor, the tile, or the instruction that asks something of its operands.
+    pub what: SmolStr,
+    /// By what.
+    pub by: Bounded,
+    /// The statement.
+    pub span: Span,
+}
+
+/// By what an access is in bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bounded {
+    /// It follows from the launch, and from conditions, loops and checks of the kernel.
+    Proof,
+    /// In part from intervals of mutable variables.
+    Intervals,
+    /// These rows of the check table stand in front of it, for what does not follow.
+    Checks(Vec<u32>),
+}
+
 /// How a function is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -223,6 +246,9 @@ pub struct Module {
     pub raster: Option<Raster>,
     /// Checks that the code refers to by index.
     pub checks: Vec<CheckRow>,
+    /// By what the accesses of the block function are in bounds. Empty: the module does not say (a monitor watches it, or it was
+    /// written by hand).
+    pub bounds: Vec<BoundsRow>,
     /// The launch function.
     pub launch: Func,
     /// The block function.

@@ -2,16 +2,19 @@
 //!
 //! Types of every operation; registers defined once, before use, visible only in their region; straight-line lanes
 //! with uniform offsets; labels; references into the module's tables. What it cannot see is whether addresses stay
-//! inside their memory: tile IR says that. The lowering takes a kernel only after `ptoc_passes::bounds` has proved each
-//! access or put a check in front of it, and keeps the check before the access.
+//! inside their memory: tile IR says that, where `ptoc_passes::bounds` proves each access or puts a check in front of it. The
+//! module's table of bounds tells by what. Here it is held to two things: the block function has the checks that it names, and
+//! it tells of each tensor that the block function touches. (Not of each statement: the lowering makes one of several.)
 
 use super::{
-    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op,
-    PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
+    Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy,
+    Module, Op, PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_isa::AtomicOp;
+use rustc_hash::FxHashSet;
+use smol_str::SmolStr;
 use std::fmt::Display;
 
 /// Deepest nesting of regions: the passes recurse over them, on stacks of 2 MiB too.
@@ -27,7 +30,10 @@ const MAX_ERRORS: usize = 20;
 pub fn verify(module: &Module) -> Result<(), Vec<Diagnostic>> {
     let mut errors = Vec::new();
     tables(module, &mut errors);
+    let mut found = vec![false; module.checks.len()];
+    let bounded: FxHashSet<&SmolStr> = module.bounds.iter().map(|row| &row.what).collect();
     for func in [&module.launch, &module.block] {
+        found.fill(false);
         Verifier {
             module,
             func,
@@ -38,10 +44,24 @@ pub fn verify(module: &Module) -> Result<(), Vec<Diagnostic>> {
             used_labels: SecondaryMap::new(),
             lanes: None,
             span: Span::default(),
+            found: &mut found,
+            bounded: (func.entry == Entry::Block && !bounded.is_empty()).then_some(&bounded),
         }
         .function();
     }
+    named_checks(module, &found, &mut errors);
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The table of bounds names checks that the block function has.
+fn named_checks(module: &Module, found: &[bool], errors: &mut Vec<Diagnostic>) {
+    for row in &module.bounds {
+        let Bounded::Checks(named) = &row.by else { continue };
+        for n in named.iter().filter(|n| !found.get(**n as usize).is_some_and(|found| *found)) {
+            let message = format!("`{}` is in bounds by check {n}, which the block function does not have", row.what);
+            errors.push(Diagnostic::error(codes::LOOP_IR_REFERENCE, row.span, message));
+        }
+    }
 }
 
 fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
@@ -114,6 +134,10 @@ struct Verifier<'a> {
     /// Inside `Lanes`: what differs between lanes.
     lanes: Option<SharedInfo>,
     span: Span,
+    /// Which rows of the check table the function has a check for.
+    found: &'a mut [bool],
+    /// What the table of bounds tells of, if it tells of anything and this is the block function.
+    bounded: Option<&'a FxHashSet<&'a SmolStr>>,
 }
 
 impl Verifier<'_> {
@@ -292,7 +316,9 @@ impl Verifier<'_> {
             Op::Gather(g) => self.gather(g),
             Op::Check { cond, check, args } => {
                 self.read(*cond, &[LTy::Bool], "the condition of check");
-                if *check as usize >= self.module.checks.len() {
+                if let Some(found) = self.found.get_mut(*check as usize) {
+                    *found = true;
+                } else {
                     self.error(codes::LOOP_IR_REFERENCE, format_args!("there is no check {check}"));
                 }
                 if args.len() > 4 {
@@ -329,6 +355,15 @@ impl Verifier<'_> {
     }
 
     fn addr(&mut self, addr: &Addr, what: &str) {
+        if let (Base::Tensor(n), Some(bounded)) = (addr.base, self.bounded)
+            && let Some(name) = self.module.tensors.get(n as usize)
+            && !bounded.contains(name)
+        {
+            self.error(
+                codes::LOOP_IR_REFERENCE,
+                format_args!("{what}: nothing says by what accesses of `{name}` are in bounds"),
+            );
+        }
         match addr.base {
             Base::Tensor(n) if n as usize >= self.module.tensors.len() => {
                 self.error(codes::LOOP_IR_REFERENCE, format_args!("{what}: there is no tensor t{n}"));

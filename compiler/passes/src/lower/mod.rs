@@ -53,7 +53,7 @@ use code::Code;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
 use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
-use ptoc_ir::loops::{CheckRow, Entry, LTy, Module, Reg, SpaceData, SpaceId, VarId};
+use ptoc_ir::loops::{Bounded, BoundsRow, CheckRow, Entry, LTy, Module, Reg, SpaceData, SpaceId, VarId};
 use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, Stmt, TensorDir, Tile, TileRef, Ty, Value, Var};
 use ptoc_isa::{Loc, Target};
 use rustc_hash::FxHashMap;
@@ -67,7 +67,7 @@ pub fn lower(
     account: Account<'_>,
 ) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
-    let (bounded, _) = bounds::settled(kernel, target);
+    let (bounded, verdict) = bounds::settled(kernel, target);
     if let Some(b) = &bounded {
         bounds::verify(b, target)?;
         kernel.checks.clone_from(&b.checks);
@@ -92,7 +92,35 @@ pub fn lower(
     for data in new_checks {
         kernel.checks.push(data);
     }
-    result
+    result.map(|mut module| {
+        module.bounds = told(verdict.rows, &module);
+        module
+    })
+}
+
+/// The verdict as the module's table. A check that was folded away holds wherever it stood.
+fn told(rows: Vec<bounds::Row>, module: &Module) -> Vec<BoundsRow> {
+    fn left(region: &ptoc_ir::loops::Region, out: &mut Vec<u32>) {
+        for stmt in region {
+            if let ptoc_ir::loops::Op::Check { check, .. } = &stmt.op {
+                out.push(*check);
+            }
+            stmt.op.regions().for_each(|r| left(r, out));
+        }
+    }
+    let mut checks = Vec::new();
+    left(&module.block.body, &mut checks);
+    let number = |id: CheckId| module.checks.iter().position(|row| row.id == id.as_u32()).map(|n| n as u32);
+    let told = |row: bounds::Row| {
+        let named: Vec<u32> = row.checks.into_iter().filter_map(number).filter(|n| checks.contains(n)).collect();
+        let by = match row.intervals {
+            _ if !named.is_empty() => Bounded::Checks(named),
+            true => Bounded::Intervals,
+            false => Bounded::Proof,
+        };
+        BoundsRow { what: row.what, by, span: row.span }
+    };
+    rows.into_iter().map(told).collect()
 }
 
 /// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed
@@ -247,6 +275,7 @@ impl<'k> Lower<'k> {
             raster: self.kernel.raster,
             spread,
             checks: self.check_rows,
+            bounds: Vec::new(),
             launch,
             block,
         })

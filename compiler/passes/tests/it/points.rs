@@ -3,6 +3,7 @@
 
 use crate::harness::*;
 use ptoc_diagnostics::FileId;
+use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{CheckId, Kernel, Op, Region, text};
 use ptoc_passes::bounds;
@@ -229,6 +230,10 @@ fn what_is_not_is_checked() {
             assert!(bounds::verify(&stripped, a5()).is_err(), "{name}, without check {n}: {stripped}");
         }
         run(name, &kernel);
+        // Loop IR says so, too.
+        let module = compile(&kernel, a5()).module.expect("a target of PTO's");
+        let tested = module.bounds.iter().filter(|row| matches!(row.by, Bounded::Checks(_))).count();
+        assert!(tested > 0, "{name}: {:?}", module.bounds);
     }
 }
 

@@ -70,6 +70,9 @@ fn printing_and_parsing_are_inverse() {
     let module = parsed(&text);
     assert_eq!(print(&module, true), text);
     assert_eq!(verify(&module), Ok(()));
+    let rows = "bounds \"A\" proof @0:3..9\nbounds \"t\" intervals\nbounds \"B\" checks 0 1 @1:2..3\n";
+    let bounded = text.replace("launch \"", &format!("{rows}launch \""));
+    assert_eq!(print(&parsed(&bounded), true), bounded);
     // Without spans the same statements remain.
     let bare = print(&module, false);
     assert!(!bare.contains('@'));

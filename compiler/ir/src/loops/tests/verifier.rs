@@ -140,6 +140,24 @@ fn uniform_values_of_a_body_may_be_offsets() {
     assert_eq!(refused(body).len(), 1);
 }
 
+/// The table of bounds is held to the code of the block function.
+#[test]
+fn what_bounds_are_known_by() {
+    let code = "  r2: bool = lt r0, r1\n  check r2, 1 (r0, r1)\n  r3: f32 = load f32 t0[r0] @0:10..20\n  store f32 s0[r0], r3 @0:30..40\n";
+    let with = |rows: &str| {
+        let text = with_body(code).replace("launch \"", &format!("{rows}launch \""));
+        verify(&parsed(&text)).map_err(|e| e[0].message.clone())
+    };
+    assert_eq!(with(""), Ok(()), "it says nothing");
+    assert_eq!(with("bounds \"A\" proof @0:10..20\n"), Ok(()));
+    assert_eq!(with("bounds \"A\" checks 1 @0:10..20\nbounds \"v\" intervals @0:30..40\n"), Ok(()));
+    let refused = with("bounds \"A\" checks 0 1 @0:10..20\n").unwrap_err();
+    assert!(refused.contains("`A` is in bounds by check 0, which the block function does not have"), "{refused}");
+    assert!(with("bounds \"A\" checks 9 @0:10..20\n").unwrap_err().contains("by check 9"));
+    let refused = with("bounds \"B\" proof @0:10..20\n").unwrap_err();
+    assert!(refused.contains("load: nothing says by what accesses of `A` are in bounds"), "{refused}");
+}
+
 #[test]
 fn the_tables() {
     let good = parsed(&with_body(""));

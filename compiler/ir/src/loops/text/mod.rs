@@ -6,6 +6,7 @@
 //! arena 64
 //! space "Vec" at 0 size 64
 //! check 7 @0:10..14
+//! bounds "A" proof @0:20..24
 //! launch "scale.launch" (r0: i64) -> (r0) {
 //! }
 //! block "scale.block" (r0: i64, r1: i64) {
@@ -18,7 +19,8 @@
 //! }
 //! ```
 //!
-//! `spread 0` (before the checks): blocks join along dimension 0 of the grid. `raster 1 4` (behind it): they start in bands of 4
+//! `bounds "A" checks 0 2` says that rows 0 and 2 of the check table keep what a statement does with A in bounds, where neither `proof` nor
+//! `intervals` of variables do. `spread 0` (before the checks): blocks join along dimension 0 of the grid. `raster 1 4` (behind it): they start in bands of 4
 //! along dimension 1. `@file:start..end` behind a statement is its span. Registers, variables, labels and spaces are numbered; `var`,
 //! `labels` and (for registers that nothing defines) `reg` lines open a function's body. `//` starts a comment.
 

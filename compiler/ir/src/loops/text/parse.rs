@@ -2,7 +2,8 @@
 
 use super::lex::{Kind, Token, tokens};
 use crate::loops::{
-    CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData, VarId,
+    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData,
+    VarId,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
@@ -239,12 +240,29 @@ impl<'a> Parser<'a> {
             let id = self.number("a check's number")?;
             checks.push(CheckRow { id, span: self.span()? });
         }
+        let mut bounds = Vec::new();
+        while self.take("bounds") {
+            let what = SmolStr::from(self.text()?);
+            let by = match () {
+                () if self.take("proof") => Bounded::Proof,
+                () if self.take("intervals") => Bounded::Intervals,
+                () => {
+                    self.expect("checks")?;
+                    let mut checks = Vec::new();
+                    while self.peek().kind == Kind::Number {
+                        checks.push(self.number("a row of the check table")?);
+                    }
+                    Bounded::Checks(checks)
+                }
+            };
+            bounds.push(BoundsRow { what, by, span: self.span()? });
+        }
         let launch = self.func(Entry::Launch)?;
         let block = self.func(Entry::Block)?;
         if self.peek().kind != Kind::End {
             return self.wanted("the end of the text");
         }
-        Ok(Module { name, tensors, spaces, arena, spread, raster, checks, launch, block })
+        Ok(Module { name, tensors, spaces, arena, spread, raster, checks, bounds, launch, block })
     }
 
     fn func(&mut self, entry: Entry) -> Result<Func> {

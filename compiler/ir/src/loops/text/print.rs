@@ -1,8 +1,8 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start, Stmt, Stride,
-    operands,
+    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start,
+    Stmt, Stride, operands,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -53,6 +53,21 @@ impl Printer {
         for CheckRow { id, span } in &module.checks {
             put!(self, "check {id}");
             self.span(*span);
+            self.out.push('\n');
+        }
+        for row in &module.bounds {
+            put!(self, "bounds {}", quoted(&row.what));
+            match &row.by {
+                Bounded::Proof => self.out.push_str(" proof"),
+                Bounded::Intervals => self.out.push_str(" intervals"),
+                Bounded::Checks(checks) => {
+                    self.out.push_str(" checks");
+                    checks.iter().for_each(|n| {
+                        put!(self, " {n}");
+                    });
+                }
+            }
+            self.span(row.span);
             self.out.push('\n');
         }
         self.func(&module.launch);
