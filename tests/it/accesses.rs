@@ -2,6 +2,7 @@
 //! that takes one end alike on the interpreter and in machine code, between guard pages.
 
 use crate::engine::{Built, Content, Refused, Stop, build, noise};
+use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::{Const, Op, Ty};
 use ptoc_isa::OperandKind;
@@ -20,7 +21,8 @@ fn programs_are_proved() {
     for file in programs::files() {
         for p in programs::runs(&file) {
             for step in &p.plan.steps {
-                let (bounded, verdict) = bounds::settled(&step.kernel, &p.session.target);
+                let (bounded, verdict) =
+                    bounds::settled(&step.kernel, &p.session.target, Budget::default().account(Analysis::Lowering));
                 proved += verdict.proved;
                 let taken = bounded.as_ref().unwrap_or(&step.kernel);
                 assert_eq!(bounds::verify(taken, &p.session.target), Ok(()), "{} {}", p.name, step.kernel.name);
@@ -57,7 +59,7 @@ fn what_nobody_checked_is_checked() {
     let mut kernel = built.source.clone();
     kernel.body.retain(|s| !matches!(s.op, Op::Check { .. }));
     assert!(!bounds::unproved(&kernel, &built.target).is_empty());
-    let (bounded, verdict) = bounds::settled(&kernel, &built.target);
+    let (bounded, verdict) = bounds::settled(&kernel, &built.target, Budget::default().account(Analysis::Lowering));
     assert_eq!(verdict.checked, 2, "both ends of the column");
     let refused = bounds::verify(&kernel, &built.target).expect_err("nobody checks it");
     assert_eq!(refused.iter().map(|d| d.code.as_str()).collect::<Vec<_>>(), ["E0819"; 2]);
@@ -76,7 +78,7 @@ fn what_nobody_checked_is_checked() {
     }
     let constant = Op::Const { dst: far, value: Const::index(64) };
     kernel.prologue.push(ptoc_ir::tile::Stmt { op: constant, span: kernel.span });
-    assert_eq!(bounds::settled(&kernel, &built.target).1.checked, 1);
+    assert_eq!(bounds::settled(&kernel, &built.target, Budget::default().account(Analysis::Lowering)).1.checked, 1);
 }
 
 /// Places of an index `#`, with what stands around them. Arrays: `x` and `y` of f32, `z` of i32, `t` a tile.

@@ -26,7 +26,7 @@ use claim::{Bound, Claim};
 use cranelift_entity::EntityRef;
 use obligations::obligations;
 use prove::Prover;
-use ptoc_diagnostics::{Code, Span};
+use ptoc_diagnostics::{Account, Code, Span};
 use ptoc_ir::facts::Facts;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value};
@@ -60,9 +60,10 @@ pub struct Verdict {
     pub rows: Vec<Row>,
 }
 
-/// The kernel with a check in front of each access that has no proof; `None`: all have one.
-pub fn settled(kernel: &Kernel, target: &Target) -> (Option<Kernel>, Verdict) {
-    let (open, touched) = find(kernel, target);
+/// The kernel with a check in front of each access that has no proof; `None`: all have one. Where the steps of `account` are spent, more
+/// accesses get checks.
+pub fn settled(kernel: &Kernel, target: &Target, account: Account<'_>) -> (Option<Kernel>, Verdict) {
+    let (open, touched) = find(kernel, target, Some(account));
     let bounds: usize = touched.iter().map(|t| t.bounds).sum();
     if open.is_empty() {
         return (None, Verdict { proved: bounds, checked: 0, rows: table::rows(kernel, &touched, &[], &[]) });
@@ -81,16 +82,17 @@ pub fn settled(kernel: &Kernel, target: &Target) -> (Option<Kernel>, Verdict) {
 /// The accesses of `kernel` whose bounds do not follow from what is known there.
 pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
     let told = |(_, span, bound): Open| Unproved { code: bound.what.code(), what: bound.what.text(kernel), span };
-    find(kernel, target).0.into_iter().map(told).collect()
+    find(kernel, target, None).0.into_iter().map(told).collect()
 }
 
 /// A bound that is not proved: the number of its statement (in the order of a walk into regions), the source.
 type Open = (usize, Span, Bound);
 
-fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, Vec<Touched>) {
+fn find(kernel: &Kernel, target: &Target, account: Option<Account<'_>>) -> (Vec<Open>, Vec<Touched>) {
     let mut walk = Walk {
         kernel,
         target,
+        account,
         facts: Facts::default(),
         zero: None,
         at: 0,
@@ -113,6 +115,8 @@ fn find(kernel: &Kernel, target: &Target) -> (Vec<Open>, Vec<Touched>) {
 struct Walk<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
+    /// What proofs take their steps from.
+    account: Option<Account<'k>>,
     facts: Facts,
     /// The constant 0, once it was seen.
     zero: Option<Value>,
@@ -214,9 +218,13 @@ impl Walk<'_> {
                     }
                 }
             }
-            let prover = Prover::new(&self.facts);
+            let prover = Prover::new(&self.facts, self.account.is_some_and(|a| a.left() == 0));
             let all = prover.both(&group);
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
+            if let Some(account) = self.account {
+                // Whoever gets none makes do with few.
+                account.spend(prover.taken() as usize).ok();
+            }
             self.facts.forget(mark);
             group.into_iter().for_each(|bound| self.show(bound.claim));
             // From here on in this region there is a check.

@@ -22,6 +22,8 @@ use std::cell::{Cell, RefCell};
 const DEPTH: u32 = 12;
 /// Steps of one proof.
 const STEPS: u32 = 600;
+/// Steps of one proof once those of the file are spent: enough for windows in line.
+const LITTLE: u32 = 40;
 /// Operations that an expression is followed through.
 const OPERATIONS: u32 = 24;
 /// Ends of ranges of indices that are looked at.
@@ -34,6 +36,10 @@ const GUARD_TERMS: usize = 8;
 pub(super) struct Prover<'f> {
     facts: &'f Facts,
     steps: Cell<u32>,
+    /// Steps of each proof.
+    most: u32,
+    /// Steps of all of them.
+    taken: Cell<u64>,
     /// Ends of ranges that may still be looked at.
     ends: Cell<u32>,
     /// Are bounds of few terms tried before others?
@@ -43,14 +49,22 @@ pub(super) struct Prover<'f> {
 }
 
 impl<'f> Prover<'f> {
-    pub fn new(facts: &'f Facts) -> Prover<'f> {
+    /// `short`: with few steps.
+    pub fn new(facts: &'f Facts, short: bool) -> Prover<'f> {
         Prover {
             facts,
-            steps: Cell::new(STEPS),
+            steps: Cell::new(0),
+            most: if short { LITTLE } else { STEPS },
+            taken: Cell::new(0),
             ends: Cell::new(ENDS),
             short_first: Cell::new(false),
             failed: RefCell::default(),
         }
+    }
+
+    /// Steps that all proofs took.
+    pub fn taken(&self) -> u64 {
+        self.taken.get()
     }
 
     /// Do both ends hold, as integers? They are `0 <= what` and `what <= last`.
@@ -86,7 +100,7 @@ impl<'f> Prover<'f> {
     }
 
     fn begin(&self, short_first: bool) {
-        self.steps.set(STEPS);
+        self.steps.set(self.most);
         self.short_first.set(short_first);
         self.failed.borrow_mut().clear();
     }
@@ -245,6 +259,7 @@ impl<'f> Prover<'f> {
         for x in symbols {
             let Some(left) = self.steps.get().checked_sub(1) else { return false };
             self.steps.set(left);
+            self.taken.set(self.taken.get() + 1);
             let Some((a, rest)) = p.split(x) else { continue };
             let up = self.natural(&a, depth.min(3));
             if !up && !a.plus(&a, -2).is_some_and(|a| self.natural(&a, depth.min(3))) {

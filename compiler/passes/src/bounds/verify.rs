@@ -19,7 +19,7 @@ use std::ops::Range;
 /// # Errors
 /// An E0819 for each, with the span of its statement.
 pub fn verify(kernel: &Kernel, target: &Target) -> Result<(), Vec<Diagnostic>> {
-    let (open, _) = find(kernel, target);
+    let (open, _) = find(kernel, target, None);
     let left = match open.is_empty() {
         true => return Ok(()),
         false => unchecked(kernel, &open),

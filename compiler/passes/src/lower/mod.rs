@@ -67,7 +67,7 @@ pub fn lower(
     account: Account<'_>,
 ) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
-    let (bounded, verdict) = bounds::settled(kernel, target);
+    let (bounded, verdict) = bounds::settled(kernel, target, account);
     if let Some(b) = &bounded {
         bounds::verify(b, target)?;
         kernel.checks.clone_from(&b.checks);

@@ -2,7 +2,7 @@
 //! neither trap exactly where the interpreter does.
 
 use crate::harness::*;
-use ptoc_diagnostics::FileId;
+use ptoc_diagnostics::{Analysis, Budget, FileId};
 use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{CheckId, Kernel, Op, Region, text};
@@ -219,7 +219,7 @@ fn what_is_not_is_checked() {
         assert_ne!(bounds::unproved(&kernel, a5()), [], "{name}");
         let refused = bounds::verify(&kernel, a5()).expect_err(name);
         assert!(refused.iter().all(|d| d.code.as_str() == "E0819"), "{name}: {refused:?}");
-        let (checked, verdict) = bounds::settled(&kernel, a5());
+        let (checked, verdict) = bounds::settled(&kernel, a5(), Budget::default().account(Analysis::Lowering));
         let checked = checked.unwrap_or_else(|| panic!("{name}: no checks"));
         assert!(verdict.checked > 0, "{name}");
         assert_eq!(verify(&checked), Ok(()), "{name}: {checked}");
