@@ -330,6 +330,7 @@ fn try_one(seed: u64, target: &Target, counts: &mut Counts) {
         let covered = warned || *checked == Err(codes::EMPTY_LOOP.as_str());
         assert!(*source != Err(poison) || covered, "a run traps, and nothing was said\n{}", show());
         assert!(source.is_ok() || *source == Err(poison), "{source:?}\n{}", show());
+        assert!(placed.watched || *checked != Err(poison), "a run traps, and machine code is not watched\n{}", show());
     }
     counts.warned += u32::from(warned);
     // Each tile in a storage of its own.
