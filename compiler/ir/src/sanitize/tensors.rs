@@ -60,7 +60,6 @@ impl Users {
     /// Notes that block `me` (its number plus 1) uses grains, unless another block's use forbids it, or nothing wrote them.
     /// The first grain that cannot be used, and why.
     fn claim(&mut self, kind: Kind, of: Range<usize>, me: u32, out: bool) -> Result<(), Failed> {
-        let start = of.start;
         let Users { writer, reader, atomic } = self;
         // Zeroed memory is fresh from the system, for the most part.
         let own = |marks: &mut Vec<u32>| {
@@ -70,9 +69,9 @@ impl Users {
         };
         if kind == Kind::Write {
             own(writer);
-            first(writer, &of, |user| race(user, me))?;
-            for users in [reader, atomic].into_iter().filter(|users| !users.is_empty()) {
-                first(users, &of, |user| race(user, me))?;
+            let all = [&*writer, reader, atomic];
+            if all.iter().any(|users| is_shared(users, &of, me)) {
+                return first(of, |grain| all.iter().find_map(|users| race(users, grain, me)));
             }
             writer[of].fill(me);
             return Ok(());
@@ -80,32 +79,33 @@ impl Users {
         // Two reads go together, and two atomic updates; a read and an update do not.
         let (users, others) = if kind == Kind::Read { (reader, atomic) } else { (atomic, reader) };
         own(users);
-        if !others.is_empty() {
-            first(others, &of, |user| race(user, me))?;
-        }
         users[of.clone()].iter_mut().for_each(|u| *u = if *u == 0 || *u == me { me } else { MANY });
-        // A race explains a missing value better than poison does, so it goes first.
-        let missing = |user: u32| if user == 0 && out { Some(Fault::Poison) } else { None };
-        match writer.is_empty() {
-            true => missing(0).map_or(Ok(()), |fault| Err((start, fault))),
-            false => first(writer, &of, |user| race(user, me).or_else(|| missing(user))),
+        let all = [&*writer, others];
+        let missing = |grain: usize| out && writer.get(grain).is_none_or(|user| *user == 0);
+        if all.iter().any(|users| is_shared(users, &of, me)) || out && of.clone().any(missing) {
+            // A race explains a missing value better than poison does, so it goes first.
+            let poison = |grain: usize| missing(grain).then_some(Fault::Poison);
+            return first(of, |grain| all.iter().find_map(|users| race(users, grain, me)).or_else(|| poison(grain)));
         }
+        Ok(())
     }
 }
 
-/// Does another block use it?
-fn race(user: u32, me: u32) -> Option<Fault> {
+/// Does another block use one of these grains? Rows have none but in wrong programs, so they are looked at without a branch for each.
+fn is_shared(marks: &[u32], of: &Range<usize>, me: u32) -> bool {
+    let row = marks.get(of.clone()).unwrap_or_default();
+    row.iter().fold(false, |any, &user| any | ((user != 0) & (user != me)))
+}
+
+/// Does another block use the grain?
+fn race(marks: &[u32], grain: usize, me: u32) -> Option<Fault> {
+    let user = *marks.get(grain)?;
     (user != 0 && user != me).then(|| Fault::Race(if user == MANY { MANY } else { user - 1 }))
 }
 
-/// The first mark with a fault. Rows have none but for wrong programs, so they are looked at without a branch for each mark.
-fn first(marks: &[u32], of: &Range<usize>, fault: impl Fn(u32) -> Option<Fault>) -> Result<(), Failed> {
-    let row = &marks[of.clone()];
-    if row.iter().fold(true, |free, &user| free & fault(user).is_none()) {
-        return Ok(());
-    }
-    let found = row.iter().enumerate().find_map(|(k, &user)| Some((of.start + k, fault(user)?)));
-    found.map_or(Ok(()), Err)
+/// The first grain with a fault.
+fn first(mut of: Range<usize>, fault: impl Fn(usize) -> Option<Fault>) -> Result<(), Failed> {
+    of.find_map(|grain| Some((grain, fault(grain)?))).map_or(Ok(()), Err)
 }
 
 /// One tensor.

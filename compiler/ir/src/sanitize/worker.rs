@@ -94,6 +94,9 @@ impl<'s> Worker<'s> {
             self.values[value.as_u32() as usize] = bits as u64;
         }
         self.data.clear();
+        if site.data.is_empty() {
+            return;
+        }
         let rest = values.get(site.arguments.len()..).unwrap_or(&[]);
         for (&data, matrix) in site.data.iter().zip(rest.chunks_exact(3)) {
             self.data.push((data, Matrix::told(matrix)));
