@@ -241,11 +241,13 @@ impl Tensor {
     /// Notes that block `me` (its number plus 1) uses `count` grains, `step` apart: the first that cannot be used.
     fn claims(&self, kind: Kind, run: Run, me: u32) -> Result<(), (u64, Fault)> {
         let out = self.dir == TensorDir::Out;
+        // All of the run is inside of the tensor.
+        let place_of = |k: u64| run.start.wrapping_add(run.step.wrapping_mul(k as i64)) as usize;
         // Neighbours at once, others one by one.
         let at_once = if run.step == 1 { SHARD as u64 } else { 1 };
         let mut k = 0;
         while k < run.count {
-            let at = run.at(k) as usize;
+            let at = place_of(k);
             let (shard, place) = (at / SHARD, at % SHARD);
             let mut users = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
             // The lock is kept as long as the run stays in the shard.
@@ -256,7 +258,7 @@ impl Tensor {
                     .claim(kind, place..place + count as usize, me, out)
                     .map_err(|(failed, fault)| (k + (failed - place) as u64, fault))?;
                 k += count;
-                let next = run.at(k) as usize;
+                let next = place_of(k);
                 if k == run.count || next / SHARD != shard {
                     break;
                 }

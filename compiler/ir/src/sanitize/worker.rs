@@ -199,6 +199,10 @@ impl<'s> Worker<'s> {
                 self.run(kind, tensor, None, Run { start: offset, step, count: rows.saturating_mul(count) })
             }
             ([], _) | (_, []) => self.run(kind, tensor, None, Run { start: offset, step, count }),
+            ([rows], [stride]) => {
+                let rows = Run { start: offset, step: *stride, count: *rows };
+                (0..rows.count).try_for_each(|i| self.run(kind, tensor, None, Run { start: rows.at(i), step, count }))
+            }
             ([rows, inner @ ..], [stride, inner_strides @ ..]) => {
                 let rows = Run { start: offset, step: *stride, count: *rows };
                 let (inner, inner_strides) = ([inner, &[count]].concat(), [inner_strides, &[step]].concat());

@@ -182,14 +182,22 @@ impl<'k> Walk<'k> {
     }
 
     fn axis(&mut self, (origin, valid): Axis, index: Num, lo: Num, hi: Num) -> Option<Axis> {
+        // Blocks of something, of which the last may be cut: all of it.
+        if let Some(whole) = self.numbers.blocks_of(origin, valid, index, hi).filter(|_| lo == Num::known(0)) {
+            return Some((lo, whole));
+        }
         let length = valid.constant().filter(|n| *n >= 1)?;
+        let trips = self.numbers.minus(hi, lo);
+        // Counted from where the loop begins.
+        if origin == self.numbers.binary(Ty::Index, BinOp::Sub, index, lo) && length == 1 {
+            return Some((Num::known(0), trips));
+        }
         let (step, offset) = self.numbers.multiple(origin, index)?;
         if !(1..=length).contains(&step) {
             return None;
         }
         let index_ty = Ty::Index;
         let start = self.numbers.binary(index_ty, BinOp::Mul, lo, Num::known(step)).plus(offset)?;
-        let trips = self.numbers.binary(index_ty, BinOp::Sub, hi, lo);
         // The last window may be longer than a step.
         let all = self.numbers.binary(index_ty, BinOp::Mul, trips, Num::known(step));
         match length - step {

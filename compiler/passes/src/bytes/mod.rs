@@ -25,6 +25,7 @@
 
 mod contents;
 mod control;
+mod copies;
 mod covers;
 mod differ;
 mod numbers;
@@ -92,10 +93,13 @@ pub fn check(
         findings: &findings,
         trial: account.of(Analysis::Repairs),
     };
-    let found = report.all();
+    let mut found = report.all();
+    let shared = copies::shared(kernel, &touches::constants(kernel));
     // Two tiles on the same bytes, and results over their own sources, are told where they are not on purpose.
     let of_bytes =
         |d: &Diagnostic| matches!(d.code, codes::OVERLAP | codes::OVERLAPPING_OPERANDS | codes::MAYBE_UNINITIALISED);
-    let proved = findings.unproved.is_empty() && !found.iter().chain(diagnostics.iter()).any(of_bytes);
+    let proved =
+        findings.unproved.is_empty() && shared.is_empty() && !found.iter().chain(diagnostics.iter()).any(of_bytes);
+    found.extend(shared);
     Checked { diagnostics: found, proved }
 }

@@ -387,6 +387,12 @@ impl Numbers {
         {
             return true;
         }
+        if start.base == end.base && n.constant().is_some_and(|n| start.offset.saturating_add(n) <= end.offset) {
+            return true;
+        }
+        if n == Num::known(1) && self.is_below(start, end, path) {
+            return true;
+        }
         if let Some(n) = n.constant() {
             let (_, most) = self.difference(start.base, end.base, path);
             let last = most.and_then(|m| m.checked_add(start.offset)).and_then(|m| m.checked_add(n));
@@ -407,6 +413,45 @@ impl Numbers {
         }
     }
 
+    /// `a - b`; of `b + n` it is `n`.
+    pub(super) fn minus(&mut self, a: Num, b: Num) -> Num {
+        match self.nodes[a.base as usize] {
+            Node::Index(BinOp::Add, x, n) | Node::Index(BinOp::Add, n, x) if x == b && a.offset == 0 => n,
+            _ => self.binary(Ty::Index, BinOp::Sub, a, b),
+        }
+    }
+
+    /// What is cut into blocks, where `origin` and `valid` are block `index` of it and there are `count`.
+    pub(super) fn blocks_of(&self, origin: Num, valid: Num, index: Num, count: Num) -> Option<Num> {
+        let Node::Index(BinOp::Min, a, b) = self.nodes[valid.base as usize] else { return None };
+        let (size, rest) = if a.constant().is_some() { (a, b) } else { (b, a) };
+        let n = size.constant().filter(|n| *n >= 1)?;
+        let Node::Index(BinOp::Sub, whole, start) = self.nodes[rest.base as usize] else { return None };
+        let Node::Index(BinOp::Div, of, by) = self.nodes[count.base as usize] else { return None };
+        let fits = self.multiple(origin, index) == Some((n, 0)) && start == origin && by == size;
+        let plain = [valid, rest, count].iter().all(|x| x.offset == 0);
+        (fits && plain && Some(of) == whole.plus(n - 1)).then_some(whole)
+    }
+
+    /// Is `i < end` certain, for an index of a loop, or what it is more than where the loop begins?
+    fn is_below(&self, i: Num, end: Num, path: &[Literal]) -> bool {
+        let (index, from) = match self.nodes[i.base as usize] {
+            Node::Index(BinOp::Sub, index, from) if i.offset == 0 => (index, Some(from)),
+            _ => (i, None),
+        };
+        let Some(below) = self.below.get(&index.base).filter(|_| index.offset <= 0) else { return false };
+        let Node::Index(BinOp::Add, a, b) = self.nodes[below.base as usize] else { return false };
+        if below.offset > 0 {
+            return false;
+        }
+        match from {
+            // start + len
+            Some(from) => (a, b) == (from, end) || (b, a) == (from, end),
+            // start + what is left behind it
+            None => self.ends_by(a, b, end, path) || self.ends_by(b, a, end, path),
+        }
+    }
+
     /// `min(n, end - n * i)` where block `i` is never cut.
     fn whole_block(&self, op: BinOp, a: Num, b: Num) -> Option<Num> {
         let (size, rest) = if a.constant().is_some() { (a, b) } else { (b, a) };
@@ -419,11 +464,6 @@ impl Numbers {
     /// `end` is a multiple of `n`; and for `n = 1` and `i < end`.
     fn is_left(&self, n: i64, end: Num, start: Num, path: &[Literal]) -> bool {
         let size = Num::known(n);
-        let i = match self.nodes[start.base as usize] {
-            Node::Index(BinOp::Mul, i, by) | Node::Index(BinOp::Mul, by, i) if by == size => i,
-            _ if n == 1 => start,
-            _ => return false,
-        };
         // i < count
         let enough = |count: Num| match self.nodes[count.base as usize] {
             Node::Index(BinOp::Div, of, by) if by == size => {
@@ -431,6 +471,17 @@ impl Numbers {
                 count.offset <= 0 && (of == end || of.base == end.base && rounded())
             }
             _ => n == 1 && count.base == end.base && count.offset <= end.offset,
+        };
+        self.is_block(n, start, path, &enough)
+    }
+
+    /// Is `start = n * i` with `0 <= i < count`, for a count of this kind?
+    fn is_block(&self, n: i64, start: Num, path: &[Literal], kind: &dyn Fn(Num) -> bool) -> bool {
+        let size = Num::known(n);
+        let i = match self.nodes[start.base as usize] {
+            Node::Index(BinOp::Mul, i, by) | Node::Index(BinOp::Mul, by, i) if by == size => i,
+            _ if n == 1 => start,
+            _ => return false,
         };
         let natural = |least: &Num| least.constant().and_then(|l| l.checked_add(i.offset)).is_some_and(|l| l >= 0);
         let mut below = self.below.get(&i.base).copied().into_iter().chain(path.iter().filter_map(|l| {
@@ -441,7 +492,7 @@ impl Numbers {
         }));
         (start == i || start.offset == 0)
             && self.at_least.get(&i.base).is_some_and(natural)
-            && below.any(|count| count.plus(i.offset).is_some_and(enough))
+            && below.any(|count| count.plus(i.offset).is_some_and(kind))
     }
 
     /// `of` is some multiple of `n`, and less than `n` more: how much that multiple is more than the symbol.
@@ -454,19 +505,35 @@ impl Numbers {
         if let Some(n) = n.constant() {
             return Some(n);
         }
-        if let Node::Index(BinOp::Min, a, b) = self.nodes[n.base as usize] {
-            return self.least(a, path)?.min(self.least(b, path)?).checked_add(n.offset);
-        }
+        let parts = match self.nodes[n.base as usize] {
+            Node::Index(BinOp::Min, a, b) => self.least(a, path).zip(self.least(b, path)).map(|(a, b)| a.min(b)),
+            _ => None,
+        };
         if let Node::Index(BinOp::Sub, end, start) = self.nodes[n.base as usize]
             && let Node::Index(BinOp::Mul, a, b) = self.nodes[start.base as usize]
             && let Some(size) = a.constant().or(b.constant()).filter(|size| *size >= 1)
-            && self.is_left(size, end, start, path)
         {
-            return size.checked_add(n.offset);
+            if self.is_left(size, end, start, path) {
+                return size.checked_add(n.offset);
+            }
+            // A block that there is has a row.
+            let rounded = end.plus(size - 1).map(|of| Node::Index(BinOp::Div, of, Num::known(size)));
+            let count = rounded.and_then(|node| self.ids.get(&node)).map(|id| Num { base: *id, offset: 0 });
+            if count.is_some_and(|count| self.is_block(size, start, path, &|below| below == count)) {
+                return n.offset.checked_add(1);
+            }
         }
         let known = self.at_least.get(&n.base).and_then(|least| least.constant());
         let found = path.iter().filter_map(|l| {
-            let (Node::Less(0, x, m), true) = (&self.nodes[l.condition as usize], l.holds) else { return None };
+            let (Node::Less(from, x, m), true) = (&self.nodes[l.condition as usize], l.holds) else { return None };
+            if *from != 0 {
+                // start < start + len + m
+                let Node::Index(BinOp::Add, a, b) = self.nodes[*x as usize] else { return None };
+                let start = Num { base: *from, offset: 0 };
+                let len = if a == start { b } else { (b == start).then_some(a)? };
+                let least = m.checked_neg()?.checked_add(1)?.checked_sub(len.offset)?;
+                return (len.base == n.base).then_some(least);
+            }
             let least = m.checked_neg()?.checked_add(1)?;
             if *x == n.base {
                 return Some(least);
@@ -477,7 +544,7 @@ impl Numbers {
             let more = self.rounded_up(of, by).unwrap_or(of.offset);
             least.checked_mul(by)?.checked_sub(more)
         });
-        known.into_iter().chain(found).max()?.checked_add(n.offset)
+        known.into_iter().chain(parts).chain(found).max()?.checked_add(n.offset)
     }
 
     pub(super) fn compare(&mut self, ty: Ty, op: CmpOp, a: Num, b: Num) -> Num {

@@ -16,7 +16,7 @@ impl<'k> Walk<'k> {
         }
         // What is there at all is there where its conditions hold.
         let path: Vec<Literal> = self.path.iter().chain(&e.literals).copied().collect();
-        !e.shadows.iter().any(|s| self.keys.covers(*s, key, &self.numbers, &path))
+        !e.shadows.iter().any(|s| self.keys.has(*s, key, &self.numbers, &path))
     }
 
     /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements before

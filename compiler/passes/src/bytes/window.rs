@@ -300,6 +300,15 @@ impl Keys {
         outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
+    /// Is every element of `inner` that has a byte of `outer`'s certainly written through `outer`? Where rows or columns of that are
+    /// constants, such a byte is in them.
+    pub(super) fn has(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
+        let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
+        let within =
+            |o: Axis, i: Axis| o.exact() && !self.all[outer.0 as usize].shape.packed || o.covers(i, numbers, path);
+        outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
+    }
+
     fn rectangle(&mut self, shape: Shape, rows: Range, cols: Range) -> Rc<[Bytes]> {
         self.rectangles.entry((shape, rows, cols)).or_insert_with(|| shape.rectangle(rows, cols).into()).clone()
     }
