@@ -38,6 +38,9 @@ use table::Touched;
 pub use table::Row;
 pub use verify::verify;
 
+/// Steps of the budget that a replacement in a proof stands for: it asks for bounds of several values.
+const STEP: usize = 16;
+
 /// An access that nothing shows to be inside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unproved {
@@ -223,7 +226,7 @@ impl Walk<'_> {
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
             if let Some(account) = self.account {
                 // Whoever gets none makes do with few.
-                account.spend(prover.taken() as usize).ok();
+                account.spend(prover.taken() as usize * STEP).ok();
             }
             self.facts.forget(mark);
             group.into_iter().for_each(|bound| self.show(bound.claim));
