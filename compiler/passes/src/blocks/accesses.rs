@@ -2,8 +2,8 @@
 
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{
-    Access as Side, Affine, Elem, For, Guard, If, Kernel, Label, Op, Operand, Region, Stmt, Table, TensorDir, TensorId,
-    Value, ViewRef, While,
+    Access as Side, Affine, Elem, For, Guard, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, Table, TensorDir,
+    TensorId, Value, ViewRef, While,
 };
 use ptoc_isa::{Oob, Role, Sem};
 use ptoc_layout::Swizzle;
@@ -185,18 +185,7 @@ impl<'k> Walk<'k> {
             Op::Store { tensor, offset, .. } => self.push(*tensor, Kind::Write, Place::Element(*offset), stmt),
             Op::Atomic { tensor, offset, .. } => self.push(*tensor, Kind::Atomic, Place::Element(*offset), stmt),
             Op::Inst(inst) => {
-                let row = inst.instr.get();
-                if row.sem == Sem::Prefetch {
-                    return;
-                }
-                let whole = matches!(row.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_));
-                for (spec, operand) in row.operands.iter().zip(&inst.operands) {
-                    let Operand::View(view) = operand else { continue };
-                    let kind = match (spec.role, inst.attrs.atomic) {
-                        (Role::Src, _) => Kind::Read,
-                        (Role::Dst, None) => Kind::Write,
-                        (Role::Dst, Some(_)) => Kind::Atomic,
-                    };
+                for (view, kind, whole) in views(inst) {
                     let place = if whole { Place::Window(view) } else { Place::Within(view) };
                     self.push(view.tensor, kind, place, stmt);
                 }
@@ -260,6 +249,22 @@ impl<'k> Walk<'k> {
             self.out.push(Access { tensor, kind, place, facts, skipped, span: stmt.span, stmt });
         }
     }
+}
+
+/// The windows of tensors that an instruction uses, how, and whether all of each: a prefetch uses none.
+pub(super) fn views(inst: &Inst) -> impl Iterator<Item = (&ViewRef, Kind, bool)> {
+    let row = inst.instr.get();
+    let whole = matches!(row.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_));
+    let operands = row.operands.iter().zip(&inst.operands).filter(|_| row.sem != Sem::Prefetch);
+    operands.filter_map(move |(spec, operand)| {
+        let Operand::View(view) = operand else { return None };
+        let kind = match (spec.role, inst.attrs.atomic) {
+            (Role::Src, _) => Kind::Read,
+            (Role::Dst, None) => Kind::Write,
+            (Role::Dst, Some(_)) => Kind::Atomic,
+        };
+        Some((view, kind, whole))
+    })
 }
 
 /// Does something in it end the loop, the iteration or the scope of this label?

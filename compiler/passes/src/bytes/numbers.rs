@@ -467,8 +467,8 @@ impl Numbers {
         // i < count
         let enough = |count: Num| match self.nodes[count.base as usize] {
             Node::Index(BinOp::Div, of, by) if by == size => {
-                let rounded = || self.rounded_up(of, n).is_some_and(|of| of <= end.offset);
-                count.offset <= 0 && (of == end || of.base == end.base && rounded())
+                let rounded = || of.base == end.base && end.offset >= 0 && self.rounds_up(of, n);
+                count.offset <= 0 && (of == end || rounded())
             }
             _ => n == 1 && count.base == end.base && count.offset <= end.offset,
         };
@@ -495,9 +495,9 @@ impl Numbers {
             && below.any(|count| count.plus(i.offset).is_some_and(kind))
     }
 
-    /// `of` is some multiple of `n`, and less than `n` more: how much that multiple is more than the symbol.
-    fn rounded_up(&self, of: Num, n: i64) -> Option<i64> {
-        (self.multiples.contains(&(of.base, n)) && (0..n).contains(&of.offset)).then_some(0)
+    /// Is `of` a multiple of `n`, and less than `n` more? Then that multiple is what it rounds down to.
+    fn rounds_up(&self, of: Num, n: i64) -> bool {
+        self.multiples.contains(&(of.base, n)) && (0..n).contains(&of.offset)
     }
 
     /// What `n` is at least, where `path` holds.
@@ -541,7 +541,7 @@ impl Numbers {
             // of / by >= least
             let Node::Index(BinOp::Div, of, by) = self.nodes[*x as usize] else { return None };
             let by = by.constant().filter(|by| *by >= 1 && of.base == n.base)?;
-            let more = self.rounded_up(of, by).unwrap_or(of.offset);
+            let more = if self.rounds_up(of, by) { 0 } else { of.offset };
             least.checked_mul(by)?.checked_sub(more)
         });
         known.into_iter().chain(parts).chain(found).max()?.checked_add(n.offset)

@@ -5,15 +5,12 @@
 
 mod touch;
 
-use super::accesses::{Kind, is_watched, leaves};
+use super::accesses::{Kind, is_watched, leaves, views};
 use super::budget::Steps;
 use cranelift_entity::EntityRef as _;
 use ptoc_diagnostics::Span;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{
-    For, If, Kernel, Label, Op, Operand, Region, ScalarParam, Stmt, Stored, TensorId, Ty, Value, While,
-};
-use ptoc_isa::{Role, Sem};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, ScalarParam, Stmt, Stored, TensorId, Ty, Value, While};
 use rustc_hash::{FxHashMap, FxHashSet};
 use touch::on;
 
@@ -407,18 +404,7 @@ impl<'k, 'b> Trial<'k, 'b> {
                 self.element(*tensor, Kind::Atomic, *offset, stmt.span)
             }
             Op::Inst(inst) => {
-                let row = inst.instr.get();
-                if row.sem == Sem::Prefetch {
-                    return Ok(());
-                }
-                let whole = matches!(row.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_));
-                for (spec, operand) in row.operands.iter().zip(&inst.operands) {
-                    let Operand::View(view) = operand else { continue };
-                    let kind = match (spec.role, inst.attrs.atomic) {
-                        (Role::Src, _) => Kind::Read,
-                        (Role::Dst, None) => Kind::Write,
-                        (Role::Dst, Some(_)) => Kind::Atomic,
-                    };
+                for (view, kind, whole) in views(inst) {
                     if whole {
                         self.window(view, kind, stmt.span)?;
                     } else {
