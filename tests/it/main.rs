@@ -12,6 +12,7 @@ mod corpus;
 mod counterparts;
 mod covered;
 mod differential;
+mod documents;
 mod engine;
 mod filled;
 mod fixes;
