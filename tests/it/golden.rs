@@ -319,7 +319,7 @@ fn tiles_below(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Mission table, row 100: the same program and target give the same codes, order and spans; and those are in the order
+/// The same program and target give the same codes, order and spans; and those are in the order
 /// of the source.
 #[test]
 fn diagnostics_are_deterministic() {
@@ -353,7 +353,7 @@ fn diagnostics_are_deterministic() {
     assert!(reports > 200, "{reports}");
 }
 
-/// Mission table, row 100: an unknown target lists those that exist.
+/// An unknown target lists those that exist.
 #[test]
 fn an_unknown_target_lists_those_that_exist() {
     let bench = Bench::new("kernel k(x: in f32[M]) { grid (i in tiles(M, 16)); }\n");

@@ -49,7 +49,7 @@ fn run(path: &std::path::Path, backend: &str, defs: &[String]) -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Mission table, rows 75 and 84: sizes that fill neither units nor bursts included.
+    /// Sizes that fill neither units nor bursts included.
     #[test]
     fn the_same_bits_as_the_interpreter(
         (b, q, s) in (1u32..4, 1u32..20, 1u32..40),

@@ -129,7 +129,7 @@ fn rearranged(src: &Side, dst: &Side, dtype: DType, seed: u64) {
     hold(&built, &[], &tensors, &want, &what);
 }
 
-/// Mission table, rows 67, 68 and 70: ranks 0 to 8, primes, lengths of 0 and 1, gaps, repeated sources, parts of modes.
+/// Ranks 0 to 8, primes, lengths of 0 and 1, gaps, repeated sources, parts of modes.
 #[test]
 fn strides_of_any_rank() {
     let mut rng = Noise::new(11);

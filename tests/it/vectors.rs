@@ -38,7 +38,7 @@ const LARGE: &[&str] = &["SA-0352"];
 const RANGE: &[&str] = &["SA-0353"];
 const ALIGN: &[&str] = &["SA-0354"];
 
-/// pto_tassign.md 8.2, one row each; columns a2a3, a5, kirin9030, kirinx90.
+/// One row each; columns a2a3, a5, kirin9030, kirinx90.
 #[test]
 fn vectors_on_every_target() {
     let small = "Vec<f32, 16, 16>";
@@ -109,7 +109,7 @@ fn run_time_addresses_are_not_judged_statically() {
     }
 }
 
-/// pto_tassign.md 8.3, as far as the language has it: there are no pointers.
+/// Rules of types, as far as the language has it: there are no pointers.
 #[test]
 fn type_rules() {
     let vec = "Vec<f32, 16, 16>";
@@ -277,7 +277,7 @@ fn overlaps_know_their_memory() {
     assert_eq!(text("Vec<f32, 16, 16>", "Mat<f32, 16, 16>"), "");
 }
 
-/// Mission table, row 1: sizes are what the language says they are.
+/// Sizes are what the language says they are.
 #[test]
 fn tiles_have_their_bytes() {
     for (ty, bytes) in [("Vec<f32, 16, 16>", 1024), ("Left<f16, 64, 128>", 16384), ("Vec<f32, 256, 256>", 262144)] {

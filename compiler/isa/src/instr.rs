@@ -321,7 +321,7 @@ pub enum PipeRule {
     Mte2,
     /// Depends on the source location: MTE3 from Vec and Mat, FIX from Acc.
     Store,
-    /// Depends on both locations (pto_isa.md section 4).
+    /// Depends on both locations (`spec/pipes.md`).
     Move,
 }
 

@@ -1,4 +1,4 @@
-//! Which pipe executes an instruction (pto_isa.md section 4).
+//! Which pipe executes an instruction (`spec/pipes.md`).
 
 use crate::{InstrId, Loc, PipeRule, Sem};
 

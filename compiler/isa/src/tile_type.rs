@@ -82,7 +82,7 @@ impl Loc {
         Loc::ALL.into_iter().find(|l| l.name() == name)
     }
 
-    /// May a program see the bytes of one tile through another of a different type? (design.md 3.1: Vec and Mat.)
+    /// May a program see the bytes of one tile through another of a different type? (Vec and Mat.)
     pub fn bytes_observable(self) -> bool {
         matches!(self, Loc::Vec | Loc::Mat)
     }

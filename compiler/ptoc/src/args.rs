@@ -1,4 +1,4 @@
-//! The command line: the contract of design.md section 2 as clap sees it.
+//! The command line, as clap sees it.
 
 use crate::debug::PrintTile;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};

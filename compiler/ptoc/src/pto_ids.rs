@@ -1,5 +1,5 @@
 //! PTO's identifiers of its checks, SA of those at compile time and PA of those at run time, and which codes they are here (PTO's
-//! list, section 6 of the reference). Four are codes of ours under the same name: SA-0351 to SA-0354.
+//! own list of its checks). Four are codes of ours under the same name: SA-0351 to SA-0354.
 
 use ptoc_diagnostics::Code;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! How long the simulator takes for TransPlat as geopim.md states it: 2048 queries of 512 samples, 128 channels, on 512 units.
+//! How long the simulator takes for TransPlat as the design states it: 2048 queries of 512 samples, 128 channels, on 512 units.
 //!
 //! `cargo run --release -p ptoc-pim-sim --example geopim`
 

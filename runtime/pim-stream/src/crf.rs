@@ -1,4 +1,4 @@
-//! Instruction words of an HBM-PIM unit (pim.md section 2): 32 bits each, 32 of them in the unit's CRF.
+//! Instruction words of an HBM-PIM unit (`spec/stream.md`): 32 bits each, 32 of them in the unit's CRF.
 //!
 //! | bits | arithmetic and moves | JUMP | NOP |
 //! |---|---|---|---|

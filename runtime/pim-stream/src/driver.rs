@@ -1,4 +1,4 @@
-//! Commands of the driver: LOAD, EXECUTE and READ (geopim.md section 6), 44 bytes little-endian and without padding.
+//! Commands of the driver: LOAD, EXECUTE and READ, 44 bytes little-endian and without padding.
 //!
 //! | offset | field | bytes |
 //! |---|---|---|
@@ -257,7 +257,7 @@ impl Sequence {
 }
 
 /// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read where
-/// units have written them (geopim.md section 6).
+/// units have written them.
 pub fn check_sequence(commands: &[Command]) -> Result<(), SequenceError> {
     let mut sequence = Sequence::default();
     commands
@@ -294,7 +294,6 @@ mod tests {
         assert_eq!(Command::decode(&wire), Ok(c));
     }
 
-    /// Mission table, rows 82 and 99.
     #[test]
     fn malformed_commands_are_refused() {
         let says = |r: Result<[u8; SIZE], WordError>| r.unwrap_err().to_string();
@@ -322,7 +321,6 @@ mod tests {
         assert_eq!(Command::decode(&wire[..43]).unwrap_err().to_string(), "a driver command takes 44 bytes, found 43");
     }
 
-    /// Mission table, row 83.
     #[test]
     fn results_are_read_after_they_are_computed() {
         assert_eq!(check_sequence(&[load(), execute(), read()]), Ok(()));

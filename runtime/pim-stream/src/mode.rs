@@ -1,4 +1,4 @@
-//! Modes of an HBM-PIM pseudo-channel: who a command is for. They change by writes to reserved rows (pim.md section 2).
+//! Modes of an HBM-PIM pseudo-channel: who a command is for. They change by writes to reserved rows (`spec/stream.md`).
 //!
 //! [`Machine`] follows the writes; what they do to registers is the caller's business.
 

@@ -1,4 +1,4 @@
-//! The parameter register of a GeoPIM unit: one query, 256 bits (geopim.md section 2.1), little-endian, fields from bit 0 on
+//! The parameter register of a GeoPIM unit: one query, 256 bits, little-endian, fields from bit 0 on
 //! in the order of [`Parameters`]; the last 46 bits are reserved and 0.
 
 use crate::word::{Field, WordError};
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Mission table, row 72: the fields take exactly 256 bits.
+    /// The fields take exactly 256 bits.
     #[test]
     fn fields_fill_the_register() {
         let bits = 7 * 16 + ADDRESS.iter().map(|f| f.bits).sum::<u32>() + 2 + (256 - RESERVED);

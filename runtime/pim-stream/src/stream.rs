@@ -285,7 +285,7 @@ pub enum Data {
     },
 }
 
-/// What a GeoPIM unit has to know of the map and the work (geopim.md section 7, oddity 6). Addresses are bytes of the unit's own
+/// What a GeoPIM unit has to know of the map and the work. Addresses are bytes of the unit's own
 /// bank: `row * bytes of a row + 32 * column + byte`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {

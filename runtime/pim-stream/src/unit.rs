@@ -38,7 +38,7 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// HBM-PIM: one unit for two banks, stepped by column commands (pim.md section 2).
+    /// HBM-PIM: one unit for two banks, stepped by column commands.
     HbmPim {
         /// Clock of the units in MHz, for reports: an operation takes one column command, whatever the clock.
         clock_mhz: 250;
@@ -51,7 +51,7 @@ parameters! {
 }
 
 parameters! {
-    /// GeoPIM: one unit a bank, with a sequencer of its own (geopim.md section 2).
+    /// GeoPIM: one unit a bank, with a sequencer of its own.
     GeoPim {
         /// Clock of the units in MHz.
         clock_mhz: 500;

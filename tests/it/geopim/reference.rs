@@ -303,7 +303,7 @@ fn numbers(name: &str, shape: &[usize], seed: u64, (low, high): (i128, i128)) ->
     ptoc_tensor::random_in(DType::F16, shape, seed, name, Some((low, high))).expect("small")
 }
 
-/// Mission table, rows 73 to 75: places in the map, on its edges and beyond them, steps of all sizes; both borders, both ways to add,
+/// Places in the map, on its edges and beyond them, steps of all sizes; both borders, both ways to add,
 /// with offsets and without, on sizes that fill neither units nor lanes.
 #[test]
 fn places_around_the_map() {

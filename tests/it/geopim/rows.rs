@@ -1,21 +1,21 @@
-//! Rows of the mission table about GeoPIM, as they show from outside: text in, results and messages out. What lies below:
+//! GeoPIM as it shows from outside: text in, results and messages out. What lies below:
 //!
-//! | row | here | elsewhere |
+//! | what | here | elsewhere |
 //! |---|---|---|
-//! | 19 layout | `channels_come_last` | `edges_of_the_map` (machine/geopim): every address |
-//! | 32, 79 budgets | `budgets` | `budgets` (units/geopim/config), `budgets_of_a_unit` (pim-stream), `sixteen_accumulators`, `tiles_outermost` (units/geopim) |
-//! | 72 register | | `fields_fill_the_register` and its neighbours (pim-stream/register) |
-//! | 73 coordinates | `reference.rs` | `coordinates_neighbours_and_shares` (units/geopim/sample) |
-//! | 74 border | `reference.rs` | `edges_of_the_map`; `any_units` (units/geopim): no read outside |
-//! | 75 kernel | `reference.rs` | `a_whole_run` (machine/geopim), `sums_are_near_the_exact_ones` (units/geopim/sum), pim_backend.rs |
-//! | 76 tile timing | | `eighty_cycles_a_sample`, `tiles_without_overlap` (units/geopim) |
-//! | 77 states | | `states` (units/geopim) |
-//! | 78 ping-pong | | `two_halves_overlap` (units/geopim) |
-//! | 80 row hits | `near_samples_find_their_rows_open` | `row_hits` (units/geopim) |
-//! | 81 scratchpad | `a_scratchpad_saves_reads` | of the same name (units/geopim) |
-//! | 82, 83, 99 commands | `the_drivers_sequence` | pim-stream/driver and pim-stream/check |
-//! | 84 workloads | `workloads_say_what_they_cost` | test lines of examples/sampling.tile |
-//! | 85 geometry | | `banks_and_vaults` (machine/geopim) |
+//! | layout | `channels_come_last` | `edges_of_the_map` (machine/geopim): every address |
+//! | budgets | `budgets` | `budgets` (units/geopim/config), `budgets_of_a_unit` (pim-stream), `sixteen_accumulators`, `tiles_outermost` (units/geopim) |
+//! | register | | `fields_fill_the_register` and its neighbours (pim-stream/register) |
+//! | coordinates | `reference.rs` | `coordinates_neighbours_and_shares` (units/geopim/sample) |
+//! | border | `reference.rs` | `edges_of_the_map`; `any_units` (units/geopim): no read outside |
+//! | kernel | `reference.rs` | `a_whole_run` (machine/geopim), `sums_are_near_the_exact_ones` (units/geopim/sum), pim_backend.rs |
+//! | tile timing | | `eighty_cycles_a_sample`, `tiles_without_overlap` (units/geopim) |
+//! | states | | `states` (units/geopim) |
+//! | ping-pong | | `two_halves_overlap` (units/geopim) |
+//! | row hits | `near_samples_find_their_rows_open` | `row_hits` (units/geopim) |
+//! | scratchpad | `a_scratchpad_saves_reads` | of the same name (units/geopim) |
+//! | commands | `the_drivers_sequence` | pim-stream/driver and pim-stream/check |
+//! | workloads | `workloads_say_what_they_cost` | test lines of examples/sampling.tile |
+//! | geometry | | `banks_and_vaults` (machine/geopim) |
 
 use super::{program, run};
 use crate::engine::{Outcome, command};
@@ -62,7 +62,7 @@ fn emitted(file: &str, kernel: &str, definitions: &str) -> String {
     outcome.out
 }
 
-/// Mission table, row 19: a map with channels first is rearranged by a kernel that one sees, or refused.
+/// A map with channels first is rearranged by a kernel that one sees, or refused.
 #[test]
 fn channels_come_last() {
     let kernel = |map: &str| {
@@ -105,7 +105,7 @@ fn channels_come_last() {
     assert_eq!(first.tensors["y"].bytes(), last.tensors["y"].bytes());
 }
 
-/// Mission table, rows 32 and 79: what is over a unit's budget is refused with the numbers.
+/// What is over a unit's budget is refused with the numbers.
 #[test]
 fn budgets() {
     let sizes = "B=1 H=4 W=4 Q=3 S=4";
@@ -127,7 +127,7 @@ fn budgets() {
     assert!(outcome.err.contains("a query has 65536 samples, and 65535 are counted"), "{}", outcome.err);
 }
 
-/// Mission table, row 80: 1024 places of a map of 16 x 16 pixels, dealt to 32 queries at random, by region, or by region and inside of
+/// 1024 places of a map of 16 x 16 pixels, dealt to 32 queries at random, by region, or by region and inside of
 /// the 2 x 2 pixels that a row holds. The units read as many bursts for each. Near places find more rows open; how many more is decided by
 /// what a row holds, and by the order of a sample's bursts, which hides it (spec/geopim.md).
 #[test]
@@ -183,7 +183,7 @@ fn near_samples_find_their_rows_open() {
     }
 }
 
-/// Mission table, row 81: with a scratchpad in every vault there are fewer reads, and the same results.
+/// With a scratchpad in every vault there are fewer reads, and the same results.
 #[test]
 fn a_scratchpad_saves_reads() {
     let text = emitted("sampling.tile", "sample", "B=1 H=4 W=4 C=64 Q=24 QB=2 S=8");
@@ -211,7 +211,7 @@ fn a_scratchpad_saves_reads() {
     assert!(shared > without / 4, "{shared} of {without} reads are saved");
 }
 
-/// Mission table, rows 82, 83 and 99: what a kernel becomes is write parameters, weights and offsets, LOAD, EXECUTE, READ, of 44
+/// What a kernel becomes is write parameters, weights and offsets, LOAD, EXECUTE, READ, of 44
 /// bytes each; what is malformed, or comes before what it needs, is refused before anything runs.
 #[test]
 fn the_drivers_sequence() {
@@ -269,7 +269,7 @@ fn the_drivers_sequence() {
     assert!(without(16).contains("address of the weights"), "{}", without(16));
 }
 
-/// Mission table, row 84: scaled runs of both configurations print cycles, hits and bytes.
+/// Scaled runs of both configurations print cycles, hits and bytes.
 #[test]
 fn workloads_say_what_they_cost() {
     for (name, sizes) in [("transplat", "B=2 H=8 W=8 Q=18 S=32"), ("pixelsplat", "B=1 H=8 W=8 Q=24")] {

@@ -49,7 +49,7 @@ fn results_stay_and_time_follows() {
     }
 }
 
-/// Mission table, row 81, as a setting.
+/// The scratchpad as a setting.
 #[test]
 fn a_scratchpad_reads_less() {
     let reads = |more: &str| {
@@ -88,7 +88,7 @@ fn a_scratchpad_has_one_port() {
     assert!(counts.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{counts:?}");
 }
 
-/// Mission table, row 85: 512 units, and 6 x 8 x 32 = 1536. A kernel of 600 blocks runs where there are as many units.
+/// 512 units, and 6 x 8 x 32 = 1536. A kernel of 600 blocks runs where there are as many units.
 #[test]
 fn more_stacks_more_units() {
     let sizes = "B=1 H=4 W=4 C=16 Q=600 QB=1 S=1";

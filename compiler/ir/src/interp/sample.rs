@@ -1,5 +1,5 @@
 //! TSAMPLE: samples of a feature map between its pixels, weighted and summed, rounding by rounding as the unit does it
-//! (geopim.md sections 2.2 to 2.5; the same in loops is `geo_sample_loops` of tests/language/geo_sample.tile).
+//! (`spec/numerics.md`; the same in loops is `geo_sample_loops` of tests/language/geo_sample.tile).
 
 use super::inst::View;
 use super::machine::Machine;

@@ -111,7 +111,7 @@ impl TransactionBarrier {
 mod tests {
     use super::*;
 
-    /// The trace of cutlass_cute.md section 3.1 (mission table, row 37).
+    /// Two arrivals and the bytes of one of them.
     #[test]
     fn flips_once_at_the_second_completion() {
         let mut b = TransactionBarrier::new(2).unwrap();
@@ -126,7 +126,7 @@ mod tests {
         assert!(b.try_wait(0) && !b.try_wait(1));
     }
 
-    /// `arrive` before `expect` ends the phase although bytes are to come (row 38); in one step it does not.
+    /// `arrive` before `expect` ends the phase although bytes are to come; in one step it does not.
     #[test]
     fn arrive_then_expect_flips_early() {
         let mut early = TransactionBarrier::new(1).unwrap();

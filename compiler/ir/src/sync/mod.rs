@@ -1,6 +1,6 @@
 //! Models of synchronisation objects: the transaction barrier and the state of a ring of stages.
 //!
-//! Source: the mbarrier of PTX and CUTLASS's `PipelineState`, as described in cutlass_cute.md sections 3.1 to 3.3.
+//! Source: the mbarrier of PTX and CUTLASS's `PipelineState` (`spec/pipes.md`).
 
 mod barrier;
 mod state;

@@ -56,7 +56,6 @@ impl PipelineState {
 mod tests {
     use super::*;
 
-    /// Mission table, row 40.
     #[test]
     fn advances_of_four_stages() {
         let s = PipelineState::consumer(4);

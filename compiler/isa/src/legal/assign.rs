@@ -1,4 +1,4 @@
-//! The four checks of a constant TASSIGN (pto_tassign.md section 3).
+//! The four checks of a constant TASSIGN (PTO's SA-0351 to SA-0354).
 
 use super::tile::granule;
 use crate::{Order, Target, TileType, left_out_as, text};

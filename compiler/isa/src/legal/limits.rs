@@ -1,4 +1,4 @@
-//! Limits on sizes that belong to instructions, not to tiles (pto_isa.md sections 5.5 and 5.6).
+//! Limits on sizes that belong to instructions, not to tiles.
 
 use crate::{InstrId, Loc, PipeRule, Sem, Target, TileType};
 use ptoc_diagnostics::{Diagnostic, Span, codes};

@@ -29,7 +29,7 @@ pub fn check_overlap(target: &Target, instr: InstrId, source: usize) -> Option<O
 fn may_overlap(target: &Target, instr: InstrId) -> bool {
     let row = instr.get();
     match row.sem {
-        // A2A3 computes TXOR and TRECIP in steps (pto_isa.md section 5.2).
+        // A2A3 computes TXOR and TRECIP in steps.
         Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) => row.in_place || target.family != Family::A2A3,
         // The scalar is spread over the destination first (section 5.3).
         Sem::BinaryScalar(_) => row.in_place,

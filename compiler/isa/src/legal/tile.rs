@@ -1,4 +1,4 @@
-//! Which tile types exist on a target (pto_isa.md section 2).
+//! Which tile types exist on a target (`spec/targets.md`).
 //!
 //! Decisions where PTO leaves a choice:
 //! * Bias and Scaling rows must be multiples of 64 and 128 bytes already as types: TMOV, the only way to fill them,

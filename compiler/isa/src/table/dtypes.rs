@@ -1,4 +1,4 @@
-//! The sets of dtypes that PTO's tables keep coming back to (pto_isa.md section 5: "a2", "a5", "F", "I").
+//! The sets of dtypes that PTO's tables keep coming back to (the sets at the head of `coverage/pto.txt`).
 
 use ptoc_tensor::DType::{self, *};
 

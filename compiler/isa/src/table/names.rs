@@ -3,7 +3,7 @@
 use super::{TABLE, lookup};
 use crate::{InstrId, Sem};
 
-/// Instructions of PTO that ptoc does not have yet, sorted (pto_isa.md section 5).
+/// Instructions of PTO that ptoc does not have yet, sorted (`coverage/pto.txt` has them all).
 pub const NOT_YET: &[&str] = &[
     "SETFMATRIX",
     "SETHF32MODE",

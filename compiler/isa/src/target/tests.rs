@@ -1,7 +1,7 @@
 use super::*;
 use ptoc_diagnostics::{FileId, codes};
 
-/// pto_tassign.md section 2, in bytes.
+/// What `spec/targets.md` says, in bytes.
 const CAPACITIES: [(Loc, [u64; 4]); 9] = [
     (Loc::Vec, [196_608, 262_144, 131_072, 131_072]),
     (Loc::Mat, [524_288, 524_288, 524_288, 1_048_576]),
@@ -149,7 +149,7 @@ fn moves_of_the_builtin_targets_have_pairs() {
     assert!(Target::all()[0].move_rule(Loc::Acc.into(), Loc::Vec.into()).is_none());
 }
 
-/// geopim.md section 2 and pim.md section 2.
+/// Units as `spec/targets.md` has them.
 #[test]
 fn units_in_memory() {
     let geopim = Target::find("geopim").unwrap();

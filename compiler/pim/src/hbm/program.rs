@@ -38,7 +38,7 @@ pub struct Segment {
 /// Words before the EXIT.
 const MOST: usize = ENTRIES - 1;
 
-/// Register that an automatic index takes; see the simulator's unit and pim.md section 2.
+/// Register that an automatic index takes; see the simulator's unit (`units/hbm_pim`).
 fn automatic(o: Operand, op: Alu, at: BankBurst) -> u8 {
     match op == Alu::Mac && o.place == File::GrfA {
         true => ((at.row & 1) << 2 | at.col >> 3 & 3) as u8,

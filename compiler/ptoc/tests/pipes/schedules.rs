@@ -1,4 +1,4 @@
-//! The three schedules of `examples/schedules.tile` (mission table, rows 36 and 42).
+//! The three schedules of `examples/schedules.tile`.
 
 use super::{Sandbox, json};
 use serde_json::Value;

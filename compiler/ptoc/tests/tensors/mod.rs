@@ -126,7 +126,6 @@ fn layouts_that_no_launch_can_have() {
     ]));
 }
 
-/// Mission table, rows 95 and 96.
 #[test]
 fn rearrange_refuses() {
     let s = Sandbox::tensors();

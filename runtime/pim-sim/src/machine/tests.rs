@@ -102,7 +102,7 @@ fn group(device: &str, fence: u32) -> u64 {
     gaps[0]
 }
 
-/// pim.md section 2 has measured 59 cycles for a group of 8 commands with a change of row on the vendor's simulator: 7 x tCCD_L +
+/// The vendor's simulator was measured: 59 cycles for a group of 8 commands with a change of row, 7 x tCCD_L +
 /// 3 + tRP + tRCD. Its fence waits for issue alone, and from RD to PRE it counts AL + BL/2 + max(tRTPL, tCCD_L) - tCCD_L = 3,
 /// where the device's parameter is tRTPL = 5: the rules give 61 with it and 59 with 3. A fence that waits for data makes PRE wait
 /// until RL + BL after the last RD: 22 in place of 5.
@@ -113,7 +113,7 @@ fn a_group_of_eight_with_a_change_of_row() {
     assert_eq!(group("", 1), 61 - 5 + 22);
 }
 
-/// pim.md section 2: "a fixed cost of about 210 of 731 cycles for a sum of 2048 elements" on the vendor's simulator, on an unknown
+/// Measured on the vendor's simulator: a fixed cost of about 210 of 731 cycles for a sum of 2048 elements, on an unknown
 /// split over banks. Ours has one row for each of three operands in two banks; the fixed cost is what is charged to modes and programs.
 #[test]
 fn the_fixed_cost_of_a_kernel() {
@@ -215,7 +215,7 @@ fn the_hosts_path() {
     }
 }
 
-/// pim.md section 6, item 11: a map of 256 KB in every bank by all-bank writes is 8192 bursts at tCCD_L = 4, 33 us, plus row changes.
+/// A map of 256 KB in every bank by all-bank writes is 8192 bursts at tCCD_L = 4, 33 us, plus row changes.
 #[test]
 fn a_map_in_every_bank() {
     let text = |map: &str, weight: u32| {

@@ -93,7 +93,7 @@ fn nine_activations() {
     assert_eq!(nine_acts(&preset("hbm3_6400")), [0, 8, 16, 24, 48, 56, 64, 72, 96]);
 }
 
-/// The gaps that the reference gives for HBM3 in half clocks.
+/// The gaps of HBM3 in half clocks.
 #[test]
 fn hbm3_gaps() {
     use Command::{Act, PreAb, PrePb, Rd, RefPb, Wr};

@@ -47,7 +47,7 @@ fn the_golden_file_is_the_preset() {
     assert_eq!(loaded.config.read_latency(), 16);
 }
 
-/// The gaps of the reference: half-clock ticks, ACT holds three, RD and WR two.
+/// The gaps of HBM3: half-clock ticks, ACT holds three, RD and WR two.
 #[test]
 fn hbm3_gaps() {
     let config = preset("hbm3_6400");

@@ -82,7 +82,6 @@ fn column_commands() {
     one(GEO, &exec("fence"), "Unit step 0: exec is for units of kind hbm-pim");
 }
 
-/// Mission table, rows 82, 83 and 99.
 #[test]
 fn commands_of_a_driver() {
     let ok = format!("{DESCRIPTOR}{PARAMS}{LOAD}{EXECUTE}driver read output=0x120000\nread y at (64):(2@byte) ");
@@ -169,7 +168,6 @@ fn commands_that_contradict_what_was_said() {
     one(GEO, &late, "Order step 4: these params came after the last LOAD");
 }
 
-/// Mission table, rows 32 and 79.
 #[test]
 fn budgets_of_a_unit() {
     let with = |from: &str, to: &str| DESCRIPTOR.replace(from, to);

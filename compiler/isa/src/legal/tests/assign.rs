@@ -1,4 +1,4 @@
-//! pto_tassign.md section 8, on every target.
+//! What a constant TASSIGN accepts and refuses, on every target.
 
 use super::*;
 

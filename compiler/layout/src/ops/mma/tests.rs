@@ -137,7 +137,7 @@ fn products_equal_the_naive_ones() {
 
 #[test]
 fn what_a_tiling_is() {
-    // Mission: atom 8x8x4, atoms 2x2, tiler 32x32x4 are 16 atoms.
+    // Atom 8x8x4, atoms 2x2, tiler 32x32x4 are 16 atoms.
     let text = "tiled_mma(VOLTA, (2,2,1), (32,32,4))";
     let m = mma(text);
     assert_eq!((m.atom_count().unwrap(), m.thread_count().unwrap()), (16, 32));

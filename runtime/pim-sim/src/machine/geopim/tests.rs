@@ -105,7 +105,7 @@ fn expected(fold: bool, border: Border) -> Vec<u16> {
     out
 }
 
-/// Mission table, rows 75 and 83: parameters, weights, offsets, execute, read.
+/// Parameters, weights, offsets, execute, read.
 #[test]
 fn a_whole_run() {
     let descriptors = [
@@ -213,7 +213,7 @@ fn numbers(shape: &[usize], value: impl Fn(usize) -> f64) -> Option<Tensor> {
     Some(Tensor::from_f64s(DType::F16, shape, &values).unwrap())
 }
 
-/// Mission table, rows 19 and 74: one sample on or beyond an edge of a map of 8 x 8 pixels of 32 channels; which pixels the trace reads,
+/// One sample on or beyond an edge of a map of 8 x 8 pixels of 32 channels; which pixels the trace reads,
 /// where each lies, and what comes out. Pixel (x, y) has 1 + x + 10 y + 100 c.
 #[test]
 fn edges_of_the_map() {
@@ -278,7 +278,7 @@ fn edges_of_the_map() {
     }
 }
 
-/// Mission table, row 85: six stacks of eight channels of 32 banks are 1536 units in 48 vaults; that 512 of them exist is a setting.
+/// Six stacks of eight channels of 32 banks are 1536 units in 48 vaults; that 512 of them exist is a setting.
 #[test]
 fn banks_and_vaults() {
     let stream = |unit: &str, units: usize, queries: usize| {

@@ -19,7 +19,7 @@ pub struct UnitConfig {
     pub accumulators: u32,
     /// Parameter entries that are loaded at once.
     pub entries: u32,
-    /// Cycles from an offset to the addresses of a sample (geopim.md section 2.2).
+    /// Cycles from an offset to the addresses of a sample.
     pub address_cycles: u32,
     /// Bytes of the scratchpad that the units of a channel share; 0: there is none.
     pub scratchpad_bytes: u32,
@@ -30,7 +30,7 @@ pub struct UnitConfig {
 }
 
 impl UnitConfig {
-    /// The unit of geopim.md, with the readings of pim.md section 6: 500 MHz, 16 channels a tile, 128 accumulators.
+    /// The unit of the design, with the readings of `spec/geopim.md`: 500 MHz, 16 channels a tile, 128 accumulators.
     pub const DESIGN: UnitConfig = UnitConfig {
         clock_khz: 500_000,
         lanes: 8,
@@ -135,7 +135,7 @@ impl UnitConfig {
 mod tests {
     use super::*;
 
-    /// Mission table, rows 32 and 79, and pim.md section 6, numbers 4 and 5.
+    /// What is over a budget is refused with the numbers.
     #[test]
     fn budgets() {
         let unit = UnitConfig::default();
@@ -148,7 +148,7 @@ mod tests {
             "128 channels need 128 accumulators (512 B); the unit has 16 (64 B)"
         );
         assert!(says(unit, 256, Order::TileMajor, false).starts_with("256 channels need"));
-        // The paper's 16 do with eight channels a tile, tiles outermost (pim.md section 6, number 5).
+        // The paper's 16 do with eight channels a tile, tiles outermost (`spec/geopim.md`, decisions).
         assert_eq!(UnitConfig { tile_channels: 8, ..paper }.check(128, Order::TileOuter, false), Ok(()));
         assert!(says(paper, 128, Order::TileOuter, false).starts_with("two tiles of 16 channels need 32"));
         let small = UnitConfig { buffer_bytes: 128, ..unit };
@@ -158,7 +158,7 @@ mod tests {
         assert!(says(unit, 24, Order::TileMajor, true).contains("whole bursts"));
     }
 
-    /// Five cycles a tile of 8 channels, and twice that for 16 (geopim.md section 2.5).
+    /// Five cycles a tile of 8 channels, and twice that for 16.
     #[test]
     fn cycles() {
         let unit = UnitConfig::default();

@@ -1,4 +1,4 @@
-//! Where a sample lies: its coordinates, the four pixels around it and their shares (geopim.md sections 2.2 and 2.3).
+//! Where a sample lies: its coordinates, the four pixels around it and their shares (`spec/numerics.md`, samples).
 
 use crate::units::vector::{add, mul};
 use half::f16;
@@ -124,7 +124,7 @@ mod tests {
 
     const MAP: Map = Map { width: 8, height: 4, channels: 128, base: 0x1000, border: Border::Clamp };
 
-    /// Mission table, row 73, by hand.
+    /// Computed by hand.
     #[test]
     fn coordinates_neighbours_and_shares() {
         let q = Query { reference: (h(1.0), h(0.5)), stride: (h(0.75), h(0.25)) };

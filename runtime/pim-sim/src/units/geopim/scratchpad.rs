@@ -1,4 +1,4 @@
-//! The scratchpad of a vault: what one unit has read, the others need not read again (geopim.md section 5).
+//! The scratchpad of a vault: what one unit has read, the others need not read again (`spec/geopim.md`).
 //!
 //! It holds whole bursts and forgets the one that was not used for longest. It serves one burst at a time. Units are looked at in
 //! the order in which their sequencers come to a tile, so which of two that come together finds the other's burst is the model's

@@ -1,4 +1,4 @@
-//! What a unit adds up: pixels times shares times attention, in f32 (geopim.md section 2.5).
+//! What a unit adds up: pixels times shares times attention, in f32 (`spec/numerics.md`, samples).
 
 use super::Sample;
 use crate::units::vector::mul;
@@ -49,7 +49,7 @@ impl Accumulators {
         }
     }
 
-    /// Adds a sample as the seed does: the bilinear value in f16, every product and every sum rounded, neighbours in order,
+    /// Adds a sample as the design does: the bilinear value in f16, every product and every sum rounded, neighbours in order,
     /// then `acc += f32(attention) * f32(value)`.
     pub fn add_unfolded<'p>(&mut self, sample: &Sample, attention: u16, pixel: impl Fn(usize) -> &'p [u16]) {
         for (n, neighbour) in sample.neighbours.iter().enumerate() {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// Mission table, row 75: both ways are within the tolerance of f16 of the sum in f64.
+        /// Both ways are within the tolerance of f16 of the sum in f64.
         #[test]
         fn sums_are_near_the_exact_ones(points in prop::collection::vec((0.0f32..7.0, 0.0f32..7.0, -1.0f32..1.0), 1..40)) {
             let exact: Vec<f64> = (0..4).map(|c| {

@@ -1,4 +1,4 @@
-//! The timed unit against what the references say (mission table, rows 74 to 81).
+//! The timed unit against what its design says (`spec/geopim.md`).
 
 use super::kernel::BURST;
 use super::*;
@@ -339,7 +339,7 @@ fn row_hits() {
 }
 
 /// With tiles outermost the paper's 16 accumulators do: the result is the same, the products take as long, operands are read once
-/// for every tile (pim.md section 6, number 5).
+/// for every tile (`spec/geopim.md`, decisions).
 #[test]
 fn tiles_outermost() {
     let queries = [(at(2.5, 4.25), 40), (at(1.0, 3.75), 3)];

@@ -38,7 +38,7 @@ impl Default for Group {
     }
 }
 
-/// How often a unit was in each state (geopim.md section 4).
+/// How often a unit was in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct States {
     /// LOAD_PARAMS.
@@ -53,7 +53,7 @@ pub struct States {
     pub outputs: u64,
 }
 
-/// What a unit is doing (geopim.md section 4).
+/// What a unit is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum State {
     /// Nothing yet.

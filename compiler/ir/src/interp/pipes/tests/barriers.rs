@@ -1,4 +1,4 @@
-//! Transaction barriers: the traces of cutlass_cute.md section 3 (mission table, rows 37 to 41 and 98).
+//! Transaction barriers as `spec/pipes.md` has them: traces that are right, and what goes wrong in others.
 
 use super::{kernel, message, says, verdict};
 
