@@ -34,7 +34,10 @@ impl Elab<'_> {
                     self.b.set(var, x, span);
                     return Ok(());
                 }
-                Some((Binding::Let(Val::Tile(t)), _)) => return self.assign_tile(&t, value, span),
+                Some((Binding::Let(Val::Tile(t)), _)) => {
+                    self.tile_destination(&t, target)?;
+                    return self.assign_tile(&t, value, span);
+                }
                 Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
                 Some((Binding::Let(v), at)) => {
                     return self.unchanging(n, &v, target.span, at);
@@ -44,9 +47,7 @@ impl Elab<'_> {
         }
         // An element that is written is not read first: nothing may have written it yet.
         if let ExprKind::Index(base, args) = &*target.kind
-            && args.len() == 2
-            && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole))
-            && self.names_tile(base)
+            && self.is_element(base, args)
         {
             return self.assign_element(target, value, span);
         }
@@ -95,39 +96,6 @@ impl Elab<'_> {
             _ => d.with_help("only tiles, elements and what `var` declares can be assigned"),
         };
         self.report(d)
-    }
-
-    /// Is this a tile by its name, or a tile of an array?
-    fn names_tile(&self, e: &Expr) -> bool {
-        let bound = |n| match self.env.get(n) {
-            Some((Binding::Let(v), _)) => Some(v),
-            _ => None,
-        };
-        match &*e.kind {
-            ExprKind::Paren(inner) => self.names_tile(inner),
-            ExprKind::Name(n) => matches!(bound(n), Some(Val::Tile(_))),
-            ExprKind::Index(array, args) if args.len() == 1 => {
-                matches!(&*array.kind, ExprKind::Name(n) if matches!(bound(n), Some(Val::TileArray(_))))
-            }
-            _ => false,
-        }
-    }
-
-    /// `t[i, j] = x;`
-    fn assign_element(&mut self, target: &Expr, value: &Expr, span: Span) -> R<()> {
-        let not = |s: &mut Self| s.error(codes::NOT_ASSIGNABLE, target.span, "this is a value, not a place");
-        let ExprKind::Index(base, args) = &*target.kind else { return not(self) };
-        let Val::Tile(t) = self.expr(base)? else { return not(self) };
-        self.tile_destination(&t, base)?;
-        let parts = self.exactly(args, 2, "t[row, column]", span)?;
-        let valid = self.valid_of(&t, target.span)?;
-        let (i, j) = (self.expr(parts[0])?, self.expr(parts[1])?);
-        let (i, j) = self.tile_element(valid, (&i, parts[0].span), (&j, parts[1].span))?;
-        let v = self.expr(value)?;
-        let x = self.scalar_of(&v, Ty::D(t.ty.dtype), value.span)?;
-        let r = self.tile_ref(&t, valid);
-        self.emit(Op::TileSet { tile: r, row: i, col: j, value: x }, span);
-        Ok(())
     }
 
     /// `t = value;`: the value is computed into `t`'s storage.
@@ -259,6 +227,11 @@ impl Elab<'_> {
         {
             return self.unchanging(n, &v, target.span, at);
         }
+        if let ExprKind::Index(base, args) = &*target.kind
+            && self.is_element(base, args)
+        {
+            return self.update_element((target, base, args), op, value, span);
+        }
         match self.place(target, None)? {
             Val::Tile(t) if t.ty.loc == Loc::Acc => {
                 let message = "an accumulator is added to by the matrix unit alone";
@@ -285,15 +258,7 @@ impl Elab<'_> {
                 Ok(())
             }
             Val::Poison => Err(Reported),
-            _ => {
-                let d = Diagnostic::error(
-                    codes::NOT_ASSIGNABLE,
-                    target.span,
-                    "the left side of an assignment is a `var`, a tile or an element",
-                )
-                .with_help("a scalar that changes is declared with `var`");
-                self.report(d)
-            }
+            other => self.no_place(&other, target),
         }
     }
 

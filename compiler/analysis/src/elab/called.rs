@@ -72,11 +72,11 @@ impl Elab<'_> {
                 let Some(place) = around(&fix.edits) else { break };
                 let Some(name) = name_at(f, place) else { break };
                 let scalar = |p: &Param| p.name.name == name && matches!(&*p.ty.kind, ExprKind::Name(n) if n != "view");
-                let Some(argument) = arguments.iter().find(|a| a.0 == name).filter(|_| f.params.iter().any(scalar))
+                let Some(argument) = arguments.iter().find(|a| a.name == name).filter(|_| f.params.iter().any(scalar))
                 else {
                     break;
                 };
-                let to = argument.1;
+                let to = argument.at;
                 for e in &mut fix.edits {
                     e.span = match (e.span.start == place.start, e.span.end == place.end) {
                         (true, true) => to,

@@ -2,7 +2,7 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::{Elab, Inlined, MAX_CALLS, R, Reported};
+use super::{Argument, Elab, Inlined, MAX_CALLS, R, Reported};
 use crate::builtins::{self, Builtin, Word};
 use crate::modules::ItemId;
 use crate::value::{TileVal, Tiles, Val};
@@ -449,6 +449,7 @@ impl Elab<'_> {
         }
         let statics = self.eval_statics(&f.statics, statics, &f.name)?;
         let mut values: Vec<Option<(Val, Span)>> = vec![None; f.params.len()];
+        let mut given = Vec::new();
         for (k, a) in args.iter().enumerate() {
             let slot = match &a.name {
                 None => k,
@@ -475,13 +476,15 @@ impl Elab<'_> {
                 ExprKind::Name(n) if n == "view" => self.operand_value(&a.value)?,
                 _ => self.expr(&a.value)?,
             };
+            let p = &f.params[slot];
+            let what = self.argument(p, &v, &a.value);
+            given.push(Argument { name: p.name.name.clone(), declared: p.name.span, at: a.value.span, given: what });
             values[slot] = Some((v, a.value.span));
         }
         if values.iter().zip(&f.params).any(|(v, p)| v.is_none() && p.default.is_none()) {
             return self.arity(f, args.len(), span);
         }
-        let given = f.params.iter().zip(&values).filter_map(|(p, v)| Some((p.name.name.clone(), v.as_ref()?.1)));
-        self.arguments.push(given.collect());
+        self.arguments.push(given);
         self.calls.push(id);
         let module = std::mem::replace(&mut self.module, id.module);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));

@@ -1,9 +1,9 @@
 //! Places that statements write to. What an expression computes has no place: a write to it would be lost.
 
-use super::{Elab, R};
+use super::{Argument, Elab, Given, R};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_syntax::ast::{Expr, ExprKind};
+use ptoc_syntax::ast::{Expr, ExprKind, Param};
 
 /// Is this a name, or a part of what a name stands for?
 fn is_named(e: &Expr) -> bool {
@@ -30,6 +30,58 @@ fn whole(e: &Expr) -> &Expr {
 }
 
 impl Elab<'_> {
+    /// What a call gives for `p`, for one who writes to it. Called where the argument stands, outside the function.
+    pub(super) fn argument(&self, p: &Param, v: &Val, e: &Expr) -> Given {
+        let (Val::Tile(t) | Val::Mask(t, _)) = v else { return Given::Place };
+        if !matches!(&*p.ty.kind, ExprKind::Static(..)) {
+            return Given::Mapped;
+        }
+        // A parameter that is passed on is no more of a place than what it was given.
+        let computed = match is_named(e) {
+            true => self.parameter(e).map_or(Given::Place, |a| a.given),
+            false => Given::Computed(e.span),
+        };
+        match computed {
+            Given::Computed(_) if self.b.kernel().tiles[t.tile].hidden => computed,
+            _ => Given::Place,
+        }
+    }
+
+    /// The parameter of the innermost function that `e` names, or names a part of.
+    fn parameter(&self, e: &Expr) -> Option<&Argument> {
+        let ExprKind::Name(name) = &*whole(e).kind else { return None };
+        let (_, defined) = self.env.get(name)?;
+        self.arguments.last()?.iter().find(|a| a.declared == defined)
+    }
+
+    /// Refuses to write to a parameter of which nobody outside the function sees what is written.
+    fn parameter_destination(&mut self, e: &Expr) -> R<()> {
+        let Some(a) = self.parameter(e) else { return Ok(()) };
+        let name = a.name.clone();
+        let d = match a.given {
+            Given::Place => return Ok(()),
+            Given::Computed(at) => Diagnostic::error(
+                codes::NOT_ASSIGNABLE,
+                e.span,
+                format!("`{name}` is written, and the call gives a computed tile for it"),
+            )
+            .with_label("nothing outside the function can read what is written here")
+            .with_secondary(at, "a computed tile is no place to write to")
+            .with_help(format!("give it a name before the call, `let u = ..;`, and pass `u` for `{name}`")),
+            Given::Mapped => Diagnostic::error(
+                codes::NOT_ASSIGNABLE,
+                e.span,
+                format!("`{name}` is a parameter for a scalar and never changes"),
+            )
+            .with_secondary(a.declared, "declared here")
+            .with_note(
+                "a function of scalars that is given tiles computes each element; it changes none of its arguments",
+            )
+            .with_help(format!("give what is computed a name of its own: `let my_{name} = ..;`")),
+        };
+        self.report(d)
+    }
+
     /// Refuses a value as the destination that `e` is, if it is a tile that nothing can read afterwards.
     pub fn destination(&mut self, v: &Val, e: &Expr) -> R<()> {
         match v {
@@ -41,6 +93,7 @@ impl Elab<'_> {
 
     /// [`Elab::destination`] of a tile.
     pub fn tile_destination(&mut self, t: &TileVal, e: &Expr) -> R<()> {
+        self.parameter_destination(e)?;
         if !self.b.kernel().tiles[t.tile].hidden || is_named(e) {
             return Ok(());
         }

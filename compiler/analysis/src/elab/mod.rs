@@ -14,6 +14,7 @@ mod control;
 mod convert;
 mod copies;
 mod destination;
+mod elements;
 mod emit;
 mod env;
 mod exchanged;
@@ -90,6 +91,27 @@ pub(crate) enum Valid {
     Poison,
 }
 
+/// A parameter of a function that is being inlined, and what the call gives for it.
+pub(crate) struct Argument {
+    pub name: Name,
+    /// The parameter's name, where it is declared.
+    pub declared: Span,
+    /// The argument.
+    pub at: Span,
+    pub given: Given,
+}
+
+/// What a parameter stands for, for one who writes to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Given {
+    /// What the caller can name, or no tile.
+    Place,
+    /// A tile that a call computes, there: nobody outside the function can read it.
+    Computed(Span),
+    /// A tile for a scalar: the function maps over its elements.
+    Mapped,
+}
+
 /// Where `return` goes while a function is inlined.
 pub(crate) struct Inlined {
     /// Leaves here.
@@ -121,8 +143,8 @@ pub(crate) struct Elab<'a> {
     pub module: ModuleId,
     /// Functions being inlined.
     pub calls: Vec<ItemId>,
-    /// Their parameters that are given, with the places of the arguments.
-    pub arguments: Vec<Vec<(Name, Span)>>,
+    /// Their parameters that are given.
+    pub arguments: Vec<Vec<Argument>>,
     pub inlined: Vec<Inlined>,
     /// Shapes at `break`, `continue` and early `return`s, by where they lead.
     pub exits: Vec<(Label, control::Shapes)>,
