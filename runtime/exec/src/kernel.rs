@@ -106,7 +106,7 @@ pub enum LaunchError {
         /// The call's.
         got: usize,
     },
-    /// The product of the extents does not fit 63 bits.
+    /// There are more than [`MOST_BLOCKS`].
     GridTooLarge {
         /// The extents.
         extents: Vec<i64>,
@@ -132,7 +132,7 @@ impl fmt::Display for LaunchError {
                 write!(f, "the kernel takes {expected} {what}, the launch has {got}")
             }
             LaunchError::GridTooLarge { extents } => {
-                write!(f, "a grid of {extents:?} blocks cannot be counted in 63 bits")
+                write!(f, "the grid {extents:?} has more than {MOST_BLOCKS} blocks")
             }
             LaunchError::OutOfMemory { bytes } => write!(f, "no memory for {bytes} bytes of tiles in each thread"),
             LaunchError::Check(failure) => {
@@ -148,6 +148,23 @@ impl fmt::Display for LaunchError {
 }
 
 impl std::error::Error for LaunchError {}
+
+/// Blocks that a launch may have. Who watches one marks elements with the numbers of blocks, in 32 bits, and needs two more
+/// marks; a launch that nobody watches is refused alike.
+pub const MOST_BLOCKS: u32 = u32::MAX - 2;
+
+/// The number of blocks of a grid of these extents.
+///
+/// # Errors
+/// There are more than [`MOST_BLOCKS`].
+pub fn count(extents: &[i64]) -> Result<u32, LaunchError> {
+    if extents.iter().any(|&e| e <= 0) {
+        return Ok(0);
+    }
+    let blocks = extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).and_then(|n| u32::try_from(n).ok());
+    let blocks = blocks.filter(|&n| n <= MOST_BLOCKS);
+    blocks.ok_or_else(|| LaunchError::GridTooLarge { extents: extents.to_vec() })
+}
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,13 +236,10 @@ impl Kernel {
         // SAFETY: the caller's promise.
         let extents = unsafe { self.extents(&mut launch, &tensors) }?;
         let extents = &extents[..self.parts.rank];
-        if extents.iter().any(|&e| e <= 0) {
+        let blocks = u64::from(count(extents)?);
+        if blocks == 0 {
             return Ok(());
         }
-        let blocks = extents
-            .iter()
-            .try_fold(1i64, |n, &e| n.checked_mul(e))
-            .ok_or_else(|| LaunchError::GridTooLarge { extents: extents.to_vec() })? as u64;
         let threads = if launch.threads == 0 { Pool::default_threads() } else { launch.threads };
         let threads = u64::try_from(threads).unwrap_or(u64::MAX).min(blocks) as usize;
         let spans = spans(extents, &self.parts.spread, threads);

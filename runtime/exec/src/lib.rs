@@ -14,7 +14,7 @@ mod raster;
 
 pub use arena::ARENA_ALIGN;
 pub use frame::{EntryFn, Frame, PrintHook, STOPPED, Status, WatchHook};
-pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, TensorArg};
+pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, MOST_BLOCKS, TensorArg, count};
 pub use monitor::{Monitor, Watcher};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintItem, PrintValue};

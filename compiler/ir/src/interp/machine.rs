@@ -239,11 +239,12 @@ impl<'k, 'l> Machine<'k, 'l> {
     pub fn launch(&mut self) -> Step<Outcome> {
         let k = self.k;
         let extents: Vec<i64> = k.grid.iter().map(|d| self.index(d.extent).max(0)).collect();
-        let none = extents.contains(&0);
-        let blocks = extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).or(none.then_some(0));
-        let Some(blocks) = blocks.and_then(|n| u32::try_from(n).ok()).filter(|&n| n < u32::MAX - 1) else {
-            self.span = k.span;
-            return self.trap(codes::TRAP_LAUNCH_MISMATCH, format!("the grid {extents:?} has too many blocks"));
+        let blocks = match super::blocks(k, &extents) {
+            Ok(blocks) => blocks,
+            Err(trap) => {
+                self.span = trap.span;
+                return self.trap(trap.code, trap.message);
+            }
         };
         let prologue = self.values.clone();
         let mut at = vec![0i64; extents.len()];

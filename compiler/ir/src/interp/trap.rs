@@ -5,7 +5,7 @@ use ptoc_diagnostics::{Code, Diagnostic, Span};
 /// The end of a launch by an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// `PA-10xx`, or the code of a failed check.
+    /// `PA-10xx`, the code of a failed check, or that of a grid with too many blocks.
     pub code: Code,
     /// One sentence with names and numbers.
     pub message: String,

@@ -91,12 +91,8 @@ impl<'k> Sanitizer<'k> {
         let mut values = crate::interp::prologue(kernel, options.dims, &scalars)?;
         let extents: Vec<i64> =
             kernel.grid.iter().map(|d| (values[d.extent.as_u32() as usize] as i64).max(0)).collect();
-        let blocks = extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e));
         // Marks are the numbers of blocks, 0 and one more.
-        if blocks.is_none_or(|n| n >= i64::from(u32::MAX - 1)) {
-            let message = format!("the grid {extents:?} has too many blocks");
-            return Err(Trap::new(codes::TRAP_LAUNCH_MISMATCH, kernel.span, message));
-        }
+        crate::interp::blocks(kernel, &extents)?;
         constants(&kernel.body, &mut values);
         let known = known(kernel);
         let list = sites(kernel);

@@ -113,6 +113,8 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
     for step in &plan.steps {
         let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
         let values = interp::prologue(&step.kernel, &step.dims, &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
+        let extents: Vec<i64> = step.kernel.grid.iter().map(|d| values[d.extent.as_u32() as usize] as i64).collect();
+        interp::blocks(&step.kernel, &extents).map_err(|t| Box::new(t.to_diagnostic()))?;
         let mut sources = step.tensors.iter();
         let mut numbers = Vec::new();
         for t in step.kernel.tensors.values() {

@@ -49,6 +49,29 @@ fn too_many_blocks_are_refused() {
     s.file("k.tile", "kernel k(y: inout f32[8], k: index) { grid (i in 0..k, j in 0..k); y[i * k + j] = 1.0; }\n");
     for how in ["--backend interp", "--backend cpu", "--sanitize"] {
         let told = s.run(&format!("run k.tile {how} --random 1 -D k={}", 1i64 << 33));
-        assert!(told.contains("error[") && told.contains("exit 1"), "{how}: {told}");
+        assert!(told.contains("error[E0722]") && told.contains("exit 1"), "{how}: {told}");
+    }
+}
+
+/// The product of the extents fits 64 bits, and numbers of blocks do not fit 32: all backends say the same, and none begins.
+#[test]
+fn more_blocks_than_numbers_are_refused() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel k(y: inout f32[1], n: index) { grid (i in 0..n, j in 0..4); if i + j < 0 { y[0] = 1.0; } }\n",
+    );
+    let run = |how: &str, n: i64| {
+        let output = s.command(&format!("run k.tile --random 1 -D n={n} {how}")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let want = run("--backend interp", 1 << 30);
+    assert!(want.0 == Some(1) && want.1.contains("[E0722]: the grid [1073741824, 4] has more than"), "{}", want.1);
+    for how in ["--backend cpu", "--sanitize", "--backend pim --target geopim", "--backend pim --target hbm-pim"] {
+        assert_eq!(run(how, 1 << 30), want, "{how}");
+    }
+    // An empty grid has none, however long its other extents are.
+    for how in ["--backend interp", "--backend cpu", "--sanitize"] {
+        assert_eq!(run(how, 0).0, Some(0), "{how}");
     }
 }

@@ -183,8 +183,10 @@ fn launches_that_run_nothing() {
         for (m, n) in [(0, 5), (5, 0), (0, i64::MAX), (-3, 2)] {
             assert_eq!(run([m, n, 0], &mut bytes, threads), (Ok(()), vec![]));
         }
-        let (result, _) = run([i64::MAX, 2, 0], &mut bytes, threads);
-        assert_eq!(result, Err(LaunchError::GridTooLarge { extents: vec![i64::MAX, 2] }));
+        for (m, n) in [(i64::MAX, 2), (1 << 31, 2), (i64::from(ptoc_exec::MOST_BLOCKS) + 1, 1)] {
+            let (result, _) = run([m, n, 0], &mut bytes, threads);
+            assert_eq!(result, Err(LaunchError::GridTooLarge { extents: vec![m, n] }));
+        }
         let (result, _) = run([99, 2, 0], &mut bytes, threads);
         let Err(LaunchError::Check(failure)) = result else { panic!("{result:?}") };
         assert_eq!((failure.check, &failure.args[..], failure.block), (7, &[99][..], None));
