@@ -43,12 +43,11 @@ pub fn pipeline_of(
 }
 
 /// What is said of the first hazard of a launch that goes on.
-const TOLD: &str = "an error, but the interpreter runs the kernel so that you can look at it; `ptoc check` and other backends \
-                    refuse it";
+const TOLD: &str = "an error on other backends; the interpreter runs the kernel, so that you can look at it";
 
 /// What is said of the first race of a launch that goes on.
-const WATCHED: &str = "an error, but this run watches every element and goes on, so that you can look at it; `ptoc check` and other runs \
-                       refuse it";
+const WATCHED: &str =
+    "an error where nobody watches; this run watches every element and goes on, so that you can look at it";
 
 /// As [`pipeline_of`], for a launch on the interpreter: hazards are only told, since a run is how one looks at them.
 pub fn pipeline_to_run(

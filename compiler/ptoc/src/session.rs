@@ -319,12 +319,16 @@ impl Session {
         self.prepared(begin, result, debug)
     }
 
-    /// All passes for a launch: of one that is watched, hazards are told and do not keep it from running.
-    pub fn prepare_to_run(&mut self, instance: Instance, origin: &Origin<'_>) -> Option<ptoc_passes::Prepared> {
-        if let Some(mut prepared) = self.cache.prepared(&instance.kernel, self.watched) {
-            let warnings = std::mem::take(&mut prepared.warnings);
-            self.diagnostics.extend(warnings.into_iter().map(|d| instance.debug.called_from(d)));
-            return Some(prepared);
+    /// All passes for a launch with these dimensions and scalars: of one that is watched, hazards are told and do not keep it from
+    /// running.
+    pub fn prepare_to_run(
+        &mut self,
+        instance: Instance,
+        origin: &Origin<'_>,
+        launch: (&[i64], &[Option<u64>]),
+    ) -> Option<ptoc_passes::Prepared> {
+        if let Some(prepared) = self.cache.prepared(&instance.kernel, self.watched) {
+            return self.launched(prepared, launch, &instance.debug);
         }
         let elaborated = instance.kernel.clone();
         let begin = self.clock.now();
@@ -335,10 +339,57 @@ impl Session {
             false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author, &budget),
         };
         self.budget.settle(&budget);
-        if let Ok(prepared) = &result {
-            self.cache.keep(elaborated, self.watched, prepared);
+        self.passes(begin);
+        match result {
+            Ok(prepared) => {
+                self.cache.keep(elaborated, self.watched, &prepared);
+                self.launched(prepared, launch, &instance.debug)
+            }
+            Err(mut errors) => {
+                if errors.iter().any(|d| d.code == codes::BLOCK_RACE) {
+                    self.in_words_of_the_launch(&elaborated, launch, &mut errors);
+                }
+                self.diagnostics.extend(errors.into_iter().map(|d| instance.debug.called_from(d)));
+                None
+            }
         }
-        self.prepared(begin, result, &instance.debug)
+    }
+
+    /// What passes have left for a launch. Where it is not proved that blocks are apart, and nobody watches, the launch's own sizes
+    /// may show that they are not.
+    fn launched(
+        &mut self,
+        mut prepared: ptoc_passes::Prepared,
+        launch: (&[i64], &[Option<u64>]),
+        debug: &DebugInfo,
+    ) -> Option<ptoc_passes::Prepared> {
+        let mut warnings = std::mem::take(&mut prepared.warnings);
+        let mut races = Vec::new();
+        if !self.watched && warnings.iter().any(|d| d.code == codes::BLOCKS_NOT_PROVED) {
+            races = self.races(&prepared.placed.kernel, launch);
+        }
+        warnings.retain(|d| d.code != codes::BLOCKS_NOT_PROVED || !races.iter().any(|r| r.span == d.span));
+        let raced = !races.is_empty();
+        self.diagnostics.extend(races.into_iter().chain(warnings).map(|d| debug.called_from(d)));
+        (!raced).then_some(prepared)
+    }
+
+    fn races(&mut self, kernel: &Kernel, (dims, scalars): (&[i64], &[Option<u64>])) -> Vec<Diagnostic> {
+        let budget = self.budget.kernel();
+        let found = ptoc_passes::blocks::in_launch(kernel, &self.target, dims, scalars, &budget);
+        self.budget.settle(&budget);
+        found
+    }
+
+    /// Races that sizes of the compiler's choice have shown, with the launch's own where they show the same.
+    fn in_words_of_the_launch(&mut self, kernel: &Kernel, launch: (&[i64], &[Option<u64>]), errors: &mut [Diagnostic]) {
+        let own = self.races(kernel, launch);
+        for d in errors.iter_mut().filter(|d| d.code == codes::BLOCK_RACE) {
+            match own.iter().find(|o| o.message == d.message) {
+                Some(own) => *d = own.clone(),
+                None => d.notes.push(ptoc_passes::blocks::elsewhere(kernel, launch.0, launch.1)),
+            }
+        }
     }
 
     /// Records that passes have run since `begin`, all together and one by one.

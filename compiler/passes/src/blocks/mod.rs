@@ -105,6 +105,26 @@ pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> 
     out
 }
 
+/// Races that a launch of these sizes shows, as far as its indices can be computed without data.
+pub fn in_launch(
+    kernel: &Kernel,
+    target: &Target,
+    dims: &[i64],
+    scalars: &[Option<u64>],
+    all: &Budget,
+) -> Vec<Diagnostic> {
+    let sizes = Sizes { dims: dims.to_vec(), scalars: scalars.to_vec() };
+    let steps = Steps::of_trials(all.account(Analysis::Blocks));
+    let Some(outcome) = trial::run(kernel, &sizes, &steps.of_one_trial()) else { return Vec::new() };
+    report::races(&Code::new(kernel), target, &[], &[Shown { sizes, outcome }])
+}
+
+/// The note of a race that is shown by other sizes than those of the launch.
+pub fn elsewhere(kernel: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> String {
+    let sizes = Sizes { dims: dims.to_vec(), scalars: scalars.to_vec() };
+    format!("this launch has {}; which sizes there are, `where` says", report::sizes(kernel, &sizes))
+}
+
 /// Does the kernel read elements of the tensor?
 pub fn reads(kernel: &Kernel, tensor: TensorId) -> bool {
     kernel.tensors[tensor].dir == TensorDir::In

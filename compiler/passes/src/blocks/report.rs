@@ -4,7 +4,7 @@ use super::accesses::{Access, Kind, Place};
 use super::cover::Why;
 use super::nests::{Meets, Nested};
 use super::space::Code;
-use super::trial::{Clash, Hole, Meeting, Outcome, Use, element_name};
+use super::trial::{Clash, Hole, Meeting, Outcome, Sizes, Use, element_name};
 use super::{Doubt, Gap, Shown};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::scalar;
@@ -65,11 +65,11 @@ fn race(kernel: &Kernel, target: &Target, stores: &Stores, launch: &Shown, clash
             .with_label(format!("{} {} {place}", block(kernel, &store.block), verb(store.kind)))
             .with_secondary(other.span, format!("{} {} it", block(kernel, &other.block), verb(other.kind))),
     };
-    let sizes = sizes(kernel, launch);
+    let sizes = sizes(kernel, &launch.sizes);
     let blocks = grid(kernel, &launch.outcome.grid);
     d = d.with_note(match sizes.is_empty() {
         true => format!("the grid has {blocks}"),
-        false => format!("so it is with {sizes}, which makes {blocks}"),
+        false => format!("so it is in a launch with {sizes}, which makes {blocks}"),
     });
     d = d.with_note(match (store.kind, other.kind) {
         (Kind::Atomic, _) => {
@@ -241,14 +241,14 @@ fn block(kernel: &Kernel, at: &[i64]) -> String {
 }
 
 /// The numbers that a launch has been tried with.
-pub(super) fn sizes(kernel: &Kernel, launch: &Shown) -> String {
-    let dims = kernel.dims.values().zip(&launch.sizes.dims).map(|(d, n)| format!("{} = {n}", d.name));
+pub(super) fn sizes(kernel: &Kernel, sizes: &Sizes) -> String {
+    let dims = kernel.dims.values().zip(&sizes.dims).map(|(d, n)| format!("{} = {n}", d.name));
     let scalars =
-        kernel.scalars.iter().zip(&launch.sizes.scalars).filter_map(|(s, bits)| {
+        kernel.scalars.iter().zip(&sizes.scalars).filter_map(|(s, bits)| {
             Some(format!("{} = {}", s.name, scalar::display(kernel.values[s.value].ty, (*bits)?)))
         });
-    let given = launch.sizes.scalars.iter().filter(|s| s.is_some()).count();
-    some(dims.chain(scalars), launch.sizes.dims.len() + given)
+    let given = sizes.scalars.iter().filter(|s| s.is_some()).count();
+    some(dims.chain(scalars), sizes.dims.len() + given)
 }
 
 /// The first of many, with commas, and how many more there are.
@@ -326,12 +326,12 @@ fn met(kernel: &Kernel, launch: &Shown, meeting: &Meeting) -> Diagnostic {
     let how = if meeting.twice { "written twice" } else { "both read and written" };
     let d = Diagnostic::error(codes::COPY_OVERLAP, meeting.span, message)
         .with_label(format!("{} is {how}", meeting.element));
-    let sizes = sizes(kernel, launch);
+    let sizes = sizes(kernel, &launch.sizes);
     let at = if kernel.grid.is_empty() { String::new() } else { format!(" in {}", block(kernel, &meeting.block)) };
     let d = match (sizes.is_empty(), at.is_empty()) {
         (true, true) => d,
         (true, false) => d.with_note(format!("so it is{at}")),
-        (false, _) => d.with_note(format!("so it is with {sizes}{at}")),
+        (false, _) => d.with_note(format!("so it is in a launch with {sizes}{at}")),
     };
     let d = d.with_note("elements are moved in no particular order: which value stays is not defined");
     match meeting.twice {
@@ -379,7 +379,7 @@ fn hole_shown(kernel: &Kernel, launch: &Shown, hole: &Hole, store: Option<Span>)
     let data = &kernel.tensors[hole.tensor];
     let name = &data.name;
     let place = element_name(name, &hole.first);
-    let (sizes, blocks) = (sizes(kernel, launch), grid(kernel, &launch.outcome.grid));
+    let (sizes, blocks) = (sizes(kernel, &launch.sizes), grid(kernel, &launch.outcome.grid));
     let case = if sizes.is_empty() { String::new() } else { format!("with {sizes}, ") };
     let leave = if launch.outcome.grid.iter().all(|n| *n == 1) { "leaves" } else { "leave" };
     let note = match hole.count {

@@ -322,7 +322,7 @@ impl Step {
     ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let debug = std::mem::take(&mut instance.debug);
-        let Some(prepared) = session.prepare_to_run(instance, origin) else { return Err(Failed) };
+        let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
         let ptoc_passes::PlacedKernel { kernel, placement, watched } = prepared.placed;
         let values = match interp::prologue(&kernel, &dims, scalars) {
             Ok(values) => values,

@@ -107,3 +107,37 @@ fn traps_name_calls() {
         assert!(told.contains("error[PA-1101]") && told.contains("`at` is called here"), "{how}: {told}");
     }
 }
+
+/// Whether blocks meet depends on sizes of which the compiler tries none: the launch's own are looked at before it, and named. Who
+/// watches finds it by itself.
+#[test]
+fn a_race_of_the_launch_names_its_sizes() {
+    let s = Sandbox::new();
+    s.file(
+        "k.tile",
+        "kernel k<const P = 41>(x: in f32[M, 8], y: inout f32[M, 8]) {\n    grid (i in 0..M);\n    TSTORE(y[i * P % M, _], Vec(x[i, _]));\n}\n",
+    );
+    let run = |args: &str| s.run(&format!("run k.tile --random 1 {args}"));
+    assert_eq!(codes(&s, "check k.tile --message-format json"), [("W0590".to_owned(), 0)]);
+    let told = run("-D M=40");
+    assert!(told.contains("exit 0") && told.contains("W0590") && !told.contains("E0590"), "{told}");
+    let told = run("-D M=82");
+    assert!(told.contains("exit 1") && told.contains("E0590") && !told.contains("W0590"), "{told}");
+    assert!(told.contains("so it is in a launch with M = 82, which makes 82 blocks"), "{told}");
+    for how in ["--backend interp", "--sanitize"] {
+        let told = run(&format!("-D M=82 {how}"));
+        assert!(told.contains("exit 1") && told.contains("PA-1013") && !told.contains("E0590"), "{how}: {told}");
+    }
+    // Where other sizes show it, they are said to be others.
+    let told = run("-D M=40 -D P=3");
+    assert!(told.contains("E0590") && told.contains("so it is in a launch with M = 3"), "{told}");
+    assert!(told.contains("this launch has M = 40"), "{told}");
+    let told = run("-D M=42 -D P=3");
+    assert!(told.contains("so it is in a launch with M = 42, which makes 42 blocks"), "{told}");
+    // What a run that goes on says of other commands is true, whatever they say.
+    for how in ["--backend interp", "--sanitize"] {
+        let told = run(&format!("-D M=40 -D P=3 {how}"));
+        assert!(told.contains("warning[E0590]") && told.contains("exit 0"), "{how}: {told}");
+        assert!(told.contains("this run watches every element") && !told.contains("`ptoc check`"), "{how}: {told}");
+    }
+}
