@@ -152,6 +152,30 @@ fn of_broken_programs() {
     assert!(count > 90, "only {count} fixes");
 }
 
+/// What a program reads: each of `fixes` can be applied, and advice in words stands beside them.
+#[test]
+fn of_json_have_edits() {
+    let (mut fixes, mut helps) = (0, 0);
+    for path in files("ui").iter().filter(|p| !p.starts_with(folder("ui/modules"))) {
+        let name = path.strip_prefix(folder("")).expect("below tests/").display().to_string();
+        let text = std::fs::read_to_string(path).expect("UTF-8");
+        let checked = check(&name, &text, &Flags::of_comments(&text), Some(folder("ui/modules")));
+        for d in &checked.diagnostics {
+            let line = ptoc_diagnostics::render::json(d, &checked.sources);
+            let object: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            let list = |key: &str| object[key].as_array().expect("a list").clone();
+            for fix in list("fixes") {
+                assert!(fix["edits"].as_array().is_some_and(|e| !e.is_empty()), "{name}: {line}");
+            }
+            assert!(list("helps").iter().all(|h| h.as_str().is_some_and(|h| !h.is_empty())), "{name}: {line}");
+            assert_eq!(list("fixes").len() + list("helps").len(), d.fixes.len(), "{name}: {line}");
+            fixes += list("fixes").len();
+            helps += list("helps").len();
+        }
+    }
+    assert!(fixes > 90 && helps > 90, "{fixes} fixes, {helps} helps");
+}
+
 /// Each kernel of a text alone, with what is no kernel.
 pub fn alone(name: &str, text: &str) -> Vec<(String, String)> {
     let mut sources = ptoc_diagnostics::SourceMap::new();

@@ -1,7 +1,8 @@
 //! `--message-format json`: one object a line.
 //!
 //! Lines and columns count from 1, columns in Unicode scalars, the end exclusive. The remark at the primary span is
-//! the first of `labels`. A diagnostic without a place has `null` for `file` and `span`.
+//! the first of `labels`. A diagnostic without a place has `null` for `file` and `span`. `fixes` can be applied as they are, each
+//! has an edit; advice in words alone is in `helps`.
 
 use crate::{Diagnostic, Position, SourceMap, Span};
 use serde::Serialize;
@@ -15,6 +16,7 @@ struct Object<'a> {
     span: Option<Range>,
     labels: Vec<Label<'a>>,
     notes: &'a [String],
+    helps: Vec<&'a str>,
     fixes: Vec<Fix<'a>>,
 }
 
@@ -68,8 +70,8 @@ pub fn json<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> String {
         let file = sources.name(edit.span.file);
         Edit { file, span: range(sources, edit.span), text: &edit.text }
     };
-    let fixes = diagnostic.fixes.iter();
-    let fixes = fixes.map(|fix| Fix { message: &fix.message, edits: fix.edits.iter().map(edit).collect() });
+    let (fixes, helps): (Vec<_>, Vec<_>) = diagnostic.fixes.iter().partition(|fix| !fix.edits.is_empty());
+    let fixes = fixes.into_iter().map(|fix| Fix { message: &fix.message, edits: fix.edits.iter().map(edit).collect() });
     let object = Object {
         code: diagnostic.code.as_str(),
         severity: diagnostic.severity.name(),
@@ -78,6 +80,7 @@ pub fn json<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> String {
         span: diagnostic.span.map(|span| range(sources, span)),
         labels: primary.into_iter().chain(secondary).collect(),
         notes: &diagnostic.notes,
+        helps: helps.into_iter().map(|fix| &*fix.message).collect(),
         fixes: fixes.collect(),
     };
     serde_json::to_string(&object).expect("strings and numbers always serialise")
