@@ -85,6 +85,8 @@ fn what_nobody_checked_is_checked() {
 const PLACES: &[(&str, &str)] = &[
     ("an element of a tile is written", "t[#, 1] = 2.0; TSTORE(y, t);"),
     ("in a column", "t[1, #] = 2.0; TSTORE(y, t);"),
+    ("an element of a tile is updated", "t[#, 1] += 2.0; TSTORE(y, t);"),
+    ("an element of a part of a tile", "t.tile(tiles(16, 4)[1], _)[#, 1] -= 2.0; TSTORE(y, t);"),
     ("an element of a tile is read", "y[0, 0] = t[#, 1];"),
     ("in a column, to be read", "y[0, 0] = t[1, #];"),
     ("a row of a tile is read", "TSTORE(y[0, _], t[#, _]);"),
@@ -142,6 +144,14 @@ const PLACES: &[(&str, &str)] = &[
     (
         "MSCATTER",
         "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 1, 8>; u = 4.0; MSCATTER(y, u, i);",
+    ),
+    (
+        "gathered rows",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#); } let u = tile Vec<f32, 8, 8>; MGATHER(u, x, i, Row); TSTORE(y.tile(tiles(16, 8)[0], _), u);",
+    ),
+    (
+        "scattered rows",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 8, 8>; u = 4.0; MSCATTER(y, u, i, Row);",
     ),
     (
         "TGATHER",
@@ -209,10 +219,23 @@ fn arguments(n: i64) -> [Tensor; 4] {
     [p, floats(1), floats(2), noise(DType::I32, &[16, 8], Content::Tame, 3)]
 }
 
-/// The code alone: what the interpreter and the lowering's own checks say of an index is worded by each.
+/// Machine code's message as it is told: the check's text has the numbers that stand behind it.
+fn filled(message: &str) -> String {
+    let Some((text, numbers)) = message.strip_suffix(']').and_then(|m| m.rsplit_once(" [")) else {
+        return message.to_owned();
+    };
+    match numbers.split(", ").map(str::parse).collect::<Result<Vec<i64>, _>>() {
+        Ok(numbers) => ptoc_ir::indexed::filled(text, &numbers),
+        Err(_) => message.to_owned(),
+    }
+}
+
+/// The code alone: what the interpreter and the lowering's own checks say of an index is worded by each, but for indices of gathers
+/// and scatters, which have one wording.
 fn end(of: &Result<Vec<Tensor>, Stop>) -> Result<Vec<Vec<u8>>, String> {
     match of {
         Ok(tensors) => Ok(tensors.iter().map(|t| t.bytes().to_vec()).collect()),
+        Err((code, message)) if code == "PA-1042" => Err(format!("{code}: {}", filled(message))),
         Err((code, _)) => Err(code.clone()),
     }
 }

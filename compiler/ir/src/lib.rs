@@ -4,6 +4,7 @@ pub mod cells;
 pub mod cost;
 pub mod facts;
 pub mod formula;
+pub mod indexed;
 pub mod interp;
 pub mod loops;
 pub mod oracle;

@@ -5,8 +5,8 @@ use super::machine::Machine;
 use super::matrix::Matrix;
 use super::trap::Trap;
 use crate::cells::{self, Look, Operands};
-use crate::scalar;
 use crate::tile::{Inst, Operand, Ty};
+use crate::{indexed, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{Cells, CmpOp};
 use ptoc_tensor::DType;
@@ -72,17 +72,17 @@ impl Operands for Reader<'_, '_, '_> {
         if inside {
             return machine.tile_read(w, row as usize, col as usize);
         }
-        let (tile, rows, cols) = (machine.tile_name(w.tile), w.rows, w.cols);
         let message = match found {
             Some(Look { operand, at: (i, j), value }) => {
                 let index = match &self.sources[operand] {
-                    Source::Tile(w, _) => machine.tile_name(w.tile),
-                    Source::Scalar(..) => String::new(),
+                    Source::Tile(w, _) => &*machine.k.tiles[w.tile].name,
+                    Source::Scalar(..) => "",
                 };
-                // As machine code says it.
-                format!("index {value} in `{index}`[{i}, {j}] is outside the valid elements of `{tile}`")
+                let text = indexed::outside_tile(index, &machine.k.tiles[w.tile].name);
+                indexed::filled(&text, &[value, i, j])
             }
             None => {
+                let (tile, rows, cols) = (machine.tile_name(w.tile), w.rows, w.cols);
                 format!("{} reads element ({row}, {col}) of tile {tile}, which is valid as {rows} x {cols}", self.name)
             }
         };
@@ -140,8 +140,8 @@ impl<'k> Machine<'k, '_> {
             for j in 0..a.cols {
                 let n = scalar::to_int(index.ty(), index.at(i, j)) as i64;
                 if !(0..d.rows as i64).contains(&n) {
-                    let (index, to, rows) = (self.tile_name(idx.tile), self.tile_name(to.tile), d.rows);
-                    let message = format!("index {n} in `{index}`[{i}, {j}] is outside the {rows} rows of `{to}`");
+                    let text = indexed::outside_rows(&self.k.tiles[idx.tile].name, &self.k.tiles[to.tile].name);
+                    let message = indexed::filled(&text, &[n, i as i64, j as i64, d.rows as i64]);
                     return self.trap(codes::GATHER_INDEX, message);
                 }
                 d.bits[n as usize * d.cols + j] = a.at(i, j);

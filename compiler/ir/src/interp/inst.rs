@@ -8,7 +8,7 @@ use super::named;
 use super::trap::Trap;
 use super::wording;
 use crate::tile::{Inst, InstAttrs, Operand, TensorId, TileRef, Ty, Update, Value, ViewRef};
-use crate::{formula, scalar};
+use crate::{formula, indexed, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{AtomicOp, Expr, Oob, Read, Role, RoundMode, Sem};
 use ptoc_tensor::DType;
@@ -385,7 +385,7 @@ impl<'k> Machine<'k, '_> {
         self.spend((index.rows * index.cols) as u64)?;
         for i in 0..index.rows {
             for j in 0..index.cols {
-                if let Some(n) = self.led(&index, (i, j), (len, "elements"), oob, (v, idx))? {
+                if let Some(n) = self.led(&index, (i, j), (len, indexed::ELEMENT, true), oob, (v, idx))? {
                     self.put_element(v.tensor, view.nth(n), source.at(i, j), atomic)?;
                 }
             }
@@ -405,7 +405,7 @@ impl<'k> Machine<'k, '_> {
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
             for j in 0..w.cols {
-                let bits = match self.led(&index, (i, j), (len, "elements"), oob, (v, idx))? {
+                let bits = match self.led(&index, (i, j), (len, indexed::ELEMENT, false), oob, (v, idx))? {
                     Some(n) => self.tensor_read(v.tensor, view.nth(n))?,
                     None => 0,
                 };
@@ -425,7 +425,7 @@ impl<'k> Machine<'k, '_> {
         }
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
-            let row = self.led(&index, nth_index(&index, i), (total, "rows"), oob, (v, idx))?;
+            let row = self.led(&index, nth_index(&index, i), (total, indexed::ROW, false), oob, (v, idx))?;
             for j in 0..w.cols {
                 let bits = match row {
                     Some(row) => self.tensor_read(v.tensor, view.element(&[row, j as i64]))?,
@@ -454,7 +454,7 @@ impl<'k> Machine<'k, '_> {
         self.spend((source.rows * source.cols) as u64)?;
         for i in 0..source.rows {
             let at = nth_index(&index, i);
-            let Some(row) = self.led(&index, at, (total, "rows"), oob, (v, idx))? else { continue };
+            let Some(row) = self.led(&index, at, (total, indexed::ROW, true), oob, (v, idx))? else { continue };
             for j in 0..source.cols {
                 self.put_element(v.tensor, view.element(&[row, j as i64]), source.at(i, j), atomic)?;
             }
@@ -467,16 +467,18 @@ impl<'k> Machine<'k, '_> {
         &mut self,
         index: &Matrix,
         at: (usize, usize),
-        (len, what): (i64, &str),
+        (len, what, scatters): (i64, &'static str, bool),
         oob: Oob,
         (v, idx): (&ViewRef, &TileRef),
     ) -> Step<Option<i64>> {
         let n = scalar::to_int(index.ty(), index.at(at.0, at.1)) as i64;
         match oob.lead(n, len) {
             None if oob != Oob::Zero => {
-                let (tile, table) = (self.tile_name(idx.tile), self.tensor_name(v.tensor));
-                let message = format!("index {n} at {at:?} of tile {tile}, the table in {table} has {len} {what}");
-                self.trap(codes::GATHER_INDEX, message)
+                let lookup = indexed::Lookup { oob, scatters, what };
+                let (text, help) = lookup.outside(&self.k.tensors[v.tensor].name, &self.k.tiles[idx.tile].name);
+                let message = indexed::filled(&text, &[n, len, at.0 as i64, at.1 as i64]);
+                let trap = self.trap(codes::GATHER_INDEX, message);
+                trap.map_err(|t| Trap { help: Some(help.to_owned()), ..t })
             }
             led => Ok(led),
         }

@@ -5,6 +5,7 @@ use super::code::Code;
 use super::matrix::{Matrix, map, scaled};
 use super::{Lower, ops};
 use ptoc_diagnostics::codes;
+use ptoc_ir::indexed;
 use ptoc_ir::loops::{Addr, Base, BinOp as L, Cast, CmpOp as C, LTy, MemTy, Reg, Stride};
 use ptoc_ir::tile::{CheckData, Inst, Operand, TileRef, Ty};
 use ptoc_isa::{BinOp, Cell, Cells, Num, Test};
@@ -88,7 +89,7 @@ impl Lower<'_> {
         let (to, from) = (tiles[dst.tile].name.clone(), tiles[idx.tile].name.clone());
         let check = self.new_check(CheckData {
             code: codes::GATHER_INDEX,
-            message: format!("index {{0}} in `{from}`[{{1}}, {{2}}] is outside the {{3}} rows of `{to}`"),
+            message: indexed::outside_rows(&from, &to),
             span: self.code.span,
             help: None,
         });
@@ -155,11 +156,7 @@ impl Lower<'_> {
         };
         let row = self.new_check(CheckData {
             code: codes::GATHER_INDEX,
-            message: format!(
-                "index {{0}} in `{}`[{{1}}, {{2}}] is outside the valid elements of `{}`",
-                name(index),
-                name(k)
-            ),
+            message: indexed::outside_tile(&name(index), &name(k)),
             span: self.code.span,
             help: None,
         });

@@ -7,14 +7,11 @@ use super::reduce::fixed;
 use super::{Lower, ops};
 use crate::integers::poly::{Definitions, Poly};
 use ptoc_diagnostics::codes;
+use ptoc_ir::indexed::{ELEMENT, Lookup, ROW};
 use ptoc_ir::loops::{Addr, Atomic, Base, BinOp as L, Cast, CmpOp as C, Gather, If, LTy, Op, Reg, SpaceId, Stride};
 use ptoc_ir::tile::{CheckData, InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
-
-/// What indices count.
-const ELEMENTS: &str = "element";
-const ROWS: &str = "row";
 
 /// Where an index leads that a check has let pass, of modes that lead somewhere.
 fn led(code: &mut Code, oob: Oob, n: Reg, total: Reg) -> Reg {
@@ -52,7 +49,7 @@ impl Lower<'_> {
         let again = table.dense && oob != Oob::Zero;
         let clash = self.clash(dst, &[(idx, again || d.ty.size() != index.ty.size())]);
         if table.dense {
-            let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENTS), view, idx));
+            let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENT), view, idx));
             return self.write_apart(clash, dst, &d, shape, &mut |code, target| {
                 let missing = code.reg(LTy::I64);
                 code.emit(Op::Gather(Box::new(Gather {
@@ -77,7 +74,7 @@ impl Lower<'_> {
             });
         }
         if oob != Oob::Zero {
-            self.check_indices((oob, false, ELEMENTS), view, idx, &index, shape, table.total);
+            self.check_indices((oob, false, ELEMENT), view, idx, &index, shape, table.total);
         }
         let unsigned = index.dtype == DType::U32;
         let element = table.matrix.raw().ty;
@@ -131,7 +128,7 @@ impl Lower<'_> {
         };
         let strides = |m: &Matrix| (fixed(m.rows), fixed(m.cols));
         let (index, plus) = (&numbers[0], numbers.get(1).map(|m| (m.first(), strides(m))));
-        let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENTS), view, idx));
+        let check = (oob != Oob::Zero).then(|| self.index_check((oob, false, ELEMENT), view, idx));
         let space = self.place_space();
         let (number, step) = (located.place.0 as i64, located.place.1 as i64);
         let places = Places {
@@ -186,7 +183,7 @@ impl Lower<'_> {
         let total = self.value(view.shape[0]);
         if oob != Oob::Zero {
             let counts = (self.value(idx.valid.0), self.value(idx.valid.1));
-            self.check_indices((oob, false, ROWS), view, idx, &index, counts, total);
+            self.check_indices((oob, false, ROW), view, idx, &index, counts, total);
         }
         let index = along(idx, index);
         let clash = self.clash(dst, &[(idx, true)]);
@@ -233,7 +230,7 @@ impl Lower<'_> {
         let total = self.value(view.shape[0]);
         if oob != Oob::Zero {
             let counts = (self.value(idx.valid.0), self.value(idx.valid.1));
-            self.check_indices((oob, true, ROWS), view, idx, &index, counts, total);
+            self.check_indices((oob, true, ROW), view, idx, &index, counts, total);
         }
         let index = along(idx, index);
         let ty = Ty::D(source.dtype);
@@ -273,7 +270,7 @@ impl Lower<'_> {
         let (source, index) = (self.tile(a), self.tile(idx));
         let table = self.table(view);
         if oob != Oob::Zero {
-            self.check_indices((oob, true, ELEMENTS), view, idx, &index, (rows, cols), table.total);
+            self.check_indices((oob, true, ELEMENT), view, idx, &index, (rows, cols), table.total);
         }
         let ty = Ty::D(source.dtype);
         let source = if attrs.atomic.is_some() { source } else { source.raw() };
@@ -334,27 +331,9 @@ impl Lower<'_> {
     }
 
     /// The row of the check that an index is inside.
-    fn index_check(&mut self, (oob, scatters, what): (Oob, bool, &str), view: &ViewRef, idx: &TileRef) -> u32 {
+    fn index_check(&mut self, (oob, scatters, what): (Oob, bool, &'static str), view: &ViewRef, idx: &TileRef) -> u32 {
         let (tensor, tile) = (&self.kernel.tensors[view.tensor].name, &self.kernel.tiles[idx.tile].name);
-        let outside = |way: &str| {
-            format!("index {{0}} in `{tile}`[{{2}}, {{3}}] is outside the {{1}} {what}s of `{tensor}` that are {way}")
-        };
-        let (message, help) = match (oob, scatters) {
-            (Oob::Undefined, false) => {
-                (outside("gathered from"), "say what an index outside means: `oob = Zero`, `Clamp` or `Wrap`")
-            }
-            (Oob::Undefined, true) => {
-                (outside("scattered to"), "say what an index outside means: `oob = Skip`, `Clamp` or `Wrap`")
-            }
-            (_, false) => (
-                format!("`{tensor}` has no {what} to gather from, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
-                "`oob = Zero` reads zeros from an empty tensor",
-            ),
-            (_, true) => (
-                format!("`{tensor}` has no {what} to scatter to, and `{tile}`[{{2}}, {{3}}] asks for index {{0}}"),
-                "`oob = Skip` writes nothing to an empty tensor",
-            ),
-        };
+        let (message, help) = Lookup { oob, scatters, what }.outside(tensor, tile);
         self.new_check(CheckData {
             code: codes::GATHER_INDEX,
             message,
@@ -366,7 +345,7 @@ impl Lower<'_> {
     /// Ends the launch at the first index that the mode does not allow, of a gather or a scatter.
     fn check_indices(
         &mut self,
-        (oob, scatters, what): (Oob, bool, &str),
+        (oob, scatters, what): (Oob, bool, &'static str),
         view: &ViewRef,
         idx: &TileRef,
         index: &Matrix,
