@@ -183,6 +183,19 @@ pub struct BoundsRow {
     pub by: Bounded,
     /// The statement.
     pub span: Span,
+    /// Where the statement stands, for those who read the text: spans mean nothing without the sources. [`Module::locate`] sets it.
+    pub place: Option<Place>,
+}
+
+/// A place of the source in numbers that an editor shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, if it is not the kernel's.
+    pub file: Option<SmolStr>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in Unicode scalars, from 1.
+    pub column: u32,
 }
 
 /// By what an access is in bounds.
@@ -253,4 +266,13 @@ pub struct Module {
     pub launch: Func,
     /// The block function.
     pub block: Func,
+}
+
+impl Module {
+    /// Says of each row of the table of bounds where its statement stands. `place` is asked for spans of sources only.
+    pub fn locate(&mut self, place: impl Fn(Span) -> Place) {
+        for row in self.bounds.iter_mut().filter(|row| row.span != Span::default()) {
+            row.place = Some(place(row.span));
+        }
+    }
 }

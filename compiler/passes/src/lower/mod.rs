@@ -118,7 +118,7 @@ fn told(rows: Vec<bounds::Row>, module: &Module) -> Vec<BoundsRow> {
             true => Bounded::Intervals,
             false => Bounded::Proof,
         };
-        BoundsRow { what: row.what, by, span: row.span }
+        BoundsRow { what: row.what, by, span: row.span, place: None }
     };
     rows.into_iter().map(told).collect()
 }

@@ -175,7 +175,16 @@ pub(crate) fn text_of(
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
             Stage::Loop => match &prepared.module {
-                Some(module) => out.push_str(&loops::text::print(module, false)),
+                Some(module) => {
+                    let mut module = (**module).clone();
+                    let own = prepared.placed.kernel.span.file;
+                    module.locate(|span| {
+                        let at = session.sources.position(span.file, span.start);
+                        let file = (span.file != own).then(|| session.sources.name(span.file).into());
+                        loops::Place { file, line: at.line, column: at.column }
+                    });
+                    out.push_str(&loops::text::print(&module, false));
+                }
                 None => return session.fail(crate::launch::wrong_stage(&session.target, &name_of(stage))),
             },
             _ => {

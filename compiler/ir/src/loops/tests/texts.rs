@@ -73,6 +73,15 @@ fn printing_and_parsing_are_inverse() {
     let rows = "bounds \"A\" proof @0:3..9\nbounds \"t\" intervals\nbounds \"B\" checks 0 1 @1:2..3\n";
     let bounded = text.replace("launch \"", &format!("{rows}launch \""));
     assert_eq!(print(&parsed(&bounded), true), bounded);
+    // Places are for readers, with spans or without.
+    let rows = "bounds \"A\" proof at 3:18\nbounds \"B\" checks 0 1 at \"std/a \\\"b.tile\" 12:1\n";
+    let placed = print(&parsed(&text), false).replace("launch \"", &format!("{rows}launch \""));
+    assert_eq!(print(&parsed(&placed), false), placed);
+    let spans = placed.replace("at 3:18", "at 3:18 @0:3..9");
+    assert_eq!(print(&parsed(&spans), true), spans);
+    for wrong in ["at 3", "at 3:", "at :4", "at \"a\"", "at 3:18:1"] {
+        assert!(parse(&placed.replace("at 3:18", wrong), FileId(0)).is_err(), "{wrong}");
+    }
     // Without spans the same statements remain.
     let bare = print(&module, false);
     assert!(!bare.contains('@'));

@@ -2,8 +2,8 @@
 
 use super::lex::{Kind, Token, tokens};
 use crate::loops::{
-    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Reg, RegData, SpaceData, SpaceId, VarData,
-    VarId,
+    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Place, Reg, RegData, SpaceData, SpaceId,
+    VarData, VarId,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
@@ -191,6 +191,20 @@ impl<'a> Parser<'a> {
         Ok(Span::new(file, start, end))
     }
 
+    /// `at 3:18`, `at "other.tile" 3:18`
+    fn place(&mut self) -> Result<Option<Place>> {
+        if !self.take("at") {
+            return Ok(None);
+        }
+        let file = match self.peek().kind {
+            Kind::Text => Some(SmolStr::from(self.text()?)),
+            _ => None,
+        };
+        let line = self.number("a line")?;
+        self.expect(":")?;
+        Ok(Some(Place { file, line, column: self.number("a column")? }))
+    }
+
     /// A comma-separated list up to `close`, which is taken.
     pub(super) fn list<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = Vec::new();
@@ -255,7 +269,8 @@ impl<'a> Parser<'a> {
                     Bounded::Checks(checks)
                 }
             };
-            bounds.push(BoundsRow { what, by, span: self.span()? });
+            let place = self.place()?;
+            bounds.push(BoundsRow { what, by, span: self.span()?, place });
         }
         let launch = self.func(Entry::Launch)?;
         let block = self.func(Entry::Block)?;

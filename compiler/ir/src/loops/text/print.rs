@@ -1,8 +1,8 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region, Start,
-    Stmt, Stride, operands,
+    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, Place, PrintPart, Reduce, Reg, Region,
+    Start, Stmt, Stride, operands,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -66,6 +66,13 @@ impl Printer {
                         put!(self, " {n}");
                     });
                 }
+            }
+            if let Some(Place { file, line, column }) = &row.place {
+                self.out.push_str(" at ");
+                if let Some(file) = file {
+                    put!(self, "{} ", quoted(file));
+                }
+                put!(self, "{line}:{column}");
             }
             self.span(row.span);
             self.out.push('\n');
