@@ -204,7 +204,7 @@ impl Built {
                     if *unwritten != holes {
                         return Err(format!("{who} sees {holes:?}, the interpreter {unwritten:?}"));
                     }
-                    let open = ptoc_passes::lower::unfilled(&kernel);
+                    let open = ptoc_passes::blocks::unfilled(&kernel, &ptoc_diagnostics::Budget::default());
                     if let Some(hole) = holes.iter().find(|hole| !open.contains(&hole.tensor)) {
                         return Err(format!("{hole:?} of a tensor that is said to be filled"));
                     }

@@ -9,7 +9,7 @@ use crate::trace::Clock;
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, ProgramInstance, WORD_NAMES};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
-use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
@@ -377,6 +377,14 @@ impl Session {
     fn races(&mut self, kernel: &Kernel, (dims, scalars): (&[i64], &[Option<u64>])) -> Vec<Diagnostic> {
         let budget = self.budget.kernel();
         let found = ptoc_passes::blocks::in_launch(kernel, &self.target, dims, scalars, &budget);
+        self.budget.settle(&budget);
+        found
+    }
+
+    /// The `out` tensors of which a launch may leave elements unwritten.
+    pub fn unfilled(&mut self, kernel: &Kernel) -> Vec<TensorId> {
+        let budget = self.budget.kernel();
+        let found = ptoc_passes::blocks::unfilled(kernel, &budget);
         self.budget.settle(&budget);
         found
     }

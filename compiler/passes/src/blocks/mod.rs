@@ -144,6 +144,25 @@ pub fn written(
     trial::written(kernel, &sizes, &steps.of_one_trial())
 }
 
+/// The `out` tensors of which a launch may leave elements unwritten: the windows of their stores do not show that it fills them
+/// ([`crate::lower::unfilled`]), and it is not proved.
+pub fn unfilled(kernel: &Kernel, all: &Budget) -> Vec<TensorId> {
+    let mut open = crate::lower::unfilled(kernel);
+    if open.is_empty() {
+        return open;
+    }
+    let code = Code::new(kernel);
+    let accesses = accesses::collect(kernel);
+    let distinct = accesses::distinct(&accesses);
+    let budget = Steps::of_proofs(all.account(Analysis::Blocks));
+    open.retain(|&tensor| {
+        let stores: Vec<_> = distinct.iter().filter(|a| a.kind == Kind::Write && a.tensor == tensor).collect();
+        let asked = !kernel.tensors[tensor].disjoint && budget.begin();
+        !(asked && cover::cover(&code, &budget, tensor, &stores).is_ok() && budget.answered())
+    });
+    open
+}
+
 /// The `out` tensors of which it is not proved that every element is written.
 fn gaps<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Gap> {
     let mut out = Vec::new();

@@ -128,8 +128,9 @@ impl<'p> CompiledPlan<'p> {
                 Err(d) => return session.fail(*d),
             }
         }
-        let unfilled: Vec<Vec<TensorId>> =
-            plan.steps.iter().map(|step| ptoc_passes::lower::unfilled(&step.kernel)).collect();
+        let begin = session.clock.now();
+        let unfilled: Vec<Vec<TensorId>> = plan.steps.iter().map(|step| session.unfilled(&step.kernel)).collect();
+        session.clock.phase("outputs", begin);
         // What such a kernel adds to may be nothing that it has written, which only marks can tell (PA-1012).
         let updates = |(step, of): (&Step, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
         let open = plan.steps.iter().any(|step| step.watched) || plan.steps.iter().zip(&unfilled).any(updates);
