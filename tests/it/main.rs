@@ -51,6 +51,7 @@ mod placed;
 mod plan_source;
 mod plans;
 mod products;
+mod programs;
 mod random;
 mod raster;
 mod rearrange;
