@@ -1,0 +1,96 @@
+//! Names that an expression or a text mentions, without a look at what they stand for.
+
+use ptoc_syntax::ast::*;
+use rustc_hash::FxHashSet;
+
+/// Did the parser lose a part of this signature?
+pub(crate) fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
+    let lost = |e: &Expr| matches!(&*e.kind, ExprKind::Error);
+    params.iter().any(|p| lost(&p.ty) || p.name.name.is_empty())
+        || statics.iter().any(|s| match &s.kind {
+            StaticKind::Const { ty, default, .. } => {
+                ty.as_ref().is_some_and(lost) || default.as_ref().is_some_and(lost)
+            }
+            StaticKind::Type { default } => default.as_ref().is_some_and(lost),
+            StaticKind::Fn { .. } => false,
+        })
+}
+
+/// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.
+pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
+    let mut bound = FxHashSet::default();
+    collect(e, &mut bound, out);
+
+    fn collect(e: &Expr, bound: &mut FxHashSet<Name>, out: &mut Vec<Ident>) {
+        match &*e.kind {
+            ExprKind::Index(base, args) => {
+                collect(base, bound, out);
+                for a in args {
+                    if let ExprKind::Name(n) = &*a.value.kind {
+                        if !bound.contains(n) && !out.iter().any(|i| i.name == *n) {
+                            out.push(Ident { name: n.clone(), span: a.value.span });
+                        }
+                    } else {
+                        collect(&a.value, bound, out);
+                    }
+                }
+            }
+            ExprKind::Call(callee, args) => {
+                let mut inner = bound.clone();
+                if let ExprKind::Static(_, vars) = &*callee.kind {
+                    for v in vars {
+                        if let ExprKind::Name(n) = &*v.value.kind {
+                            inner.insert(n.clone());
+                        }
+                    }
+                }
+                args.iter().for_each(|a| collect(&a.value, &mut inner, out));
+            }
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => {
+                collect(a, bound, out)
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::Range(a, b) | ExprKind::Layout(a, b) => {
+                collect(a, bound, out);
+                collect(b, bound, out);
+            }
+            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => {
+                l.iter().for_each(|e| collect(e, bound, out))
+            }
+            ExprKind::If(i) => {
+                collect(&i.cond, bound, out);
+                for b in
+                    [Some(&i.then), i.els.as_deref().and_then(|e| if let Else::Block(b) = e { Some(b) } else { None })]
+                {
+                    if let Some(t) = b.and_then(|b| b.tail.as_ref()) {
+                        collect(t, bound, out);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Does the expression use the name? Blocks are not looked into.
+pub(crate) fn mentions(e: &Expr, name: &Name) -> bool {
+    let args = |args: &[Arg]| args.iter().any(|a| mentions(&a.value, name));
+    match &*e.kind {
+        ExprKind::Name(n) => n == name,
+        ExprKind::Paren(a)
+        | ExprKind::Unary(_, a)
+        | ExprKind::Basis(a, _)
+        | ExprKind::Field(a, _)
+        | ExprKind::TupleField(a, ..) => mentions(a, name),
+        ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().any(|a| mentions(a, name)),
+        ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+            mentions(a, name) || mentions(b, name)
+        }
+        ExprKind::Index(a, l) | ExprKind::Call(a, l) | ExprKind::Static(a, l) => mentions(a, name) || args(l),
+        _ => false,
+    }
+}
+
+/// Names in braces: `"got {KS}"`.
+pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))
+}

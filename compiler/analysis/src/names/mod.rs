@@ -1,0 +1,401 @@
+//! Every name in every item is looked up here, also in code that nothing instantiates. Elaboration repeats the look-up
+//! with values and stays silent about what was reported here.
+
+mod expressions;
+mod pto;
+mod unknown;
+mod walk;
+
+pub(crate) use expressions::{damaged, index_names, interpolated, mentions};
+pub(crate) use pto::{left_out, otherwise, respelled};
+
+use crate::builtins;
+use crate::modules::{ItemId, Module, Modules};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_isa as isa;
+use ptoc_syntax::ast::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::LazyCell;
+use std::fmt::Write as _;
+
+/// Unknown names of a file for which similar ones are sought. A report shows the first hundred errors.
+const SUGGESTED: usize = 2 * ptoc_diagnostics::DEFAULT_LIMIT;
+
+/// Checks the names of all modules.
+pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
+    let before = out.len();
+    for (id, module) in modules.all() {
+        let mut walk = Walk {
+            module,
+            scopes: Vec::new(),
+            places: FxHashMap::default(),
+            firm: FxHashMap::default(),
+            gone: FxHashMap::default(),
+            reported: FxHashMap::default(),
+            broken: broken(module, out),
+            unread: module.ast.items.iter().any(|i| matches!(i.kind, ItemKind::Error)),
+            suggested: 0,
+            out,
+            open: false,
+            called: false,
+            callee: false,
+            instruction: None,
+            used: FxHashSet::default(),
+        };
+        for item in &module.ast.items {
+            walk.item(item);
+            walk.gone.clear();
+            walk.reported.clear();
+        }
+        if id.0 == 0 {
+            let used = walk.used;
+            unused_imports(module, &used, out);
+        }
+    }
+    modules.note_names(out[before..].iter().any(Diagnostic::is_error));
+}
+
+fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
+    let items = || module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_)));
+    // What the walk does not come by (options, attributes) may name it, too.
+    let words = LazyCell::new(|| {
+        let mut words = Words::default();
+        items().for_each(|i| write!(words, "{i:?}").expect("words are collected without fail"));
+        words.all
+    });
+    let given: FxHashSet<&Name> = module.given.iter().collect();
+    for (name, item) in &module.imports {
+        if !given.contains(&name.name) && !used.contains(item) && !words.contains(name.name.as_str()) {
+            out.push(
+                Diagnostic::warning(
+                    codes::UNUSED_NAME,
+                    name.span,
+                    format!("`{}` is imported and never used", name.name),
+                )
+                .with_label("nothing here uses it"),
+            );
+        }
+    }
+}
+
+/// What stands between quotation marks in a text that is written here.
+#[derive(Default)]
+struct Words {
+    all: FxHashSet<String>,
+    open: Option<String>,
+    escaped: bool,
+}
+
+impl std::fmt::Write for Words {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for c in text.chars() {
+            let escaped = std::mem::take(&mut self.escaped);
+            self.escaped = c == '\\' && !escaped;
+            match (&mut self.open, c) {
+                (Some(word), c) if escaped => word.push(c),
+                (None, '"') => self.open = Some(String::new()),
+                (Some(_), '"') => self.all.extend(self.open.take()),
+                (Some(word), c) => word.push(c),
+                (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names whose import failed, each with the number of what was said of the item that its module does not have.
+fn broken(module: &Module, found: &[Diagnostic]) -> FxHashMap<Name, Option<usize>> {
+    if module.broken.is_empty() {
+        return FxHashMap::default();
+    }
+    let mut told: FxHashMap<Span, usize> = FxHashMap::default();
+    for (n, d) in found.iter().enumerate().filter(|(_, d)| d.code == codes::UNKNOWN_ITEM) {
+        if let Some(span) = d.span {
+            told.entry(span).or_insert(n);
+        }
+    }
+    let mut out: FxHashMap<Name, Option<usize>> = module.broken.iter().map(|n| (n.clone(), None)).collect();
+    for item in &module.ast.items {
+        if let ItemKind::Use(u) = &item.kind
+            && let Some(last) = u.last()
+            && let (Some(first), Some(n)) = (out.get_mut(&last.name), told.get(&last.span))
+        {
+            *first = Some(first.map_or(*n, |first| first.min(*n)));
+        }
+    }
+    out
+}
+
+struct Local {
+    name: Name,
+    span: Span,
+    used: bool,
+    /// Parameters and loop variables may stay unused without remark.
+    warn: bool,
+    /// What it is defined as: if that is refused, nothing is said of its use.
+    value: Option<Span>,
+}
+
+struct Walk<'a> {
+    module: &'a Module,
+    scopes: Vec<Vec<Local>>,
+    /// Where in `scopes` each name is: number of the scope, number in it; the innermost definition last.
+    places: FxHashMap<Name, Vec<(usize, usize)>>,
+    /// Those of them that may not be defined a second time in their scope.
+    firm: FxHashMap<Name, Vec<(usize, usize)>>,
+    out: &'a mut Vec<Diagnostic>,
+    /// Unknown names bind themselves (parameter types, index variables of `ensures`).
+    open: bool,
+    /// The modes of the instruction whose arguments are looked at.
+    instruction: Option<isa::InstrId>,
+    /// The name that comes is called, or takes static arguments: functions and types may be meant.
+    called: bool,
+    /// It stands before the brackets of a call: only what can be called may be meant.
+    callee: bool,
+    /// Locals of the item whose block has ended.
+    gone: FxHashMap<Name, Span>,
+    /// Items that were named.
+    used: FxHashSet<ItemId>,
+    /// Unknown names of the item, each reported once, with the number of its report if there is one.
+    reported: FxHashMap<Name, Option<usize>>,
+    /// See [`broken`].
+    broken: FxHashMap<Name, Option<usize>>,
+    /// The parser could not read an item of the file.
+    unread: bool,
+    /// Unknown names for which similar ones were sought.
+    suggested: usize,
+}
+
+impl Walk<'_> {
+    fn item(&mut self, item: &Item) {
+        match &item.kind {
+            ItemKind::Const(c) => {
+                self.reserved(&c.name);
+                self.scopes.push(Vec::new());
+                self.opt(&c.ty);
+                self.expr(&c.value);
+                self.pop();
+            }
+            ItemKind::Fn(f) => {
+                self.reserved(&f.name);
+                self.scopes.push(Vec::new());
+                self.statics(&f.statics);
+                self.params(&f.params, true);
+                self.open = true;
+                self.opt(&f.ret);
+                // A damaged signature may have lost names: what the body does not find was reported there.
+                self.open = damaged(&f.params, &f.statics);
+                self.block(&f.body);
+                self.open = false;
+                self.pop();
+            }
+            ItemKind::Kernel(k) | ItemKind::Program(k) => {
+                self.reserved(&k.name);
+                self.scopes.push(Vec::new());
+                self.statics(&k.statics);
+                self.params(&k.params, false);
+                self.open = damaged(&k.params, &k.statics);
+                for e in &k.wheres {
+                    self.scopes.push(Vec::new());
+                    self.free_indices(e);
+                    self.expr(e);
+                    self.pop();
+                }
+                for e in &k.ensures {
+                    self.scopes.push(Vec::new());
+                    // Indices are those of the left side; what only the right side uses is bound by `sum<k>`.
+                    match &*e.kind {
+                        ExprKind::Binary(BinaryOp::Eq, left, _) => self.free_indices(left),
+                        _ => self.free_indices(e),
+                    }
+                    self.expr(e);
+                    self.pop();
+                }
+                self.block(&k.body);
+                self.open = false;
+                self.pop();
+            }
+            ItemKind::Atom(a) => {
+                self.reserved(&a.name);
+                if let Err(faults) = crate::atoms::atom(a) {
+                    self.out.extend(faults);
+                }
+            }
+            ItemKind::Use(_) | ItemKind::Error => {}
+        }
+    }
+
+    fn reserved(&mut self, name: &Ident) {
+        let what = match builtins::word(&name.name) {
+            Some(builtins::Word::DType(_) | builtins::Word::Index) => "a dtype",
+            Some(builtins::Word::Loc(_)) => "a location",
+            _ if isa::lookup(&name.name).is_some() => "an instruction",
+            _ => return,
+        };
+        self.out.push(
+            Diagnostic::error(codes::RESERVED_NAME, name.span, format!("`{}` is the name of {what}", name.name))
+                .with_label(format!("taken by {what}"))
+                .with_help("choose another name"),
+        );
+    }
+
+    fn statics(&mut self, params: &[StaticParam]) {
+        for p in params {
+            match &p.kind {
+                StaticKind::Const { ty, default, tune } => {
+                    if let Some(t) = ty {
+                        self.expr(t);
+                    }
+                    self.opt(default);
+                    tune.iter().for_each(|e| self.expr(e));
+                }
+                StaticKind::Type { default } => self.opt(default),
+                StaticKind::Fn { default } => {
+                    if let Some(name) = default {
+                        self.called = true;
+                        self.name(&name.name, name.span);
+                        self.called = false;
+                    }
+                }
+            }
+            self.define(&p.name, false);
+        }
+    }
+
+    /// Functions also take the dtype from their arguments.
+    fn params(&mut self, params: &[Param], dtype_open: bool) {
+        // Names first: a type may mention a later scalar parameter.
+        for p in params {
+            self.define(&p.name, false);
+        }
+        for p in params {
+            // Extents bind themselves. A bare type must exist.
+            match &*p.ty.kind {
+                ExprKind::Index(dtype, dims) => {
+                    self.open = dtype_open;
+                    self.called = true;
+                    self.expr(dtype);
+                    self.open = true;
+                    self.args(dims);
+                }
+                ExprKind::Name(_) => {
+                    self.called = true;
+                    self.expr(&p.ty);
+                }
+                _ => {
+                    self.open = true;
+                    self.expr(&p.ty);
+                }
+            }
+            self.open = false;
+            self.called = false;
+        }
+        for p in params {
+            self.opt(&p.default);
+            if let Some(at) = &p.at {
+                self.open = true;
+                self.expr(at);
+                self.open = false;
+            }
+        }
+    }
+
+    /// Bare names used as tensor indices in `where` and `ensures` are variables that range over the extents.
+    fn free_indices(&mut self, e: &Expr) {
+        let mut found = Vec::new();
+        index_names(e, &mut found);
+        for name in found {
+            if !self.known(&name.name) {
+                self.define(&name, false);
+            }
+        }
+    }
+
+    fn define(&mut self, name: &Ident, warn: bool) {
+        self.define_as(name, warn, None);
+    }
+
+    fn define_as(&mut self, name: &Ident, warn: bool, value: Option<Span>) {
+        self.reserved(name);
+        let last = self.scopes.len().checked_sub(1).expect("a scope is open");
+        if let Some(&(_, at)) = self.firm.get(&name.name).and_then(|all| all.last()).filter(|(scope, _)| *scope == last)
+        {
+            let first = &self.scopes[last][at];
+            let d = Diagnostic::error(codes::DUPLICATE_NAME, name.span, format!("`{}` is defined twice", name.name))
+                .with_label("second definition")
+                .with_secondary(first.span, "first definition");
+            self.out.push(d);
+            return;
+        }
+        self.add(last, Local { name: name.name.clone(), span: name.span, used: false, warn, value });
+    }
+
+    /// Adds a name to a scope that has none inside with the same name.
+    fn add(&mut self, scope: usize, local: Local) {
+        let place = (scope, self.scopes[scope].len());
+        if !local.warn {
+            self.firm.entry(local.name.clone()).or_default().push(place);
+        }
+        self.places.entry(local.name.clone()).or_default().push(place);
+        self.scopes[scope].push(local);
+    }
+
+    /// Is it a local name?
+    fn local(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    fn pop(&mut self) {
+        for l in self.scopes.pop().unwrap_or_default() {
+            for places in [&mut self.places, &mut self.firm] {
+                if let Some(all) = places.get_mut(&l.name) {
+                    while all.last().is_some_and(|(scope, _)| *scope >= self.scopes.len()) {
+                        all.pop();
+                    }
+                    if all.is_empty() {
+                        places.remove(&l.name);
+                    }
+                }
+            }
+            self.gone.insert(l.name.clone(), l.span);
+            if l.warn && !l.used && !l.name.starts_with('_') {
+                let d = Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
+                    .with_label("defined, and never read")
+                    .with_fix(format!("if this is intended, call it `_{}`", l.name), l.span, format!("_{}", l.name));
+                self.out.push(Diagnostic { unless: l.value, ..d });
+            }
+        }
+    }
+
+    fn known(&mut self, name: &str) -> bool {
+        ptoc_diagnostics::work(1);
+        if let Some(&(scope, at)) = self.places.get(name).and_then(|all| all.last()) {
+            self.scopes[scope][at].used = true;
+            return true;
+        }
+        if let Some(item) = self.module.scope.get(name) {
+            self.used.insert(*item);
+            return true;
+        }
+        self.reported.contains_key(name)
+            || self.broken.contains_key(name)
+            || builtins::word(name).is_some()
+            || builtins::function(name).is_some()
+            || isa::lookup(name).is_some()
+    }
+
+    fn name(&mut self, name: &Name, span: Span) {
+        if self.known(name) {
+            self.again(name, span);
+            return;
+        }
+        if self.open {
+            let ident = Ident { name: name.clone(), span };
+            self.add(0, Local { name: ident.name, span, used: true, warn: false, value: None });
+            return;
+        }
+        let before = self.out.len();
+        self.unknown(name, span);
+        self.reported.insert(name.clone(), (self.out.len() > before).then_some(before));
+    }
+}

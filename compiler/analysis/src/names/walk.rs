@@ -1,0 +1,188 @@
+//! The walk over blocks, statements and expressions.
+
+use super::Walk;
+use super::expressions::interpolated;
+use crate::builtins::SyncFn;
+use crate::index::Kind;
+use crate::scopes::{self, Part};
+use ptoc_isa as isa;
+use ptoc_syntax::ast::*;
+
+impl Walk<'_> {
+    pub(super) fn opt(&mut self, e: &Option<Expr>) {
+        if let Some(e) = e {
+            self.expr(e);
+        }
+    }
+
+    pub(super) fn args(&mut self, args: &[Arg]) {
+        args.iter().for_each(|a| self.expr(&a.value));
+    }
+
+    pub(super) fn block(&mut self, b: &Block) {
+        self.scopes.push(Vec::new());
+        for s in &b.stmts {
+            self.stmt(s);
+        }
+        if let Some(e) = &b.tail {
+            self.expr(e);
+        }
+        self.pop();
+    }
+
+    fn stmt(&mut self, s: &Stmt) {
+        scopes::parts(s, &mut |part| self.part(part));
+    }
+
+    fn part(&mut self, part: Part<'_>) {
+        match part {
+            Part::Value(e) | Part::Target(e) => self.expr(e),
+            Part::Arguments(args) => self.args(args),
+            // Loop variables may stay unused.
+            Part::Local { name, kind, value, .. } => {
+                self.define_as(name, kind != Kind::LoopVariable, value.map(|e| e.span));
+            }
+            Part::Block(Some((var, _)), body) => {
+                self.scopes.push(Vec::new());
+                self.define(var, false);
+                self.block(body);
+                self.pop();
+            }
+            Part::Block(None, body) => self.block(body),
+            Part::On(_) | Part::Attributes(_) | Part::Role(_) => {}
+        }
+    }
+
+    pub(super) fn expr(&mut self, e: &Expr) {
+        match &*e.kind {
+            ExprKind::Name(n) => self.name(n, e.span),
+            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole | ExprKind::Error => {}
+            ExprKind::Str(text) => interpolated(text).for_each(|n| {
+                self.known(n);
+            }),
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => {
+                self.expr(a)
+            }
+            // Basis names (`1@row`) belong to the target.
+            ExprKind::Basis(a, _) => self.expr(a),
+            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
+            ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Static(base, args) => {
+                if matches!(&*base.kind, ExprKind::Name(n) if n == "sum") {
+                    return;
+                }
+                if let Some(d) = crate::pto_tile::report(base, args, e.span).filter(|_| !self.own(base)) {
+                    self.out.push(d);
+                    return;
+                }
+                self.called = true;
+                self.expr(base);
+                (self.called, self.callee) = (false, false);
+                // Pipes are known by their position; what an unknown name would take is not.
+                let unknown = matches!(&*base.kind, ExprKind::Name(n) if self.reported.contains_key(n));
+                if unknown || self.not_yet(base) || self.sync_function(base).is_some() {
+                    return;
+                }
+                let tile = matches!(&*base.kind, ExprKind::Name(n) if isa::Loc::from_name(n).is_some());
+                // Words of an instruction that stand there are reported where they stand.
+                let instruction = matches!(&*base.kind, ExprKind::Name(n) if isa::lookup(n).is_some());
+                for a in args {
+                    if let (true, ExprKind::Name(n)) = (instruction, &*a.value.kind) {
+                        self.known(n);
+                        continue;
+                    }
+                    // What a tile type's other options take is said when they are refused.
+                    if !tile || a.name.as_ref().is_none_or(|n| n.name == "valid") {
+                        self.called = true;
+                        self.expr(&a.value);
+                        self.called = false;
+                    }
+                }
+            }
+            ExprKind::Call(callee, args) => {
+                if let ExprKind::Static(base, vars) = &*callee.kind
+                    && matches!(&*base.kind, ExprKind::Name(n) if n == "sum")
+                {
+                    self.scopes.push(Vec::new());
+                    for v in vars {
+                        if let ExprKind::Name(n) = &*v.value.kind {
+                            let ident = Ident { name: n.clone(), span: v.value.span };
+                            self.define(&ident, false);
+                        }
+                    }
+                    self.args(args);
+                    self.pop();
+                    return;
+                }
+                if let Some(d) = self.of_pto(callee) {
+                    self.out.push(d);
+                    self.args(args);
+                    return;
+                }
+                (self.called, self.callee) = (true, true);
+                self.expr(callee);
+                (self.called, self.callee) = (false, false);
+                let base = match &*callee.kind {
+                    ExprKind::Static(b, _) => b,
+                    _ => callee,
+                };
+                // Arguments of what is not there yet may use names of its own (`MTE2`).
+                if self.not_yet(base) {
+                    return;
+                }
+                // Words of PTO's in a call of PTO's function go with it.
+                if let ExprKind::Name(n) = &*base.kind
+                    && self.reported.contains_key(n)
+                    && isa::otherwise(n).is_some()
+                {
+                    let theirs = |a: &&Arg| matches!(&*a.value.kind, ExprKind::Name(n) if isa::is_spelled(n));
+                    args.iter().filter(|a| !theirs(a)).for_each(|a| self.expr(&a.value));
+                    return;
+                }
+                let around = self.instruction.take();
+                if let ExprKind::Name(n) = &*base.kind {
+                    self.instruction = isa::lookup(n);
+                }
+                match self.sync_function(base) {
+                    // One argument may be a pipe.
+                    Some(f @ (SyncFn::Barrier | SyncFn::TSync)) => {
+                        for a in args {
+                            match &*a.value.kind {
+                                ExprKind::Name(n) if isa::Pipe::from_name(n).is_some() || f == SyncFn::Barrier => {
+                                    self.known(n);
+                                }
+                                _ => self.expr(&a.value),
+                            }
+                        }
+                    }
+                    // Written as arguments: elaboration says where they belong.
+                    Some(f) if f.is_type() => {
+                        for a in args {
+                            if !matches!(&*a.value.kind, ExprKind::Name(n) if isa::Pipe::from_name(n).is_some()) {
+                                self.expr(&a.value);
+                            }
+                        }
+                    }
+                    _ => self.args(args),
+                }
+                self.instruction = around;
+            }
+            ExprKind::Index(base, args) => {
+                self.expr(base);
+                self.args(args);
+            }
+            ExprKind::If(i) => scopes::branches(i, &mut |part| self.part(part)),
+            ExprKind::Tile { ty, at } => {
+                self.expr(ty);
+                self.opt(at);
+            }
+            ExprKind::Tensor { ty, fill, .. } => {
+                self.expr(ty);
+                self.opt(fill);
+            }
+        }
+    }
+}
