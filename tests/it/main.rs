@@ -13,6 +13,7 @@ mod counterparts;
 mod covered;
 mod differential;
 mod documents;
+mod drawn;
 mod engine;
 mod filled;
 mod fixes;

@@ -1,31 +1,24 @@
 //! Tiles that are written in parts, at random. What is proved to be written never ends a launch of the interpreter, whatever the
 //! sizes; where it is not proved, runs are watched, and end where the interpreter does.
 
+use super::drawn;
 use super::engine::{self, Noise};
-use ptoc_analysis::{Bindings, Modules, instantiate};
-use ptoc_diagnostics::{SourceMap, codes};
-use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use ptoc_diagnostics::codes;
 use ptoc_ir::tile::Kernel;
-use ptoc_isa::Target;
 use ptoc_tensor::{DType, Tensor};
-use ptoc_tests::front::Library;
 use std::fmt::Write as _;
 
 /// Kernels of two tiles of 16 x 16, with statements that write and read parts of them.
 struct Random(Noise);
 
 impl Random {
-    fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.0.below(of.len() as u64) as usize]
-    }
-
     /// Rows or columns: at most 16 for the sizes that are launched.
     fn count(&mut self) -> &'static str {
-        self.one_of(&["16", "16", "5", "M", "N", "M", "min(M, N)", "M - min(M, N)", "i.len", "i.len", "j.len"])
+        self.0.pick(&["16", "16", "5", "M", "N", "M", "min(M, N)", "M - min(M, N)", "i.len", "i.len", "j.len"])
     }
 
     fn tile(&mut self) -> &'static str {
-        self.one_of(&["t", "u"])
+        self.0.pick(&["t", "u"])
     }
 
     fn statement(&mut self, depth: u64, out: &mut String) {
@@ -93,15 +86,8 @@ impl Random {
 
 /// The code with which a launch of the interpreter ends, if it does not end well.
 fn end(kernel: &Kernel, (m, n): (i64, i64)) -> Option<&'static str> {
-    let shapes = [vec![m as u64, 16], vec![1], vec![n as u64]];
-    let tensors = kernel.tensors.values().zip(shapes).map(|(t, shape)| {
-        let data = vec![0; shape.iter().product::<u64>() as usize * 4];
-        TensorArg { dtype: t.dtype, shape, data }
-    });
-    let dims = kernel.dims.values().map(|d| if &*d.name == "M" { m } else { n }).collect();
-    let options = Options { fuel: Some(1_000_000), ..Options::default() };
-    let launch = Launch { tensors: tensors.collect(), dims, scalars: Vec::new(), options, print: &mut |_| {} };
-    interp::run(kernel, &mut { launch }).err().map(|trap| trap.code.as_str())
+    let dims: Vec<i64> = kernel.dims.values().map(|d| if &*d.name == "M" { m } else { n }).collect();
+    drawn::launch(kernel, &dims).err().map(|trap| trap.code.as_str())
 }
 
 /// Machine code that is watched ends where the interpreter does.
@@ -120,24 +106,15 @@ const WATCHED: usize = 40;
 fn what_is_proved_is_written() {
     const KERNELS: usize = 400;
     let mut random = Random(Noise::new(20_261_124));
-    let texts: Vec<String> = (0..KERNELS).map(|n| random.kernel(n)).collect();
-    let text = texts.concat();
-    let mut sources = SourceMap::default();
-    let file = sources.add("random", text.as_str());
-    let mut found = Vec::new();
-    let mut library = Library::new(&mut sources);
-    let modules = Modules::load(file, &text, &mut library, &mut found);
-    let target = Target::builtin("a2a3").expect("a target");
     // Refused; proved; watched and wrong with some sizes; watched and right with all.
     let mut counts = [0; 4];
-    for ((id, _), source) in modules.entries().zip(&texts) {
-        let outcome = instantiate(&modules, id, target, &Bindings::default());
-        let Some(instance) = outcome.result else { panic!("{source}\n{:?}", outcome.diagnostics) };
+    let draw = |n| random.kernel(n);
+    drawn::each(KERNELS, draw, |kernel, target, source| {
         let unwritten = |kernel: &Kernel| {
             let sizes = [0, 1, 3, 5, 9, 16].into_iter().flat_map(|m| [0, 1, 4, 5, 13, 16].map(|n| (m, n)));
             sizes.into_iter().find(|s| end(kernel, *s) == Some(codes::TRAP_POISON_READ_TILE.as_str()))
         };
-        let kind = match ptoc_passes::place(instance.kernel.clone(), target) {
+        let kind = match ptoc_passes::place(kernel, target) {
             Err(told) => {
                 assert!(told.iter().any(|d| d.code == codes::UNINITIALISED), "{source}\n{told:?}");
                 0
@@ -155,7 +132,7 @@ fn what_is_proved_is_written() {
             },
         };
         counts[kind] += 1;
-    }
+    });
     println!("{counts:?}");
     // Of each kind there are enough, and little is open.
     let [refused, proved, wrong, open] = counts;

@@ -1,23 +1,20 @@
 //! Kernels of affine stores at random. What is proved never happens on the interpreter, whatever the sizes; what is shown happens with
 //! the sizes that are named.
 
-use ptoc_analysis::{Bindings, Modules, instantiate};
-use ptoc_diagnostics::{Budget, Code, Diagnostic, SourceMap, codes};
-use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use crate::drawn;
+use crate::engine::Noise;
+use ptoc_diagnostics::{Budget, Code, Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
-use ptoc_isa::Target;
-use ptoc_tests::front::Library;
 
-struct Random(u64);
+struct Random(Noise);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
+        self.0.below(n)
     }
 
     fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
+        self.0.pick(of)
     }
 
     /// A number that depends on some of the variables.
@@ -95,20 +92,7 @@ impl Random {
 
 /// What the interpreter finds: a race, elements that are left.
 fn run(kernel: &Kernel, dims: &[i64]) -> (bool, bool) {
-    let values = interp::prologue(kernel, dims, &[]).expect("the sizes are admitted");
-    let tensors = kernel
-        .tensors
-        .values()
-        .map(|t| {
-            let shape: Vec<u64> = t.shape.iter().map(|v| values[v.as_u32() as usize]).collect();
-            let bytes = shape.iter().product::<u64>() as usize * t.dtype.size();
-            let data = if t.dir == TensorDir::Out { Vec::new() } else { vec![0; bytes] };
-            TensorArg { dtype: t.dtype, shape, data }
-        })
-        .collect();
-    let options = Options { fuel: Some(1_000_000), ..Options::default() };
-    let mut launch = Launch { tensors, dims: dims.to_vec(), scalars: Vec::new(), options, print: &mut |_| {} };
-    match interp::run(kernel, &mut launch) {
+    match drawn::launch(kernel, dims) {
         Ok(outcome) => (false, !outcome.unwritten.is_empty()),
         Err(trap) if trap.code == codes::TRAP_BLOCK_RACE => (true, false),
         Err(trap) => panic!("{}", trap.message),
@@ -128,21 +112,11 @@ fn sizes(kernel: &Kernel, d: &Diagnostic) -> Vec<i64> {
 #[test]
 fn verdicts_agree_with_the_interpreter() {
     const KERNELS: usize = 240;
-    let mut random = Random(20_261_124);
-    let texts: Vec<String> = (0..KERNELS).map(|n| random.kernel(n)).collect();
-    let text = texts.concat();
-    let mut sources = SourceMap::default();
-    let file = sources.add("random", text.as_str());
-    let mut found = Vec::new();
-    let mut library = Library::new(&mut sources);
-    let modules = Modules::load(file, &text, &mut library, &mut found);
-    let target = Target::builtin("a2a3").expect("a target");
+    let mut random = Random(Noise::new(20_261_124));
     // Silent, warned of, and refused; for races and for holes.
     let mut counts = [[0; 3]; 2];
-    for ((id, _), source) in modules.entries().zip(&texts) {
-        let outcome = instantiate(&modules, id, target, &Bindings::default());
-        let Some(instance) = outcome.result else { panic!("{source}\n{:?}", outcome.diagnostics) };
-        let kernel = instance.kernel;
+    let draw = |n| random.kernel(n);
+    drawn::each(KERNELS, draw, |kernel, target, source| {
         let told = ptoc_passes::blocks::check(&kernel, target, &Budget::default());
         let of = |code: Code| told.iter().find(|d| d.code == code);
         let (mut raced, mut left) = (false, false);
@@ -171,7 +145,7 @@ fn verdicts_agree_with_the_interpreter() {
         }
         counts[0][races] += 1;
         counts[1][holes] += usize::from(kernel.tensors.values().any(|t| t.dir == TensorDir::Out));
-    }
+    });
     // Of each kind there are enough, and little is open.
     let [races, holes] = counts;
     assert!(races[0] > 40 && races[2] > 40 && races[1] < 24, "{races:?}");
